@@ -19,8 +19,9 @@ import (
 type Capacities interface {
 	// ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods.
 	ResourceCapacity(class int) ResourceCapacity
-	// HeldByLower returns how much of the resource pods hold on these nodes whose priority is lower than the gang's.
-	HeldByLower(class int, resource corev1.ResourceName) int64
+	// HeldByLower returns how much of the resource pods whose priority is lower than the gang's hold on the nodes that at least
+	// one of the classes may use.
+	HeldByLower(classes []int, resource corev1.ResourceName) int64
 	// Inventory returns a copy of the nodes. nil: there is none, and the reasons of gangs with several classes rest on the
 	// numbers of each class alone.
 	Inventory() *Inventory

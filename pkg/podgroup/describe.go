@@ -108,7 +108,7 @@ func foreign(f Facts) string {
 	text := fmt.Sprintf("%s: %s of %s", schedulerAdvice(f), message.Count(f.Foreign, "pod"), schedulers(f.ForeignNames))
 	switch {
 	case f.Unattended:
-		text += ", which has not reacted to them: perhaps none of that name runs"
+		text += "; no scheduler has reacted to them: perhaps none of that name runs"
 	case f.Profile == "":
 		text += "; as they are, each counts once it is bound"
 	}

@@ -20,7 +20,7 @@ type fakeCapacities []ResourceCapacity
 
 func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[class] }
 
-func (f fakeCapacities) HeldByLower(int, corev1.ResourceName) int64 { return 0 }
+func (f fakeCapacities) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
 
 func (f fakeCapacities) Inventory() *Inventory { return nil }
 
@@ -30,7 +30,7 @@ type withLower struct {
 	lower int64
 }
 
-func (w withLower) HeldByLower(int, corev1.ResourceName) int64 { return w.lower }
+func (w withLower) HeldByLower([]int, corev1.ResourceName) int64 { return w.lower }
 
 // room returns the capacity of five nodes of 8 GPUs for pods with the given number of GPUs.
 func room(perPod, free int64) ResourceCapacity {

@@ -201,7 +201,7 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		case s.pods > s.slots:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, and the nodes it could use would hold only %d of them if they were empty", what, s.slots)
 		case s.asked > s.free:
-			return insufficient(name), what + ", " + s.room.freeText(s.free, world.HeldByLower(s.class, name))
+			return insufficient(name), what + ", " + s.room.freeText(s.free, world.HeldByLower([]int{s.class}, name))
 		}
 	}
 	if len(u.needs) == 1 {

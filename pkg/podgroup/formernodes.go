@@ -4,6 +4,7 @@ package podgroup
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/muster-project/muster/pkg/message"
@@ -22,29 +23,24 @@ type FormerNode struct {
 	Cause, Advice string
 }
 
-// WithFormerNodes begins the message of a refused replacement with the nodes on which the lost pods ran, at most two: their
-// room may still be there.
+// WithFormerNodes adds to the message of a refused replacement the nodes on which the lost pods ran, at most two. Those with room
+// that only has to be opened come first.
 func WithFormerNodes(r Refusal, nodes []FormerNode) Refusal {
-	var parts []string
+	var first, last []string
 	for _, n := range nodes[:min(len(nodes), 2)] {
 		text := fmt.Sprintf("%s ran on node %s, which ", message.Count(n.Pods, "lost pod"), message.Truncate(n.Name, maxNodeName))
 		it := message.Plural(n.Pods, "it", "one of them")
 		switch {
 		case n.Gone:
-			text += "is gone"
+			last = append(last, text+"is gone")
 		case n.Cause != "" && n.HasRoom:
-			text += fmt.Sprintf("has room for %s and is %s: %s", it, n.Cause, n.Advice)
+			first = append(first, text+fmt.Sprintf("has room for %s and is %s: %s", it, n.Cause, n.Advice))
 		case n.Cause != "":
-			text += fmt.Sprintf("is %s, and has no room for %s", n.Cause, it)
-		case n.HasRoom:
-			continue // another rule keeps the pod from it: the reasons of the nodes say which
-		default:
-			text += fmt.Sprintf("has no room for %s now", it)
+			last = append(last, text+fmt.Sprintf("is %s, and has no room for %s", n.Cause, it))
+		case !n.HasRoom: // otherwise another rule keeps the pod from it: the reasons of the nodes say which
+			last = append(last, text+fmt.Sprintf("has no room for %s now", it))
 		}
-		parts = append(parts, text)
 	}
-	if len(parts) > 0 {
-		r.Message = message.Shorten(strings.Join(append(parts, r.Message), "; "), message.MaxCondition)
-	}
+	r.Message = message.Shorten(strings.Join(slices.Concat(first, []string{r.Message}, last), clauses), message.MaxCondition)
 	return r
 }

@@ -18,11 +18,11 @@ func TestWithFormerNodes(t *testing.T) {
 		"cordoned, and the room is there": {[]FormerNode{{Name: "n0", Pods: 1, HasRoom: true, Cause: "cordoned", Advice: "uncordon it"}},
 			"1 lost pod ran on node n0, which has room for it and is cordoned: uncordon it; m"},
 		"not ready, and others use the room": {[]FormerNode{{Name: "n0", Pods: 2, Cause: "not ready", Advice: "bring it back"}},
-			"2 lost pods ran on node n0, which is not ready, and has no room for one of them; m"},
-		"others use the room":        {[]FormerNode{{Name: "n0", Pods: 1}}, "1 lost pod ran on node n0, which has no room for it now; m"},
+			"m; 2 lost pods ran on node n0, which is not ready, and has no room for one of them"},
+		"others use the room":        {[]FormerNode{{Name: "n0", Pods: 1}}, "m; 1 lost pod ran on node n0, which has no room for it now"},
 		"another rule keeps it away": {[]FormerNode{{Name: "n0", Pods: 1, HasRoom: true}}, "m"},
 		"three nodes": {[]FormerNode{{Name: "n0", Pods: 1, Gone: true}, {Name: "n1", Pods: 1}, {Name: "n2", Pods: 1}},
-			"1 lost pod ran on node n0, which is gone; 1 lost pod ran on node n1, which has no room for it now; m"},
+			"m; 1 lost pod ran on node n0, which is gone; 1 lost pod ran on node n1, which has no room for it now"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

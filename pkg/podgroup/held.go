@@ -34,15 +34,35 @@ func (n HeldNote) IsIn(text string) bool {
 	return strings.HasPrefix(text, n.Head) && (n.Advice == "" || strings.Contains(withoutNumbers(text), n.Advice))
 }
 
-// withoutNumbers returns the words of a text, each number replaced by the same word.
-func withoutNumbers(text string) string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:()", r) })
-	for i, word := range words {
-		if strings.Trim(word, "0123456789/.%") == "" {
-			words[i] = "#"
+// firstClause returns the first clause of a message. A separator in parentheses separates nothing.
+func firstClause(text string) string {
+	depth := 0
+	for i, r := range text {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case depth <= 0 && strings.HasPrefix(text[i:], clauses):
+			return text[:i]
 		}
 	}
-	return strings.Join(words, " ")
+	return text
+}
+
+// withoutNumbers returns the words of a text, each number or list of numbers replaced by the same word.
+func withoutNumbers(text string) string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:()", r) })
+	kept := words[:0]
+	for _, word := range words {
+		if strings.Trim(word, "0123456789/.%-") == "" {
+			word = "#"
+		}
+		if n := len(kept); word != "#" || n == 0 || kept[n-1] != "#" { // a list of numbers is one
+			kept = append(kept, word)
+		}
+	}
+	return strings.Join(kept, " ")
 }
 
 // HeldNotes computes the notes of the waiting pods of one gang.
@@ -119,7 +139,7 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 		return HeldNote{Head: head, Text: head, Kind: part, Passing: true}
 	}
 	head += ": " + string(reason)
-	first, _, _ := strings.Cut(text, clauses)
+	first := firstClause(text)
 	note := HeldNote{
 		Head: head, Text: head + ": " + first,
 		Kind: part + " " + string(reason), Passing: passing.Has(reason) && reason != v2alpha2.ReasonWaitingForPods,

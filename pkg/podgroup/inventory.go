@@ -32,15 +32,16 @@ type Inventory struct {
 // InventoryNode is one node. Total and Free are by resource, Matches and Closed by class.
 type InventoryNode struct {
 	Total, Free []int64
-	// Matches: it would take pods of the class if it was large and open enough. Closed: it is cordoned, not ready, or has a
-	// taint that the class does not tolerate.
-	Matches, Closed []bool
+	// Matches: it would take pods of the class if it was large, empty and open enough. Closed: it is cordoned, not ready, or
+	// has a taint that the class does not tolerate. Taken: as it is, it takes none, because a pod uses a host port.
+	Matches, Closed, Taken []bool
 }
 
 // imagined is an Inventory in a certain state. It implements placement.World.
 type imagined struct {
 	of    *Inventory
 	open  bool
+	empty bool
 	room  []int64    // by node, then by resource
 	order [][]int32  // by class: the nodes that take one pod if nothing is placed
 	from  []int      // by class: all nodes before this one in order refuse the class
@@ -56,7 +57,7 @@ type imaginedPod struct {
 // imagine returns the nodes as they are or empty, without or with the closed ones.
 func (v *Inventory) imagine(empty, open bool) *imagined {
 	classes := len(v.Requests)
-	w := &imagined{of: v, open: open, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes)}
+	w := &imagined{of: v, open: open, empty: empty, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes)}
 	for i := range v.Nodes {
 		if empty {
 			w.room = append(w.room, v.Nodes[i].Total...)
@@ -74,7 +75,7 @@ func (v *Inventory) imagine(empty, open bool) *imagined {
 		}
 		w.order[c] = make([]int32, 0, len(v.Nodes))
 		for i := range v.Nodes {
-			if n := &v.Nodes[i]; n.Matches[c] && (open || !n.Closed[c]) && w.takes(c, int32(i)) {
+			if w.serves(i, []int{c}) && w.takes(c, int32(i)) {
 				w.order[c] = append(w.order[c], int32(i))
 			}
 		}
@@ -100,15 +101,22 @@ func (w *imagined) roomOn(node int32) []int64 {
 func (w *imagined) sum(classes []int, resource int) int64 {
 	sum := int64(0)
 	for i := range w.of.Nodes {
-		n := &w.of.Nodes[i]
-		for _, c := range classes {
-			if n.Matches[c] && (w.open || !n.Closed[c]) {
-				sum += w.roomOn(int32(i))[resource]
-				break
-			}
+		if w.serves(i, classes) {
+			sum += w.roomOn(int32(i))[resource]
 		}
 	}
 	return sum
+}
+
+// serves reports whether the node may take pods of at least one of the classes, if it has room.
+func (w *imagined) serves(node int, classes []int) bool {
+	n := &w.of.Nodes[node]
+	for _, c := range classes {
+		if n.Matches[c] && (w.open || !n.Closed[c]) && (w.empty || !n.Taken[c]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *imagined) takes(class int, node int32) bool {

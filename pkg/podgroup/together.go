@@ -21,8 +21,7 @@ const (
 	// maxClasses is the number of classes up to which the reason of a gang is determined for all of them together, and
 	// maxSubsetClasses and maxSubsetLeaves those up to which every subset of the classes is examined.
 	maxClasses, maxSubsetClasses, maxSubsetLeaves = 16, 6, 64
-	// maxQuestions bounds the questions of one search, so that an explanation costs milliseconds at most. A gang that needs
-	// more pods is not searched for.
+	// maxQuestions bounds the questions of one search, in addition to four for each pod of the minimum.
 	maxQuestions = 20_000
 	// maxTried is the number of nodes up to which all ways to place the pods are tried.
 	maxTried = 16
@@ -42,6 +41,9 @@ type together struct {
 	// first.
 	subsets [][]int
 	least   [][]asked
+	// leastPods is how many pods the minimum lacks, smallest what each of them requests at least, by resource.
+	leastPods int
+	smallest  []int64
 }
 
 // newTogether returns nil if the gang has one class, or too many, or there is no inventory.
@@ -60,6 +62,14 @@ func newTogether(p placement.Problem, known *knownCapacities) *together {
 		return nil
 	}
 	t.subsets = subsetsOf(t.classes, len(t.classes) <= maxSubsetClasses && len(p.Tree.Leaves()) <= maxSubsetLeaves)
+	t.leastPods = p.Tree.MissingPods(p.Have)
+	for k := range t.nodes.Resources {
+		least := int64(math.MaxInt64)
+		for _, class := range t.classes {
+			least = min(least, t.nodes.Requests[class][k])
+		}
+		t.smallest = append(t.smallest, least)
+	}
 	for _, some := range t.subsets {
 		ofSubset := make([]asked, len(t.nodes.Resources))
 		for k := range ofSubset {
@@ -102,7 +112,7 @@ func subsetsOf(classes []int, every bool) [][]int {
 func (t *together) judge(blocked []placement.LeafShortfall) (v2alpha2.Reason, string) {
 	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches} {
 		if hopeless := t.hopeless(reason); hopeless != nil {
-			return reason, "no node can run the pods of " + t.leavesOf(hopeless)
+			return reason, t.hopelessText(reason, hopeless)
 		}
 	}
 	if t.holds(true, true) == no {
@@ -112,20 +122,17 @@ func (t *together) judge(blocked []placement.LeafShortfall) (v2alpha2.Reason, st
 	if now == yes {
 		return v2alpha2.ReasonFragmented, "" // other rules keep the pods out: the reasons of the nodes say which
 	}
-	switch closed := t.closedText(); {
-	case closed != "" && t.holds(false, true) == yes:
+	if closed := t.closedText(true); closed != "" && t.holds(false, true) == yes {
 		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; with the room there, the %s that the gang needs fit", closed, t.pods)
-	case closed != "" && t.holds(true, false) == no:
+	}
+	if closed := t.closedText(false); closed != "" && t.holds(true, false) == no {
 		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; the %s that the gang needs would not fit on the other nodes that they may use if these were empty", closed, t.pods)
 	}
 	present := t.nodes.imagine(false, false)
 	if i, k := t.lacking(present); i >= 0 {
-		name, lower := t.nodes.Resources[k], int64(0)
-		for _, class := range t.subsets[i] {
-			lower = max(lower, t.known.HeldByLower(class, name))
-		}
+		name := t.nodes.Resources[k]
 		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sum(t.subsets[i], k)))
-		return insufficient(name), text + lowerText(name, lower)
+		return insufficient(name), text + lowerText(name, t.known.HeldByLower(t.subsets[i], name))
 	}
 	if text := pieces(t.Tree, blocked, t.known); text != "" || now == unknown {
 		return v2alpha2.ReasonFragmented, text
@@ -153,6 +160,20 @@ func (t *together) hopeless(reason v2alpha2.Reason) []int {
 	return hopeless
 }
 
+// hopelessText says why the first of the classes with this reason fits no node.
+func (t *together) hopelessText(reason v2alpha2.Reason, classes []int) string {
+	for _, class := range classes {
+		r := t.known.ResourceCapacity(class)
+		if r.reasonFor(1) != reason {
+			continue
+		}
+		if text := r.hopeless(reason, "the pods of "+t.leavesOf([]int{class})); text != "" {
+			return text
+		}
+	}
+	return "no node can run the pods of " + t.leavesOf(classes)
+}
+
 // tooLargeText says what the nodes lack even if they are empty and open.
 func (t *together) tooLargeText() string {
 	everything := t.nodes.imagine(true, true)
@@ -161,6 +182,9 @@ func (t *together) tooLargeText() string {
 	}
 	if reason, text := judgeEmpty(t.Problem, t.known); reason == v2alpha2.ReasonTooLarge {
 		return text
+	}
+	if places := t.places(everything); places < t.leastPods {
+		return fmt.Sprintf("the gang needs %s, and the nodes that they may use would hold only %d of them if they were empty", t.pods, places)
 	}
 	return fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", t.pods)
 }
@@ -173,7 +197,7 @@ func (t *together) needText(subset, resource int) string {
 		who = "the gang needs for " + t.leavesOf(t.subsets[subset])
 	}
 	if name == corev1.ResourcePods {
-		return fmt.Sprintf("%s room for %s on the nodes", who, message.Count(least.pods, "pod"))
+		return fmt.Sprintf("%s places for %s", who, message.Count(least.pods, "pod"))
 	}
 	return fmt.Sprintf("%s %s %s for %s", who, message.Quantity(name, least.amount), name, message.Count(least.pods, "pod"))
 }
@@ -189,15 +213,38 @@ func (t *together) leavesOf(classes []int) string {
 	return message.List(names, maxLeaves, len(names), ", ")
 }
 
-// closedText describes the unavailable nodes of the classes. "": there are none.
-func (t *together) closedText() string {
-	var parts []string
-	for _, class := range t.classes {
-		if text := t.known.ResourceCapacity(class).unavailable(); text != "" && !slices.Contains(parts, text) && len(parts) < maxReasons {
-			parts = append(parts, text)
+// closedText describes the unavailable nodes with room for pods of the classes that lack it, or of all classes if none does by
+// itself; with their free room, or as if they were empty. "": there are none.
+func (t *together) closedText(free bool) string {
+	count := map[int]int{}
+	for _, needs := range t.waiting {
+		for _, n := range needs {
+			count[n.class] += n.pods
 		}
 	}
-	return strings.Join(parts, "; ")
+	var lacking, all []string
+	for _, class := range t.classes {
+		r := t.known.ResourceCapacity(class)
+		slots := r.Slots
+		if free {
+			slots = r.SlotsNow
+		}
+		r.Unavailable = slices.DeleteFunc(slices.Clone(r.Unavailable), func(u UnavailableNodes) bool {
+			return free && u.SlotsNow == 0 || u.Slots == 0
+		})
+		text := r.unavailable()
+		if text == "" || slices.Contains(all, text) {
+			continue
+		}
+		all = append(all, text)
+		if slots < count[class] {
+			lacking = append(lacking, text)
+		}
+	}
+	if len(lacking) > 0 {
+		all = lacking
+	}
+	return strings.Join(all[:min(len(all), maxReasons)], clauses)
 }
 
 // lacking returns a subset of the classes of which the minimum needs more of a resource than the nodes that they may use have,
@@ -213,6 +260,25 @@ func (t *together) lacking(w *imagined) (subset, resource int) {
 		}
 	}
 	return -1, 0
+}
+
+// places returns how many pods the nodes would hold if all requested as little as the smallest of them: no more than that fit,
+// whatever their mixture.
+func (t *together) places(w *imagined) int {
+	places := int64(0)
+	for i := range t.nodes.Nodes {
+		if !w.serves(i, t.classes) {
+			continue
+		}
+		slots := int64(math.MaxInt32)
+		for k, room := range w.roomOn(int32(i)) {
+			if t.smallest[k] > 0 {
+				slots = min(slots, room/t.smallest[k])
+			}
+		}
+		places = min(places+slots, math.MaxInt32)
+	}
+	return int(places)
 }
 
 // answer is the answer of a search that may end without a proof.
@@ -233,14 +299,14 @@ func (t *together) holds(empty, open bool) answer {
 	if i, _ := t.lacking(w); i >= 0 {
 		return no
 	}
-	if t.Tree.MissingPods(t.Have) > maxQuestions {
-		return unknown
+	if t.places(w) < t.leastPods {
+		return no
 	}
 	w.sort()
-	questions := 0
+	questions, most := 0, maxQuestions+4*t.leastPods
 	spent := func() bool {
 		questions++
-		return questions > maxQuestions
+		return questions > most
 	}
 	if _, short := placement.Minimum(t.Problem, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent}); short == nil {
 		return yes
@@ -253,7 +319,7 @@ func (t *together) holds(empty, open bool) answer {
 	switch {
 	case all.satisfy([]*gang.Group{t.Tree.Root()}):
 		return yes
-	case questions > maxQuestions:
+	case questions > most:
 		return unknown
 	}
 	return no

@@ -257,7 +257,7 @@ func (w *world) ResourceCapacity(class int) podgroup.ResourceCapacity {
 }
 
 // HeldByLower implements podgroup.Capacities. The simulation has no preemption.
-func (w *world) HeldByLower(int, corev1.ResourceName) int64 { return 0 }
+func (w *world) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
 
 // Inventory implements podgroup.Capacities.
 func (w *world) Inventory() *podgroup.Inventory { return nil }

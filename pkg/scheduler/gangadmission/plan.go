@@ -138,12 +138,13 @@ func formerNodes(work *gangstate.Work, snapshot *kubescheduler.Snapshot) []podgr
 		if len(waiting) == 0 {
 			continue // its replacement does not exist yet
 		}
-		if i := slices.IndexFunc(nodes, func(n podgroup.FormerNode) bool { return n.Name == lost.Node }); i >= 0 {
-			nodes[i].Pods++
+		n := snapshot.FormerNode(waiting[0].Class, lost.Node)
+		n.Pods = lost.Pods
+		if i := slices.IndexFunc(nodes, func(n podgroup.FormerNode) bool { return n.Name == lost.Node }); i >= 0 { // of another leaf
+			nodes[i].Pods += n.Pods
+			nodes[i].HasRoom = nodes[i].HasRoom || n.HasRoom
 			continue
 		}
-		n := snapshot.FormerNode(waiting[0].Class, lost.Node)
-		n.Pods = 1
 		nodes = append(nodes, n)
 	}
 	return nodes

@@ -78,7 +78,7 @@ type gangState struct {
 
 	replacing bool // its PodGroup reports that pods are being replaced
 
-	lostFrom []LostPod // bound pods that the admitted gang has lost since its minimum was bound, the latest last; at most maxLost
+	lostFrom []LostPods // bound pods that the admitted gang has lost since its minimum was bound, the latest last; at most maxLost
 
 	victims map[*member]time.Time // members that are being preempted, and since when; nil = none
 

@@ -82,7 +82,10 @@ func TestRefillKnowsTheFormerNodes(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").binds("a", "a", "b", "c")
 	node := func(name string) string { return s.r.members[types.UID(name)].node }
-	want := []LostPod{{"", node("b")}, {"", node("c")}}
+	if node("b") != node("c") {
+		t.Fatalf("nodes %s and %s", node("b"), node("c"))
+	}
+	want := []LostPods{{"", node("b"), 2}}
 	s.gone("b", "c").after(departure).members("d", "e").leads("d").wantTask(Refill)
 	if diff := cmp.Diff(want, s.work.LostFrom); diff != "" {
 		t.Errorf("lost (-want +got):\n%s", diff)
@@ -93,7 +96,7 @@ func TestRefillKnowsTheFormerNodes(t *testing.T) {
 	}
 	for i := range 3 * maxLost {
 		name := fmt.Sprintf("x%02d", i)
-		s.pods(memberPod(name).Node("n")).gone(name)
+		s.pods(memberPod(name).Node("n-" + name)).gone(name)
 	}
 	if n := len(s.r.gangs[gangG].lostFrom); n > maxLost {
 		t.Errorf("%d lost pods are remembered, want at most %d", n, maxLost)

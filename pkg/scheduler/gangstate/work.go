@@ -32,22 +32,33 @@ type Work struct {
 	Singles placement.Problem
 	Lacks   gang.Counts
 	// LostFrom are the lost pods that a Refill replaces, as far as this process saw them, the latest last.
-	LostFrom []LostPod
+	LostFrom []LostPods
 	Classes  []*corev1.Pod // by class index: the first pod of the class
 	Pods     []*corev1.Pod // by placement.Pod.Index: the waiting pods
 	members  []*member     // likewise; must not be read without the lock
 }
 
-// LostPod is a pod that an admitted gang has lost: its leaf, and the node that it ran on. It is information for users only.
-type LostPod struct{ Leaf, Node string }
+// LostPods are the pods of a leaf that an admitted gang has lost on one node. It is information for users only.
+type LostPods struct {
+	Leaf, Node string
+	Pods       int
+}
 
-// maxLost is the maximum number of lost pods that are remembered of a gang.
+// maxLost is the maximum number of LostPods that are remembered of a gang.
 const maxLost = 16
 
 // rememberLost records the node of a bound pod that is removed from an admitted gang.
 func (g *gangState) rememberLost(m *member) {
 	if g.admitted && m.state == bound && m.misplaced == "" {
-		g.lostFrom = append(g.lostFrom, LostPod{m.leaf, m.node})
+		lost := LostPods{m.leaf, m.node, 1}
+		g.lostFrom = slices.DeleteFunc(g.lostFrom, func(x LostPods) bool {
+			same := x.Leaf == lost.Leaf && x.Node == lost.Node
+			if same {
+				lost.Pods += x.Pods
+			}
+			return same
+		})
+		g.lostFrom = append(g.lostFrom, lost)
 		g.lostFrom = g.lostFrom[max(0, len(g.lostFrom)-maxLost):]
 	}
 }

@@ -405,7 +405,7 @@ func BenchmarkExplain(b *testing.B) {
 	})
 	b.Run("lower priority", func(b *testing.B) {
 		for b.Loop() {
-			w.HeldByLower(0, "nvidia.com/gpu")
+			w.HeldByLower([]int{0}, "nvidia.com/gpu")
 		}
 	})
 	var groups []gang.Node

@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	pluginhelper "k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports"
 
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
@@ -174,7 +175,7 @@ func (w *Snapshot) matches(c *class, i int, required *nodeaffinity.RequiredNodeA
 		return false
 	}
 	why := w.cache.reasons[c.known.reasons[i]]
-	if !closed && why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" {
+	if !closed && why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" && why != nodeports.ErrReason {
 		return false
 	}
 	if name := c.info.Pod.Spec.NodeName; closed && name != "" && name != w.nodes.objects[i].Name {
@@ -183,6 +184,11 @@ func (w *Snapshot) matches(c *class, i int, required *nodeaffinity.RequiredNodeA
 	// A node that is refused for resources may violate other constraints as well.
 	ok, err := required.Match(w.nodes.objects[i])
 	return err == nil && ok
+}
+
+// isPortTaken reports whether a pod on the node uses a host port of the class.
+func (w *Snapshot) isPortTaken(c *class, i int) bool {
+	return c.refuse == nil && w.cache.reasons[c.known.reasons[i]] == nodeports.ErrReason
 }
 
 // closure is the reason why nodes are closed to a class, and the action that would open them.
@@ -228,6 +234,9 @@ func (w *Snapshot) emptySlots(c *class, i int32) int {
 }
 
 func (w *Snapshot) freeSlots(c *class, i int32) int {
+	if w.isPortTaken(c, int(i)) {
+		return 0
+	}
 	return c.known.demand.slotsBeside(w.nodes.nodes[i], w.keptOn(c, int(i)))
 }
 
@@ -295,13 +304,23 @@ func (w *Snapshot) FormerNode(index int, name string) podgroup.FormerNode {
 var ofOneNode = strings.NewReplacer("uncordon them", "uncordon it", "bring them back", "bring it back")
 
 // HeldByLower implements podgroup.Capacities.
-func (w *Snapshot) HeldByLower(index int, name corev1.ResourceName) int64 {
-	c := w.classes[index]
-	w.judge(c)
-	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
+	required := make([]nodeaffinity.RequiredNodeAffinity, len(classes))
+	for k, index := range classes {
+		w.judge(w.classes[index])
+		required[k] = nodeaffinity.GetRequiredNodeAffinity(w.classes[index].info.Pod)
+	}
 	held := int64(0)
 	for i, node := range w.nodes.nodes {
-		if cause, _ := w.closed(c, i); cause != "" || !w.matches(c, i, &required, false) {
+		serves := false
+		for k, index := range classes {
+			c := w.classes[index]
+			if cause, _ := w.closed(c, i); cause == "" && w.matches(c, i, &required[k], false) {
+				serves = true
+				break
+			}
+		}
+		if !serves {
 			continue
 		}
 		for _, p := range node.GetPods() {

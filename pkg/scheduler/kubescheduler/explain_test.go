@@ -90,6 +90,23 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 	}
 }
 
+// A node on which another pod uses the host port has room when that pod has ended, and none before.
+func TestCapacityBesideAUsedHostPort(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, wrappers.MakeNode("n0").GPUs(8).Obj(), wrappers.MakeNode("n1").GPUs(8).Obj(),
+		classPod("other").HostPort(8080).Node("n0").Obj()).world(classPod("a").GPUs(1).HostPort(8080).Obj())
+	if r := w.ResourceCapacity(0); r.Nodes != 2 || r.Slots != 2 || r.SlotsNow != 1 {
+		t.Errorf("%d nodes, %d slots, %d now; want 2, 2 and 1", r.Nodes, r.Slots, r.SlotsNow)
+	}
+	taken := map[bool]int{}
+	for _, n := range w.Inventory().Nodes {
+		taken[n.Taken[0]]++
+	}
+	if taken[true] != 1 || taken[false] != 1 {
+		t.Errorf("taken: %v, want one node of two", taken)
+	}
+}
+
 // TestCapacityOfNodesInUse: what is free now, on the largest piece, and what pods of lower priority hold.
 func TestCapacityOfNodesInUse(t *testing.T) {
 	t.Parallel()
@@ -109,7 +126,7 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 	if diff := cmp.Diff(want, w.ResourceCapacity(0), noOthers); diff != "" {
 		t.Errorf("ResourceCapacity (-want +got):\n%s", diff)
 	}
-	if got := w.HeldByLower(0, gpu); got != 6 {
+	if got := w.HeldByLower([]int{0}, gpu); got != 6 {
 		t.Errorf("pods of lower priority hold %d GPUs, want 6: 5 on n0, 1 on n1", got)
 	}
 }

@@ -54,20 +54,20 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
 	}
 	// All nodes share two arrays: thousands of small ones would cost more than what is written to them.
 	classes, resources := len(w.classes), len(v.Resources)
-	flags := make([]bool, 0, 2*classes*len(w.nodes.nodes))
+	flags := make([]bool, 0, 3*classes*len(w.nodes.nodes))
 	amounts := make([]int64, 0, 2*resources*len(w.nodes.nodes))
 	for i, node := range w.nodes.nodes {
-		all := flags[len(flags) : len(flags)+2*classes]
-		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes:]}
+		all := flags[len(flags) : len(flags)+3*classes]
+		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
 		for k, c := range w.classes {
 			cause, _ := w.closed(c, i)
 			n.Closed[k] = cause != ""
-			n.Matches[k] = w.matches(c, i, &required[k], n.Closed[k])
+			n.Matches[k], n.Taken[k] = w.matches(c, i, &required[k], n.Closed[k]), w.isPortTaken(c, i)
 		}
 		if !slices.Contains(n.Matches, true) {
 			continue
 		}
-		flags = flags[:len(flags)+2*classes]
+		flags = flags[:len(flags)+3*classes]
 		kept := room{}
 		if on := w.reserved[i]; on != nil {
 			kept = on.foreign

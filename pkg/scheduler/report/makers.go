@@ -99,8 +99,11 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 		return nil
 	}
 	if len(f.Owners) == 0 && f.Failed.Total == 0 {
-		if o := m.ownerByName(reading, f, now); o.Kind != "" {
+		switch o := m.ownerByName(reading, f, now); {
+		case o.Kind != "":
 			f.Owners = append(f.Owners, o)
+		case !o.Seen: // the API server did not answer: perhaps there is one
+			f.Examined = false
 		}
 	}
 	if m.pods == nil {

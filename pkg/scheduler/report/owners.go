@@ -96,7 +96,8 @@ func ofJob(o podgroup.Owner, job *batchv1.Job) podgroup.Owner {
 
 // ownerByName returns the Job or StatefulSet that should create the pods of a PodGroup without pods: a suspended Job has none,
 // nor has one whose pods a quota refuses. It is the controller of the PodGroup, or has its name, and its pod template
-// names the PodGroup. A controller of another kind is not read. No Kind: none was found.
+// names the PodGroup. A controller of another kind is not read. No Kind: none was found if it is Seen, otherwise it is not
+// known.
 func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Time) podgroup.Owner {
 	name, kind := f.Name, schema.GroupKind{}
 	if ref := metav1.GetControllerOfNoCopy(f.Group); ref != nil {
@@ -124,14 +125,15 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 				return ofStatefulSet(ownerOf(statefulSetKind, set, &set.Spec.Template), set), true
 			}
 		}
-		return podgroup.Owner{}, true
+		return podgroup.Owner{Seen: true}, true
 	})
 }
 
-// namedInterval returns the maximum interval between two reads of what ownerByName has found.
+// namedInterval returns the maximum interval between two reads of what ownerByName has found: nothing shows that a suspended
+// Job was deleted, or that one was created whose pods a quota refuses.
 func namedInterval(o podgroup.Owner) time.Duration {
 	if o.Kind == "" {
-		return maxReadInterval
+		return 3 * maxNamedInterval
 	}
 	return maxNamedInterval
 }

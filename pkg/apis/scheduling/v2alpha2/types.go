@@ -328,9 +328,9 @@ type PodGroupPhase string
 const (
 	// PodGroupWaiting: the minimum is not bound; see reason.
 	PodGroupWaiting PodGroupPhase = "Waiting"
-	// PodGroupIdle: no pod names the PodGroup, and nothing tries to create
-	// one, for example between the runs of a CronJob or while a Job is
-	// suspended.
+	// PodGroupIdle: no pod names the PodGroup, and neither its controller nor a
+	// Job or StatefulSet of its name is to have pods now. So it is between the
+	// runs of a CronJob, or while a Job is suspended.
 	PodGroupIdle PodGroupPhase = "Idle"
 	// PodGroupBinding: a plan for the whole minimum is being bound.
 	PodGroupBinding PodGroupPhase = "Binding"
