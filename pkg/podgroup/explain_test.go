@@ -66,7 +66,7 @@ func mustBuild(t *testing.T, root gang.Node) *gang.Tree {
 	return tree
 }
 
-func build(t *testing.T, minSubGroup int32, groups ...gang.Node) *gang.Tree {
+func build(t testing.TB, minSubGroup int32, groups ...gang.Node) *gang.Tree {
 	t.Helper()
 	tree, err := gang.Build(gang.Node{MinSubGroup: &minSubGroup}, groups)
 	if err != nil {
