@@ -69,6 +69,7 @@ spec:
 			w.untilRunning(nil)
 			w.answers("who holds the GPUs", "get pg -A", w.namespace, "3/3")
 			w.exit(3, "job-0-launcher-0")
+			w.kubectl("wait", "--for=jsonpath={.status.completionTime}", "pcs/job", "--timeout="+patience.String()) // as documented
 			w.untilJob("has failed", "Failed", 0)
 			w.answers("why did my job fail", "describe pcs job", "MaxRestartsExceeded", "container main exited with code 3")
 			w.wantTable("pcs", "job", map[string]string{"PHASE": "Failed", "REASON": "MaxRestartsExceeded", "AVAILABLE": "0"})
