@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/observed"
 )
 
 // SetOutline is the part of a PodCliqueSet's status that its events about availability are based on.
@@ -79,7 +80,15 @@ func NewSetStory(set *v1alpha1.PodCliqueSet, at time.Time) SetStory {
 	return SetStory{reported: o}
 }
 
-// Suspend delays the events until an update has ended, which has events of its own: pods that it deletes are reported
+// IsReplacing reports whether an update of the set replaces pods. One that is paused between two replicas or has reached
+// its partition stays open, possibly for weeks, and does not.
+func IsReplacing(set *v1alpha1.PodCliqueSet) bool {
+	p := observed.SetProgress(set)
+	return p.Open() && (set.Status.UpdateProgress.CurrentlyUpdating != nil ||
+		meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionProgressing))
+}
+
+// Suspend delays the events while an update replaces pods, which has events of its own: pods that it deletes are reported
 // only if they are not replaced in time.
 func (s *SetStory) Suspend() { s.due, s.lostAt = time.Time{}, time.Time{} }
 

@@ -10,14 +10,13 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/message"
-	"github.com/muster-project/muster/pkg/observed"
 )
 
 // tell emits the events about the availability of a set that are due, and returns the time until the next ones are
 // due, 0: there are none. before and after are the set before and after this pass.
 func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) time.Duration {
 	story := r.stories.Of(before, func() desired.SetStory { return desired.NewSetStory(before, now) })
-	if observed.SetProgress(after).Open() {
+	if desired.IsReplacing(after) {
 		story.Suspend()
 		return 0
 	}

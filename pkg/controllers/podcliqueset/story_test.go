@@ -30,8 +30,17 @@ func TestStoryOfASet(t *testing.T) {
 		s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: status, Message: "counts"}}
 		return s
 	}
-	updating := set(2, 1, 1)
-	updating.Status.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{}
+	inUpdate := func(s *v1alpha1.PodCliqueSet, reason string, progressing metav1.ConditionStatus) *v1alpha1.PodCliqueSet {
+		s.Status.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{State: reason}
+		s.Status.Conditions = append(s.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionProgressing, Status: progressing, Reason: reason})
+		return s
+	}
+	updating := inUpdate(set(2, 1, 1), v1alpha1.ReasonUpdating, metav1.ConditionTrue)
+	upToPartition := func(available int32) *v1alpha1.PodCliqueSet {
+		return inUpdate(set(3, 3, available), v1alpha1.ReasonPartitionReached, metav1.ConditionFalse)
+	}
+	pausedInReplica := inUpdate(set(2, 1, 1), v1alpha1.ReasonUpdatePaused, metav1.ConditionFalse)
+	pausedInReplica.Status.UpdateProgress.CurrentlyUpdating = &v1alpha1.PodCliqueSetReplicaUpdateProgress{ReplicaIndex: 1}
 	lost := func(before time.Duration) *v1alpha1.PodCliqueSet { // before the process started
 		s, at := set(2, 1, 1), metav1.NewTime(start.Add(-before))
 		s.Status.MinAvailableBreachedSince, s.Status.Conditions[0].LastTransitionTime = &at, at
@@ -103,6 +112,20 @@ func TestStoryOfASet(t *testing.T) {
 			first:  set(2, 2, 0),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: updating, 8 * time.Second: set(2, 2, 2)},
 			want:   []string{"10s Normal Available counts"},
+		},
+		"a loss in an update that has reached its partition": {
+			first:  upToPartition(3),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: upToPartition(3), time.Second: upToPartition(2), 8 * time.Second: upToPartition(3)},
+			want:   []string{"3s Warning Degraded counts", "10s Normal Recovered counts"},
+		},
+		"an update that reaches its partition": {
+			first: set(3, 3, 3),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(3, 3, 3), time.Second: inUpdate(set(3, 2, 2), v1alpha1.ReasonWaitingForReadiness, metav1.ConditionTrue),
+				8 * time.Second: upToPartition(3)},
+		},
+		"paused while a replica is updated": {
+			first:  set(2, 2, 2),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: pausedInReplica},
 		},
 		"a loss right after the start of the process": {
 			first:  set(2, 2, 2),

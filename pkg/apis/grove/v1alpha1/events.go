@@ -24,8 +24,8 @@ const (
 	EventAdmitted = "Admitted"
 	// EventAvailable, Normal, on a PodCliqueSet: every replica is available.
 	EventAvailable = "Available"
-	// EventDegraded, Warning, on a PodCliqueSet: it was available, and for 2 s fewer of its replicas have been. Not during an
-	// update.
+	// EventDegraded, Warning, on a PodCliqueSet: it was available, and for 2 s fewer of its replicas have been. Not while an
+	// update replaces pods.
 	EventDegraded = "Degraded"
 	// EventRecovered, Normal, on a PodCliqueSet: every replica is available again, after EventDegraded.
 	EventRecovered = "Recovered"
