@@ -83,7 +83,11 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueFacts, now metav1.Time)
 	case f.Training != nil:
 		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
 	}
-	if why := lifecycle.WhyNotReady(f.Pods); why != "" && alive < needed {
+	lacks := n.Ready < needed // otherwise only minReadySeconds are waited for, and a pod that crashes is not needed
+	if f.Training != nil {
+		lacks = alive < needed
+	}
+	if why := lifecycle.WhyNotReady(f.Pods, f.Training != nil); why != "" && lacks {
 		available.Message += "; " + message.Truncate(why, maxDescription)
 	}
 	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)

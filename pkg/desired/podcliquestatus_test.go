@@ -122,6 +122,47 @@ func TestPodCliqueStatusChange(t *testing.T) {
 	}
 }
 
+// TestOnlyAPodThatLacksIsBlamed: condition Available of a PodClique does not describe a pod that is not why it is False.
+func TestOnlyAPodThatLacksIsBlamed(t *testing.T) {
+	t.Parallel()
+	const crashes = "container main ended with exit code 1 (CrashLoopBackOff)"
+	ready := func(index int) lifecycle.Pod {
+		return lifecycle.Pod{Name: fmt.Sprintf("pod-%d", index), Index: index, Scheduled: true, Running: true, Ready: true, ReadySince: now.Time}
+	}
+	unready := func(index int, p lifecycle.Pod) lifecycle.Pod {
+		p.Name, p.Index, p.Scheduled, p.Cause = fmt.Sprintf("pod-%d", index), index, true, crashes
+		return p
+	}
+	training := &lifecycle.TrainingDecision{}
+	for name, tc := range map[string]struct {
+		pods     []lifecycle.Pod
+		training *lifecycle.TrainingDecision
+		want     string
+	}{
+		"fewer are ready than needed":                            {pods: []lifecycle.Pod{ready(0), unready(1, lifecycle.Pod{Running: true})}, want: "pod-1"},
+		"enough are ready, but not for minReadySeconds":          {pods: []lifecycle.Pod{ready(0), ready(1), unready(2, lifecycle.Pod{Running: true})}},
+		"Training: a pod runs, another does not":                 {[]lifecycle.Pod{unready(0, lifecycle.Pod{Running: true}), unready(1, lifecycle.Pod{})}, training, "pod-1"},
+		"Training: a pod has succeeded, another does not run":    {[]lifecycle.Pod{unready(0, lifecycle.Pod{Ended: true, Succeeded: true}), unready(1, lifecycle.Pod{})}, training, "pod-1"},
+		"Training: a pod runs, and one of its containers failed": {[]lifecycle.Pod{unready(0, lifecycle.Pod{Running: true, Failed: true})}, training, "pod-0"},
+		"Training: a pod on a node that does not answer":         {[]lifecycle.Pod{unready(0, lifecycle.Pod{Running: true, LostNode: "n"})}, training, "pod-0"},
+		"Training: all run":                                      {[]lifecycle.Pod{unready(0, lifecycle.Pod{Running: true})}, training, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)}}
+			c.Annotations = map[string]string{v1alpha1.AnnotationMinReadySeconds: "30"}
+			status := PodCliqueStatus(c, CliqueFacts{Pods: tc.pods, Training: tc.training}, now)
+			available := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAvailable)
+			if available.Status != metav1.ConditionFalse {
+				t.Fatalf("available: %+v", available)
+			}
+			if blamed := strings.Contains(available.Message, "is not ready"); blamed != (tc.want != "") || !strings.Contains(available.Message, tc.want) {
+				t.Errorf("message %q, want pod %q in it", available.Message, tc.want)
+			}
+		})
+	}
+}
+
 // TestWhyASetIsNotAvailable: the cause that a pod gives is in condition Available of its PodClique, of the scaling group,
 // and of the set.
 func TestWhyASetIsNotAvailable(t *testing.T) {

@@ -435,7 +435,7 @@ func TestBegin(t *testing.T) {
 		"after one": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, UpdateEndedAt: &earlier, CurrentlyUpdating: current}, nil,
 			&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating", UpdateStartedAt: at, LastProgressTime: &at, PreviousGenerationHash: "h"}},
 		"OnDelete": {ptr.To("h"), &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: earlier, CurrentlyUpdating: current}, &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType},
-			&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: at, UpdateEndedAt: &at, LastProgressTime: &at}},
+			&v1alpha1.PodCliqueSetUpdateProgress{State: "OnDelete", UpdateStartedAt: at, UpdateEndedAt: &at, LastProgressTime: &at}},
 	} {
 		set := rollingSet()
 		set.Spec.UpdateStrategy, set.Status.CurrentGenerationHash, set.Status.UpdateProgress = tc.strategy, tc.hash, tc.before

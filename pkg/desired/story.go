@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/observed"
@@ -48,9 +49,12 @@ type SetEvent struct {
 // time. A loss has no event if the set is available again within this time.
 const settleTime = 2 * time.Second
 
-// untoldTime is the age up to which a loss that the previous process recorded may not have had its event: a new leader
+// untoldTime is the age up to which a loss or a gain that the previous process recorded may not have had its event: a new leader
 // takes over and reads its cache within this time.
 const untoldTime = time.Minute
+
+// firstStatusTime is the time after its creation within which a set gets its first status.
+const firstStatusTime = 5 * time.Second
 
 // SetStory is what was reported of a set by its events about availability, and what is to be reported. It is kept in
 // memory: NewSetStory begins one from the status of the set.
@@ -64,18 +68,29 @@ type SetStory struct {
 }
 
 // NewSetStory returns the story of a set that a process observes for the first time. The previous process may have
-// written the status of a loss without the event that follows settleTime later.
+// written the status of a loss or a gain without the event that follows settleTime later: such an event may be emitted
+// twice, but not never.
 func NewSetStory(set *v1alpha1.PodCliqueSet, at time.Time) SetStory {
 	o := OutlineOf(set)
 	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionAvailable)
-	if o.Available || c == nil || set.Status.MinAvailableBreachedSince == nil {
+	if c == nil {
 		return SetStory{reported: o}
 	}
-	o.WasAvailable = true // what was never available is not in breach
-	if at.Sub(c.LastTransitionTime.Time) < untoldTime {
-		o.Available, o.AvailableReplicas = true, o.Replicas
-	} else {
-		o.Degraded = true
+	untold := func(since metav1.Time) bool { return at.Sub(since.Time) < untoldTime }
+	if o.Available {
+		o.Available = !untold(c.LastTransitionTime) || IsReplacing(set) // an update has events of its own
+		return SetStory{reported: o}
+	}
+	// The condition has changed since the first status of the set, so it was True once. A breach does not prove that: one
+	// replica may have been available, and then lost, while others never were.
+	o.WasAvailable = c.LastTransitionTime.Sub(set.CreationTimestamp.Time) > firstStatusTime
+	if breach := set.Status.MinAvailableBreachedSince; breach != nil && o.WasAvailable {
+		// A set that was scaled out has not been available for longer than since the loss.
+		if untold(c.LastTransitionTime) || untold(*breach) {
+			o.Available, o.AvailableReplicas = true, o.Replicas
+		} else {
+			o.Degraded = true
+		}
 	}
 	return SetStory{reported: o}
 }
@@ -89,8 +104,14 @@ func IsReplacing(set *v1alpha1.PodCliqueSet) bool {
 }
 
 // Suspend delays the events while an update replaces pods, which has events of its own: pods that it deletes are reported
-// only if they are not replaced in time.
-func (s *SetStory) Suspend() { s.due, s.lostAt = time.Time{}, time.Time{} }
+// only if they are not replaced in time. That the set was available before the update is remembered, but no longer told.
+func (s *SetStory) Suspend() {
+	s.due, s.lostAt = time.Time{}, time.Time{}
+	if s.available != nil {
+		s.reported.WasAvailable, s.reported.AvailableReplicas = true, s.available.AvailableReplicas
+		s.available = nil
+	}
+}
 
 // Observe returns the events that are due, and the time until the next ones are, 0: there are none. now is the outline of
 // the written status. A loss that follows the first availability before that was reported is reported together with it.

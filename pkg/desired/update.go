@@ -31,7 +31,7 @@ func Begin(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.Po
 	before, wasOpen := s.UpdateProgress, observed.SetProgress(set).Open()
 	s.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, LastProgressTime: &now}
 	if set.Spec.IsOnDelete() {
-		s.UpdateProgress.UpdateEndedAt = &now
+		s.UpdateProgress.UpdateEndedAt, s.UpdateProgress.State = &now, v1alpha1.ReasonOnDelete
 		return s
 	}
 	s.UpdateProgress.PreviousGenerationHash = *set.Status.CurrentGenerationHash

@@ -72,7 +72,7 @@ func TestBeginClaimsNothingOfTheRevisionBefore(t *testing.T) {
 		state    string
 	}{
 		"an update":                     {updated: 0, want: begun, state: v1alpha1.ReasonUpdating},
-		"under OnDelete":                {strategy: v1alpha1.OnDeleteStrategyType, updated: 0, want: complete},
+		"under OnDelete":                {strategy: v1alpha1.OnDeleteStrategyType, updated: 0, want: complete, state: v1alpha1.ReasonOnDelete},
 		"the first revision":            {first: true, updated: 2, want: complete},
 		"Training, which does not roll": {workload: v1alpha1.WorkloadTypeTraining, updated: 2, want: complete},
 	} {

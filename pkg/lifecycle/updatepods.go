@@ -385,11 +385,16 @@ func (u CliqueUpdate) notReady(now time.Time) UpdateState {
 	return u.waitsFor(*found)
 }
 
-// WhyNotReady describes the first pod that is bound and not ready, of those whose cause is known. "": there is none.
-func WhyNotReady(pods []Pod) string {
+// WhyNotReady describes the first pod that is bound and not ready, of those whose cause is known. "": there is none. In a
+// Training workload readiness does not count, so a pod that runs and has not failed is not described.
+func WhyNotReady(pods []Pod, training bool) string {
 	var found *Pod
 	for i := range pods {
-		if p := &pods[i]; p.Scheduled && !p.Terminating && !p.Ended && !p.isReady() && p.cause() != "" {
+		p := &pods[i]
+		if counts := p.isReady() || training && p.runs() && !p.Failed; counts || p.Ended {
+			continue
+		}
+		if p.Scheduled && !p.Terminating && p.cause() != "" {
 			found = firstOf(found, p)
 		}
 	}

@@ -353,6 +353,9 @@ func TestDelayOfAJobIsLengthenedAtTheDeadline(t *testing.T) {
 	c.Deliver(&v1alpha1.PodCliqueSet{})
 	c.Advance(15 * time.Minute)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	if strings.Contains(c.Timeline.String(), v1alpha1.EventTerminationDue) {
+		c.Fatalf("a job has the event %s", v1alpha1.EventTerminationDue)
+	}
 }
 
 // A stale cache uses no restart: at the deadline the pod that replaces a failed one runs. If that pod has failed again

@@ -29,7 +29,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet
 	}
 	r.unwritten.Observe(string(set.UID), now)
 	children.ReportReplaced(r.recorder, set, v1alpha1.KindPodCliqueSet, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
-	children.ReportTerminationDue(r.recorder, set, set.Status.TerminationDeadline, recorded.Status.TerminationDeadline)
+	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining { // there a failure has events of its own, and by default is due at once
+		children.ReportTerminationDue(r.recorder, set, set.Status.TerminationDeadline, recorded.Status.TerminationDeadline)
+	}
 	r.emitOutcome(set, recorded, facts.Training)
 	r.reportUpdate(set, recorded, facts.Update)
 	for _, c := range children.NewFailures(set.Status.Conditions, recorded.Status.Conditions) {

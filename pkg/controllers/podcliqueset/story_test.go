@@ -46,6 +46,16 @@ func TestStoryOfASet(t *testing.T) {
 		s.Status.MinAvailableBreachedSince, s.Status.Conditions[0].LastTransitionTime = &at, at
 		return s
 	}
+	// aged is a set that was created an hour before the process started, whose condition Available has been as it is for
+	// changed, and that has been in breach for breached; 0: it is not.
+	aged := func(s *v1alpha1.PodCliqueSet, changed, breached time.Duration) *v1alpha1.PodCliqueSet {
+		s.CreationTimestamp = metav1.NewTime(start.Add(-time.Hour))
+		s.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-changed))
+		if at := metav1.NewTime(start.Add(-breached)); breached > 0 {
+			s.Status.MinAvailableBreachedSince = &at
+		}
+		return s
+	}
 	tests := map[string]struct {
 		first  *v1alpha1.PodCliqueSet
 		passes map[time.Duration]*v1alpha1.PodCliqueSet // a pass runs every half second and reads the latest of them
@@ -141,6 +151,42 @@ func TestStoryOfASet(t *testing.T) {
 			first:  lost(time.Hour),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{12 * time.Second: set(2, 2, 2)},
 			want:   []string{"14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
+		},
+		"scaled out long ago, and a loss a second before the end of the previous process": {
+			first: aged(set(3, 1, 1), 30*time.Minute, time.Second),
+			want:  []string{"2s Warning Degraded counts"},
+		},
+		"scaled out long ago, and a loss after the start of the process": {
+			first:  aged(set(3, 2, 2), 30*time.Minute, 0),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: aged(set(3, 1, 1), 30*time.Minute, time.Nanosecond)},
+			want:   []string{"3s Warning Degraded counts"},
+		},
+		"a loss of a set that never had room for all replicas": {
+			first: aged(set(5, 4, 3), time.Hour-time.Second, time.Second),
+		},
+		"an earlier loss of a set that never had room for all replicas": {
+			first:  aged(set(5, 4, 3), time.Hour-time.Second, 59*time.Minute+30*time.Second),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: aged(set(5, 4, 4), time.Hour-time.Second, 0), 6 * time.Second: set(5, 5, 5)},
+			want:   []string{"8s Normal Admitted The minimums of all 5 replicas are bound", "8s Normal Available counts"},
+		},
+		"available a second before the end of the previous process": {
+			first: aged(set(2, 2, 2), time.Second, 0),
+			want:  []string{"2s Normal Available counts"},
+		},
+		"available a second before the end of the previous process, and lost": {
+			first:  aged(set(2, 2, 2), time.Second, 0),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(2, 2, 1), 12 * time.Second: set(2, 2, 2)},
+			want:   []string{"3s Normal Available counts", "3s Warning Degraded counts", "14s Normal Recovered counts"},
+		},
+		"available since an hour at the start of the process": {first: aged(set(2, 2, 2), 50*time.Minute, 0)},
+		"available in an update that goes on after the start of the process": {
+			first:  inUpdate(aged(set(2, 2, 2), time.Second, 0), v1alpha1.ReasonUpdating, metav1.ConditionTrue),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{5 * time.Second: set(2, 2, 2)},
+		},
+		"an update a second after it was available, and a loss when it ends": {
+			first:  set(2, 2, 0),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: updating, 8 * time.Second: set(2, 2, 1)},
+			want:   []string{"10s Warning Degraded counts"},
 		},
 		"an update": {
 			first:  set(2, 2, 2),

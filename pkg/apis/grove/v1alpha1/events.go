@@ -63,7 +63,8 @@ const (
 	// EventMinAvailableBreached, Warning, on a PodClique or PodCliqueScalingGroup: it was available and is below its minimum.
 	EventMinAvailableBreached = "MinAvailableBreached"
 	// EventTerminationDue, Warning, on all three kinds: a termination deadline was set because of a breach, or the
-	// deadline has changed. That of a PodCliqueSet is the earliest one in it.
+	// deadline has changed. That of a PodCliqueSet is the earliest one in it. Not for a Training workload, whose failures
+	// and restarts have events of their own.
 	EventTerminationDue = "TerminationDue"
 	// EventMinAvailableRecovered, Normal, on a PodClique or PodCliqueScalingGroup: it is no longer below its minimum.
 	EventMinAvailableRecovered = "MinAvailableRecovered"
