@@ -149,8 +149,7 @@ func TestOnlyAPodThatLacksIsBlamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)}}
-			c.Annotations = map[string]string{v1alpha1.AnnotationMinReadySeconds: "30"}
+			c := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](2), MinReadySeconds: 30}}
 			status := PodCliqueStatus(c, CliqueFacts{Pods: tc.pods, Training: tc.training}, now)
 			available := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAvailable)
 			if available.Status != metav1.ConditionFalse {
