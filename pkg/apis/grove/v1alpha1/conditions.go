@@ -28,7 +28,8 @@ const (
 	ConditionProgressing = "Progressing"
 
 	// ConditionSucceeded, on a PodClique of a Training workload: all its pods
-	// have succeeded, except those that never started and were cancelled.
+	// have succeeded, except those that never started and were cancelled, and
+	// those that were given up after six failures in a row.
 	// Present only when True, and final.
 	ConditionSucceeded = "Succeeded"
 

@@ -40,7 +40,8 @@ const (
 	// pod is kept because no controller would replace it.
 	EventPartialGangKept = "PartialGangKept"
 	// EventWaitingForGang: the pod waits until its gang can start, for a reason
-	// other than missing capacity. It is also the reason of the pod's condition
+	// other than missing capacity, or for any reason if the PodGroup has
+	// markUnschedulable false. It is also the reason of the pod's condition
 	// PodScheduled=False.
 	EventWaitingForGang = "WaitingForGang"
 	// EventFailedScheduling: the gang of the pod lacks capacity. kube-scheduler
