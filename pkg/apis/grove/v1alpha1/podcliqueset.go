@@ -556,6 +556,13 @@ type PodCliqueSetStatus struct {
 	// +optional
 	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
 
+	// reported is what the latest event about the availability of the set
+	// (Admitted, Available, Degraded, Recovered, Scaled) was based on, so that a
+	// restarted controller neither omits nor repeats one. Before the first event
+	// it is the set as it was observed first.
+	// +optional
+	Reported *ReportedAvailability `json:"reported,omitempty"`
+
 	// podGangStatuses exists for compatibility with Grove and is always empty.
 	// See the status of the PodGroups instead.
 	// +optional
@@ -575,6 +582,43 @@ type PodCliqueSetStatus struct {
 	// of the template.
 	// +optional
 	UpdateProgress *PodCliqueSetUpdateProgress `json:"updateProgress,omitempty"`
+}
+
+// AvailabilityState is the availability of a PodCliqueSet according to its
+// events.
+// +kubebuilder:validation:Enum=Pending;Available;Degraded;Unavailable
+type AvailabilityState string
+
+const (
+	// AvailabilityPending: the set has not been available yet.
+	AvailabilityPending AvailabilityState = "Pending"
+	// AvailabilityAvailable: every replica is available.
+	AvailabilityAvailable AvailabilityState = "Available"
+	// AvailabilityDegraded: the set has lost available replicas.
+	AvailabilityDegraded AvailabilityState = "Degraded"
+	// AvailabilityUnavailable: the set was available, and is not because it was
+	// scaled out.
+	AvailabilityUnavailable AvailabilityState = "Unavailable"
+)
+
+// ReportedAvailability is the part of the status of a PodCliqueSet that its
+// latest event about availability was based on.
+type ReportedAvailability struct {
+	// state is the availability according to the events.
+	// +required
+	State AvailabilityState `json:"state"`
+
+	// replicas is the number of desired replicas.
+	// +required
+	Replicas int32 `json:"replicas"`
+
+	// scheduledReplicas is the number of replicas whose minimum was bound.
+	// +required
+	ScheduledReplicas int32 `json:"scheduledReplicas"`
+
+	// availableReplicas is the number of replicas that were available.
+	// +required
+	AvailableReplicas int32 `json:"availableReplicas"`
 }
 
 // RecordedReplicas preserves the scale of objects when they are recreated. An
