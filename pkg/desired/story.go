@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/observed"
@@ -49,17 +48,12 @@ type SetEvent struct {
 // time. A loss has no event if the set is available again within this time.
 const settleTime = 2 * time.Second
 
-// untoldTime is the age up to which a loss or a gain that the previous process recorded may not have had its event: a new leader
-// takes over and reads its cache within this time.
-const untoldTime = time.Minute
-
-// firstStatusTime is the time after its creation within which a set gets its first status.
-const firstStatusTime = 5 * time.Second
-
-// SetStory is what was reported of a set by its events about availability, and what is to be reported. It is kept in
-// memory: NewSetStory begins one from the status of the set.
+// SetStory is what was reported of a set by its events about availability, and what is to be reported. NewSetStory
+// begins one from the status of the set.
 type SetStory struct {
 	reported SetOutline
+	// recorded is what the latest event was based on, or without one the set as it was observed first.
+	recorded *v1alpha1.ReportedAvailability
 	// available is the outline when the set was available for the last time, if that was not reported yet.
 	available *SetOutline
 	// due is when events about changes since reported are due; zero: there was no change. lostAt is when a pass first
@@ -67,32 +61,52 @@ type SetStory struct {
 	due, lostAt time.Time
 }
 
-// NewSetStory returns the story of a set that a process observes for the first time. The previous process may have
-// written the status of a loss or a gain without the event that follows settleTime later: such an event may be emitted
-// twice, but not never.
-func NewSetStory(set *v1alpha1.PodCliqueSet, at time.Time) SetStory {
-	o := OutlineOf(set)
-	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionAvailable)
-	if c == nil {
-		return SetStory{reported: o}
+// NewSetStory returns the story of a set that a process observes for the first time. An event whose process ended before
+// it recorded the event in the status is emitted again.
+func NewSetStory(set *v1alpha1.PodCliqueSet) SetStory {
+	now, s := OutlineOf(set), SetStory{recorded: set.Status.Reported}
+	if s.recorded == nil {
+		s.recorded = SetOutline{Replicas: now.Replicas}.record()
 	}
-	untold := func(since metav1.Time) bool { return at.Sub(since.Time) < untoldTime }
-	if o.Available {
-		o.Available = !untold(c.LastTransitionTime) || IsReplacing(set) // an update has events of its own
-		return SetStory{reported: o}
+	s.reported = recordedOutline(s.recorded)
+	if IsReplacing(set) {
+		return s
 	}
-	// The condition has changed since the first status of the set, so it was True once. A breach does not prove that: one
-	// replica may have been available, and then lost, while others never were.
-	o.WasAvailable = c.LastTransitionTime.Sub(set.CreationTimestamp.Time) > firstStatusTime
-	if breach := set.Status.MinAvailableBreachedSince; breach != nil && o.WasAvailable {
-		// A set that was scaled out has not been available for longer than since the loss.
-		if untold(c.LastTransitionTime) || untold(*breach) {
-			o.Available, o.AvailableReplicas = true, o.Replicas
-		} else {
-			o.Degraded = true
-		}
+	// Changes without an event: that not all replicas are scheduled, and that more are available. The others are to be
+	// reported.
+	if now.Scheduled < s.reported.Replicas {
+		s.reported.Scheduled = now.Scheduled
 	}
-	return SetStory{reported: o}
+	s.reported.AvailableReplicas = max(s.reported.AvailableReplicas, now.AvailableReplicas)
+	if now.WasAvailable && !s.reported.Available {
+		s.available = &now
+	}
+	return s
+}
+
+// Recorded returns what the latest event was based on, for the status of the set.
+func (s *SetStory) Recorded() *v1alpha1.ReportedAvailability {
+	return s.recorded
+}
+
+// recordedOutline returns the outline that the status records, without a message.
+func recordedOutline(r *v1alpha1.ReportedAvailability) SetOutline {
+	return SetOutline{Replicas: r.Replicas, Scheduled: r.ScheduledReplicas, AvailableReplicas: r.AvailableReplicas,
+		Available: r.State == v1alpha1.AvailabilityAvailable, WasAvailable: r.State != v1alpha1.AvailabilityPending, Degraded: r.State == v1alpha1.AvailabilityDegraded}
+}
+
+// record returns the outline in the form of the status.
+func (o SetOutline) record() *v1alpha1.ReportedAvailability {
+	r := &v1alpha1.ReportedAvailability{State: v1alpha1.AvailabilityUnavailable, Replicas: o.Replicas, ScheduledReplicas: o.Scheduled, AvailableReplicas: o.AvailableReplicas}
+	switch {
+	case o.Degraded:
+		r.State = v1alpha1.AvailabilityDegraded
+	case !o.WasAvailable: // also if no replicas are wanted
+		r.State = v1alpha1.AvailabilityPending
+	case o.Available:
+		r.State = v1alpha1.AvailabilityAvailable
+	}
+	return r
 }
 
 // IsReplacing reports whether an update of the set replaces pods. One that is paused between two replicas or has reached
@@ -109,20 +123,20 @@ func (s *SetStory) Suspend() {
 	s.due, s.lostAt = time.Time{}, time.Time{}
 	if s.available != nil {
 		s.reported.WasAvailable, s.reported.AvailableReplicas = true, s.available.AvailableReplicas
-		s.available = nil
+		s.available, s.recorded = nil, s.reported.record()
 	}
 }
 
-// Observe returns the events that are due, and the time until the next ones are, 0: there are none. now is the outline of
-// the written status. A loss that follows the first availability before that was reported is reported together with it.
-// training is as for SetEvents.
+// Observe returns the events that are due, and the time until the next ones are, 0: there are none. After events the
+// caller writes Recorded to the status. now is the outline of the written status. A loss that follows the first
+// availability before that was reported is reported together with it. training is as for SetEvents.
 func (s *SetStory) Observe(now SetOutline, training bool, at time.Time) ([]SetEvent, time.Duration) {
 	if now.Available && now.Replicas > 0 {
 		s.available = &now
 	}
 	events, reported := s.events(now, training)
 	if len(events) == 0 {
-		*s = SetStory{reported: reported}
+		*s = SetStory{reported: reported, recorded: s.recorded}
 		return nil, 0
 	}
 	if s.due.IsZero() {
@@ -141,7 +155,7 @@ func (s *SetStory) Observe(now SetOutline, training bool, at time.Time) ([]SetEv
 	if wait > 0 {
 		return nil, wait
 	}
-	*s = SetStory{reported: reported}
+	*s = SetStory{reported: reported, recorded: reported.record()}
 	return events, 0
 }
 

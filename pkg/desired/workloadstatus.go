@@ -127,6 +127,8 @@ type SetFacts struct {
 	Running bool
 	// Recorded is the result of RecordedReplicas, or the recorded value if the set is not reconciled.
 	Recorded []v1alpha1.RecordedReplicas
+	// Reported is what the latest event about availability was based on: SetStory.Recorded.
+	Reported *v1alpha1.ReportedAvailability
 	// Raised are the attempts of replicas that are replaced, by index.
 	Raised map[int]lifecycle.Raised
 	// Training is the decision on a Training workload; nil: nothing new, or it is an Inference workload.
@@ -191,7 +193,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetFacts, now metav1.Time)
 		}
 	}
 	s.Selector = selector(naming.OfSet(pcs.Name))
-	s.RecordedReplicas = f.Recorded
+	s.RecordedReplicas, s.Reported = f.Recorded, f.Reported
 	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(s.Replicas), f.Raised, availableReplicas, now)
 	s.MinAvailableBreachedSince, s.TerminationDeadline = optionalTime(breachedSince), optionalTime(deadline)
 	switch {

@@ -170,7 +170,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	raisedAttempts := raised(set, decisions)
 	metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(decisions)+len(raisedAttempts))
 	recorded, delay, err := r.writeStatus(ctx, live, desired.SetFacts{
-		Replicas: facts, Running: running, Recorded: recordedReplicas, Raised: raisedAttempts, Training: training, NextTermination: termination.Next,
+		Replicas: facts, Running: running, Recorded: recordedReplicas, Reported: r.storyOf(live).Recorded(), Raised: raisedAttempts, Training: training, NextTermination: termination.Next,
 		Update: update, SchedulerName: r.schedulerName, Problems: r.children.Problems(live, createErr, now)}, len(removals) > 0, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)

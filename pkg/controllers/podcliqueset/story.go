@@ -12,10 +12,16 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
+// storyOf returns the story of a set. set is the set before this pass.
+func (r *Reconciler) storyOf(set *v1alpha1.PodCliqueSet) *desired.SetStory {
+	return r.stories.Of(set, func() desired.SetStory { return desired.NewSetStory(set) })
+}
+
 // tell emits the events about the availability of a set that are due, and returns the time until the next ones are
-// due, 0: there are none. before and after are the set before and after this pass.
+// due, 0: there are none. After events the next pass, which records them in the status, follows at once. before and
+// after are the set before and after this pass.
 func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) time.Duration {
-	story := r.stories.Of(before, func() desired.SetStory { return desired.NewSetStory(before, now) })
+	story := r.storyOf(before)
 	if desired.IsReplacing(after) {
 		story.Suspend()
 		return 0
@@ -30,6 +36,9 @@ func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) t
 			kind = corev1.EventTypeWarning
 		}
 		r.recorder.Eventf(after, nil, kind, e.Reason, v1alpha1.ActionWatchMinimum, "%s", message.Truncate(e.Note, message.MaxCondition))
+	}
+	if len(due) > 0 {
+		return time.Millisecond
 	}
 	return wait
 }

@@ -41,43 +41,44 @@ func TestStoryOfASet(t *testing.T) {
 	}
 	pausedInReplica := inUpdate(set(2, 1, 1), v1alpha1.ReasonUpdatePaused, metav1.ConditionFalse)
 	pausedInReplica.Status.UpdateProgress.CurrentlyUpdating = &v1alpha1.PodCliqueSetReplicaUpdateProgress{ReplicaIndex: 1}
-	lost := func(before time.Duration) *v1alpha1.PodCliqueSet { // before the process started
-		s, at := set(2, 1, 1), metav1.NewTime(start.Add(-before))
-		s.Status.MinAvailableBreachedSince, s.Status.Conditions[0].LastTransitionTime = &at, at
+	// reported is the set after the events about it were emitted.
+	reported := func(s *v1alpha1.PodCliqueSet, state v1alpha1.AvailabilityState) *v1alpha1.PodCliqueSet {
+		s.Status.Reported = &v1alpha1.ReportedAvailability{State: state, Replicas: s.Status.Replicas,
+			ScheduledReplicas: s.Status.ScheduledReplicas, AvailableReplicas: s.Status.AvailableReplicas}
 		return s
 	}
-	// aged is a set that was created an hour before the process started, whose condition Available has been as it is for
-	// changed, and that has been in breach for breached; 0: it is not.
-	aged := func(s *v1alpha1.PodCliqueSet, changed, breached time.Duration) *v1alpha1.PodCliqueSet {
-		s.CreationTimestamp = metav1.NewTime(start.Add(-time.Hour))
-		s.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-changed))
-		if at := metav1.NewTime(start.Add(-breached)); breached > 0 {
-			s.Status.MinAvailableBreachedSince = &at
-		}
-		return s
+	up := func(replicas int32) *v1alpha1.PodCliqueSet {
+		return reported(set(replicas, replicas, replicas), v1alpha1.AvailabilityAvailable)
+	}
+	admitted := reported(set(2, 2, 0), v1alpha1.AvailabilityPending)
+	// then is a set as the previous process left it: it was reported, then its status changed without an event.
+	then := func(before, after *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
+		after = after.DeepCopy()
+		after.Status.Reported = before.Status.Reported
+		return after
 	}
 	tests := map[string]struct {
 		first  *v1alpha1.PodCliqueSet
 		passes map[time.Duration]*v1alpha1.PodCliqueSet // a pass runs every half second and reads the latest of them
 		want   []string
 	}{
-		"a set that another process has reported": {first: set(2, 2, 2), passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2)}},
+		"a set that another process has reported": {first: up(2), passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2)}},
 		"admitted, then available": {
 			first:  &v1alpha1.PodCliqueSet{ObjectMeta: set(2, 0, 0).ObjectMeta, Spec: set(2, 0, 0).Spec},
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 0, 0), time.Second: set(2, 2, 0), 5 * time.Second: set(2, 2, 2)},
 			want:   []string{"3s Normal Admitted The minimums of all 2 replicas are bound", "7s Normal Available counts"},
 		},
 		"a replica that recovers within a second": {
-			first:  set(2, 2, 2),
+			first:  up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 1, 1), 2 * time.Second: set(2, 2, 2)},
 		},
 		"a replica that is lost for longer": {
-			first:  set(2, 2, 2),
+			first:  up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 1, 1), 8 * time.Second: set(2, 2, 2)},
 			want:   []string{"3s Warning Degraded counts", "10s Normal Admitted The minimums of all 2 replicas are bound", "10s Normal Recovered counts"},
 		},
 		"a replica that is lost a second after it was available": {
-			first:  set(2, 2, 0),
+			first:  admitted,
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 2, 1), 12 * time.Second: set(2, 2, 2)},
 			want:   []string{"3s Normal Available counts", "3s Warning Degraded counts", "14s Normal Recovered counts"},
 		},
@@ -88,112 +89,140 @@ func TestStoryOfASet(t *testing.T) {
 				"14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
 		},
 		"available, lost for a second, and available": {
-			first:  set(2, 2, 0),
+			first:  admitted,
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: set(2, 2, 1), 2 * time.Second: set(2, 2, 2)},
 			want:   []string{"2s Normal Available counts"},
 		},
 		"a loss that flaps": {
-			first: set(2, 2, 2),
+			first: up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 1), time.Second: set(2, 2, 2), 1500 * time.Millisecond: set(2, 2, 1),
 				3 * time.Second: set(2, 2, 2), 4 * time.Second: set(2, 2, 0), 5 * time.Second: set(2, 2, 1), 7 * time.Second: set(2, 2, 2)},
 			want: []string{"6s Warning Degraded counts", "9s Normal Recovered counts"},
 		},
 		"a recovery that flaps": {
-			first:  set(2, 2, 2),
+			first:  up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 1), 5 * time.Second: set(2, 2, 2), 6 * time.Second: set(2, 2, 1)},
 			want:   []string{"2s Warning Degraded counts"},
 		},
 		"scaled out, and the old replica is lost": {
-			first:  set(1, 1, 1),
+			first:  up(1),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(2, 1, 1), 8 * time.Second: set(2, 0, 0), 15 * time.Second: set(2, 1, 1)},
 			want:   []string{"3s Normal Scaled Scaled from 1 to 2 replicas", "10s Warning Degraded counts"},
 		},
 		"a loss during an update that stays when it ends": {
-			first:  set(2, 2, 2),
+			first:  up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: updating, 8 * time.Second: set(2, 1, 1)},
 			want:   []string{"10s Warning Degraded counts"},
 		},
 		"a loss a second after the end of an update": {
-			first:  set(2, 2, 0),
+			first:  admitted,
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: updating, 5 * time.Second: set(2, 2, 2), 6 * time.Second: set(2, 2, 1)},
 			want:   []string{"8s Normal Available counts", "8s Warning Degraded counts"},
 		},
 		"an update a second after it was available": {
-			first:  set(2, 2, 0),
+			first:  admitted,
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: updating, 8 * time.Second: set(2, 2, 2)},
 			want:   []string{"10s Normal Available counts"},
 		},
 		"a loss in an update that has reached its partition": {
-			first:  upToPartition(3),
+			first:  reported(upToPartition(3), v1alpha1.AvailabilityAvailable),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: upToPartition(3), time.Second: upToPartition(2), 8 * time.Second: upToPartition(3)},
 			want:   []string{"3s Warning Degraded counts", "10s Normal Recovered counts"},
 		},
 		"an update that reaches its partition": {
-			first: set(3, 3, 3),
+			first: up(3),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(3, 3, 3), time.Second: inUpdate(set(3, 2, 2), v1alpha1.ReasonWaitingForReadiness, metav1.ConditionTrue),
 				8 * time.Second: upToPartition(3)},
 		},
 		"paused while a replica is updated": {
-			first:  set(2, 2, 2),
+			first:  up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: pausedInReplica},
 		},
 		"a loss right after the start of the process": {
-			first:  set(2, 2, 2),
+			first:  up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 1, 1), 12 * time.Second: set(2, 2, 2)},
 			want:   []string{"2s Warning Degraded counts", "14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
 		},
 		"a loss a second before the end of the previous process": {
-			first:  lost(time.Second),
+			first:  then(up(2), set(2, 1, 1)),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{12 * time.Second: set(2, 2, 2)},
 			want:   []string{"2s Warning Degraded counts", "14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
 		},
 		"a loss that the previous process has reported": {
-			first:  lost(time.Hour),
+			first:  reported(set(2, 1, 1), v1alpha1.AvailabilityDegraded),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{12 * time.Second: set(2, 2, 2)},
 			want:   []string{"14s Normal Admitted The minimums of all 2 replicas are bound", "14s Normal Recovered counts"},
 		},
-		"scaled out long ago, and a loss a second before the end of the previous process": {
-			first: aged(set(3, 1, 1), 30*time.Minute, time.Second),
+		"a recovery a second before the end of the previous process": {
+			first: then(reported(set(2, 1, 1), v1alpha1.AvailabilityDegraded), set(2, 2, 2)),
+			want:  []string{"2s Normal Admitted The minimums of all 2 replicas are bound", "2s Normal Recovered counts"},
+		},
+		"a recovery after the start of the process": {
+			first:  reported(set(2, 2, 1), v1alpha1.AvailabilityDegraded),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(2, 2, 2)},
+			want:   []string{"3s Normal Recovered counts"},
+		},
+		"scaled out, and a loss a second before the end of the previous process": {
+			first: then(reported(set(3, 2, 2), v1alpha1.AvailabilityUnavailable), set(3, 1, 1)),
 			want:  []string{"2s Warning Degraded counts"},
 		},
-		"scaled out long ago, and a loss after the start of the process": {
-			first:  aged(set(3, 2, 2), 30*time.Minute, 0),
-			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: aged(set(3, 1, 1), 30*time.Minute, time.Nanosecond)},
+		"scaled out, and a loss after the start of the process": {
+			first:  reported(set(3, 2, 2), v1alpha1.AvailabilityUnavailable),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(3, 1, 1)},
 			want:   []string{"3s Warning Degraded counts"},
 		},
-		"a loss of a set that never had room for all replicas": {
-			first: aged(set(5, 4, 3), time.Hour-time.Second, time.Second),
+		"scaled out further than reported, and a loss after the start of the process": {
+			first:  then(reported(set(3, 1, 1), v1alpha1.AvailabilityUnavailable), set(3, 2, 2)),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(3, 1, 1)},
+			want:   []string{"3s Warning Degraded counts"},
 		},
-		"an earlier loss of a set that never had room for all replicas": {
-			first:  aged(set(5, 4, 3), time.Hour-time.Second, 59*time.Minute+30*time.Second),
-			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: aged(set(5, 4, 4), time.Hour-time.Second, 0), 6 * time.Second: set(5, 5, 5)},
+		"scaled while no process ran": {
+			first: then(up(1), set(2, 2, 2)),
+			want:  []string{"2s Normal Scaled Scaled from 1 to 2 replicas", "2s Normal Admitted The minimums of all 2 replicas are bound"},
+		},
+		"scaled from 0 while no process ran": {
+			first:  then(reported(set(0, 0, 0), v1alpha1.AvailabilityPending), set(0, 0, 0)),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 0, 0), 3 * time.Second: set(2, 1, 1), 6 * time.Second: set(2, 0, 0)},
+			want:   []string{"2s Normal Scaled Scaled from 0 to 2 replicas"},
+		},
+		"created while no process ran, and a loss before all are available": {
+			first:  &v1alpha1.PodCliqueSet{ObjectMeta: set(2, 0, 0).ObjectMeta, Spec: set(2, 0, 0).Spec},
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 1, 1), 6 * time.Second: set(2, 0, 0)},
+		},
+		"a loss of a set that never had room for all replicas": {first: set(5, 4, 3)},
+		"a set that never had room for all replicas, and then has": {
+			first:  set(5, 4, 3),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(5, 4, 4), 6 * time.Second: set(5, 5, 5)},
 			want:   []string{"8s Normal Admitted The minimums of all 5 replicas are bound", "8s Normal Available counts"},
 		},
 		"available a second before the end of the previous process": {
-			first: aged(set(2, 2, 2), time.Second, 0),
+			first: then(admitted, set(2, 2, 2)),
 			want:  []string{"2s Normal Available counts"},
 		},
 		"available a second before the end of the previous process, and lost": {
-			first:  aged(set(2, 2, 2), time.Second, 0),
+			first:  then(admitted, set(2, 2, 2)),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{time.Second: set(2, 2, 1), 12 * time.Second: set(2, 2, 2)},
 			want:   []string{"3s Normal Available counts", "3s Warning Degraded counts", "14s Normal Recovered counts"},
 		},
-		"available since an hour at the start of the process": {first: aged(set(2, 2, 2), 50*time.Minute, 0)},
 		"available in an update that goes on after the start of the process": {
-			first:  inUpdate(aged(set(2, 2, 2), time.Second, 0), v1alpha1.ReasonUpdating, metav1.ConditionTrue),
+			first:  inUpdate(up(2), v1alpha1.ReasonUpdating, metav1.ConditionTrue),
+			passes: map[time.Duration]*v1alpha1.PodCliqueSet{5 * time.Second: set(2, 2, 2)},
+		},
+		"in the middle of an update at the start of the process": {
+			first:  then(up(2), updating),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{5 * time.Second: set(2, 2, 2)},
 		},
 		"an update a second after it was available, and a loss when it ends": {
-			first:  set(2, 2, 0),
+			first:  admitted,
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: updating, 8 * time.Second: set(2, 2, 1)},
 			want:   []string{"10s Warning Degraded counts"},
 		},
 		"an update": {
-			first:  set(2, 2, 2),
+			first:  up(2),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(2, 2, 2), time.Second: updating, 8 * time.Second: set(2, 2, 2)},
 		},
 		"scaled": {
-			first:  set(1, 1, 1),
+			first:  up(1),
 			passes: map[time.Duration]*v1alpha1.PodCliqueSet{0: set(1, 1, 1), time.Second: set(2, 1, 1), 8 * time.Second: set(2, 2, 2)},
 			want: []string{"3s Normal Scaled Scaled from 1 to 2 replicas", "10s Normal Admitted The minimums of all 2 replicas are bound",
 				"10s Normal Available counts"},
