@@ -557,9 +557,9 @@ type PodCliqueSetStatus struct {
 	TerminationDeadline *metav1.Time `json:"terminationDeadline,omitempty"`
 
 	// reported is what the latest event about the availability of the set
-	// (Admitted, Available, Degraded, Recovered, Scaled) was based on, so that a
-	// restarted controller neither omits nor repeats one. Before the first event
-	// it is the set as it was observed first.
+	// (Admitted, Available, Degraded, Recovered, Scaled) was based on. A
+	// restarted controller continues from there. Before the first event it is
+	// the set as it was observed first.
 	// +optional
 	Reported *ReportedAvailability `json:"reported,omitempty"`
 

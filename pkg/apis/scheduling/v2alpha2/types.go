@@ -14,7 +14,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=podgroups,singular=podgroup,shortName=pg,scope=Namespaced
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Waiting, Binding, Admitted, Degraded, Completed or Invalid"
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Waiting, Idle, Binding, Admitted, Degraded, Completed or Invalid"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,description="Why the PodGroup is not satisfied"
 // +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.status.needs`,description="Pods, or direct children, that must start together"
 // +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.scheduled`,description="Bound pods of the minimum, and the size of the minimum"
