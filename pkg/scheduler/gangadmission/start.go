@@ -64,7 +64,12 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			g.apply(logger, g.registry.SetKeys(keys, g.clock.Now()))
 		},
 	})
-	g.podLister = h.SharedInformerFactory().Core().V1().Pods().Lister()
+	pods := h.SharedInformerFactory().Core().V1().Pods()
+	g.podLister = pods.Lister()
+	// kube-scheduler's pod informer has no indices: to list the pods of a namespace would visit those of all namespaces.
+	if err := pods.Informer().AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
+		return fmt.Errorf("indexing pods by namespace: %w", err)
+	}
 	client, err := report.NewPodGroupClient(h.KubeConfig())
 	if err != nil {
 		return fmt.Errorf("making a client for PodGroups: %w", err)
@@ -98,7 +103,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		informer cache.SharedInformer
 		handler  cache.ResourceEventHandler
 	}{
-		{h.SharedInformerFactory().Core().V1().Pods().Informer(), g.podHandler(logger)},
+		{pods.Informer(), g.podHandler(logger)},
 		{nodes, g.nodeHandler()},
 		{ended.Core().V1().Pods().Informer(), g.endedHandler(logger)},
 		{groups, g.groupHandler(logger)},

@@ -4,12 +4,15 @@ package scheduler
 
 import (
 	"context"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
@@ -93,6 +96,58 @@ func TestSecondRunOfACronJob(t *testing.T) {
 		return n == 4
 	})
 	c.untilSatisfied("nightly")
+}
+
+// The PodGroup of a CronJob waits for nothing before its first run and between runs, also when the Job of the last run and
+// its pods were removed.
+func TestPodGroupOfACronJobBetweenRuns(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.apply(c.group("nightly").MinMember(2))
+	pod := c.pod("", "nightly", 1).Obj()
+	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	cron := &batchv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Name: "nightly"},
+		Spec: batchv1.CronJobSpec{Schedule: "0 2 * * *", Suspend: ptr.To(true), JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
+			Completions: ptr.To[int32](2), Parallelism: ptr.To[int32](2),
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}, Spec: pod.Spec}}}},
+	}
+	_, err := cp.Client().BatchV1().CronJobs(c.namespace).Create(c.ctx, cron, metav1.CreateOptions{})
+	c.must(err, "creating a CronJob")
+	c.deleteJobsAtTheEnd()
+	shows := func(phase v2alpha2.PodGroupPhase, text string) {
+		t.Helper()
+		c.untilStatus("nightly", "is "+string(phase), func(s v2Status) bool { return s.Phase == phase })
+		if printed := c.kubectl("get", "pg", "nightly"); !containsAll(printed, string(phase)) {
+			t.Errorf("kubectl get prints\n%s", printed)
+		}
+		if described := c.kubectl("describe", "pg", "nightly"); !containsAll(described, text) || containsAll(described, "Warning") {
+			t.Errorf("kubectl describe prints\n%s", described)
+		}
+	}
+	shows(v2alpha2.PodGroupIdle, "it is idle until pods name it")
+	for _, job := range []string{"first", "second"} {
+		c.runCronJob("nightly", job)
+		c.untilBound("nightly", 2)
+		c.untilSatisfied("nightly")
+		for _, p := range c.podsOf("nightly") {
+			c.must(cp.ExitPod(c.ctx, c.namespace, p.Name, 0), "ending a pod")
+		}
+		shows(v2alpha2.PodGroupCompleted, "2 pods succeeded")
+		// As its history limit and its ttlSecondsAfterFinished do.
+		c.must(cp.Client().BatchV1().Jobs(c.namespace).Delete(c.ctx, job, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}), "deleting a Job")
+		c.until("its pods are gone", 30*time.Second, func(pods []*corev1.Pod) bool {
+			return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Annotations[v2alpha2.PodGroupAnnotation] == "nightly" })
+		})
+		shows(v2alpha2.PodGroupCompleted, "2 pods succeeded")
+	}
+	c.stillSchedules()
+	shows(v2alpha2.PodGroupCompleted, "2 pods succeeded")
+	log, err := os.ReadFile(c.scheduler.Log())
+	c.must(err, "reading the log")
+	if containsAll(string(log), "Index with name") { // client-go visits all pods without one
+		t.Error("muster-scheduler lists the pods of a namespace without an index")
+	}
 }
 
 // Failed pods count for no leaf, and an edit does not make a finished pod count again.

@@ -32,6 +32,26 @@ func TestPodsOfAPodGroupThatDoesNotExist(t *testing.T) {
 	c.untilSatisfied("late")
 }
 
+// All pods name a scheduler that does not run, so that nobody else says why they wait. It is told after a minute, in which
+// another scheduler would have reacted.
+func TestPodsOfASchedulerThatDoesNotRun(t *testing.T) {
+	c := newCluster(t, 1)
+	c.startQuick()
+	c.patience = 3 * time.Minute
+	c.apply(c.group("g").MinMember(2))
+	for _, n := range numbered("g", 2) {
+		c.create(c.pod(n, "g", 1).SchedulerName("volcano"))
+	}
+	c.untilShown("g", v2alpha2.ReasonOtherScheduler, "needs 2 pods, they exist, but only 0 can be placed",
+		"set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler volcano", "no scheduler has reacted to them")
+	c.notBound(numbered("g", 2)...)
+	c.delete(numbered("g", 2)...)
+	for _, n := range numbered("again", 2) {
+		c.create(c.pod(n, "g", 1))
+	}
+	c.untilSatisfied("g")
+}
+
 func TestPodsThatNameNoLeaf(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()

@@ -11,7 +11,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
@@ -89,19 +88,19 @@ func (c *cluster) applySample(file string) {
 	c.must(cp.Apply(c.ctx, objects...), "applying a sample")
 	for _, o := range objects {
 		if o.GetKind() == "CronJob" {
-			c.runCronJob(o)
+			c.runCronJob(o.GetName(), o.GetName()+"-by-hand")
 		}
 	}
 }
 
-// runCronJob does what kubectl create job --from=cronjob/NAME does.
-func (c *cluster) runCronJob(o *unstructured.Unstructured) {
+// runCronJob does what kubectl create job JOB --from=cronjob/NAME does.
+func (c *cluster) runCronJob(name, job string) {
 	c.t.Helper()
-	cron, err := cp.Client().BatchV1().CronJobs(c.namespace).Get(c.ctx, o.GetName(), metav1.GetOptions{})
+	cron, err := cp.Client().BatchV1().CronJobs(c.namespace).Get(c.ctx, name, metav1.GetOptions{})
 	c.must(err, "reading a CronJob")
 	_, err = cp.Client().BatchV1().Jobs(c.namespace).Create(c.ctx, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: cron.Name + "-by-hand", Annotations: cron.Spec.JobTemplate.Annotations, Labels: cron.Spec.JobTemplate.Labels,
+			Name: job, Annotations: cron.Spec.JobTemplate.Annotations, Labels: cron.Spec.JobTemplate.Labels,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(cron, batchv1.SchemeGroupVersion.WithKind("CronJob"))},
 		},
 		Spec: cron.Spec.JobTemplate.Spec,

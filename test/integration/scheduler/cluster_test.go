@@ -42,6 +42,7 @@ type cluster struct {
 	dynamic   dynamic.Interface
 	audited   int64 // length of the audit log when the test began
 	began     time.Time
+	patience  time.Duration // of untilStatus
 }
 
 // newCluster creates a namespace and nodes with 8 GPUs each, which are deleted at the end of the test.
@@ -54,7 +55,7 @@ func newCluster(t *testing.T, nodes int) *cluster {
 		name = name[:40]
 	}
 	began := time.Now()
-	c := &cluster{t: t, ctx: ctx, began: began, namespace: fmt.Sprintf("%s-%d", strings.Trim(name, "-"), began.UnixNano()%1_000_000)}
+	c := &cluster{t: t, ctx: ctx, began: began, patience: 30 * time.Second, namespace: fmt.Sprintf("%s-%d", strings.Trim(name, "-"), began.UnixNano()%1_000_000)}
 	var err error
 	c.dynamic, err = dynamic.NewForConfig(cp.Admin())
 	c.must(err, "making a dynamic client")
@@ -255,7 +256,7 @@ func (c *cluster) boundNow(group string) int {
 // untilStatus waits until a PodGroup's status is as wanted, and returns it.
 func (c *cluster) untilStatus(group, what string, done func(v2alpha2.PodGroupStatus) bool) v2alpha2.PodGroupStatus {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(c.ctx, c.patience)
 	defer cancel()
 	var last v2alpha2.PodGroupStatus
 	err := controlplane.Until(ctx, c.dynamic.Resource(podGroups).Namespace(c.namespace), metav1.ListOptions{},
