@@ -25,7 +25,7 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 		return out, err
 	}
 	g := arriving(r.o, r.variant)
-	probing := r.o.probes > 0 && cl.c.program != nil
+	probing := r.o.probes > 0
 	var alone latencies
 	p := &prober{cl: cl, seen: seen, name: "probe"}
 	if probing {
@@ -114,6 +114,15 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 		out.add(meanwhile50, meanwhile.ms(0.5))
 		out.add(meanwhile99, meanwhile.ms(0.99))
 		out.add(meanwhileMax, meanwhile.longest())
+		for _, phase := range []struct {
+			median, nearlyAll kind
+			from, to          time.Time
+		}{{whileCreated50, whileCreated99, began, allThere}, {whileBound50, whileBound99, allThere, last}, {whileDeleted50, whileDeleted99, gone, gone.Add(took)}} {
+			if probes := meanwhile.between(phase.from, phase.to); len(probes.seconds) > 0 {
+				out.add(phase.median, probes.ms(0.5))
+				out.add(phase.nearlyAll, probes.ms(0.99))
+			}
+		}
 		out.add(plainNever, float64(meanwhile.never))
 	}
 	if cl.process != nil {

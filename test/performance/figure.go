@@ -36,6 +36,13 @@ var (
 	meanwhile99  = kind{"plain_meanwhile_p99_ms", "plain pod meanwhile, 99 of 100, ms", "%.0f"}
 	meanwhileMax = kind{"plain_meanwhile_max_ms", "plain pod meanwhile, longest, ms", "%.0f"}
 
+	whileCreated50 = kind{"plain_while_created_p50_ms", "plain pod while the gang is created, median, ms", "%.0f"}
+	whileCreated99 = kind{"plain_while_created_p99_ms", "plain pod while the gang is created, 99 of 100, ms", "%.0f"}
+	whileBound50   = kind{"plain_while_bound_p50_ms", "plain pod while the gang is bound, median, ms", "%.0f"}
+	whileBound99   = kind{"plain_while_bound_p99_ms", "plain pod while the gang is bound, 99 of 100, ms", "%.0f"}
+	whileDeleted50 = kind{"plain_while_deleted_p50_ms", "plain pod while the gang is deleted, median, ms", "%.0f"}
+	whileDeleted99 = kind{"plain_while_deleted_p99_ms", "plain pod while the gang is deleted, 99 of 100, ms", "%.0f"}
+
 	plainMedian   = kind{"plain_p50_ms", "plain pod, median, ms", "%.0f"}
 	plain99       = kind{"plain_p99_ms", "plain pod, 99 of 100, ms", "%.0f"}
 	plainNever    = kind{"plain_never", "plain pods not bound in time", "%.0f"}
@@ -67,7 +74,7 @@ var (
 var allKinds = []kind{
 	firstBind, lastBind, lastWrite, podsPerSecond, gangLatencyMedian, gangLatency99, spreadMedian,
 	spreadLongest, partialGangSeconds, heldGPUSeconds, created, perCreated, toFirstBind, firstToLast, deleted, aloneMedian,
-	alone99, meanwhile50, meanwhile99, meanwhileMax, plainMedian, plain99, plainNever, fittingMedian, fitting99,
+	alone99, meanwhile50, meanwhile99, meanwhileMax, whileCreated50, whileCreated99, whileBound50, whileBound99, whileDeleted50, whileDeleted99, plainMedian, plain99, plainNever, fittingMedian, fitting99,
 	fittingNever, probes, busyCPU, quietCPU, quietWrites, refusalMedian, refusal99, podRefused50, podRefused99,
 	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, serverCollected, writesPerPod,
 }

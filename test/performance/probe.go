@@ -10,22 +10,35 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // latencies are those of one kind of probe.
 type latencies struct {
-	seconds []float64 // of a probe that was given up: the time until then, a lower bound of its latency
-	never   int       // how many those are
+	seconds []float64   // of a probe that was given up: the time until then, a lower bound of its latency
+	began   []time.Time // of each
+	never   int         // how many were given up
 }
 
 func (l latencies) ms(q float64) float64 { return 1000 * quantile(l.seconds, q) }
 
 func (l latencies) longest() float64 { return 1000 * slices.Max(l.seconds) }
 
-// add adds one probe's.
-func (l *latencies) add(took time.Duration, bound bool) {
-	l.seconds = append(l.seconds, took.Seconds())
+// between returns the latencies of the probes that began in this time.
+func (l latencies) between(from, to time.Time) latencies {
+	var within latencies
+	for i, at := range l.began {
+		if !at.Before(from) && at.Before(to) {
+			within.seconds, within.began = append(within.seconds, l.seconds[i]), append(within.began, at)
+		}
+	}
+	return within
+}
+
+// add adds the latency of one probe.
+func (l *latencies) add(began, ended time.Time, bound bool) {
+	l.began, l.seconds = append(l.began, began), append(l.seconds, since(began, ended))
 	if !bound {
 		l.never++
 	}
@@ -70,14 +83,19 @@ func (p *prober) probe(ctx context.Context, pods int, plain bool, into *latencie
 			return err
 		}
 	}
+	if cl.c.program == nil {
+		if err := p.bind(ctx, g); err != nil {
+			return err
+		}
+	}
 	err := p.seen.until(ctx, 0, cl.o.patience, cl.failed, p.seen.allBound(g.podNames()))
 	var late unfinished
 	switch {
 	case err == nil:
 		_, last := p.seen.boundAt(g.podNames())
-		into.add(last.Sub(began), true)
+		into.add(began, last, true)
 	case errors.As(err, &late):
-		into.add(time.Since(began), false)
+		into.add(began, time.Now(), false)
 	default:
 		return err
 	}
@@ -85,6 +103,20 @@ func (p *prober) probe(ctx context.Context, pods int, plain bool, into *latencie
 		return err
 	}
 	return pause(ctx, probeGap)
+}
+
+// bind binds pods of the floor, which has no scheduler, as soon as the watch has reported them.
+func (p *prober) bind(ctx context.Context, g gang) error {
+	for i, name := range g.podNames() {
+		if err := p.seen.until(ctx, p.cl.o.stall, p.cl.o.patience, p.cl.failed, p.seen.exists(name)); err != nil {
+			return err
+		}
+		b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: p.cl.nodes[i]}}
+		if err := p.cl.client.CoreV1().Pods(namespace).Bind(ctx, b, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pause returns after so long, or with ctx's error.

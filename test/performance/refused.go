@@ -46,12 +46,12 @@ func runRefused(ctx context.Context, r run) (out outcome, err error) {
 			if err != nil {
 				return out, cl.withLog(err)
 			}
-			answers.add(took, true)
+			answers.add(began, began.Add(took), true)
 		}
 		err := seen.until(ctx, 0, r.o.patience, cl.failed, func() bool {
 			for _, name := range g.podNames() {
 				if at := seen.pods[name].refused; !at.IsZero() {
-					refusals.add(max(0, at.Sub(began)), true)
+					refusals.add(began, began.Add(max(0, at.Sub(began))), true)
 					return true
 				}
 			}

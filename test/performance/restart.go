@@ -58,15 +58,15 @@ func runRestart(ctx context.Context, r run) (out outcome, err error) {
 		if err := cl.startReady(ctx); err != nil {
 			return out, err
 		}
-		ready.add(time.Since(began), true)
+		ready.add(began, time.Now(), true)
 		both := append(one.podNames(), four.podNames()...)
 		if err := seen.until(ctx, 0, r.o.limit, cl.failed, seen.allBound(both)); err != nil {
 			return out, cl.withLog(err)
 		}
 		at, _ := seen.boundAt(both)
 		_, last := seen.boundAt(four.podNames())
-		first.add(at.Sub(began), true)
-		whole.add(last.Sub(began), true)
+		first.add(began, at, true)
+		whole.add(began, last, true)
 		if u, err = cl.usage(); err != nil {
 			return out, err
 		}

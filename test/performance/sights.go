@@ -146,6 +146,14 @@ func (l limit) stop() {
 	}
 }
 
+// exists returns a condition for until: the watch has reported the pod.
+func (s *sights) exists(name string) func() bool {
+	return func() bool {
+		_, ok := s.pods[name]
+		return ok
+	}
+}
+
 // allBound returns a condition for until: every one of the pods is bound. Names that were found bound are not checked
 // again.
 func (s *sights) allBound(names []string) func() bool {
