@@ -45,8 +45,9 @@ const (
 
 	// ConditionReplicaFailure, on all three kinds: a required object cannot be
 	// created, because the API server rejects it, because requests have failed
-	// for 10 s, or because another object of its name is being deleted. The
-	// message names the object and the cause. Present only while True.
+	// for 10 s, or because another object of its name is being deleted; or the
+	// spec is invalid; or pods of a Training workload were given up. The message
+	// names the cause. Present only while True.
 	ConditionReplicaFailure = "ReplicaFailure"
 )
 
@@ -97,15 +98,15 @@ const (
 // Reasons of ConditionSucceeded.
 const (
 	// ReasonAllPodsSucceeded: every pod of the PodClique that started has
-	// succeeded.
+	// succeeded or was given up, and minAvailable have succeeded.
 	ReasonAllPodsSucceeded = "AllPodsSucceeded"
 )
 
 // Reasons of ConditionFailed. ConditionAvailable of a workload that has failed
 // is False with the same reason and message.
 const (
-	// ReasonMaxRestartsExceeded: a replica failed, and trainingSpec.maxRestarts
-	// restarts have been used.
+	// ReasonMaxRestartsExceeded: more replicas failed than restarts of
+	// trainingSpec.maxRestarts were left.
 	ReasonMaxRestartsExceeded = "MaxRestartsExceeded"
 	// ReasonMaxRuntimeExceeded: trainingSpec.maxRuntime has passed since the
 	// first start.

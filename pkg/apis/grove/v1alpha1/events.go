@@ -79,7 +79,7 @@ const (
 	EventPodCliqueFailed = "PodCliqueFailed"
 	// EventReplicaRestarting, Normal: a replica is restarted; the note has the number of restarts.
 	EventReplicaRestarting = "ReplicaRestarting"
-	// EventMaxRestartsExceeded, Warning: a replica failed, and no restarts are left.
+	// EventMaxRestartsExceeded, Warning: more replicas failed than restarts were left.
 	EventMaxRestartsExceeded = "MaxRestartsExceeded"
 	// EventMaxRuntimeExceeded, Warning: maxRuntime has passed since the first start.
 	EventMaxRuntimeExceeded = "MaxRuntimeExceeded"
@@ -89,7 +89,7 @@ const (
 
 // Events on a PodClique of a Training workload.
 const (
-	// EventPodsCancelled, Normal: pods that never started were deleted, because all that started have succeeded.
+	// EventPodsCancelled, Normal: pods that never started were deleted, because all that started have succeeded or were given up.
 	EventPodsCancelled = "PodsCancelled"
 	// EventPodsStopped, Normal: pods were deleted because the workload has failed.
 	EventPodsStopped = "PodsStopped"
