@@ -22,12 +22,12 @@ const (
 	EventReplicaUpdating = "ReplicaUpdating"
 	// EventAdmitted, Normal, on a PodCliqueSet: the minimum of every replica is bound.
 	EventAdmitted = "Admitted"
-	// EventAvailable, Normal, on a PodCliqueSet: every replica is available.
+	// EventAvailable, Normal, on a PodCliqueSet, Inference only: every replica is available.
 	EventAvailable = "Available"
-	// EventDegraded, Warning, on a PodCliqueSet: it was available, and for 2 s fewer of its replicas have been. Not while an
-	// update replaces pods.
+	// EventDegraded, Warning, on a PodCliqueSet, Inference only: it was available, and for 2 s fewer of its replicas have
+	// been. Not while an update replaces pods.
 	EventDegraded = "Degraded"
-	// EventRecovered, Normal, on a PodCliqueSet: every replica is available again, after EventDegraded.
+	// EventRecovered, Normal, on a PodCliqueSet, Inference only: every replica is available again, after EventDegraded.
 	EventRecovered = "Recovered"
 	// EventScaled, Normal, on a PodCliqueSet: spec.replicas has changed.
 	EventScaled = "Scaled"

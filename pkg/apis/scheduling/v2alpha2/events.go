@@ -19,7 +19,7 @@ const (
 	EventGangBelowMinimum = "GangBelowMinimum"
 	// EventGangRestored: the minimum of an admitted gang is bound again.
 	EventGangRestored = "GangRestored"
-	// EventGangCompleted: every pod has succeeded.
+	// EventGangCompleted: every pod that is left has succeeded, and these are the minimum.
 	EventGangCompleted = "GangCompleted"
 	// EventGangPreempted: a pod without a gang preempted all pods of the gang.
 	// The note names the preemptor.

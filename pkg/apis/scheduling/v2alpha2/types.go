@@ -417,6 +417,6 @@ const (
 	ReasonAdmitted Reason = "Admitted"
 	// ReasonSatisfied: the minimum is bound.
 	ReasonSatisfied Reason = "Satisfied"
-	// ReasonCompleted: every pod has succeeded.
+	// ReasonCompleted: every pod that is left has succeeded, and these are the minimum.
 	ReasonCompleted Reason = "Completed"
 )
