@@ -17,9 +17,17 @@ import (
 // writeStatus writes the status of a set if it has changed, emits events about replaced replicas, the outcome of a
 // Training workload and new failures, and returns the set with that status. A change that can wait is not written unless
 // removing, that is, unless objects are deleted afterwards: the set is then returned as it is, with the time to wait.
-func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet, facts desired.SetFacts, removing bool, now time.Time) (*v1alpha1.PodCliqueSet, time.Duration, error) {
-	recorded := set.DeepCopy()
-	recorded.Status = desired.PodCliqueSetStatus(set, facts, metav1.NewTime(now))
+// createErr are the errors of creating and updating objects.
+func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *setPlan, createErr error, removing bool, now time.Time) (*v1alpha1.PodCliqueSet, time.Duration, error) {
+	running, err := r.anyRunning(ctx, seen.owned)
+	if err != nil {
+		return nil, 0, err
+	}
+	set, recorded := seen.live, seen.live.DeepCopy()
+	recorded.Status = desired.PodCliqueSetStatus(set, desired.SetFacts{
+		Replicas: seen.facts, Running: running, Recorded: plan.recordedReplicas, Reported: r.storyOf(set).Recorded(), Raised: plan.raised, Training: plan.training,
+		NextTermination: plan.termination.Next, Update: plan.update, SchedulerName: r.schedulerName, Problems: r.children.Problems(set, createErr, now),
+	}, metav1.NewTime(now))
 	change, differs := desired.PodCliqueSetStatusChange(&set.Status, &recorded.Status)
 	if delay := r.unwritten.StatusDelay(string(set.UID), change, differs, now, r.clock.Now()); delay > 0 && !removing {
 		return set, delay, nil
@@ -32,8 +40,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *v1alpha1.PodCliqueSet
 	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining { // there a failure has events of its own, and by default is due at once
 		children.ReportTerminationDue(r.recorder, set, set.Status.TerminationDeadline, recorded.Status.TerminationDeadline)
 	}
-	r.emitOutcome(set, recorded, facts.Training)
-	r.reportUpdate(set, recorded, facts.Update)
+	r.emitOutcome(set, recorded, plan.training)
+	r.reportUpdate(set, recorded, plan.update)
 	for _, c := range children.NewFailures(set.Status.Conditions, recorded.Status.Conditions) {
 		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreateChild, "%s", c.Message)
 	}
