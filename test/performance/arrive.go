@@ -106,7 +106,7 @@ func runArrive(ctx context.Context, r run) (out outcome, err error) {
 	out.add(toFirstBind, 1000*since(allThere, first))
 	out.add(lastBind, since(allThere, last))
 	out.add(created, since(began, allThere))
-	out.add(perCreated, since(allThere, last)/since(began, allThere)) // runs differ by a third in both: docs/performance.md
+	out.add(perCreated, since(allThere, last)/since(began, allThere)) // runs differ by a third in both: docs/performance-history.md
 	if probing {
 		out.add(deleted, took.Seconds())
 		out.add(aloneMedian, alone.ms(0.5))
