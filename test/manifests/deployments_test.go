@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestImagesHaveTheUserOfTheManifests: the image of the README runs as the user of the Deployments, so that the kubelet
+// TestImagesHaveTheUserOfTheManifests: the image of docs/configuration.md runs as the user of the Deployments, so that the kubelet
 // does not reject it where a pod only has runAsNonRoot.
 func TestImagesHaveTheUserOfTheManifests(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	guide, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func TestImagesHaveTheUserOfTheManifests(t *testing.T) {
 		}
 		found++
 		pod := deployment.Spec.Template.Spec.SecurityContext
-		if user := fmt.Sprintf("\n  USER %d:%d\n", *pod.RunAsUser, *pod.RunAsGroup); !strings.Contains(string(readme), user) {
-			t.Errorf("%s: the README's image has no line %q", o, strings.TrimSpace(user))
+		if user := fmt.Sprintf("\n  USER %d:%d\n", *pod.RunAsUser, *pod.RunAsGroup); !strings.Contains(string(guide), user) {
+			t.Errorf("%s: the image of docs/configuration.md has no line %q", o, strings.TrimSpace(user))
 		}
 	}
 	if found != 2 {

@@ -508,7 +508,7 @@ func TestTheTrainingSampleIsWhatItSays(t *testing.T) {
 	}
 }
 
-// The sample agrees with its comments, the README and the demo.
+// The sample agrees with its comments, the tutorial and the demo.
 func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(t, podCliqueSetSample)

@@ -140,7 +140,7 @@ The cluster is ready. Its nodes are simulated, everything else is Kubernetes, mu
     bin/kubectl apply --server-side -f manifests/samples/podcliqueset.yaml
     bin/kubectl get podcliquesets,podgroups.scheduling.run.ai,pods
 
-"Your first gang" in README.md goes on from here. Logs are in %s. `+"`make cluster-down`"+` ends it.
+"Your first gang" in docs/tutorial.md goes on from here. Logs are in %s. `+"`make cluster-down`"+` ends it.
 `, filepath.Join(cp.Dir(), "kubeconfig"), dir)
 	return nil
 }

@@ -48,7 +48,7 @@ func TestManifestsOfTheGuides(t *testing.T) {
 			w.kubectl("delete", "pcs,pg,jobs", "--all", "--cascade=foreground", "--timeout=60s")
 		}
 	}
-	if applied < 5 {
-		t.Errorf("%d manifests found, want at least those of README, training.md, lifecycle.md and updates.md", applied)
+	if applied < 6 {
+		t.Errorf("%d manifests found, want at least those of README, workloads.md, training.md, lifecycle.md and updates.md", applied)
 	}
 }

@@ -34,7 +34,7 @@ func (w *world) untilReason(group, reason string) {
 	})
 }
 
-// Six questions of new users. Each is answered by one command, which README.md and the guides name.
+// Six questions of new users. Each is answered by one command, which docs/troubleshooting.md and the guides name.
 func TestQuestionsOfNewUsers(t *testing.T) {
 	tellStories(t, map[string]func(*world){
 		"why it waits": func(w *world) {

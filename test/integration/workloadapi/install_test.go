@@ -21,7 +21,7 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// installation is a control plane on which Muster is installed as described in the README.
+// installation is a control plane on which Muster is installed as described in docs/configuration.md.
 type installation struct {
 	*user
 	cp      *controlplane.ControlPlane
@@ -110,7 +110,7 @@ func (i *installation) collected(ctx context.Context, name string, owner metav1.
 	}
 }
 
-// TestInstallAndUninstall follows the README and docs/configuration.md: deleting the programs leaves running workloads,
+// TestInstallAndUninstall follows docs/configuration.md: deleting the programs leaves running workloads,
 // a new installation manages them again, and deleting the CRDs deletes them.
 func TestInstallAndUninstall(t *testing.T) {
 	t.Parallel()

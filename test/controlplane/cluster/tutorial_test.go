@@ -19,23 +19,23 @@ import (
 
 const repository = "../../.."
 
-// command is a line of a shell block, with the output that the README shows for it.
+// command is a line of a shell block, with the output that the document shows for it.
 type command struct {
 	line   string
 	output []string // nil: none is shown
 }
 
-// commandsOf returns the lines of the shell blocks of a section. A block without a language shows the output of the last
-// line before it.
-func commandsOf(t *testing.T, heading string) []command {
+// commandsOf returns the lines of the shell blocks of a section of a document. A block without a language shows the output
+// of the last line before it.
+func commandsOf(t *testing.T, document, heading string) []command {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	content, err := os.ReadFile(filepath.Join(repository, document))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, found := strings.Cut(string(content), "\n## "+heading+"\n")
 	if !found {
-		t.Fatalf("README.md has no section %q", heading)
+		t.Fatalf("%s has no section %q", document, heading)
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	var commands []command
@@ -57,9 +57,9 @@ func commandsOf(t *testing.T, heading string) []command {
 	return commands
 }
 
-// The commands of the README work, and print the output that it shows.
+// The commands of the tutorial work, and print the output that it shows.
 func TestYourFirstGang(t *testing.T) {
-	commands := commandsOf(t, "Your first gang")
+	commands := commandsOf(t, "docs/tutorial.md", "Your first gang")
 	dir := filepath.Join(t.TempDir(), "cluster")
 	t.Cleanup(func() { controlplane.StopBackground(dir) })
 	var env []string
@@ -117,7 +117,7 @@ next:
 				break
 			}
 			if time.Since(began) > 30*time.Second {
-				t.Fatalf("%s (-README +got):\n%s\n%s", c.line, diff, output)
+				t.Fatalf("%s (-tutorial +got):\n%s\n%s", c.line, diff, output)
 			}
 		}
 		t.Logf("%5.1f s  %s", time.Since(began).Seconds(), c.line)
@@ -125,6 +125,25 @@ next:
 	for start := range run {
 		if !done[start] {
 			t.Errorf("%q is not among the commands: %q", start, commands)
+		}
+	}
+}
+
+// The commands of the README that show output are those of the tutorial.
+func TestReadmeQuotesTheTutorial(t *testing.T) {
+	t.Parallel()
+	shown := map[string][]string{}
+	for _, c := range commandsOf(t, "docs/tutorial.md", "Your first gang") {
+		line := strings.TrimPrefix(c.line, "bin/")
+		shown[line] = append(shown[line], strings.Join(c.output, "\n"))
+	}
+	quoted := commandsOf(t, "README.md", "It waits: why")
+	if len(quoted) == 0 {
+		t.Error("README.md shows no command")
+	}
+	for _, c := range quoted {
+		if output := strings.Join(c.output, "\n"); !slices.Contains(shown[c.line], output) {
+			t.Errorf("%s: README.md shows\n%s\nand the tutorial\n%s", c.line, output, strings.Join(shown[c.line], "\n\n"))
 		}
 	}
 }
