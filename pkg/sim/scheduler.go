@@ -20,7 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // scheduler simulates muster-scheduler: the real registry elects leaders, the real planner places gangs on nodes with
@@ -60,7 +60,7 @@ func newScheduler(api *API) *scheduler {
 	now := api.clock.Now()
 	s.registry.Configure(gangstate.Options{RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond})
 	s.registry.AddProfile(v1alpha1.DefaultSchedulerName)
-	keys, err := mark.NewKeys("sim", map[string][]byte{"sim": []byte("0123456789abcdef0123456789abcdef")})
+	keys, err := marks.NewKeys("sim", map[string][]byte{"sim": []byte("0123456789abcdef0123456789abcdef")})
 	utilruntime.Must(err)
 	s.registry.SetKeys(keys, now)
 	s.stop = api.watch(func(c Change) {

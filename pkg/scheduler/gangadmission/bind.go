@@ -67,7 +67,7 @@ func (g *Gangs) mark(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod)
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	select {
-	case <-g.keys.Decided():
+	case <-g.keys.KeysDecided():
 	case <-ctx.Done():
 	}
 	return g.registry.Mark(plan, pod.UID)

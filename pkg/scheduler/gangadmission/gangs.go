@@ -29,7 +29,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
-	"github.com/muster-project/muster/pkg/scheduler/markkeys"
+	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -72,7 +72,7 @@ type Gangs struct {
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
 	reporter *report.Reporter
-	keys     *markkeys.Source
+	keys     *secret.KeySource
 	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
 	gates    gates
 	gated    sets.Set[string] // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
-	"github.com/muster-project/muster/pkg/scheduler/markkeys"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
+	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
 	"github.com/muster-project/muster/pkg/scheduler/repair"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
@@ -55,11 +55,11 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			plansAborted.WithLabelValues(string(cause)).Inc()
 			logger.V(2).Info("Plan aborted", "podGroup", gang, "cause", cause, "reason", reason)
 		},
-		UnknownKey: func() { g.keys.Ask() },
+		UnknownKey: func() { g.keys.RequestRead() },
 	})
-	g.keys = markkeys.New(markkeys.Options{
-		Secrets: h.ClientSet().CoreV1().Secrets(markkeys.Namespace()), Clock: g.clock,
-		Set: func(keys *mark.Keys) {
+	g.keys = secret.NewKeySource(secret.Options{
+		Secrets: h.ClientSet().CoreV1().Secrets(secret.Namespace()), Clock: g.clock,
+		SetKeys: func(keys *marks.Keys) {
 			markKeys.Set(float64(keys.Len()))
 			g.apply(logger, g.registry.SetKeys(keys, g.clock.Now()))
 		},
@@ -133,7 +133,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			return
 		}
 		select { // without the keys it is not known which gangs are partially bound
-		case <-g.keys.Read():
+		case <-g.keys.FirstRead():
 		case <-ctx.Done():
 			return
 		}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // completions stores the succeeded pods of a gang and which of them count. A succeeded pod counts if it belongs to
@@ -17,10 +17,10 @@ import (
 // Pods with the same controller and the same plan count or do not count together. When the last unfinished pod of a
 // controller, or the last bound pod of a plan, is removed, only the buckets of that controller or plan are checked.
 type completions struct {
-	live    map[types.UID]int       // unfinished pods that are not being deleted, by controller
-	marks   map[mark.Plan]int       // bound pods, by plan
-	owners  map[types.UID]bucketSet // by controller
-	plans   map[mark.Plan]bucketSet // by plan; pods without a plan are not included
+	live    map[types.UID]int          // unfinished pods that are not being deleted, by controller
+	marks   map[marks.PlanID]int       // bound pods, by plan
+	owners  map[types.UID]bucketSet    // by controller
+	plans   map[marks.PlanID]bucketSet // by plan; pods without a plan are not included
 	changed func(leaf *gang.Group, n int)
 }
 
@@ -28,7 +28,7 @@ type bucketSet map[bucketKey]*bucket
 
 type bucketKey struct {
 	controller types.UID
-	mark       mark.Plan
+	mark       marks.PlanID
 }
 
 // bucket contains the succeeded pods of one controller that were bound by one plan.
@@ -41,7 +41,7 @@ type bucket struct {
 // newCompletions returns an empty completions. changed is called for every change of the number of succeeded pods
 // that count.
 func newCompletions(changed func(leaf *gang.Group, n int)) completions {
-	return completions{live: map[types.UID]int{}, marks: map[mark.Plan]int{}, owners: map[types.UID]bucketSet{}, plans: map[mark.Plan]bucketSet{}, changed: changed}
+	return completions{live: map[types.UID]int{}, marks: map[marks.PlanID]int{}, owners: map[types.UID]bucketSet{}, plans: map[marks.PlanID]bucketSet{}, changed: changed}
 }
 
 // addLive adds n unfinished pods of the controller.
@@ -68,7 +68,7 @@ func (c *completions) addLive(controller types.UID, n int) {
 }
 
 // addMark adds n bound pods of a plan.
-func (c *completions) addMark(plan mark.Plan, n int) {
+func (c *completions) addMark(plan marks.PlanID, n int) {
 	before := c.marks[plan]
 	if after := before + n; after != 0 {
 		c.marks[plan] = after
@@ -86,7 +86,7 @@ func (c *completions) addDone(key bucketKey, leaf *gang.Group, n int) {
 	if b == nil {
 		b = &bucket{key: key, leaves: map[*gang.Group]int{}, counts: c.counts(key)}
 		insert(c.owners, key.controller, b)
-		if key.mark != (mark.Plan{}) {
+		if key.mark != (marks.PlanID{}) {
 			insert(c.plans, key.mark, b)
 		}
 	}

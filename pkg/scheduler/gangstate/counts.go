@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // anyTree is used to count pods while the gang has no tree: all pods are in one leaf.
@@ -30,7 +30,7 @@ type share struct {
 	scheduler  string // schedulerName of a pod that may wait for a plan, else ""
 	other      string // schedulerName of a bound pod that names none of our profiles, else ""
 	controller types.UID
-	mark       mark.Plan
+	mark       marks.PlanID
 	gpus, held int64 // GPUs that the pod requests, and those that it uses as a bound pod
 	priority   int32
 	flags      flags
@@ -75,7 +75,7 @@ func (s *share) has(f flags) bool { return s.flags&f != 0 }
 func (r *Registry) shareOf(m *member) share {
 	pod := m.pod
 	deleted, failed := pod.DeletionTimestamp != nil, pod.Status.Phase == corev1.PodFailed
-	s := share{controller: controller(pod), mark: m.mark.Plan()}
+	s := share{controller: controller(pod), mark: m.mark.PlanID()}
 	set := func(f flags, is bool) {
 		if is {
 			s.flags |= f
@@ -143,7 +143,7 @@ type numbers struct {
 
 	flagged    [nFlags]int // members by flag
 	gpus, held int64       // sums over the shares
-	ownMarks   map[mark.Plan]int
+	ownMarks   map[marks.PlanID]int
 	others     map[string]int // bound pods that have a leaf and name none of our profiles, by schedulerName
 	priorities priorities
 	completed  completions
@@ -166,7 +166,7 @@ func (n *numbers) flag(f flags) int {
 func newNumbers(tree *gang.Tree) *numbers {
 	n := &numbers{
 		created: gang.NewTally(tree), placed: gang.NewTally(tree), bound: gang.NewTally(tree),
-		ownMarks: map[mark.Plan]int{}, others: map[string]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
+		ownMarks: map[marks.PlanID]int{}, others: map[string]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
 	}
 	n.completed = newCompletions(func(leaf *gang.Group, k int) {
 		n.created.Add(leaf, k)
@@ -343,7 +343,7 @@ func (g *gangState) isCandidate() bool {
 	if g.tree == nil || g.group == nil || g.admitted || !g.holds() {
 		return false
 	}
-	return g.plan == nil || len(g.numbers.ownMarks) > 1 || g.numbers.ownMarks[g.plan.mark.Plan()] == 0
+	return g.plan == nil || len(g.numbers.ownMarks) > 1 || g.numbers.ownMarks[g.plan.mark.PlanID()] == 0
 }
 
 // controller returns the UID of a pod's controlling owner, "" for a bare pod.

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // memberState is the progress of a pod towards its node. "Assumed": the scheduler has assigned a node. "Posted": the
@@ -44,9 +44,9 @@ type member struct {
 	leaving   bool   // bound, but released (partial.go): it does not count from that decision on
 	parting   parting
 
-	tag      uint64    // identifies it in marks
-	mark     mark.Mark // verified, or the mark of the plan whose binding was posted; zero = none
-	markText string    // the annotation that mark was read from
+	tag      uint64     // identifies it in marks
+	mark     marks.Mark // verified, or the mark of the plan whose binding was posted; zero = none
+	markText string     // the annotation that mark was read from
 
 	key    orderKey
 	share  share // its contribution to the gang's numbers

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // SetPod processes a pod that an informer added or updated. Pods without a PodGroup are ignored.
@@ -73,7 +73,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	known := m != nil
 	if !known {
 		g := r.gang(key)
-		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod), tag: mark.Tag(pod.UID), gpus: podgroup.GPUs(pod)}
+		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod), tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
 	}

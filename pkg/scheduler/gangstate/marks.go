@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // Marks are signed annotations of bound pods. A mark is verified once per pod, and again when the annotation or the
@@ -18,7 +18,7 @@ import (
 
 // SetKeys sets the keys with which marks are signed and verified. nil: no keys are known, so bindings carry no mark
 // and no gang is partial.
-func (r *Registry) SetKeys(keys *mark.Keys, now time.Time) Effects {
+func (r *Registry) SetKeys(keys *marks.Keys, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keys.Store(keys)
@@ -27,7 +27,7 @@ func (r *Registry) SetKeys(keys *mark.Keys, now time.Time) Effects {
 		changed := false
 		for _, m := range g.members {
 			if m.markText != "" {
-				verified, _ := keys.Verify(m.pod.UID, m.markText)
+				verified, _ := keys.VerifyMark(m.pod.UID, m.markText)
 				m.setMark(verified, m.markText)
 				changed = true
 			}
@@ -46,7 +46,7 @@ func (r *Registry) SetKeys(keys *mark.Keys, now time.Time) Effects {
 
 // Mark returns the annotation for the binding of a member of the plan. "" if there is no key to sign it with.
 func (r *Registry) Mark(p *Plan, uid types.UID) string {
-	return r.keys.Load().Sign(uid, p.markOf(uid))
+	return r.keys.Load().SignMark(uid, p.markOf(uid))
 }
 
 // readMark verifies the member's mark if its annotation has changed.
@@ -56,14 +56,14 @@ func (r *Registry) readMark(m *member) {
 		return // unchanged; or the binding was posted, and this version of the pod is older
 	}
 	keys := r.keys.Load()
-	verified, ok := keys.Verify(m.pod.UID, text)
-	if !ok && r.opts.UnknownKey != nil && keys.IsUnknown(text) {
+	verified, ok := keys.VerifyMark(m.pod.UID, text)
+	if !ok && r.opts.UnknownKey != nil && keys.LacksKeyOf(text) {
 		r.opts.UnknownKey()
 	}
 	m.setMark(verified, text)
 }
 
-func (m *member) setMark(verified mark.Mark, text string) {
+func (m *member) setMark(verified marks.Mark, text string) {
 	if !m.mark.IsZero() {
 		m.gang.partial.marked--
 	}
@@ -78,7 +78,7 @@ func (m *member) setMark(verified mark.Mark, text string) {
 // forgetMark removes the member's mark from its gang. A waiting member may have been bound without this process
 // having observed it; from then on only the marks can prove that the gang never had its minimum.
 func (m *member) forgetMark() {
-	m.setMark(mark.Mark{}, "")
+	m.setMark(marks.Mark{}, "")
 	m.gang.partial.known = m.gang.partial.known && !m.neverBound()
 }
 
@@ -96,9 +96,9 @@ func (r *Registry) resumeRelease(g *gangState) {
 
 // markPlan assigns a mark to a plan that satisfies the tree.
 func (g *gangState) markPlan(p *Plan) {
-	p.mark = mark.Mark{Group: g.group.UID, Pods: len(p.members), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
+	p.mark = marks.Mark{GroupUID: g.group.UID, PodCount: len(p.members), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
 	for i := range p.members {
-		p.mark.Sum += p.members[i].member.tag
+		p.mark.TagSum += p.members[i].member.tag
 	}
 	g.partial.sequence = p.mark.Sequence
 	p.mark.NeverWhole = p.Task == Minimum && (g.holdsNone() || g.look().neverWhole)
@@ -131,7 +131,7 @@ func (g *gangState) holdsNone() bool {
 	}
 	controllers := g.liveControllers()
 	for _, m := range g.members {
-		if m.mark.Group == g.group.UID && (m.isBound() || m.state == succeeded && !m.isOfEarlierRun(controllers)) {
+		if m.mark.GroupUID == g.group.UID && (m.isBound() || m.state == succeeded && !m.isOfEarlierRun(controllers)) {
 			return false
 		}
 	}
@@ -140,15 +140,15 @@ func (g *gangState) holdsNone() bool {
 
 // markOf returns the mark of a member: the mark of the plan, and the needed members that are bound next after this
 // one. It reads only immutable fields.
-func (p *Plan) markOf(uid types.UID) mark.Mark {
+func (p *Plan) markOf(uid types.UID) marks.Mark {
 	m, own := p.mark, p.places[uid]
 	first := sort.SearchInts(p.needed, own+1)
-	for k := range min(len(p.needed), mark.MaxNext) {
+	for k := range min(len(p.needed), marks.MaxNextTags) {
 		i := (first + k) % len(p.needed)
 		if p.needed[i] == own {
 			break
 		}
-		m.Next = append(m.Next, p.tags[i])
+		m.NextTags = append(m.NextTags, p.tags[i])
 	}
 	return m
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // counted contains the number of pods per leaf, determined by visiting every member.
@@ -40,13 +40,13 @@ func naiveProfile(r *Registry, g *gangState) string {
 func naiveCounts(r *Registry, g *gangState) counted {
 	c := counted{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
 	profile := naiveProfile(r, g)
-	controllers, marks := sets.New[types.UID](), sets.New[mark.Plan]()
+	controllers, plans := sets.New[types.UID](), sets.New[marks.PlanID]()
 	for _, m := range g.members {
 		if m.state != succeeded && m.pod.DeletionTimestamp == nil {
 			controllers.Insert(controller(m.pod))
 		}
 		if !m.mark.IsZero() && m.isBound() {
-			marks.Insert(m.mark.Plan())
+			plans.Insert(m.mark.PlanID())
 		}
 	}
 	for _, m := range g.members {
@@ -60,7 +60,7 @@ func naiveCounts(r *Registry, g *gangState) counted {
 		}
 		switch {
 		case m.state == succeeded:
-			if len(controllers) == 0 || controllers.Has(controller(m.pod)) || marks.Has(m.mark.Plan()) {
+			if len(controllers) == 0 || controllers.Has(controller(m.pod)) || plans.Has(m.mark.PlanID()) {
 				add(c.created, c.usable, c.bound)
 			}
 		case m.pod.DeletionTimestamp != nil || m.leaving || m.pod.Status.Phase == corev1.PodFailed:

@@ -13,7 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // A partial gang is partially bound and never had its minimum: a crash or a failed binding interrupted it. It is
@@ -74,7 +74,7 @@ func (g *gangState) look() *partial {
 	p.fresh, p.holds = true, false
 	p.proofs++
 	for _, m := range g.members {
-		p.holds = p.holds || m.isBound() && m.mark.Group == g.group.UID
+		p.holds = p.holds || m.isBound() && m.mark.GroupUID == g.group.UID
 	}
 	p.known = p.holds && (p.known && !g.completedPlan() || g.provesPartial())
 	p.neverWhole = p.known
@@ -93,12 +93,12 @@ func (g *gangState) completedPlan() bool {
 			bound.Insert(m.tag)
 		}
 	}
-	incomplete := map[mark.Plan]bool{}
+	incomplete := map[marks.PlanID]bool{}
 	controllers := g.liveControllers()
 	for _, m := range g.members {
-		if !m.neverBound() && m.mark.Group == g.group.UID && !m.isOfEarlierRun(controllers) {
-			plan := m.mark.Plan()
-			incomplete[plan] = incomplete[plan] || !bound.HasAll(m.mark.Next...)
+		if !m.neverBound() && m.mark.GroupUID == g.group.UID && !m.isOfEarlierRun(controllers) {
+			plan := m.mark.PlanID()
+			incomplete[plan] = incomplete[plan] || !bound.HasAll(m.mark.NextTags...)
 		}
 	}
 	for _, is := range incomplete {
@@ -123,10 +123,10 @@ func (g *gangState) provesPartial() bool {
 			ever[m.leaf]++
 		}
 		switch {
-		case m.mark.Group != g.group.UID:
+		case m.mark.GroupUID != g.group.UID:
 		case latest == nil || m.mark.Sequence > latest.mark.Sequence:
 			latest, ambiguous = m, false
-		case m.mark.Sequence == latest.mark.Sequence && !m.mark.SamePlan(&latest.mark):
+		case m.mark.Sequence == latest.mark.Sequence && !m.mark.IsOfSamePlan(&latest.mark):
 			ambiguous = true
 		}
 	}
@@ -135,8 +135,8 @@ func (g *gangState) provesPartial() bool {
 	}
 	named := sets.New[uint64]()
 	for _, m := range g.members {
-		if !m.neverBound() && m.markText != "" && m.mark.SamePlan(&latest.mark) {
-			named.Insert(m.mark.Next...)
+		if !m.neverBound() && m.markText != "" && m.mark.IsOfSamePlan(&latest.mark) {
+			named.Insert(m.mark.NextTags...)
 		}
 	}
 	for _, m := range g.members {
@@ -283,7 +283,7 @@ func (g *gangState) inFirstBurst() bool {
 		return false
 	}
 	for _, m := range g.members {
-		if g.wasPlaced(m) && !m.mark.SamePlan(&g.plan.mark) {
+		if g.wasPlaced(m) && !m.mark.IsOfSamePlan(&g.plan.mark) {
 			return false
 		}
 	}
@@ -292,7 +292,7 @@ func (g *gangState) inFirstBurst() bool {
 
 // wasPlaced reports whether the member is bound, and its mark proves that this scheduler bound it for this PodGroup.
 func (g *gangState) wasPlaced(m *member) bool {
-	return m.isBound() && m.state == bound && m.markText != "" && m.mark.Group == g.group.UID
+	return m.isBound() && m.state == bound && m.markText != "" && m.mark.GroupUID == g.group.UID
 }
 
 // PlacedFor returns the gang of a bound pod. It returns false if the pod is unknown, or was bound for an earlier
@@ -301,7 +301,7 @@ func (r *Registry) PlacedFor(uid types.UID) (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[uid]
-	if m == nil || m.gang.group == nil || m.mark.Group != m.gang.group.UID {
+	if m == nil || m.gang.group == nil || m.mark.GroupUID != m.gang.group.UID {
 		return Key{}, false
 	}
 	return m.gang.key, true

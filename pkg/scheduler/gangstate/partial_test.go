@@ -19,13 +19,13 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
 // testKeys sign the marks of the tests; the registries of the tests know these keys.
-var testKeys = func() *mark.Keys {
-	keys, err := mark.NewKeys("test", map[string][]byte{"test": []byte("the secret of the tests")})
+var testKeys = func() *marks.Keys {
+	keys, err := marks.NewKeys("test", map[string][]byte{"test": []byte("the secret of the tests")})
 	if err != nil {
 		panic(err)
 	}
@@ -55,17 +55,17 @@ func (p markedPlan) ofGeneration(generation int64) markedPlan { p.generation = g
 
 // mark returns the annotation of one of the plan's pods.
 func (p markedPlan) mark(uid string) string {
-	m := mark.Mark{Group: p.group, Pods: len(p.pods), Generation: p.generation, Sequence: p.sequence, NeverWhole: !p.whole}
+	m := marks.Mark{GroupUID: p.group, PodCount: len(p.pods), Generation: p.generation, Sequence: p.sequence, NeverWhole: !p.whole}
 	for _, pod := range p.pods {
-		m.Sum += mark.Tag(types.UID(pod))
+		m.TagSum += marks.PodTag(types.UID(pod))
 	}
 	own := slices.Index(p.pods, uid)
-	for i := 1; i < len(p.pods) && len(m.Next) < mark.MaxNext && m.NeverWhole; i++ {
+	for i := 1; i < len(p.pods) && len(m.NextTags) < marks.MaxNextTags && m.NeverWhole; i++ {
 		if next := (own + i) % len(p.pods); next < len(p.pods)-p.spare {
-			m.Next = append(m.Next, mark.Tag(types.UID(p.pods[next])))
+			m.NextTags = append(m.NextTags, marks.PodTag(types.UID(p.pods[next])))
 		}
 	}
-	return testKeys.Sign(types.UID(uid), m)
+	return testKeys.SignMark(types.UID(uid), m)
 }
 
 // bound returns a builder of a pod that the plan bound.

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // Plan is a plan in force: which pods are bound to which nodes. Until the barrier opens, either all of them are bound
@@ -50,9 +50,9 @@ type Plan struct {
 	opened    chan struct{} // closed when the barrier opens
 	failed    chan struct{} // closed when the plan is aborted
 	gang      *gangState
-	mark      mark.Mark // of all members, without Next (marks.go); immutable, like the next two fields
-	needed    []int     // indexes in members of those without which the plan does not satisfy the tree, ascending
-	tags      []uint64  // by index in needed
+	mark      marks.Mark // of all members, without Next (marks.go); immutable, like the next two fields
+	needed    []int      // indexes in members of those without which the plan does not satisfy the tree, ascending
+	tags      []uint64   // by index in needed
 }
 
 // plannedMember is one member of a plan.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // The room of members that wait for their cycles is promised to them, and to no others.
@@ -488,8 +488,8 @@ func TestPlaceInAPlanWhosePodsChange(t *testing.T) {
 
 func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b")
-	got, ok := testKeys.Verify("a", s.r.Mark(s.plan, "a"))
-	want := mark.Mark{Group: "group", Pods: 2, Sum: mark.Tag("a") + mark.Tag("b"), Generation: 1, Sequence: 1, NeverWhole: true, Next: []uint64{mark.Tag("b")}}
+	got, ok := testKeys.VerifyMark("a", s.r.Mark(s.plan, "a"))
+	want := marks.Mark{GroupUID: "group", PodCount: 2, TagSum: marks.PodTag("a") + marks.PodTag("b"), Generation: 1, Sequence: 1, NeverWhole: true, NextTags: []uint64{marks.PodTag("b")}}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("verified: %t (-want +got):\n%s", ok, diff)
 	}

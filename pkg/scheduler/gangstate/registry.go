@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/message"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 // Key identifies a gang: namespace and name of its PodGroup.
@@ -118,7 +118,7 @@ type Registry struct {
 
 	entered func(from, to Phase) // called by enterPhase; nil except in tests
 
-	keys atomic.Pointer[mark.Keys] // signing keys of marks; nil = none
+	keys atomic.Pointer[marks.Keys] // signing keys of marks; nil = none
 
 	ranks sync.Map // types.UID -> Rank, see rank.go
 }

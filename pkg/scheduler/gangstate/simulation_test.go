@@ -22,7 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -268,9 +268,9 @@ func (s *simulation) noteMinimums() {
 
 // isOfCurrentRun reports whether a pod that has succeeded counts (docs/decisions, G9).
 func (s *simulation) isOfCurrentRun(key Key, done *corev1.Pod) bool {
-	plan := func(p *corev1.Pod) mark.Plan {
-		m, _ := testKeys.Verify(p.UID, p.Annotations[v2alpha2.BoundForAnnotation])
-		return m.Plan()
+	plan := func(p *corev1.Pod) marks.PlanID {
+		m, _ := testKeys.VerifyMark(p.UID, p.Annotations[v2alpha2.BoundForAnnotation])
+		return m.PlanID()
 	}
 	last := true
 	for _, p := range s.pods {

@@ -23,7 +23,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -50,7 +50,7 @@ func newWard(t *testing.T) *ward {
 	w := &ward{t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), api: fake.NewClientset()}
 	w.registry.Configure(gangstate.Options{RepairTimeout: 30 * time.Second})
 	w.registry.AddProfile(wrappers.SchedulerName)
-	keys, err := mark.NewKeys("test", map[string][]byte{"test": []byte("the secret of the tests")})
+	keys, err := marks.NewKeys("test", map[string][]byte{"test": []byte("the secret of the tests")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/markkeys"
+	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -189,16 +189,16 @@ func TestTheKeyIsReplacedWhileAGangIsBoundInPart(t *testing.T) {
 	c.scheduler.Kill()
 	patch := `{"stringData":{"rotated":"a new key of the test, long enough","current":"rotated"}}`
 	secrets := cp.Client().CoreV1().Secrets(controlplane.MusterNamespace)
-	before, err := secrets.Get(c.ctx, markkeys.SecretName, metav1.GetOptions{})
+	before, err := secrets.Get(c.ctx, secret.Name, metav1.GetOptions{})
 	c.must(err, "reading the keys")
 	t.Cleanup(func() { // the key of the other tests
-		_, err := secrets.Patch(c.ctx, markkeys.SecretName, types.MergePatchType,
+		_, err := secrets.Patch(c.ctx, secret.Name, types.MergePatchType,
 			[]byte(fmt.Sprintf(`{"data":{"rotated":null},"stringData":{"current":%q}}`, before.Data["current"])), metav1.PatchOptions{})
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	_, err = secrets.Patch(c.ctx, markkeys.SecretName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err = secrets.Patch(c.ctx, secret.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	c.must(err, "replacing the key")
 	c.restart()
 	c.until("the gang is released", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "gang") == 0 })

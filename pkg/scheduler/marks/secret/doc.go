@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package markkeys reads the keys with which the marks of bound pods are signed (package mark) from a Secret in the
+// Package secret reads the keys with which the marks of bound pods are signed (package marks) from a Secret in the
 // scheduler's namespace, follows their rotation, and creates the first key.
 //
 // The Secret has an entry per key, named by the key's id, and the entry "current" with the id of the signing key. It
@@ -9,4 +9,4 @@
 //
 // Without a key the scheduler continues: gangs are admitted as usual, bindings carry no mark, and partially bound
 // gangs are completed but never released.
-package markkeys
+package secret

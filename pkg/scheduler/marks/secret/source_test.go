@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package markkeys
+package secret
 
 import (
 	"context"
@@ -18,14 +18,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
 
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 const ns = "muster-system"
 
 // secret returns the Secret with these keys; the first one is the current key.
 func secret(version string, ids ...string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: version}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: Name, ResourceVersion: version}}
 	for i, id := range ids {
 		if i == 0 {
 			s.Data = map[string][]byte{currentEntry: []byte(id + "\n")}
@@ -36,9 +36,9 @@ func secret(version string, ids ...string) *corev1.Secret {
 }
 
 // signer returns the keys of a scheduler with this Secret.
-func signer(t *testing.T, s *corev1.Secret) *mark.Keys {
+func signer(t *testing.T, s *corev1.Secret) *marks.Keys {
 	t.Helper()
-	keys, err := parse(s)
+	keys, err := parseKeys(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,15 +46,15 @@ func signer(t *testing.T, s *corev1.Secret) *mark.Keys {
 }
 
 type fixture struct {
-	*Source
+	*KeySource
 	api  *fake.Clientset
-	keys *mark.Keys
+	keys *marks.Keys
 	sets int
 }
 
 func newFixture(objects ...runtime.Object) *fixture {
 	f := &fixture{api: fake.NewClientset(objects...)}
-	f.Source = New(Options{Secrets: f.api.CoreV1().Secrets(ns), Clock: clock.RealClock{}, Set: func(k *mark.Keys) { f.keys = k; f.sets++ }})
+	f.KeySource = NewKeySource(Options{Secrets: f.api.CoreV1().Secrets(ns), Clock: clock.RealClock{}, SetKeys: func(k *marks.Keys) { f.keys = k; f.sets++ }})
 	return f
 }
 
@@ -71,9 +71,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-func TestStep(t *testing.T) {
+func TestReadOnce(t *testing.T) {
 	t.Parallel()
-	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), SecretName, errors.New("no"))
+	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), Name, errors.New("no"))
 	type outcome struct {
 		OK, Decided bool
 		Keys        int
@@ -96,7 +96,7 @@ func TestStep(t *testing.T) {
 		"reading forbidden":                                  {refuse: map[string]error{"get": forbidden}, want: outcome{Decided: true}},
 		"the API server is unavailable":                      {refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{}},
 		"the API server is unavailable, the scheduler leads": {leads: true, refuse: map[string]error{"get": errors.New("connection refused")}, want: outcome{Decided: true}},
-		"no current key named": {found: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: "1"},
+		"no current key named": {found: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: Name, ResourceVersion: "1"},
 			Data: map[string][]byte{"k1": []byte("0123456789abcdef")}}, leads: true, want: outcome{Decided: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestStep(t *testing.T) {
 			for verb, err := range tc.refuse {
 				f.refuse(verb, err)
 			}
-			got := outcome{OK: f.step(context.Background(), tc.leads), Decided: isClosed(f.Decided()), Keys: f.keys.Len()}
+			got := outcome{OK: f.readOnce(context.Background(), tc.leads), Decided: isClosed(f.KeysDecided()), Keys: f.keys.Len()}
 			for _, a := range f.api.Actions() {
 				if a.GetVerb() != "get" {
 					got.Writes++
@@ -118,7 +118,7 @@ func TestStep(t *testing.T) {
 			if got != tc.want {
 				t.Errorf("%+v, want %+v", got, tc.want)
 			}
-			if !isClosed(f.Read()) {
+			if !isClosed(f.FirstRead()) {
 				t.Error("the first read has not ended")
 			}
 		})
@@ -144,17 +144,17 @@ func TestTheKeyOfTheOtherReplicaIsRead(t *testing.T) {
 					}
 				}
 				if found == nil {
-					return true, nil, apierrors.NewAlreadyExists(corev1.Resource("secrets"), SecretName)
+					return true, nil, apierrors.NewAlreadyExists(corev1.Resource("secrets"), Name)
 				}
-				return true, nil, apierrors.NewConflict(corev1.Resource("secrets"), SecretName, errors.New("changed"))
+				return true, nil, apierrors.NewConflict(corev1.Resource("secrets"), Name, errors.New("changed"))
 			}
 			f.api.PrependReactor("create", "secrets", lose)
 			f.api.PrependReactor("update", "secrets", lose)
-			if !f.step(context.Background(), true) {
+			if !f.readOnce(context.Background(), true) {
 				t.Fatal("failed")
 			}
-			text := signer(t, theirs).Sign("pod", mark.Mark{Group: "group", Pods: 1})
-			if _, ok := f.keys.Verify("pod", text); !ok {
+			text := signer(t, theirs).SignMark("pod", marks.Mark{GroupUID: "group", PodCount: 1})
+			if _, ok := f.keys.VerifyMark("pod", text); !ok {
 				t.Error("the key is not the other replica's")
 			}
 		})
@@ -169,11 +169,11 @@ func TestRunFollowsTheSecret(t *testing.T) {
 		leading := make(chan struct{})
 		go f.Run(ctx, leading)
 		synctest.Wait()
-		if f.keys != nil || isClosed(f.Decided()) {
+		if f.keys != nil || isClosed(f.KeysDecided()) {
 			t.Fatal("a standby made a key, or gave up")
 		}
 		close(leading)
-		<-f.Decided()
+		<-f.KeysDecided()
 		synctest.Wait()
 		if f.keys.Len() != 1 {
 			t.Fatalf("%d keys, want the one that the leader made", f.keys.Len())
@@ -194,10 +194,10 @@ func TestRunFollowsTheSecret(t *testing.T) {
 		}
 		update(secret("8", "k3", "k2", "k1"))
 		for range 5 {
-			f.Ask()
+			f.RequestRead()
 			synctest.Wait()
 		}
-		time.Sleep(askInterval)
+		time.Sleep(requestedReadInterval)
 		synctest.Wait()
 		if f.keys.Len() != 3 {
 			t.Errorf("%d keys a second after an unknown one was seen, want 3", f.keys.Len())
@@ -205,7 +205,7 @@ func TestRunFollowsTheSecret(t *testing.T) {
 		// An endless stream of unknown keys costs one read per second.
 		f.api.ClearActions()
 		for range 100 {
-			f.Ask()
+			f.RequestRead()
 			time.Sleep(100 * time.Millisecond)
 		}
 		synctest.Wait()
@@ -214,7 +214,7 @@ func TestRunFollowsTheSecret(t *testing.T) {
 		}
 		// An invalid Secret changes nothing, and the same version is not processed twice.
 		sets := f.sets
-		update(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: SecretName, ResourceVersion: "9"}, Data: map[string][]byte{"current": []byte("k9")}})
+		update(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: Name, ResourceVersion: "9"}, Data: map[string][]byte{"current": []byte("k9")}})
 		time.Sleep(2 * readInterval)
 		synctest.Wait()
 		if f.keys.Len() != 3 || f.sets != sets {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package markkeys
+package secret
 
 import (
 	"bytes"
@@ -22,21 +22,21 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/muster-project/muster/pkg/scheduler/mark"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
 const (
-	// SecretName is the name of the Secret.
-	SecretName = "muster-scheduler-marks"
+	// Name is the name of the Secret.
+	Name = "muster-scheduler-marks"
 	// currentEntry is the entry of the Secret that contains the id of the signing key.
 	currentEntry = "current"
 	// secretSize is the length of a key created by this package, in bytes.
 	secretSize = 32
 
-	readInterval  = 30 * time.Second // between two reads
-	retryInterval = 5 * time.Second  // between two reads while there is no key
-	askInterval   = time.Second      // minimum time between a read and a read because of an unknown key
-	readTimeout   = 5 * time.Second
+	readInterval          = 30 * time.Second // between two reads
+	retryInterval         = 5 * time.Second  // between two reads while there is no key
+	requestedReadInterval = time.Second      // minimum time between a read and a read because of an unknown key
+	readTimeout           = 5 * time.Second
 )
 
 // serviceAccountNamespace is the file that contains the namespace of this pod.
@@ -58,54 +58,54 @@ func namespace(getenv func(string) string, readFile func(string) ([]byte, error)
 	return "muster-system"
 }
 
-// Options are the dependencies of a Source. All are required.
+// Options are the dependencies of a KeySource. All are required.
 type Options struct {
 	// Secrets accesses the Secret in its namespace.
 	Secrets typedcorev1.SecretInterface
 	Clock   clock.Clock
-	// Set is called with the keys whenever they have changed; the keys are never nil.
-	Set func(*mark.Keys)
+	// SetKeys is called with the keys whenever they have changed; the keys are never nil.
+	SetKeys func(*marks.Keys)
 }
 
-// Source reads the keys and follows their rotation.
-type Source struct {
+// KeySource reads the keys and follows their rotation.
+type KeySource struct {
 	Options
 
-	asked   chan struct{}
-	read    chan struct{} // closed when the first read of the Secret has succeeded or failed
-	decided chan struct{} // closed when there are keys, or it is known that there are none for now
-	once    [2]sync.Once
+	readRequests chan struct{}
+	firstRead    chan struct{} // closed when the first read of the Secret has succeeded or failed
+	keysDecided  chan struct{} // closed when there are keys, or it is known that there are none for now
+	once         [2]sync.Once
 
 	// Used only by Run.
-	data    map[string][]byte // of the Secret with the current keys; nil = there are no keys
-	trouble string            // last logged reason why there are no keys, or no new ones
+	data        map[string][]byte // of the Secret with the current keys; nil = there are no keys
+	lastProblem string            // last logged reason why there are no keys, or no new ones
 }
 
-// New returns a Source.
-func New(o Options) *Source {
-	return &Source{Options: o, asked: make(chan struct{}, 1), read: make(chan struct{}), decided: make(chan struct{})}
+// NewKeySource returns a KeySource.
+func NewKeySource(o Options) *KeySource {
+	return &KeySource{Options: o, readRequests: make(chan struct{}, 1), firstRead: make(chan struct{}), keysDecided: make(chan struct{})}
 }
 
-// Ask requests a read of the Secret soon. It never blocks.
-func (s *Source) Ask() {
+// RequestRead requests a read of the Secret soon. It never blocks.
+func (s *KeySource) RequestRead() {
 	select {
-	case s.asked <- struct{}{}:
+	case s.readRequests <- struct{}{}:
 	default:
 	}
 }
 
-// Read is closed when the first read of the Secret has succeeded or failed.
-func (s *Source) Read() <-chan struct{} { return s.read }
+// FirstRead is closed when the first read of the Secret has succeeded or failed.
+func (s *KeySource) FirstRead() <-chan struct{} { return s.firstRead }
 
-// Decided is closed when there are keys, or when it is known that there are none for now because they cannot be read
+// KeysDecided is closed when there are keys, or when it is known that there are none for now because they cannot be read
 // or created.
-func (s *Source) Decided() <-chan struct{} { return s.decided }
+func (s *KeySource) KeysDecided() <-chan struct{} { return s.keysDecided }
 
 // Run follows the keys until ctx ends. After leading is closed, it creates a key if there is none.
-func (s *Source) Run(ctx context.Context, leading <-chan struct{}) {
+func (s *KeySource) Run(ctx context.Context, leading <-chan struct{}) {
 	leads := false
 	for {
-		ok := s.step(ctx, leads)
+		ok := s.readOnce(ctx, leads)
 		last := s.Clock.Now()
 		delay := readInterval
 		if !ok {
@@ -118,11 +118,11 @@ func (s *Source) Run(ctx context.Context, leading <-chan struct{}) {
 				waiting = false
 			case <-leading:
 				leads, leading, waiting = true, nil, false
-			case <-s.asked:
+			case <-s.readRequests:
 				if !timer.Stop() {
 					break
 				}
-				timer = s.Clock.NewTimer(max(0, last.Add(askInterval).Sub(s.Clock.Now())))
+				timer = s.Clock.NewTimer(max(0, last.Add(requestedReadInterval).Sub(s.Clock.Now())))
 			case <-ctx.Done():
 				timer.Stop()
 				return
@@ -135,34 +135,34 @@ func (s *Source) Run(ctx context.Context, leading <-chan struct{}) {
 // errNoKey means that there is no key yet, and that another replica will create one.
 var errNoKey = errors.New("the Secret has no key yet")
 
-// step reads the Secret once, and reports whether this succeeded.
-func (s *Source) step(ctx context.Context, leads bool) bool {
+// readOnce reads the Secret once, and reports whether this succeeded.
+func (s *KeySource) readOnce(ctx context.Context, leads bool) bool {
 	logger := klog.FromContext(ctx)
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	secret, err := s.get(reading, leads)
+	secret, err := s.getOrCreateSecret(reading, leads)
 	if err == nil && !maps.EqualFunc(secret.Data, s.data, bytes.Equal) {
-		var keys *mark.Keys
-		if keys, err = parse(secret); err == nil {
+		var keys *marks.Keys
+		if keys, err = parseKeys(secret); err == nil {
 			s.data = secret.Data
-			s.Set(keys)
-			logger.Info("Signing the marks of bound pods", "secret", SecretName, "currentKey", string(secret.Data[currentEntry]), "keys", keys.Len())
+			s.SetKeys(keys)
+			logger.Info("Signing the marks of bound pods", "secret", Name, "currentKey", string(secret.Data[currentEntry]), "keys", keys.Len())
 		}
 	}
-	s.once[0].Do(func() { close(s.read) })
+	s.once[0].Do(func() { close(s.firstRead) })
 	if s.data != nil || err != nil && (leads || apierrors.IsForbidden(err)) {
-		s.once[1].Do(func() { close(s.decided) })
+		s.once[1].Do(func() { close(s.keysDecided) })
 	}
 	switch {
 	case err == nil:
-		s.trouble = ""
-	case errors.Is(err, errNoKey) || err.Error() == s.trouble:
+		s.lastProblem = ""
+	case errors.Is(err, errNoKey) || err.Error() == s.lastProblem:
 	case s.data == nil:
-		s.trouble = err.Error()
-		logger.Error(err, "There is no key for the marks of bound pods: gangs are admitted, their bindings carry no mark, and partially bound gangs are not released", "secret", SecretName)
+		s.lastProblem = err.Error()
+		logger.Error(err, "There is no key for the marks of bound pods: gangs are admitted, their bindings carry no mark, and partially bound gangs are not released", "secret", Name)
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || !isStatus(err):
-		s.trouble = err.Error()
-		logger.Error(err, "Reading the keys for the marks of bound pods again failed, the previous keys stay in use", "secret", SecretName)
+		s.lastProblem = err.Error()
+		logger.Error(err, "Reading the keys for the marks of bound pods again failed, the previous keys stay in use", "secret", Name)
 	}
 	return err == nil
 }
@@ -173,11 +173,11 @@ func isStatus(err error) bool {
 	return errors.As(err, &status)
 }
 
-// get returns the Secret with at least one key. If there is none and make is set, it creates one. Several replicas
-// may try this: one succeeds, the others read the key that it wrote.
-func (s *Source) get(ctx context.Context, make bool) (*corev1.Secret, error) {
+// getOrCreateSecret returns the Secret with at least one key. If there is none and make is set, it creates one. Several
+// replicas may try this: one succeeds, the others read the key that it wrote.
+func (s *KeySource) getOrCreateSecret(ctx context.Context, make bool) (*corev1.Secret, error) {
 	for attempt := 0; ; attempt++ {
-		secret, err := s.Secrets.Get(ctx, SecretName, metav1.GetOptions{})
+		secret, err := s.Secrets.Get(ctx, Name, metav1.GetOptions{})
 		missing := apierrors.IsNotFound(err)
 		switch {
 		case err != nil && !missing:
@@ -189,7 +189,7 @@ func (s *Source) get(ctx context.Context, make bool) (*corev1.Secret, error) {
 		}
 		data := newKey()
 		if missing {
-			secret, err = s.Secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: SecretName}, Data: data}, metav1.CreateOptions{})
+			secret, err = s.Secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: Name}, Data: data}, metav1.CreateOptions{})
 		} else {
 			secret = secret.DeepCopy() // keep the resourceVersion: a concurrent update by another replica causes a conflict
 			secret.Data = data
@@ -213,13 +213,13 @@ func newKey() map[string][]byte {
 	return map[string][]byte{id: secret, currentEntry: []byte(id)}
 }
 
-// parse returns the keys of a Secret.
-func parse(secret *corev1.Secret) (*mark.Keys, error) {
+// parseKeys returns the keys of a Secret.
+func parseKeys(secret *corev1.Secret) (*marks.Keys, error) {
 	current, ok := secret.Data[currentEntry]
 	if !ok {
 		return nil, fmt.Errorf("the Secret has no entry %q with the id of the signing key", currentEntry)
 	}
 	secrets := maps.Clone(secret.Data)
 	delete(secrets, currentEntry)
-	return mark.NewKeys(strings.TrimSpace(string(current)), secrets)
+	return marks.NewKeys(strings.TrimSpace(string(current)), secrets)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mark
+package marks
 
 import (
 	"crypto/hmac"
@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// MinSecret is the minimum length of a secret, in bytes.
-	MinSecret = 16
-	// maxID is the maximum length of a key's id, in characters.
-	maxID = 16
+	// MinSecretLength is the minimum length of a secret, in bytes.
+	MinSecretLength = 16
+	// maxKeyIDLength is the maximum length of a key's id, in characters.
+	maxKeyIDLength = 16
 	// maxKeys is the maximum number of keys in use at the same time.
 	maxKeys = 8
 	// macSize is the length of a signature: HMAC-SHA256, truncated to 128 bits.
@@ -42,19 +42,19 @@ func NewKeys(current string, secrets map[string][]byte) (*Keys, error) {
 	}
 	k := &Keys{current: current, secrets: map[string][]byte{}}
 	for id, secret := range secrets {
-		if !validID(id) {
-			return nil, fmt.Errorf("%q is not a valid key id: 1 to %d letters, digits and dashes", id, maxID)
+		if !isValidKeyID(id) {
+			return nil, fmt.Errorf("%q is not a valid key id: 1 to %d letters, digits and dashes", id, maxKeyIDLength)
 		}
-		if len(secret) < MinSecret {
-			return nil, fmt.Errorf("key %q has %d bytes, less than %d", id, len(secret), MinSecret)
+		if len(secret) < MinSecretLength {
+			return nil, fmt.Errorf("key %q has %d bytes, less than %d", id, len(secret), MinSecretLength)
 		}
 		k.secrets[id] = append([]byte(nil), secret...)
 	}
 	return k, nil
 }
 
-func validID(id string) bool {
-	if id == "" || len(id) > maxID {
+func isValidKeyID(id string) bool {
+	if id == "" || len(id) > maxKeyIDLength {
 		return false
 	}
 	for _, c := range id {
@@ -73,18 +73,18 @@ func (k *Keys) Len() int {
 	return len(k.secrets)
 }
 
-// Sign returns the text of a mark for one pod. It returns "" without a key, or for the zero Mark.
-func (k *Keys) Sign(pod types.UID, m Mark) string {
+// SignMark returns the text of a mark for one pod. It returns "" without a key, or for the zero Mark.
+func (k *Keys) SignMark(pod types.UID, m Mark) string {
 	if k == nil || m.IsZero() {
 		return ""
 	}
-	signed := m.body() + "/" + k.current
+	signed := m.bodyText() + "/" + k.current
 	return signed + "/" + base64.RawURLEncoding.EncodeToString(signature(k.secrets[k.current], pod, signed))
 }
 
-// Verify returns the mark contained in a text, and whether it was signed with one of the keys for this pod.
-func (k *Keys) Verify(pod types.UID, text string) (Mark, bool) {
-	id, signed, mac, ok := split(text)
+// VerifyMark returns the mark contained in a text, and whether it was signed with one of the keys for this pod.
+func (k *Keys) VerifyMark(pod types.UID, text string) (Mark, bool) {
+	id, signed, mac, ok := splitText(text)
 	if !ok || k == nil {
 		return Mark{}, false
 	}
@@ -96,22 +96,22 @@ func (k *Keys) Verify(pod types.UID, text string) (Mark, bool) {
 	if err != nil || !hmac.Equal(got, signature(secret, pod, signed)) {
 		return Mark{}, false
 	}
-	return parse(strings.Split(signed, "/"))
+	return parseMark(strings.Split(signed, "/"))
 }
 
-// IsUnknown reports whether the text has the form of a mark whose key is not among these keys. The keys may have
+// LacksKeyOf reports whether the text has the form of a mark whose key is not among these keys. The keys may have
 // changed since they were read.
-func (k *Keys) IsUnknown(text string) bool {
-	id, _, _, ok := split(text)
-	if !ok || !validID(id) {
+func (k *Keys) LacksKeyOf(text string) bool {
+	id, _, _, ok := splitText(text)
+	if !ok || !isValidKeyID(id) {
 		return false
 	}
 	return k == nil || k.secrets[id] == nil
 }
 
-// split returns the id of the key, the signed part of the text, and the signature. It does not copy the text.
-func split(text string) (id, signed, mac string, ok bool) {
-	if len(text) > MaxLength || strings.Count(text, "/") != fields-1 {
+// splitText returns the id of the key, the signed part of the text, and the signature. It does not copy the text.
+func splitText(text string) (id, signed, mac string, ok bool) {
+	if len(text) > MaxTextLength || strings.Count(text, "/") != fieldCount-1 {
 		return "", "", "", false
 	}
 	end := strings.LastIndexByte(text, '/')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package mark
+package marks
 
 import (
 	"strings"
@@ -30,8 +30,8 @@ func keys(t testing.TB, current string, ids ...string) *Keys {
 }
 
 func sample() Mark {
-	return Mark{Group: group, Pods: 16, Sum: 0x0123456789abcdef, Generation: 3, Sequence: 2, NeverWhole: true,
-		Next: []uint64{Tag("a"), Tag("b"), Tag("c"), Tag("d")}}
+	return Mark{GroupUID: group, PodCount: 16, TagSum: 0x0123456789abcdef, Generation: 3, Sequence: 2, NeverWhole: true,
+		NextTags: []uint64{PodTag("a"), PodTag("b"), PodTag("c"), PodTag("d")}}
 }
 
 func TestVerifyReturnsWhatWasSigned(t *testing.T) {
@@ -39,13 +39,13 @@ func TestVerifyReturnsWhatWasSigned(t *testing.T) {
 	k := keys(t, "k1", "k1")
 	for name, want := range map[string]Mark{
 		"a plan for a minimum":             sample(),
-		"a plan of one pod names no other": {Group: group, Pods: 1, Sum: 1, Generation: 1, Sequence: 1, NeverWhole: true},
-		"a plan for surplus":               {Group: group, Pods: 20_000, Sum: 1<<64 - 1, Generation: 1 << 40, Sequence: 1 << 40},
+		"a plan of one pod names no other": {GroupUID: group, PodCount: 1, TagSum: 1, Generation: 1, Sequence: 1, NeverWhole: true},
+		"a plan for surplus":               {GroupUID: group, PodCount: 20_000, TagSum: 1<<64 - 1, Generation: 1 << 40, Sequence: 1 << 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := k.Sign(pod, want)
-			got, ok := k.Verify(pod, text)
+			text := k.SignMark(pod, want)
+			got, ok := k.VerifyMark(pod, text)
 			if diff := cmp.Diff(want, got); !ok || diff != "" {
 				t.Errorf("verified: %t (-signed +verified):\n%s", ok, diff)
 			}
@@ -59,7 +59,7 @@ func TestVerifyReturnsWhatWasSigned(t *testing.T) {
 func TestNothingButASignedTextVerifies(t *testing.T) {
 	t.Parallel()
 	k := keys(t, "k1", "k1")
-	text := k.Sign(pod, sample())
+	text := k.SignMark(pod, sample())
 	last := strings.LastIndexByte(text, '/')
 	tests := map[string]struct {
 		pod  types.UID
@@ -79,26 +79,26 @@ func TestNothingButASignedTextVerifies(t *testing.T) {
 		"a field less":                                      {pod, text[strings.IndexByte(text, '/')+1:]},
 		"the text of an unsigned mark":                      {pod, "group/4/0123456789abcdef"},
 		"a text of 200 KiB":                                 {pod, strings.Repeat("a/", 100<<10)},
-		"a signature of a key that is not known":            {pod, keys(t, "k2", "k2").Sign(pod, sample())},
-		"a key of the same id and another secret":           {pod, must(NewKeys("k1", map[string][]byte{"k1": []byte("0123456789abcdef")})).Sign(pod, sample())},
+		"a signature of a key that is not known":            {pod, keys(t, "k2", "k2").SignMark(pod, sample())},
+		"a key of the same id and another secret":           {pod, must(NewKeys("k1", map[string][]byte{"k1": []byte("0123456789abcdef")})).SignMark(pod, sample())},
 		"the mark as bytes that decode to the same":         {pod, text[:len(text)-1] + next(text[len(text)-1])},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if m, ok := k.Verify(tc.pod, tc.text); ok {
+			if m, ok := k.VerifyMark(tc.pod, tc.text); ok {
 				t.Errorf("verified as %+v", m)
 			}
 		})
 	}
 	var none *Keys
-	if _, ok := none.Verify(pod, text); ok {
+	if _, ok := none.VerifyMark(pod, text); ok {
 		t.Error("verified without a key")
 	}
-	if text := none.Sign(pod, sample()); text != "" {
+	if text := none.SignMark(pod, sample()); text != "" {
 		t.Errorf("signed without a key: %s", text)
 	}
-	if text := k.Sign(pod, Mark{}); text != "" {
+	if text := k.SignMark(pod, Mark{}); text != "" {
 		t.Errorf("signed no mark: %s", text)
 	}
 }
@@ -116,11 +116,11 @@ func next(c byte) string { return string(c + 1) }
 func TestKeysAreReplacedOneAtATime(t *testing.T) {
 	t.Parallel()
 	before, both, after := keys(t, "k1", "k1"), keys(t, "k2", "k1", "k2"), keys(t, "k2", "k2")
-	old, fresh := before.Sign(pod, sample()), both.Sign(pod, sample())
+	old, fresh := before.SignMark(pod, sample()), both.SignMark(pod, sample())
 	type answer struct{ Verified, Unknown bool }
 	ask := func(k *Keys, text string) answer {
-		_, ok := k.Verify(pod, text)
-		return answer{ok, k.IsUnknown(text)}
+		_, ok := k.VerifyMark(pod, text)
+		return answer{ok, k.LacksKeyOf(text)}
 	}
 	for name, tc := range map[string]struct{ got, want answer }{
 		"the old mark before":               {ask(before, old), answer{Verified: true}},
@@ -166,16 +166,16 @@ func TestInvalidKeys(t *testing.T) {
 func TestPodsOfOnePlanAreOfOnePlan(t *testing.T) {
 	t.Parallel()
 	a, b := sample(), sample()
-	b.Next = []uint64{1}
+	b.NextTags = []uint64{1}
 	c := sample()
 	c.Sequence++
-	if !a.SamePlan(&b) {
+	if !a.IsOfSamePlan(&b) {
 		t.Error("two pods of one plan are not of one plan")
 	}
-	if a.SamePlan(&c) {
+	if a.IsOfSamePlan(&c) {
 		t.Error("two plans over the same pods are one")
 	}
-	if none := (Mark{}); none.SamePlan(&none) {
+	if none := (Mark{}); none.IsOfSamePlan(&none) {
 		t.Error("two pods without a mark are of one plan")
 	}
 }
@@ -185,13 +185,13 @@ func FuzzVerify(f *testing.F) {
 	k := keys(f, "k2", "k1", "k2")
 	f.Add("", string(pod))
 	f.Add("group/4/0123456789abcdef", string(pod))
-	f.Add(k.Sign(pod, sample()), string(pod))
-	f.Add(k.Sign(pod, sample()), string(other))
-	f.Add(keys(f, "k1", "k1").Sign(pod, sample()), string(pod))
-	f.Add(keys(f, "k3", "k3").Sign(pod, sample()), string(pod))
+	f.Add(k.SignMark(pod, sample()), string(pod))
+	f.Add(k.SignMark(pod, sample()), string(other))
+	f.Add(keys(f, "k1", "k1").SignMark(pod, sample()), string(pod))
+	f.Add(keys(f, "k3", "k3").SignMark(pod, sample()), string(pod))
 	f.Add(strings.Repeat("/", 8), "")
 	f.Fuzz(func(t *testing.T, text, uid string) {
-		m, ok := k.Verify(types.UID(uid), text)
+		m, ok := k.VerifyMark(types.UID(uid), text)
 		if !ok {
 			if !m.IsZero() {
 				t.Errorf("%q does not verify, and is %+v", text, m)
@@ -199,7 +199,7 @@ func FuzzVerify(f *testing.F) {
 			return
 		}
 		for _, signer := range []*Keys{k, keys(t, "k1", "k1")} {
-			if signer.Sign(types.UID(uid), m) == text {
+			if signer.SignMark(types.UID(uid), m) == text {
 				return
 			}
 		}
@@ -210,14 +210,14 @@ func FuzzVerify(f *testing.F) {
 func BenchmarkVerify(b *testing.B) {
 	k := keys(b, "k1", "k1")
 	for name, text := range map[string]string{
-		"signed":  k.Sign(pod, sample()),
-		"forged":  keys(b, "k2", "k2").Sign(pod, sample()),
+		"signed":  k.SignMark(pod, sample()),
+		"forged":  keys(b, "k2", "k2").SignMark(pod, sample()),
 		"200 KiB": strings.Repeat("a/", 100<<10),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				k.Verify(pod, text)
+				k.VerifyMark(pod, text)
 			}
 		})
 	}

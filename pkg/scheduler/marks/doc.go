@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mark creates and verifies the annotation that muster-scheduler writes to every gang member it binds. It
+// Package marks creates and verifies the annotation that muster-scheduler writes to every gang member it binds. It
 // records which plan bound the pod, for which PodGroup, and the facts needed to prove after a crash that the gang
 // never had its minimum.
 //
@@ -8,5 +8,5 @@
 // installation of the scheduler has, and the signature covers the UID of the pod: a mark that was copied to another
 // pod is not verified successfully.
 //
-// The package is pure. Package markkeys reads the keys.
-package mark
+// The package is pure. Package secret reads the keys.
+package marks
