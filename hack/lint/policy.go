@@ -109,7 +109,7 @@ var importRules = []importRule{
 var takesTime = []string{
 	"pkg/gang/...", "pkg/placement/...", "pkg/lifecycle/...", "pkg/naming/...", "pkg/observed/...", "pkg/desired/...",
 	"pkg/podgroup/...", "pkg/message/...", "pkg/controllers/...", "pkg/webhooks/...", "pkg/scheduler/gangstate/...",
-	"pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/repair/...",
+	"pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
 }
 
 // waits are the packages among them that wait by timers, but must not read the clock.

@@ -23,7 +23,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
-	"github.com/muster-project/muster/pkg/scheduler/repair"
+	"github.com/muster-project/muster/pkg/scheduler/release"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -146,7 +146,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		go g.wakeups.run(ctx, func(r ready) { g.wake(logger, r) })
 		g.tick(ctx)
 	}()
-	repairs := repair.New(repair.Options{
+	releaser := release.NewReleaser(release.Options{
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
 		Apply: func(e gangstate.Effects) { g.apply(logger, e) },
 	})
@@ -156,7 +156,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		case <-ctx.Done():
 			return
 		}
-		go repairs.Run(ctx)
+		go releaser.Run(ctx)
 		g.reporter.Run(ctx)
 	}()
 	return nil

@@ -201,7 +201,7 @@ func (s *simulation) writeStatus(key Key) {
 	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
 }
 
-// repair does the work of package repair: the pods of partial gangs and torn units are deleted, after all of them have the
+// repair does the work of package release: the pods of partial gangs and torn units are deleted, after all of them have the
 // condition that records it. No pod is released that ran: see noteMinimums.
 func (s *simulation) repair() {
 	s.t.Helper()

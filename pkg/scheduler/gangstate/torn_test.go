@@ -46,7 +46,7 @@ func (s *story) tears(leader string, names ...string) *story {
 	return s.leads(leader).commits(names...).assumes(names...).arrives(names...).posts(names[:last]...).shownMarked(names[:last]...).releases(names[last])
 }
 
-// repairs calls PodsToRelease every second, like package repair, and returns the names of the pods that the last call returned.
+// repairs calls PodsToRelease every second, like package release, and returns the names of the pods that the last call returned.
 func (s *story) repairs(seconds int) []string {
 	var names []string
 	for range seconds {
@@ -512,7 +512,7 @@ func (h *tornHistory) deliver(n int) {
 	}
 }
 
-// second is a second in the life of package repair, in which informers catch up.
+// second is a second in the life of package release, in which informers catch up.
 func (h *tornHistory) second() {
 	h.t.Helper()
 	h.deliver(-1)

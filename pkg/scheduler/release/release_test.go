@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repair
+package release
 
 import (
 	"context"
@@ -27,13 +27,13 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// ward is a worker with a registry and an API server, and a clock that only the test advances.
+// ward is a releaser with a registry and an API server, and a clock that only the test advances.
 type ward struct {
 	t        *testing.T
 	clock    *testclock.FakeClock
 	registry *gangstate.Registry
 	api      *fake.Clientset
-	worker   *Worker
+	releaser *Releaser
 	applied  []gangstate.Effects
 
 	mu      sync.Mutex
@@ -66,7 +66,7 @@ func newWard(t *testing.T) *ward {
 		w.deleted = append(w.deleted, d.Name+" "+string(*d.DeleteOptions.Preconditions.UID))
 		return true, nil, nil
 	})
-	w.worker = New(Options{Registry: w.registry, PodGroups: w, Client: w.api, Recorder: w, Clock: w.clock,
+	w.releaser = NewReleaser(Options{Registry: w.registry, PodGroups: w, Client: w.api, Recorder: w, Clock: w.clock,
 		Apply: func(e gangstate.Effects) { w.applied = append(w.applied, e) }})
 	return w
 }
@@ -95,11 +95,11 @@ func (w *ward) Eventf(about, _ runtime.Object, kind, reason, _, note string, arg
 	w.events = append(w.events, fmt.Sprintf("%s %s %s: %s", kind, reason, name, fmt.Sprintf(note, args...)))
 }
 
-// seconds runs one step of the worker in each of n seconds.
+// seconds runs one step of the releaser in each of n seconds.
 func (w *ward) seconds(n int) {
 	for range n {
 		w.clock.Step(time.Second)
-		w.worker.step(context.Background())
+		w.releaser.checkPartialGangs(context.Background())
 	}
 }
 
@@ -341,7 +341,7 @@ func TestRunLooksEverySecond(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.worker.Run(ctx)
+		w.releaser.Run(ctx)
 	}()
 	reads := func() int {
 		w.mu.Lock()

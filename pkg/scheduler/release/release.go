@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repair
+package release
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type PodGroupReader interface {
 	Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error)
 }
 
-// Options are the dependencies of a Worker. All are required. The repair time is an option of the Registry.
+// Options are the dependencies of a Releaser. All are required. The repair time is an option of the Registry.
 type Options struct {
 	Registry  *gangstate.Registry
 	PodGroups PodGroupReader
@@ -48,8 +48,8 @@ type Options struct {
 	Apply func(gangstate.Effects)
 }
 
-// Worker releases partial gangs and torn units of surplus. Not safe for concurrent use.
-type Worker struct {
+// Releaser releases partial gangs and torn units of surplus. Not safe for concurrent use.
+type Releaser struct {
 	Options
 
 	last time.Time // time of the last step; zero: none yet
@@ -60,62 +60,62 @@ type Worker struct {
 	refusal  map[types.UID]string // the last error of releasing the pod, so that it is logged once
 }
 
-// New returns a Worker.
-func New(o Options) *Worker {
-	return &Worker{Options: o, recorded: sets.New[types.UID](), reported: sets.New[types.UID](), refusal: map[types.UID]string{}}
+// NewReleaser returns a Releaser.
+func NewReleaser(o Options) *Releaser {
+	return &Releaser{Options: o, recorded: sets.New[types.UID](), reported: sets.New[types.UID](), refusal: map[types.UID]string{}}
 }
 
 // Run checks for partial gangs every second until ctx ends.
-func (w *Worker) Run(ctx context.Context) {
-	ticker := w.Clock.NewTicker(interval)
+func (r *Releaser) Run(ctx context.Context) {
+	ticker := r.Clock.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C():
-			w.step(ctx)
+			r.checkPartialGangs(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// step performs one check.
-func (w *Worker) step(ctx context.Context) {
+// checkPartialGangs performs one check.
+func (r *Releaser) checkPartialGangs(ctx context.Context) {
 	// 1. Contact the API server only if there is a partial gang or an unanswered binding.
-	now := w.Clock.Now()
+	now := r.Clock.Now()
 	elapsed := interval
-	if !w.last.IsZero() {
-		elapsed = now.Sub(w.last)
+	if !r.last.IsZero() {
+		elapsed = now.Sub(r.last)
 	}
-	w.last = now
-	key, partial := w.Registry.Partial()
-	asked, awaits := w.Registry.AwaitsAnswer()
+	r.last = now
+	key, partial := r.Registry.Partial()
+	asked, awaits := r.Registry.AwaitsAnswer()
 	if awaits {
 		key = asked
 	}
 	ask := partial || awaits
-	answering := ask && w.answering(ctx, key)
-	if answering && (awaits || w.away) {
-		w.Apply(w.Registry.Answers(w.away, now))
+	answering := ask && r.serverAnswers(ctx, key)
+	if answering && (awaits || r.away) {
+		r.Apply(r.Registry.Answers(r.away, now))
 	}
-	w.away = ask && !answering
+	r.away = ask && !answering
 	if !partial {
 		// This call stops the clocks of gangs that are no longer partial.
-		w.Registry.PodsToRelease(elapsed, false)
-		w.reported.Clear()
-		w.recorded.Clear()
-		clear(w.refusal)
+		r.Registry.PodsToRelease(elapsed, false)
+		r.reported.Clear()
+		r.recorded.Clear()
+		clear(r.refusal)
 		return
 	}
 
 	// 2. The clock runs while the API server answers: otherwise no gang could have been completed.
-	pods := w.Registry.PodsToRelease(elapsed, answering)
+	pods := r.Registry.PodsToRelease(elapsed, answering)
 
 	// 3. Release the pods gang by gang. The pods are sorted by namespace and name, and so are the events.
 	byGang := map[gangstate.Key][]*corev1.Pod{}
 	var order []gangstate.Key
 	for _, pod := range pods {
-		key, ok := w.Registry.PlacedFor(pod.UID) // users may have changed the annotation since
+		key, ok := r.Registry.PlacedFor(pod.UID) // users may have changed the annotation since
 		if !ok {
 			key = gangstate.Key{Namespace: pod.Namespace}
 		}
@@ -125,22 +125,23 @@ func (w *Worker) step(ctx context.Context) {
 		byGang[key] = append(byGang[key], pod)
 	}
 	for _, key := range order {
-		w.release(ctx, key, byGang[key])
+		r.releasePods(ctx, key, byGang[key])
 	}
 }
 
-// answering reports whether the API server answers, including its storage, by a read that is not served from a cache.
-func (w *Worker) answering(ctx context.Context, key gangstate.Key) bool {
+// serverAnswers reports whether the API server answers, including its storage, by a read that is not served from a cache.
+func (r *Releaser) serverAnswers(ctx context.Context, key gangstate.Key) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := w.PodGroups.Get(ctx, key.Namespace, key.Name)
+	_, err := r.PodGroups.Get(ctx, key.Namespace, key.Name)
 	return err == nil || apierrors.IsNotFound(err)
 }
 
-// release deletes the pods of a gang, or of its torn units, that a controller will replace, and emits events about all of them, once.
-func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
+// releasePods deletes the pods of a gang, or of its torn units, that a controller will replace, and emits events about
+// all of them, once.
+func (r *Releaser) releasePods(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", key)
-	f, ok := w.Registry.Facts(key)
+	f, ok := r.Registry.Facts(key)
 	what := "gang"
 	if ok && f.Admitted {
 		what = "sub-group above the gang's minimum"
@@ -148,9 +149,9 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 	var leaving []*corev1.Pod
 	for _, pod := range pods {
 		if metav1.GetControllerOf(pod) == nil {
-			if !w.reported.Has(pod.UID) {
-				w.reported.Insert(pod.UID)
-				w.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangKept, "Repairing",
+			if !r.reported.Has(pod.UID) {
+				r.reported.Insert(pod.UID)
+				r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangKept, "Repairing",
 					"bound for PodGroup %s; its %s never became whole and cannot be completed now; no controller would replace the pod, so it is kept: delete it to free what it holds", key.Name, what)
 				logger.Info("Kept a pod of a partial gang, because it has no controller", "pod", klog.KObj(pod))
 			}
@@ -161,19 +162,19 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 	// All releases are recorded before the first deletion: after a crash in between, the remaining pods have the
 	// condition.
 	for _, pod := range leaving {
-		if err := w.record(ctx, pod, what); err != nil {
-			w.refused(logger, pod, err)
+		if err := r.recordRelease(ctx, pod, what); err != nil {
+			r.logRefusal(logger, pod, err)
 			return
 		}
 	}
 	var deleted []string
 	for _, pod := range leaving {
-		if err := w.delete(ctx, pod); err != nil {
-			w.refused(logger, pod, err)
+		if err := r.deletePod(ctx, pod); err != nil {
+			r.logRefusal(logger, pod, err)
 			continue
 		}
-		if !w.reported.Has(pod.UID) {
-			w.reported.Insert(pod.UID)
+		if !r.reported.Has(pod.UID) {
+			r.reported.Insert(pod.UID)
 			deleted = append(deleted, pod.Name)
 			logger.V(2).Info("Released a pod of a partial gang", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 		}
@@ -184,22 +185,23 @@ func (w *Worker) release(ctx context.Context, key gangstate.Key, pods []*corev1.
 	if !ok || f.Group == nil {
 		return // the PodGroup is gone, or is another one of the same name
 	}
-	w.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangReleased, "Repairing",
+	r.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangReleased, "Repairing",
 		"%d bound pods were deleted, because their %s never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
-		len(deleted), what, names(deleted))
+		len(deleted), what, listNames(deleted))
 }
 
-// refused logs once why a pod cannot be released.
-func (w *Worker) refused(logger klog.Logger, pod *corev1.Pod, err error) {
-	if w.refusal[pod.UID] != err.Error() {
-		w.refusal[pod.UID] = err.Error()
+// logRefusal logs once why a pod cannot be released.
+func (r *Releaser) logRefusal(logger klog.Logger, pod *corev1.Pod, err error) {
+	if r.refusal[pod.UID] != err.Error() {
+		r.refusal[pod.UID] = err.Error()
 		logger.Error(err, "Cannot release a pod of a partial gang yet", "pod", klog.KObj(pod))
 	}
 }
 
-// record writes the condition that states why the pod will be deleted, unless the pod has it. what never became whole.
-func (w *Worker) record(ctx context.Context, pod *corev1.Pod, what string) error {
-	if w.recorded.Has(pod.UID) || gangstate.HasReleaseCondition(pod) {
+// recordRelease writes the condition that states why the pod will be deleted, unless the pod has it. what never became
+// whole.
+func (r *Releaser) recordRelease(ctx context.Context, pod *corev1.Pod, what string) error {
+	if r.recorded.Has(pod.UID) || gangstate.HasReleaseCondition(pod) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -207,7 +209,7 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod, what string) error
 		"status": map[string]any{"conditions": []corev1.PodCondition{{
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased,
 			Message:            "its " + what + " never became whole after a crash or a failed binding, and could not be completed in time",
-			LastTransitionTime: metav1.NewTime(w.Clock.Now()),
+			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 		}}},
 	})
 	if err != nil {
@@ -215,23 +217,23 @@ func (w *Worker) record(ctx context.Context, pod *corev1.Pod, what string) error
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err = w.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = r.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("recording that pod %s is released: %w", klog.KObj(pod), err)
 	}
-	w.recorded.Insert(pod.UID)
+	r.recorded.Insert(pod.UID)
 	return nil
 }
 
-// delete deletes the pod, unless another pod has its name by now.
+// deletePod deletes the pod, unless another pod has its name by now.
 //
 // The precondition is only the UID, not the resourceVersion: regardless of changes in the pod's status, its gang
 // or unit never had its minimum and does not count the pod since the registry returned it. With a resourceVersion the
 // deletion would fail whenever a kubelet has updated the status.
-func (w *Worker) delete(ctx context.Context, pod *corev1.Pod) error {
+func (r *Releaser) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := w.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+	err := r.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -243,8 +245,8 @@ func (w *Worker) delete(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// names lists at most 10 names.
-func names(all []string) string {
+// listNames lists at most 10 names.
+func listNames(all []string) string {
 	const most = 10
 	out := ""
 	for i, n := range all[:min(len(all), most)] {
