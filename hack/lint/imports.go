@@ -43,7 +43,7 @@ var importsAnalyzer = &analysis.Analyzer{
 // An importRule restricts what the files of some packages import.
 type importRule struct {
 	in     []string          // directories, "/..." for those below as well
-	except []string          // directories that the rule is not for
+	except []string          // directories and files that the rule is not for
 	tests  bool              // the rule is for test files, too
 	only   []string          // if not nil: only the standard library and these
 	never  map[string]string // import paths, with those below them, and why
@@ -52,7 +52,7 @@ type importRule struct {
 // problem returns why a file may not import a path; empty if it may.
 func (r importRule) problem(file, path string) string {
 	dir, base := split(file)
-	if !matchesAny(r.in, dir) || matchesAny(r.except, dir) || !r.tests && strings.HasSuffix(base, "_test.go") {
+	if !matchesAny(r.in, dir) || matchesAny(r.except, dir) || matchesAny(r.except, file) || !r.tests && strings.HasSuffix(base, "_test.go") {
 		return ""
 	}
 	for never, why := range r.never {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -23,7 +22,7 @@ type Admission struct {
 	gangs       *Gangs
 	registry    *gangstate.Registry
 	handle      fwk.Handle
-	framework   framework.Framework
+	profile     kubescheduler.Profile
 	args        *config.GangAdmissionArgs
 	filterCache *kubescheduler.FilterCache // used only by the scheduling loop
 }
@@ -138,7 +137,7 @@ func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	if err := pl.registry.Assume(pod.UID, node, pl.gangs.clock.Now()); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error())
 	}
-	pl.gangs.claims.begin(pl.framework, pod)
+	pl.gangs.claims.begin(pl.profile, pod)
 	return nil
 }
 
@@ -167,7 +166,7 @@ func (pl *Admission) Permit(ctx context.Context, state fwk.CycleState, pod *core
 	if err := pl.registry.Permit(pod.UID); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
 	}
-	if pl.registry.Doomed(pod.UID) && !pl.framework.RunPreBindPreFlights(ctx, state, pod, node).IsSkip() && pl.registry.Hold(pod.UID) {
+	if pl.registry.Doomed(pod.UID) && !kubescheduler.SkipsPreBind(ctx, pl.profile, state, pod, node) && pl.registry.Hold(pod.UID) {
 		return fwk.NewStatus(fwk.Wait), pl.args.BarrierTimeout.Duration
 	}
 	return nil, 0

@@ -42,7 +42,7 @@ func BenchmarkAttempt(b *testing.B) {
 				}
 			}
 			registry.Synced(now)
-			pl := &Admission{framework: f, filterCache: kubescheduler.NewFilterCache()}
+			pl := &Admission{profile: f, filterCache: kubescheduler.NewFilterCache()}
 			placements := make([]placement.Placement, n)
 			var parts [4]time.Duration
 			b.ReportAllocs()

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
@@ -43,9 +42,9 @@ func claimsOf(pod *corev1.Pod) []types.NamespacedName {
 }
 
 // begin records the claims of a member that was assumed: devices are allocated to them now.
-func (a *allocations) begin(f framework.Framework, pod *corev1.Pod) {
+func (a *allocations) begin(profile kubescheduler.Profile, pod *corev1.Pod) {
 	for _, claim := range claimsOf(pod) {
-		if kubescheduler.Allocated(f, claim) {
+		if kubescheduler.Allocated(profile, claim) {
 			continue // before the plan, or for a sibling that shares the claim
 		}
 		a.mu.Lock()
@@ -66,7 +65,7 @@ func (a *allocations) keep(pod *corev1.Pod) {
 
 // giveBack deallocates the claims of a member that was not bound, even if its cancelled preparation made it a user of
 // them. A claim that others use remains: the last of them gives it back.
-func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
+func (a *allocations) giveBack(ctx context.Context, profile kubescheduler.Profile, pod *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimsTimeout)
 	defer cancel()
 	for _, claim := range claimsOf(pod) {
@@ -76,7 +75,7 @@ func (a *allocations) giveBack(ctx context.Context, f framework.Framework, pod *
 		if !ours {
 			continue
 		}
-		if _, free := kubescheduler.Deallocate(ctx, f, claim, sets.New(pod.UID)); free {
+		if _, free := kubescheduler.Deallocate(ctx, profile, claim, sets.New(pod.UID)); free {
 			a.remove(claim)
 		}
 	}
@@ -90,7 +89,7 @@ func (a *allocations) remove(claim types.NamespacedName) {
 
 // freeOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly with
 // devices of a node that cannot be used now. It reports whether there were any.
-func freeOwn(ctx context.Context, f framework.Framework, pods ...*corev1.Pod) bool {
+func freeOwn(ctx context.Context, profile kubescheduler.Profile, pods ...*corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
 	users, seen := usersOfClaims(pods), sets.New[types.NamespacedName]()
@@ -99,12 +98,12 @@ func freeOwn(ctx context.Context, f framework.Framework, pods ...*corev1.Pod) bo
 	requests.SetLimit(claimsAtOnce)
 	for _, pod := range pods {
 		for _, claim := range claimsOf(pod) {
-			if seen.Has(claim) || !kubescheduler.AllocatedOnlyFor(f, claim, users) {
+			if seen.Has(claim) || !kubescheduler.AllocatedOnlyFor(profile, claim, users) {
 				continue
 			}
 			seen.Insert(claim)
 			requests.Go(func() error {
-				if had, free := kubescheduler.Deallocate(ctx, f, claim, users); had && free {
+				if had, free := kubescheduler.Deallocate(ctx, profile, claim, users); had && free {
 					freed.Store(true)
 				}
 				return nil
@@ -129,7 +128,7 @@ func usersOfClaims(pods []*corev1.Pod) sets.Set[types.UID] {
 // share gives the claims that pods of a plan share their devices and users, or none of them if too many pods would use
 // one. If the plan is not carried out, the claims keep them until the next plan of the gang, which uses them, or fails and
 // calls freeOwn.
-func share(ctx context.Context, f framework.Framework, work *gangstate.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
+func share(ctx context.Context, profile kubescheduler.Profile, work *gangstate.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
 	planned := make([]*corev1.Pod, 0, len(placements))
@@ -142,14 +141,14 @@ func share(ctx context.Context, f framework.Framework, work *gangstate.Work, sna
 	}
 	waiting := usersOfClaims(work.Pods)
 	for i := range claims {
-		if err := claims[i].CheckUsers(f, waiting); err != nil {
+		if err := claims[i].CheckUsers(profile, waiting); err != nil {
 			return err
 		}
 	}
 	var requests errgroup.Group // one that fails cancels no other: what was written is seen, and can be given back
 	requests.SetLimit(claimsAtOnce)
 	for i := range claims {
-		requests.Go(func() error { return claims[i].Reserve(ctx, f, waiting) })
+		requests.Go(func() error { return claims[i].Reserve(ctx, profile, waiting) })
 	}
 	return requests.Wait()
 }

@@ -19,8 +19,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/config"
@@ -109,12 +107,12 @@ func (g *Gangs) BindThrough(client kubernetes.Interface) { g.bindClient = client
 // Attach checks that the plugins are enabled at the required extension points of every profile, makes the scheduling
 // loop hand out the members of a plan consecutively, and delays their events until their bindings are posted. It must
 // be called between app.Setup and app.Run.
-func (g *Gangs) Attach(sched *scheduler.Scheduler) error {
+func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 	if err := kubescheduler.CheckOrder(sched, GateName, Name); err != nil {
 		return err
 	}
-	for _, f := range sched.Profiles {
-		if err := kubescheduler.GuardPreemption(f, g.preemptionHooks(f)); err != nil {
+	for _, profile := range sched.Profiles {
+		if err := kubescheduler.GuardPreemption(profile, g.preemptionHooks(profile)); err != nil {
 			return err
 		}
 	}
@@ -160,7 +158,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	if err := validation.ValidateGangAdmissionArgs(field.NewPath("pluginConfig").Key(Name).Child("args"), args); err != nil {
 		return nil, err
 	}
-	f, err := kubescheduler.Framework(h)
+	profile, err := kubescheduler.ProfileOf(h)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +174,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	} else if !reflect.DeepEqual(g.args, args) {
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
-	return &Admission{gangs: g, registry: g.registry, handle: h, framework: f, args: g.args, filterCache: kubescheduler.NewFilterCache()}, nil
+	return &Admission{gangs: g, registry: g.registry, handle: h, profile: profile, args: g.args, filterCache: kubescheduler.NewFilterCache()}, nil
 }
 
 // apply performs the actions that the registry requested. It must not be called while holding a lock that PreEnqueue
@@ -291,11 +289,11 @@ func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error)
 	return s.g.explains(pod, err)
 }
 
-func (s memberSource) Failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status) {
+func (s memberSource) Failed(ctx context.Context, profile kubescheduler.Profile, pod *corev1.Pod, status *fwk.Status) {
 	if pod.Spec.NodeName != "" && s.g.released.has(pod.UID) {
-		s.g.claims.giveBack(ctx, f, pod)
+		s.g.claims.giveBack(ctx, profile, pod)
 	}
-	s.g.failed(ctx, f, pod, status)
+	s.g.failed(ctx, profile, pod, status)
 	s.g.registry.CycleFailed(pod.UID, s.g.clock.Now())
 }
 

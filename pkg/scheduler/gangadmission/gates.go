@@ -4,14 +4,12 @@ package gangadmission
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
@@ -25,25 +23,11 @@ type gates struct {
 	pods map[types.UID]*corev1.Pod
 }
 
-// gateOf returns the reason why a plugin other than GangGate currently keeps the pod out of the scheduling queue. "":
-// none does.
-func gateOf(ctx context.Context, f framework.Framework, pod *corev1.Pod) string {
-	for _, plugin := range f.PreEnqueuePlugins() {
-		if plugin.Name() == GateName || len(pod.Spec.SchedulingGates) > 0 {
-			continue
-		}
-		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
-			return fmt.Sprintf("is gated by plugin %s: %s", plugin.Name(), status.Message())
-		}
-	}
-	return ""
-}
-
 // gates returns the pods of the work that another plugin gates, and the reasons.
 func (pl *Admission) gates(ctx context.Context, work *gangstate.Work) map[*corev1.Pod]string {
 	var gated map[*corev1.Pod]string
 	for _, pod := range work.Pods {
-		if why := gateOf(ctx, pl.framework, pod); why != "" {
+		if why := kubescheduler.GateOfOthers(ctx, pl.profile, pod, GateName); why != "" {
 			if gated == nil {
 				gated = map[*corev1.Pod]string{}
 			}
@@ -60,11 +44,11 @@ func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
 	if h == nil {
 		return ""
 	}
-	f, err := kubescheduler.Framework(h)
+	profile, err := kubescheduler.ProfileOf(h)
 	if err != nil {
 		return ""
 	}
-	return gateOf(ctx, f, pod)
+	return kubescheduler.GateOfOthers(ctx, profile, pod, GateName)
 }
 
 // setGates records gated pods, and applies the resulting effects.

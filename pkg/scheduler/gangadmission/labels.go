@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // labelTopics finds the gangs that an event of a pod may help because of labels: those with a required affinity, an
@@ -45,12 +45,12 @@ func newLabelTopics() *labelTopics {
 
 // track returns the topics of a waiting pod. Each of them must be released.
 func (x *labelTopics) track(pod *corev1.Pod) ([]*labelTopic, error) {
-	info, err := framework.NewPodInfo(pod)
+	affinity, antiAffinity, err := kubescheduler.RequiredTerms(pod)
 	if err != nil {
 		return nil, fmt.Errorf("reading the affinity of a pod: %w", err)
 	}
 	found := []*labelTopic{{key: pod.Namespace + " has " + labels.Set(pod.Labels).String(), pod: pod}}
-	for _, term := range slices.Concat(info.GetRequiredAffinityTerms(), info.GetRequiredAntiAffinityTerms()) {
+	for _, term := range slices.Concat(affinity, antiAffinity) {
 		found = append(found, selectorTopic(namespacesOf(term), term.Selector))
 	}
 	for _, c := range pod.Spec.TopologySpreadConstraints {
@@ -153,10 +153,10 @@ func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangstate.Topic {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return out
 	}
-	info, err := framework.NewPodInfo(pod)
+	_, antiAffinity, err := kubescheduler.RequiredTerms(pod)
 	for topic := range x.pods {
 		*left--
-		if err != nil || slices.ContainsFunc(info.GetRequiredAntiAffinityTerms(), func(term fwk.AffinityTerm) bool {
+		if err != nil || slices.ContainsFunc(antiAffinity, func(term fwk.AffinityTerm) bool {
 			namespaces := namespacesOf(term)
 			return (slices.Contains(namespaces, topic.pod.Namespace) || slices.Contains(namespaces, "")) && term.Selector.Matches(labels.Set(topic.pod.Labels))
 		}) {

@@ -41,13 +41,13 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	var sizes []int
 	var shared sets.Set[string]
 	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
-		c := pl.filterCache.Classify(pl.framework, nodes, pods, classes)
+		c := pl.filterCache.Classify(pl.profile, nodes, pods, classes)
 		sizes, shared = c.Size, c.SharedClaims
 		return c.Of, c.Pods
 	})
 	deadline := start.Add(pl.args.PlanDeadline.Duration)
 	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
-	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.framework, nodes, work.Classes,
+	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes,
 		kubescheduler.Options{Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: expired,
 			Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { deadline = deadline.Add(d) },
 			Reserved: pl.gangs.reserved(), Asker: kubescheduler.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
@@ -62,7 +62,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		if extender != nil {
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
 		}
-		freeOwn(ctx, pl.framework, work.Pods...)
+		freeOwn(ctx, pl.profile, work.Pods...)
 		pl.refuse(logger, work, *refusal, attempt{
 			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides, labelsDecide: snapshot.LabelsDecide,
 			nodes: nodes, task: work.Task, priority: work.Priority,
@@ -70,15 +70,15 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 		})
 		return false
 	}
-	if err := share(ctx, pl.framework, work, snapshot, placements); err != nil {
-		freeOwn(ctx, pl.framework, work.Pods...)
+	if err := share(ctx, pl.profile, work, snapshot, placements); err != nil {
+		freeOwn(ctx, pl.profile, work.Pods...)
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, attempt{took: pl.gangs.clock.Since(start), cut: true})
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		result = "stale"
-		freeOwn(ctx, pl.framework, work.Pods...)
+		freeOwn(ctx, pl.profile, work.Pods...)
 		logger.V(2).Info("Plan is stale", "reason", why)
 		return false
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
@@ -26,10 +25,10 @@ func (pl *Admission) refused(ctx context.Context, pod *corev1.Pod, node string, 
 	// Without a single status no node was asked: a plugin refused the pod itself.
 	switch asked, ok := statuses.(interface{ Len() int }); {
 	case ok && asked.Len() == 0:
-	case kubescheduler.LacksDevices(why) && freeOwn(ctx, pl.framework, pod):
+	case kubescheduler.LacksDevices(why) && freeOwn(ctx, pl.profile, pod):
 		taught = true // the node would take other pods of the class
 	default:
-		taught = pl.gangs.record(pl.framework, pod, node, why)
+		taught = pl.gangs.record(pl.profile, pod, node, why)
 	}
 	if first := pl.registry.Refused(pod.UID, "node "+node+" refused a member: "+why.Message(), taught, pl.gangs.clock.Now()); !first {
 		pl.gangs.explained.add(pod.UID)
@@ -38,37 +37,29 @@ func (pl *Admission) refused(ctx context.Context, pod *corev1.Pod, node string, 
 
 // failed records that a member was refused when it was reserved on its node, or prepared for it. pod is the assumed
 // pod.
-func (g *Gangs) failed(ctx context.Context, f framework.Framework, pod *corev1.Pod, status *fwk.Status) {
+func (g *Gangs) failed(ctx context.Context, profile kubescheduler.Profile, pod *corev1.Pod, status *fwk.Status) {
 	node := pod.Spec.NodeName
-	why := withoutFit(status, node)
+	why := kubescheduler.StatusOnNode(status, node)
 	// A plan that is aborted cancels the preparation of its members. A plugin may refuse the pod nevertheless.
 	refuses := node != "" && g.released.has(pod.UID) && why.IsRejected() && why.Plugin() != Name
 	if !g.released.fails(pod.UID) && !refuses {
 		return
 	}
 	klog.FromContext(ctx).V(2).Info("Planned node did not take the pod", "pod", klog.KObj(pod), "node", node, "status", status)
-	taught := g.record(f, pod, node, why)
+	taught := g.record(profile, pod, node, why)
 	g.apply(klog.FromContext(ctx), g.registry.Judge(pod.UID, taught, g.clock.Now()))
 }
 
 // record stores a refusal. It reports whether the next plan will be a different one.
-func (g *Gangs) record(f framework.Framework, pod *corev1.Pod, node string, why *fwk.Status) bool {
+func (g *Gangs) record(profile kubescheduler.Profile, pod *corev1.Pod, node string, why *fwk.Status) bool {
 	members, beside, late := g.registry.Beside(pod.UID)
-	return g.refusals.Record(f, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Late: late, Status: why, Members: members}, g.clock.Now())
+	return g.refusals.Record(profile, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Late: late, Status: why, Members: members}, g.clock.Now())
 }
 
 // isUnwinding reports whether the scheduler's snapshot of this cycle may contain the pod as assumed for a plan that was
 // aborted. The scheduler releases it soon, or has done so since it took the snapshot.
 func (g *Gangs) isUnwinding(uid types.UID) bool {
 	return g.released.inSnapshot(uid) || g.registry.Unwinds(uid)
-}
-
-// withoutFit returns the status of a plugin that the scheduler has wrapped as the result of a cycle.
-func withoutFit(status *fwk.Status, node string) *fwk.Status {
-	if fit, ok := status.AsError().(*framework.FitError); ok && fit.Diagnosis.NodeToStatus != nil { //nolint:errorlint // the scheduler makes it and does not wrap it
-		return fit.Diagnosis.NodeToStatus.Get(node)
-	}
-	return status
 }
 
 // explains reports whether a failure of a member's cycle needs no condition and no event of its own: the plan was

@@ -10,7 +10,6 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/scheduler/gangstate"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
@@ -49,7 +48,7 @@ func (g *Gangs) vacate(logger klog.Logger, pods []*corev1.Pod) {
 	g.wakeups.vacated.Store(true)
 	// For the queue the event of one pod stands for all of them: hints only evaluate that a pod with a node was
 	// removed.
-	g.wakeups.queue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, pods[0], nil, nil)
+	g.wakeups.queue.RepeatDeletion(logger, pods[0])
 }
 
 // roomKey is the key under which the cycle of a pod without a gang stores the data for Filter.

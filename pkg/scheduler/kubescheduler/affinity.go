@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
@@ -266,4 +268,13 @@ func (w *Snapshot) Open(index int, domain string) bool {
 	}
 	nodes := w.positions(domain) // all of them have the same value
 	return len(nodes) > 0 && near.allows(int(nodes[0]))
+}
+
+// RequiredTerms returns the terms of the pod's required affinity and of its required anti-affinity to other pods.
+func RequiredTerms(pod *corev1.Pod) (affinity, antiAffinity []fwk.AffinityTerm, err error) {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return nil, nil, err
+	}
+	return info.GetRequiredAffinityTerms(), info.GetRequiredAntiAffinityTerms(), nil
 }

@@ -184,6 +184,15 @@ func (q *Queue) forgetGone(f framework.Framework, pod *corev1.Pod) {
 	delete(q.waiting, pod.UID)
 }
 
+// StatusOnNode returns the status of a plugin that the scheduler has wrapped as the result of a cycle on this node, and
+// any other status as it is.
+func StatusOnNode(status *fwk.Status, node string) *fwk.Status {
+	if fit, ok := status.AsError().(*framework.FitError); ok && fit.Diagnosis.NodeToStatus != nil { //nolint:errorlint // the scheduler makes it and does not wrap it
+		return fit.Diagnosis.NodeToStatus.Get(node)
+	}
+	return status
+}
+
 // RejectedBy reports whether a scheduling cycle failed because this plugin, and no other, rejected the pod.
 func RejectedBy(err error, plugin string) bool {
 	fit, ok := err.(*framework.FitError) //nolint:errorlint // the scheduler makes it and does not wrap it

@@ -3,10 +3,12 @@
 package kubescheduler
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
@@ -15,14 +17,40 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Framework returns the framework behind the handle that a plugin factory receives. Its plugins are complete only
-// after all factories have run.
-func Framework(handle fwk.Handle) (framework.Framework, error) {
+// Scheduler is a kube-scheduler that is set up and does not run yet. Other packages pass it to functions of this one.
+type Scheduler = scheduler.Scheduler
+
+// Profile is the framework of one profile of the scheduler: its plugins, and what they share. Other packages pass it to
+// functions of this one.
+type Profile = framework.Framework
+
+// ProfileOf returns the profile behind the handle that a plugin factory receives. Its plugins are complete only after
+// all factories have run.
+func ProfileOf(handle fwk.Handle) (Profile, error) {
 	f, ok := handle.(framework.Framework)
 	if !ok {
 		return nil, fmt.Errorf("the plugin handle (%T) is not the framework of kube-scheduler: planning needs its RunPreFilterPlugins; was the scheduler built from another Kubernetes minor?", handle)
 	}
 	return f, nil
+}
+
+// GateOfOthers returns the reason why a plugin other than the named one currently keeps the pod out of the scheduling
+// queue. "": none does.
+func GateOfOthers(ctx context.Context, profile Profile, pod *corev1.Pod, own string) string {
+	for _, plugin := range profile.PreEnqueuePlugins() {
+		if plugin.Name() == own || len(pod.Spec.SchedulingGates) > 0 {
+			continue
+		}
+		if status := plugin.PreEnqueue(ctx, pod); !status.IsSuccess() {
+			return fmt.Sprintf("is gated by plugin %s: %s", plugin.Name(), status.Message())
+		}
+	}
+	return ""
+}
+
+// SkipsPreBind reports whether no plugin has anything to prepare before the pod is bound to the node.
+func SkipsPreBind(ctx context.Context, profile Profile, state fwk.CycleState, pod *corev1.Pod, node string) bool {
+	return profile.RunPreBindPreFlights(ctx, state, pod, node).IsSkip()
 }
 
 // CheckOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The

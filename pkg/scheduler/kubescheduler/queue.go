@@ -286,3 +286,8 @@ func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
 	}
 	return pods, fmt.Sprintf("%s; pods gated by their gangs: %d", summary, len(q.waiting))
 }
+
+// RepeatDeletion tells the pods that wait in the queue that this bound pod was deleted.
+func (q *Queue) RepeatDeletion(logger klog.Logger, pod *corev1.Pod) {
+	q.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, pod, nil, nil)
+}
