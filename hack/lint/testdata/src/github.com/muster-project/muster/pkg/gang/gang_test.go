@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/muster-project/muster/pkg/sim"
+	"github.com/muster-project/muster/test/sim"
 )
 
 func TestFree(t *testing.T) { t.Log(os.Args, time.Now(), sim.Steps) }

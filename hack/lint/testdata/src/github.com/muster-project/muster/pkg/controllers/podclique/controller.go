@@ -5,8 +5,8 @@ import /* want `a blank import needs a comment` */ _ "strings"
 
 import (
 	"bytes"
-	"github.com/muster-project/muster/pkg/sim" // want `imports github.com/muster-project/muster/pkg/sim: only tests import it` `an empty line is missing`
-	"time"                                     // want `imports are out of order`
+	"github.com/muster-project/muster/test/sim" // want `imports github.com/muster-project/muster/test/sim: only tests import it` `an empty line is missing`
+	"time"                                      // want `imports are out of order`
 )
 
 // Wait waits.
