@@ -4,6 +4,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -46,36 +47,14 @@ var importNames = map[string]string{
 	"sigs.k8s.io/controller-runtime":       "ctrl",
 }
 
-const (
-	down = "imports point down only"
-	io   = "the pure core has no I/O, waits for nothing and returns its reasons"
+var (
+	readsClock = []string{"time.Now", "time.Since", "time.Until", "k8s.io/apimachinery/pkg/apis/meta/v1.Now", "k8s.io/apimachinery/pkg/apis/meta/v1.NowMicro"}
+	waits      = []string{"time.Sleep", "time.After", "time.AfterFunc", "time.Tick", "time.NewTimer", "time.NewTicker"}
 )
 
-// importRules are the directions of docs/architecture.md. test/purity checks the pure core once more, and more strictly.
-var importRules = []importRule{
-	{
-		in:   []string{"pkg/gang", "pkg/placement"},
-		only: []string{module + "/pkg/gang"},
-	},
-	{
-		in:   []string{"pkg/lifecycle", "pkg/naming"},
-		only: []string{module + "/pkg/naming", module + "/pkg/message", module + "/pkg/apis/grove/v1alpha1"},
-	},
-	{
-		in:    []string{"pkg/gang", "pkg/placement", "pkg/lifecycle", "pkg/naming"},
-		never: map[string]string{"context": io, "log": io, "net": io, "os": io},
-	},
-	{
-		in: []string{"pkg/observed", "pkg/desired", "pkg/podgroup", "pkg/message"},
-		never: map[string]string{
-			"context": "translators wait for nothing", "os": "translators do no I/O", "net": "translators do no I/O",
-			"k8s.io/klog":                    "translators return what they have to say",
-			"k8s.io/client-go":               "translators hold no client",
-			"sigs.k8s.io/controller-runtime": "translators hold no client",
-			"k8s.io/kubernetes":              "translators know API types only",
-			module + "/pkg/controllers":      down, module + "/pkg/scheduler": down, module + "/pkg/webhooks": down,
-		},
-	},
+// rules are the directions of docs/architecture.md, and where the time is a parameter or comes from a clock that is passed in. For
+// the pure packages, test/purity has the rules.
+var rules = []rule{
 	{
 		in: []string{"pkg/apis/scheduling/...", "pkg/apis/grove/..."},
 		never: map[string]string{
@@ -106,34 +85,12 @@ var importRules = []importRule{
 		tests: true,
 		never: map[string]string{module + "/pkg/scheduler": "controllers and scheduler meet in API objects and in the pure core"},
 	},
-}
-
-// takesTime are the packages in which the time is a parameter, or comes from a clock that is passed in.
-var takesTime = []string{
-	"pkg/gang/...", "pkg/placement/...", "pkg/lifecycle/...", "pkg/naming/...", "pkg/observed/...", "pkg/desired/...",
-	"pkg/podgroup/...", "pkg/message/...", "pkg/controllers/...", "pkg/webhooks/...", "pkg/scheduler/gangstate/...",
-	"pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
-}
-
-// waits are the packages among them that wait by timers, but must not read the clock.
-var waits = []string{"pkg/controllers/...", "pkg/webhooks/..."}
-
-var (
-	readsClock = map[string]bool{"time.Now": true, "time.Since": true, "time.Until": true, "k8s.io/apimachinery/pkg/apis/meta/v1.Now": true,
-		"k8s.io/apimachinery/pkg/apis/meta/v1.NowMicro": true}
-	usesClock = map[string]bool{"time.Now": true, "time.Since": true, "time.Until": true, "k8s.io/apimachinery/pkg/apis/meta/v1.Now": true,
-		"k8s.io/apimachinery/pkg/apis/meta/v1.NowMicro": true, "time.Sleep": true, "time.After": true, "time.AfterFunc": true,
-		"time.Tick": true, "time.NewTimer": true, "time.NewTicker": true}
-)
-
-// clockFunctions returns the functions that a file must not use; nil if it may use all.
-func clockFunctions(file string) map[string]bool {
-	dir, _ := split(file)
-	switch {
-	case matchesAny(waits, dir):
-		return readsClock
-	case matchesAny(takesTime, dir):
-		return usesClock
-	}
-	return nil
+	// Controllers and webhooks wait by timers, but must not read the clock.
+	{in: []string{"pkg/controllers/...", "pkg/webhooks/..."}, calls: readsClock},
+	{
+		in: []string{
+			"pkg/scheduler/gangstate/...", "pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
+		},
+		calls: slices.Concat(readsClock, waits),
+	},
 }

@@ -3,6 +3,9 @@
 package purity
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,6 +86,33 @@ func TestImpurities(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// purePackages are all that are pure; make lint has no rules for them.
+var purePackages = []string{
+	"apis/grove/validation", "apis/scheduling/validation", "desired", "gang", "lifecycle", "message", "naming", "observed", "placement",
+	"podgroup", "scheduler/mark",
+}
+
+func TestPurePackagesCheckThemselves(t *testing.T) {
+	t.Parallel()
+	for _, pkg := range purePackages {
+		tests, err := filepath.Glob(filepath.Join("..", "..", "pkg", filepath.FromSlash(pkg), "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks := 0
+		for _, name := range tests {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checks += strings.Count(string(content), "\tpurity.Check(t")
+		}
+		if checks != 1 {
+			t.Errorf("pkg/%s: %d calls of purity.Check, want 1", pkg, checks)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package podclique waits by timers.
+// Package podclique waits by timers, but reads no clock, and does not know the scheduler.
 package podclique
 
 import /* want `a blank import needs a comment` */ _ "strings"

@@ -1,11 +1,12 @@
-package gang // want `package gang has no comment \(comments\)`
+// Package report takes the time from a clock that is passed in, and knows no internals of kube-scheduler.
+package report
 
 import (
-	"context" // want `imports context`
+	"context"
 	"fmt"
-	"os" // want `imports os: the pure core has no I/O, waits for nothing and returns its reasons \(imports\)`
 
-	client "k8s.io/client-go" // want `a pure package knows the standard library and`
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1" // want `import "k8s.io/apimachinery/pkg/apis/meta/v1" as metav1 \(imports\)`
+	"k8s.io/kubernetes/pkg/scheduler/backend" // want `imports k8s.io/kubernetes/pkg/scheduler/backend: only pkg/scheduler/kubescheduler may`
 
 	"time" // want `imports are out of order`
 )
@@ -38,4 +39,6 @@ var sum = 1 /* want `name what is suppressed` */ //nolint
 
 var now = time.Now() /* want `give the reason` */ //nolint:clock
 
-var _ = fmt.Sprint(os.Args, client.Name)
+var passedOn, stamp = time.Sleep, v1.Now // want `uses time.Sleep` `uses v1.Now`
+
+var _ = fmt.Sprint(start.After(end), backend.Size)

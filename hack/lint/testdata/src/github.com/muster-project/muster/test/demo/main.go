@@ -1,0 +1,3 @@
+package main // want `package main has no comment`
+
+func main() {}
