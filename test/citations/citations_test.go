@@ -156,129 +156,99 @@ func check(repository fs.FS) (found []string, read int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	visit := func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(name, itself) && strings.HasSuffix(name, "_test.go") {
+	err = fs.WalkDir(repository, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch kind := path.Ext(name); {
+		case err != nil:
 			return err
-		}
-		kind := path.Ext(name)
-		if kind != ".go" && kind != ".md" && kind != ".yaml" && kind != ".sh" && path.Base(name) != "Makefile" {
+		case entry.IsDir() && name != "." && !strings.Contains(name, "/") && !slices.Contains(folders, name):
+			return fs.SkipDir
+		case entry.IsDir() || strings.HasPrefix(name, itself) && strings.HasSuffix(name, "_test.go"),
+			kind != ".go" && kind != ".md" && kind != ".yaml" && kind != ".sh" && path.Base(name) != "Makefile":
 			return nil
 		}
 		content, err := fs.ReadFile(repository, name)
-		if err != nil {
-			return err
-		}
 		read++
 		for _, p := range passages(name, string(content)) {
-			for _, problem := range l.check(name, p) {
-				found = append(found, fmt.Sprintf("%s:%d: %s", name, p.lineOf(problem.citation), problem.text))
-			}
+			found = append(found, l.check(name, p)...)
 		}
-		return nil
-	}
-	top, err := fs.ReadDir(repository, ".")
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, entry := range top {
-		switch {
-		case entry.IsDir() && slices.Contains(folders, entry.Name()):
-			err = fs.WalkDir(repository, entry.Name(), visit)
-		case !entry.IsDir():
-			err = visit(entry.Name(), entry, nil)
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-	}
+		return err
+	})
 	found = append(found, l.problems...)
 	slices.Sort(found)
-	return found, read, nil
+	return found, read, err
 }
 
-// problem is something that cannot be looked up.
-type problem struct{ citation, text string }
-
 var (
-	code     = `[A-Z][0-9]{1,2}`
-	list     = code + `(?:(?:, | and | to )` + code + `)*`
-	citation = regexp.MustCompile(`\bdocs/decisions, (` + list + `)\b`)
-	inParens = regexp.MustCompile(`\((` + list + `)\)`)
-	decision = regexp.MustCompile(`\b[Dd]ecisions? (` + list + `)\b`)
-	anyCode  = regexp.MustCompile(`\b` + code + `\b`)
-	proposal = regexp.MustCompile(`\bGREP-[0-9]+\b|\b(?:[A-Z][a-z]+ )+Design Doc\b`)
-	numbered = regexp.MustCompile(`\b(?:design|document|requirement|seed) 0[0-9]{2}\b|(?:^| |\()00[0-9](?:'s)?(?: |\.|,|$|\))`)
-	document = regexp.MustCompile(`[A-Za-z0-9_./:-]+\.md\b(?:#[A-Za-z0-9_-]+)?`)
-	link     = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
+	code      = `[A-Z][0-9]{1,2}`
+	list      = code + `(?:(?:, | and | to )` + code + `)*`
+	citation  = regexp.MustCompile(`\bdocs/decisions, ` + list + `\b`)
+	inParens  = regexp.MustCompile(`\(` + list + `\)`)
+	otherForm = regexp.MustCompile(`\(` + list + `\)|\b[Dd]ecisions? ` + list + `\b`)
+	anyCode   = regexp.MustCompile(`\b` + code + `\b`)
+	proposal  = regexp.MustCompile(`\bGREP-[0-9]+\b|\b(?:[A-Z][a-z]+ )+Design Doc\b`)
+	numbered  = regexp.MustCompile(`\b(?:design|document|requirement|seed) 0[0-9]{2}\b|(?:^| |\()00[0-9](?:'s)?(?: |\.|,|$|\))`)
+	document  = regexp.MustCompile(`[A-Za-z0-9_./:-]+\.md\b(?:#[A-Za-z0-9_-]+)?`)
+	link      = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
 )
 
 // check returns what a passage of a file cites and cannot be looked up.
-func (l *library) check(name string, p passage) []problem {
-	text := p.text()
-	var found []problem
-	unknown := func(codes string) {
-		for _, c := range anyCode.FindAllString(codes, -1) {
+func (l *library) check(name string, p passage) (found []string) {
+	text, isDocument := p.text(), strings.HasSuffix(name, ".md")
+	problem := func(cited, format string, args ...any) {
+		found = append(found, fmt.Sprintf("%s:%d: %s", name, p.lineOf(cited), fmt.Sprintf(format, args...)))
+	}
+	known := func(codes []string) {
+		for _, c := range codes {
 			if !l.codes[c] {
-				found = append(found, problem{c, fmt.Sprintf("cites %s, which has no section in %s", c, decisions)})
+				problem(c, "cites %s, which has no section in %s", c, decisions)
 			}
 		}
 	}
-	isDocument := strings.HasSuffix(name, ".md")
 	switch {
 	case p.literal: // of strings, names of tests alone cite codes
-		for _, match := range inParens.FindAllStringSubmatch(text, -1) {
-			found = append(found, problem{match[0], fmt.Sprintf("%s in a string: state the rule, and cite the code in a comment", match[0])})
+		for _, cited := range inParens.FindAllString(text, -1) {
+			problem(cited, "%s in a string: state the rule, and cite the code in a comment", cited)
 		}
 		return found
 	case strings.HasPrefix(name, crds):
 		for _, c := range l.codesIn(text) {
-			found = append(found, problem{c, fmt.Sprintf("cites %s: users of kubectl explain cannot look it up, state the rule", c)})
+			problem(c, "cites %s: users of kubectl explain cannot look it up, state the rule", c)
 		}
 		return found
 	case isDocument:
-		for _, c := range l.codesIn(text) {
-			unknown(c)
+		known(l.codesIn(text))
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			if why := l.resolve(name, match[1]); why != "" {
+				problem(match[1], "links to %s: %s", match[1], why)
+			}
 		}
 	default:
-		for _, match := range citation.FindAllStringSubmatch(text, -1) {
-			unknown(match[1])
+		for _, match := range citation.FindAllString(text, -1) {
+			known(anyCode.FindAllString(match, -1))
 		}
 		rest := citation.ReplaceAllString(text, "")
-		var others []string
-		for _, form := range []*regexp.Regexp{inParens, decision} {
-			for _, match := range form.FindAllStringSubmatch(rest, -1) {
-				others = append(others, anyCode.FindAllString(match[1], -1)...)
-			}
+		others := l.codesIn(rest)
+		for _, match := range otherForm.FindAllString(rest, -1) {
+			others = append(others, anyCode.FindAllString(match, -1)...)
 		}
-		for _, c := range l.codesIn(rest) {
-			if !slices.Contains(others, c) {
-				others = append(others, c)
-			}
+		slices.Sort(others)
+		for _, c := range slices.Compact(others) {
+			problem(c, "cites %s: write %q, if it is a decision", c, decisions+", "+c)
 		}
-		for _, c := range others {
-			found = append(found, problem{c, fmt.Sprintf("cites %s: write %q, if it is a decision", c, decisions+", "+c)})
+		for _, cited := range numbered.FindAllString(text, -1) {
+			cited = strings.TrimSpace(cited)
+			problem(cited, "cites %q, which is not in the repository", cited)
+		}
+		for _, cited := range document.FindAllString(text, -1) {
+			if why := l.resolve("", cited); why != "" && l.resolve(name, cited) != "" {
+				problem(cited, "cites %s: %s", cited, why)
+			}
 		}
 	}
 	for _, cited := range proposal.FindAllString(text, -1) {
 		cited = strings.TrimPrefix(cited, "The ")
 		if !strings.Contains(l.proposals, "| "+cited+" |") {
-			found = append(found, problem{cited, fmt.Sprintf("cites %s, which %s/README.md does not list", cited, decisions)})
-		}
-	}
-	if !isDocument {
-		for _, cited := range numbered.FindAllString(text, -1) {
-			found = append(found, problem{strings.TrimSpace(cited), fmt.Sprintf("cites %q, which is not in the repository", strings.TrimSpace(cited))})
-		}
-		for _, cited := range document.FindAllString(text, -1) {
-			if why := l.resolve("", cited); why != "" && l.resolve(name, cited) != "" {
-				found = append(found, problem{cited, fmt.Sprintf("cites %s: %s", cited, why)})
-			}
-		}
-		return found
-	}
-	for _, match := range link.FindAllStringSubmatch(text, -1) {
-		if why := l.resolve(name, match[1]); why != "" {
-			found = append(found, problem{match[1], fmt.Sprintf("links to %s: %s", match[1], why)})
+			problem(cited, "cites %s, which %s/README.md does not list", cited, decisions)
 		}
 	}
 	return found

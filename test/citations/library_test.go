@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,10 +15,10 @@ import (
 type library struct {
 	repository fs.FS
 	codes      map[string]bool
-	letters    string            // those that codes begin with
-	proposals  string            // the table in the README of the decisions
-	anchors    map[string]string // by document: the anchors that it has, each in a line of its own
-	problems   []string          // in the pages of the decisions
+	letters    string              // those that codes begin with
+	proposals  string              // the table in the README of the decisions
+	anchors    map[string][]string // by document
+	problems   []string            // in the pages of the decisions
 }
 
 var (
@@ -26,7 +27,7 @@ var (
 )
 
 func newLibrary(repository fs.FS) (*library, error) {
-	l := &library{repository: repository, codes: map[string]bool{}, anchors: map[string]string{}}
+	l := &library{repository: repository, codes: map[string]bool{}, anchors: map[string][]string{}}
 	index, err := fs.ReadFile(repository, decisions+"/README.md")
 	if err != nil {
 		return nil, err
@@ -42,18 +43,16 @@ func newLibrary(repository fs.FS) (*library, error) {
 			return nil, err
 		}
 		for _, match := range section.FindAllStringSubmatch(string(content), -1) {
-			code := match[1]
+			code, id := match[1], strings.ToLower(match[1])
 			if l.codes[code] {
 				l.problems = append(l.problems, fmt.Sprintf("%s: %s has two sections", page, code))
 			}
 			l.codes[code] = true
-			if !strings.Contains(l.letters, code[:1]) {
-				l.letters += code[:1]
-			}
-			if id := strings.ToLower(code); !strings.Contains(string(content), fmt.Sprintf("<a id=%q></a>\n%s", id, match[0])) {
+			l.letters += code[:1]
+			if !strings.Contains(string(content), fmt.Sprintf("<a id=%q></a>\n%s", id, match[0])) {
 				l.problems = append(l.problems, fmt.Sprintf("%s: the line above the heading of %s must be <a id=%q></a>", page, code, id))
 			}
-			if link := fmt.Sprintf("[%s](%s#%s)", code, path.Base(page), strings.ToLower(code)); !strings.Contains(l.proposals, link) {
+			if link := fmt.Sprintf("[%s](%s#%s)", code, path.Base(page), id); !strings.Contains(l.proposals, link) {
 				l.problems = append(l.problems, fmt.Sprintf("%s/README.md: the list of all codes lacks %s", decisions, link))
 			}
 		}
@@ -89,9 +88,9 @@ func (l *library) resolve(from, target string) string {
 		if err != nil {
 			return err.Error()
 		}
-		l.anchors[file] = "\n" + strings.Join(anchorsOf(string(content)), "\n") + "\n"
+		l.anchors[file] = anchorsOf(string(content))
 	}
-	if !strings.Contains(l.anchors[file], "\n"+fragment+"\n") {
+	if !slices.Contains(l.anchors[file], fragment) {
 		return fmt.Sprintf("%s has no heading or anchor of that name", file)
 	}
 	return ""
@@ -117,12 +116,11 @@ func anchorsOf(content string) []string {
 		}
 		slug := notInSlug.ReplaceAllString(strings.ToLower(linkText.ReplaceAllString(strings.TrimSpace(title), "$1")), "")
 		slug = strings.ReplaceAll(slug, " ", "-")
-		if n := seen[slug]; n > 0 {
-			anchors = append(anchors, fmt.Sprintf("%s-%d", slug, n))
-		} else {
-			anchors = append(anchors, slug)
-		}
 		seen[slug]++
+		if n := seen[slug]; n > 1 {
+			slug = fmt.Sprintf("%s-%d", slug, n-1)
+		}
+		anchors = append(anchors, slug)
 	}
 	return anchors
 }
