@@ -9,12 +9,15 @@ import (
 )
 
 // NodeWrapper builds a Node.
-type NodeWrapper struct{ node corev1.Node }
+type NodeWrapper struct {
+	object[*NodeWrapper]
+	node corev1.Node
+}
 
 // MakeNode returns a builder of a ready node with 128 CPUs, 1Ti memory, room for 110 pods, no GPUs, and its hostname
 // label.
 func MakeNode(name string) *NodeWrapper {
-	w := &NodeWrapper{corev1.Node{
+	w := &NodeWrapper{node: corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status: corev1.NodeStatus{
@@ -23,6 +26,7 @@ func MakeNode(name string) *NodeWrapper {
 			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
 		},
 	}}
+	w.object = object[*NodeWrapper]{w, &w.node.ObjectMeta}
 	return w.Capacity(corev1.ResourceCPU, "128").Capacity(corev1.ResourceMemory, "1Ti").Capacity(corev1.ResourcePods, "110")
 }
 
@@ -38,12 +42,6 @@ func (w *NodeWrapper) GPUs(n int64) *NodeWrapper {
 func (w *NodeWrapper) Capacity(name corev1.ResourceName, quantity string) *NodeWrapper {
 	q := resource.MustParse(quantity)
 	w.node.Status.Capacity[name], w.node.Status.Allocatable[name] = q, q
-	return w
-}
-
-// Label sets one label.
-func (w *NodeWrapper) Label(key, value string) *NodeWrapper {
-	w.node.Labels = with(w.node.Labels, key, value)
 	return w
 }
 

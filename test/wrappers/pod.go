@@ -3,12 +3,9 @@
 package wrappers
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
@@ -23,12 +20,15 @@ const Image = "registry.example/main:1"
 const GPUResource corev1.ResourceName = "nvidia.com/gpu"
 
 // PodWrapper builds a Pod.
-type PodWrapper struct{ pod corev1.Pod }
+type PodWrapper struct {
+	object[*PodWrapper]
+	pod corev1.Pod
+}
 
 // MakePod returns a builder of a pending pod for muster-scheduler with one container without requests.
 func MakePod(name, namespace string) *PodWrapper {
 	grace := int64(0)
-	return &PodWrapper{corev1.Pod{
+	w := &PodWrapper{pod: corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: corev1.PodSpec{
@@ -37,6 +37,8 @@ func MakePod(name, namespace string) *PodWrapper {
 			Containers:                    []corev1.Container{{Name: "main", Image: Image}},
 		},
 	}}
+	w.object = object[*PodWrapper]{w, &w.pod.ObjectMeta}
+	return w
 }
 
 // Obj returns a copy of the pod built so far.
@@ -57,53 +59,13 @@ func (w *PodWrapper) BoundFor(mark string) *PodWrapper {
 	return w.Annotation(v2alpha2.BoundForAnnotation, mark)
 }
 
-// UID sets metadata.uid.
-func (w *PodWrapper) UID(uid string) *PodWrapper {
-	w.pod.UID = types.UID(uid)
-	return w
-}
-
-// CreationTimestamp sets metadata.creationTimestamp.
-func (w *PodWrapper) CreationTimestamp(t time.Time) *PodWrapper {
-	w.pod.CreationTimestamp = metav1.NewTime(t)
-	return w
-}
-
-// Terminating sets a deletion timestamp, and the finalizer that such an object needs.
-func (w *PodWrapper) Terminating() *PodWrapper {
-	now := metav1.Now()
-	w.pod.DeletionTimestamp = &now
-	w.pod.Finalizers = append(w.pod.Finalizers, "test/hold")
-	return w
-}
-
-// Label sets one label.
-func (w *PodWrapper) Label(key, value string) *PodWrapper {
-	w.pod.Labels = with(w.pod.Labels, key, value)
-	return w
-}
-
-// Annotation sets one annotation.
-func (w *PodWrapper) Annotation(key, value string) *PodWrapper {
-	w.pod.Annotations = with(w.pod.Annotations, key, value)
-	return w
-}
-
 // Controller sets the controlling owner.
 func (w *PodWrapper) Controller(kind, name, uid string) *PodWrapper {
-	yes, version := true, "batch/v1"
+	version := "batch/v1"
 	if kind == "StatefulSet" || kind == "ReplicaSet" {
 		version = "apps/v1"
 	}
-	w.pod.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: version, Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes, BlockOwnerDeletion: &yes}}
-	return w
-}
-
-// ControllerVersion sets the API version of the controller.
-func (w *PodWrapper) ControllerVersion(version string) *PodWrapper {
-	w.pod.OwnerReferences[0].APIVersion = version
-	return w
+	return w.controller(version, kind, name, uid)
 }
 
 // GPUs requests n whole GPUs.

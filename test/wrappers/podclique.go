@@ -3,8 +3,6 @@
 package wrappers
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,7 +11,10 @@ import (
 )
 
 // PodCliqueWrapper builds a PodClique.
-type PodCliqueWrapper struct{ clique v1alpha1.PodClique }
+type PodCliqueWrapper struct {
+	object[*PodCliqueWrapper]
+	clique v1alpha1.PodClique
+}
 
 // MakePodClique starts the PodClique of a standalone clique in replica i of a set, with the name, role, labels and owner
 // that muster-controller gives it. It has one replica. The UID of the owner is its name and "-uid".
@@ -38,45 +39,17 @@ func MakeMemberPodClique(set string, i int, group string, j int, clique, namespa
 func makePodClique(role string, meta metav1.ObjectMeta) *PodCliqueWrapper {
 	spec := podCliqueSpec(1)
 	spec.RoleName = role
-	return &PodCliqueWrapper{v1alpha1.PodClique{
+	w := &PodCliqueWrapper{clique: v1alpha1.PodClique{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodClique},
 		ObjectMeta: meta,
 		Spec:       spec,
 	}}
+	w.object = object[*PodCliqueWrapper]{w, &w.clique.ObjectMeta}
+	return w
 }
 
 // Obj returns a copy of the PodClique built so far.
 func (w *PodCliqueWrapper) Obj() *v1alpha1.PodClique { return w.clique.DeepCopy() }
-
-// UID sets metadata.uid.
-func (w *PodCliqueWrapper) UID(uid string) *PodCliqueWrapper {
-	w.clique.UID = types.UID(uid)
-	return w
-}
-
-// Generation sets metadata.generation.
-func (w *PodCliqueWrapper) Generation(generation int64) *PodCliqueWrapper {
-	w.clique.Generation = generation
-	return w
-}
-
-// CreationTimestamp sets metadata.creationTimestamp.
-func (w *PodCliqueWrapper) CreationTimestamp(t time.Time) *PodCliqueWrapper {
-	w.clique.CreationTimestamp = metav1.NewTime(t)
-	return w
-}
-
-// Label sets one label.
-func (w *PodCliqueWrapper) Label(key, value string) *PodCliqueWrapper {
-	w.clique.Labels = with(w.clique.Labels, key, value)
-	return w
-}
-
-// Annotation sets one annotation.
-func (w *PodCliqueWrapper) Annotation(key, value string) *PodCliqueWrapper {
-	w.clique.Annotations = with(w.clique.Annotations, key, value)
-	return w
-}
 
 // Replicas sets spec.replicas.
 func (w *PodCliqueWrapper) Replicas(n int32) *PodCliqueWrapper {

@@ -4,7 +4,6 @@ package wrappers
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/naming"
@@ -12,13 +11,14 @@ import (
 
 // ScalingGroupWrapper builds a PodCliqueScalingGroup.
 type ScalingGroupWrapper struct {
+	object[*ScalingGroupWrapper]
 	group v1alpha1.PodCliqueScalingGroup
 }
 
 // MakeScalingGroup starts the PodCliqueScalingGroup of a scaling group in replica i of a set, with the name, labels and
 // owner that muster-controller gives it. It has one replica. The UID of the owner is its name and "-uid".
 func MakeScalingGroup(set string, i int, group, namespace string) *ScalingGroupWrapper {
-	return &ScalingGroupWrapper{v1alpha1.PodCliqueScalingGroup{
+	w := &ScalingGroupWrapper{group: v1alpha1.PodCliqueScalingGroup{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueScalingGroup},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: naming.ScalingGroup(set, i, group), Namespace: namespace,
@@ -27,6 +27,8 @@ func MakeScalingGroup(set string, i int, group, namespace string) *ScalingGroupW
 		},
 		Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1},
 	}}
+	w.object = object[*ScalingGroupWrapper]{w, &w.group.ObjectMeta}
+	return w
 }
 
 // Obj returns a copy of the PodCliqueScalingGroup built so far. An API server refuses one without cliques: it gets the
@@ -37,18 +39,6 @@ func (w *ScalingGroupWrapper) Obj() *v1alpha1.PodCliqueScalingGroup {
 		group.Spec.CliqueNames = []string{"main"}
 	}
 	return group
-}
-
-// UID sets metadata.uid.
-func (w *ScalingGroupWrapper) UID(uid string) *ScalingGroupWrapper {
-	w.group.UID = types.UID(uid)
-	return w
-}
-
-// Generation sets metadata.generation.
-func (w *ScalingGroupWrapper) Generation(generation int64) *ScalingGroupWrapper {
-	w.group.Generation = generation
-	return w
 }
 
 // Replicas sets spec.replicas.

@@ -8,21 +8,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
 // PodCliqueSetWrapper builds a PodCliqueSet.
-type PodCliqueSetWrapper struct{ set v1alpha1.PodCliqueSet }
+type PodCliqueSetWrapper struct {
+	object[*PodCliqueSetWrapper]
+	set v1alpha1.PodCliqueSet
+}
 
 // MakePodCliqueSet starts a PodCliqueSet of one replica.
 func MakePodCliqueSet(name, namespace string) *PodCliqueSetWrapper {
-	return &PodCliqueSetWrapper{v1alpha1.PodCliqueSet{
+	w := &PodCliqueSetWrapper{set: v1alpha1.PodCliqueSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueSet},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec:       v1alpha1.PodCliqueSetSpec{Replicas: 1},
 	}}
+	w.object = object[*PodCliqueSetWrapper]{w, &w.set.ObjectMeta}
+	return w
 }
 
 // Obj returns a copy of the PodCliqueSet built so far. An API server refuses a set without cliques: such a set gets the
@@ -33,18 +37,6 @@ func (w *PodCliqueSetWrapper) Obj() *v1alpha1.PodCliqueSet {
 		set.Spec.Template.Cliques = []*v1alpha1.PodCliqueTemplateSpec{MakeClique("main", 1)}
 	}
 	return set
-}
-
-// UID sets metadata.uid.
-func (w *PodCliqueSetWrapper) UID(uid string) *PodCliqueSetWrapper {
-	w.set.UID = types.UID(uid)
-	return w
-}
-
-// Generation sets metadata.generation.
-func (w *PodCliqueSetWrapper) Generation(generation int64) *PodCliqueSetWrapper {
-	w.set.Generation = generation
-	return w
 }
 
 // Replicas sets spec.replicas.

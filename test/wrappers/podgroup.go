@@ -3,78 +3,33 @@
 package wrappers
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
 // PodGroupWrapper builds a PodGroup.
-type PodGroupWrapper struct{ pg v2alpha2.PodGroup }
+type PodGroupWrapper struct {
+	object[*PodGroupWrapper]
+	pg v2alpha2.PodGroup
+}
 
 // MakePodGroup returns a builder of a PodGroup with an empty spec: a gang of one pod.
 func MakePodGroup(name, namespace string) *PodGroupWrapper {
-	return &PodGroupWrapper{v2alpha2.PodGroup{
+	w := &PodGroupWrapper{pg: v2alpha2.PodGroup{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 	}}
+	w.object = object[*PodGroupWrapper]{w, &w.pg.ObjectMeta}
+	return w
 }
 
 // Obj returns a copy of the PodGroup built so far.
 func (w *PodGroupWrapper) Obj() *v2alpha2.PodGroup { return w.pg.DeepCopy() }
 
-// UID sets metadata.uid.
-func (w *PodGroupWrapper) UID(uid string) *PodGroupWrapper {
-	w.pg.UID = types.UID(uid)
-	return w
-}
-
-// Generation sets metadata.generation.
-func (w *PodGroupWrapper) Generation(generation int64) *PodGroupWrapper {
-	w.pg.Generation = generation
-	return w
-}
-
-// CreationTimestamp sets metadata.creationTimestamp.
-func (w *PodGroupWrapper) CreationTimestamp(t time.Time) *PodGroupWrapper {
-	w.pg.CreationTimestamp = metav1.NewTime(t)
-	return w
-}
-
-// Terminating sets a deletion timestamp, and the finalizer that such an object needs.
-func (w *PodGroupWrapper) Terminating() *PodGroupWrapper {
-	now := metav1.Now()
-	w.pg.DeletionTimestamp = &now
-	w.pg.Finalizers = append(w.pg.Finalizers, "test/hold")
-	return w
-}
-
-// Label sets one label.
-func (w *PodGroupWrapper) Label(key, value string) *PodGroupWrapper {
-	w.pg.Labels = with(w.pg.Labels, key, value)
-	return w
-}
-
-// Annotation sets one annotation.
-func (w *PodGroupWrapper) Annotation(key, value string) *PodGroupWrapper {
-	w.pg.Annotations = with(w.pg.Annotations, key, value)
-	return w
-}
-
 // Controller sets the owner that controls the PodGroup.
 func (w *PodGroupWrapper) Controller(kind, name, uid string) *PodGroupWrapper {
-	yes := true
-	w.pg.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "grove.io/v1alpha1", Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes, BlockOwnerDeletion: &yes}}
-	return w
-}
-
-// ControllerVersion sets the apiVersion of the controller set before.
-func (w *PodGroupWrapper) ControllerVersion(version string) *PodGroupWrapper {
-	w.pg.OwnerReferences[0].APIVersion = version
-	return w
+	return w.controller("grove.io/v1alpha1", kind, name, uid)
 }
 
 // MinMember sets spec.minMember.
@@ -141,13 +96,4 @@ func (w *PodGroupWrapper) Condition(conditionType string, status metav1.Conditio
 	w.pg.Status.Conditions = append(w.pg.Status.Conditions, metav1.Condition{
 		Type: conditionType, Status: status, Reason: string(reason), Message: message})
 	return w
-}
-
-// with returns m with one more entry; m may be nil.
-func with(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[key] = value
-	return m
 }
