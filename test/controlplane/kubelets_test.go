@@ -474,12 +474,8 @@ func TestKubeletsOfAThousandPods(t *testing.T) {
 	newNamespace(t, standIn, namespace)
 	nodes := newNodes(t, standIn, NodeOptions{Count: 10, NamePrefix: "thousand"})
 	pods := standIn.Client().CoreV1().Pods(namespace)
-	numbers := make([]int, count)
-	for i := range numbers {
-		numbers[i] = i
-	}
 	began := time.Now()
-	if err := inParallel(numbers, func(i int) error {
+	if err := InParallel(count, 16, func(i int) error {
 		_, err := pods.Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", i)},
 			Spec:       corev1.PodSpec{NodeName: nodes[i%len(nodes)], Containers: []corev1.Container{{Name: "main", Image: "any"}}},

@@ -3,10 +3,10 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,8 +53,8 @@ func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([
 		nodes[i] = options.node(options.First + i)
 		names[i] = nodes[i].Name
 	}
-	if err := inParallel(nodes, func(node *corev1.Node) error {
-		_, err := cp.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err := InParallel(len(nodes), 16, func(i int) error {
+		_, err := cp.client.CoreV1().Nodes().Create(ctx, nodes[i], metav1.CreateOptions{})
 		return err
 	}); err != nil {
 		return nil, fmt.Errorf("creating nodes: %w", err)
@@ -64,14 +64,10 @@ func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([
 
 // node returns the node with this number, including its status, as a kubelet would report it.
 func (o NodeOptions) node(number int) *corev1.Node {
-	prefix := o.NamePrefix
-	if prefix == "" {
-		prefix = "node"
-	}
-	name := fmt.Sprintf("%s-%04d", prefix, number)
-	rack := number / orDefault(o.NodesPerRack, 4)
-	block := rack / orDefault(o.RacksPerBlock, 4)
-	zone := block / orDefault(o.BlocksPerZone, 4)
+	name := fmt.Sprintf("%s-%04d", cmp.Or(o.NamePrefix, "node"), number)
+	rack := number / cmp.Or(o.NodesPerRack, 4)
+	block := rack / cmp.Or(o.RacksPerBlock, 4)
+	zone := block / cmp.Or(o.BlocksPerZone, 4)
 
 	labels := map[string]string{
 		corev1.LabelHostname:           name,
@@ -303,32 +299,4 @@ func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, status co
 		}
 	}
 	return nil
-}
-
-// inParallel calls do for every item, 16 at a time, and returns the first error.
-func inParallel[T any](items []T, do func(T) error) error {
-	var (
-		group sync.WaitGroup
-		once  sync.Once
-		first error
-		slots = make(chan struct{}, 16)
-	)
-	for _, item := range items {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			if err := do(item); err != nil {
-				once.Do(func() { first = err })
-			}
-		})
-	}
-	group.Wait()
-	return first
-}
-
-func orDefault(value, standard int) int {
-	if value == 0 {
-		return standard
-	}
-	return value
 }

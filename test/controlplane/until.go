@@ -5,6 +5,8 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,7 +75,7 @@ func watchOnce[P interface {
 		object := item.(P)
 		objects[object.GetNamespace()+"/"+object.GetName()] = object
 	}
-	if done(values(objects)) {
+	if done(slices.Collect(maps.Values(objects))) {
 		return true, nil
 	}
 
@@ -100,17 +102,9 @@ func watchOnce[P interface {
 		default:
 			continue
 		}
-		if done(values(objects)) {
+		if done(slices.Collect(maps.Values(objects))) {
 			return true, nil
 		}
 	}
 	return false, nil
-}
-
-func values[P any](objects map[string]P) []P {
-	all := make([]P, 0, len(objects))
-	for _, object := range objects {
-		all = append(all, object)
-	}
-	return all
 }
