@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/muster-project/muster/test/controlplane"
 	"github.com/muster-project/muster/test/wrappers"
@@ -59,12 +58,7 @@ func newCluster(ctx context.Context, o options, c contest) (_ *cluster, err erro
 		}
 	}()
 	cl := &cluster{o: o, c: c, cp: cp}
-	if cl.client, err = plainClient(cp.Admin()); err != nil {
-		return nil, err
-	}
-	config := cp.Admin()
-	config.UserAgent = "muster-bench"
-	if cl.dynamic, err = dynamic.NewForConfig(config); err != nil {
+	if cl.client, cl.dynamic, err = plainClients(cp); err != nil {
 		return nil, err
 	}
 	if cl.nodes, err = cp.CreateNodes(ctx, controlplane.NodeOptions{Count: o.nodes, GPUs: o.gpus}); err != nil {
@@ -144,12 +138,18 @@ func (cl *cluster) withLog(err error) error {
 	return longer
 }
 
-// plainClient returns a client without a rate limit that speaks protobuf, as the schedulers do.
-func plainClient(config *rest.Config) (*kubernetes.Clientset, error) {
+// plainClients returns clients without a rate limit; the first speaks protobuf, as the schedulers do.
+func plainClients(cp *controlplane.ControlPlane) (*kubernetes.Clientset, *dynamic.DynamicClient, error) {
+	config := cp.Admin()
+	config.UserAgent = "muster-bench"
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.UserAgent = "muster-bench"
-	return kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(config)
+	return client, untyped, err
 }
 
 // createGangs creates the PodGroups, then the pods of one gang after the other.
@@ -188,10 +188,7 @@ func (cl *cluster) createPods(ctx context.Context, gangs ...gang) error {
 
 // deleteGangs deletes the pods, with a grace period of 0 since no kubelet would end them, and the PodGroups.
 func (cl *cluster) deleteGangs(ctx context.Context, gangs ...gang) error {
-	var names []string
-	for _, g := range gangs {
-		names = append(names, g.podNames()...)
-	}
+	names := podNames(gangs...)
 	if err := inParallel(len(names), func(i int) error { return cl.deletePod(ctx, names[i]) }); err != nil {
 		return err
 	}
@@ -287,4 +284,21 @@ func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) er
 		b.Annotations = earlier[i].annotations()
 		return cl.client.CoreV1().Pods(namespace).Bind(ctx, b, metav1.CreateOptions{})
 	})
+}
+
+// prepared returns a cluster with what prepare creates, the scheduler ready, and a watch from before its start. stop stops both; it
+// is not nil.
+func prepared(ctx context.Context, r run, out *outcome, prepare func(*cluster) error) (cl *cluster, seen *sights, stop func(), err error) {
+	if cl, err = newCluster(ctx, r.o, r.c); err != nil {
+		return nil, nil, func() {}, err
+	}
+	stop = cl.stop
+	if err = prepare(cl); err != nil {
+		return cl, nil, stop, err
+	}
+	if seen, err = watchSights(ctx, cl.client); err != nil {
+		return cl, nil, stop, err
+	}
+	out.load = loadAverage()
+	return cl, seen, func() { seen.stop(); cl.stop() }, cl.startReady(ctx)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -30,7 +31,7 @@ func runDrain(ctx context.Context, r run) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	out := measure(d).outcome(r.c.program != nil)
+	out := measure(d, r.c.program != nil)
 	out.bindings, out.load = d.bindings, d.load
 	return out, nil
 }
@@ -60,11 +61,11 @@ func drain(ctx context.Context, r run) (*drained, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch, err := watchBindings(ctx, cl.client)
+	seen, err := watchSights(ctx, cl.client)
 	if err != nil {
 		return nil, err
 	}
-	defer watch.stop()
+	defer seen.stop()
 	writesBefore, err := countWrites(ctx, cl.client)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,12 @@ func drain(ctx context.Context, r run) (*drained, error) {
 			defer profiles.begin(ctx, cl.program)()
 		}
 	}
-	if d.bindings, err = watch.wait(ctx, podsOf(gangs), o.stall, failed); err != nil {
+	err = seen.until(ctx, o.stall, 0, failed, seen.allBound(podNames(gangs...)))
+	d.bindings = seen.bindingsOf(gangs...)
+	if late := (unfinished{}); errors.As(err, &late) {
+		err = unfinished{fmt.Errorf("%w, %d of %d pods are bound", late.error, len(d.bindings), podsOf(gangs))}
+	}
+	if err != nil {
 		return nil, cl.withLog(err)
 	}
 	d.server = childrenCPU("kube-apiserver", "etcd") - serverBefore

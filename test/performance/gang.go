@@ -115,6 +115,15 @@ func (g gang) pod(c contest, i int) *corev1.Pod {
 	return w.Obj()
 }
 
+// podNames returns the names of the gangs' pods, gang by gang.
+func podNames(gangs ...gang) []string {
+	var names []string
+	for _, g := range gangs {
+		names = append(names, g.podNames()...)
+	}
+	return names
+}
+
 // gangOf maps each pod of the gangs to its gang.
 func gangOf(gangs []gang) map[string]string {
 	of := map[string]string{}

@@ -17,21 +17,9 @@ import (
 // runRefused fills a cluster and times the refusal of gangs that cannot fit, o.probes of them one after the other: from
 // the creation of the last pod until its PodGroup has the reason, and until a first pod is marked as unschedulable.
 func runRefused(ctx context.Context, r run) (out outcome, err error) {
-	cl, err := newCluster(ctx, r.o, r.c)
+	cl, seen, stop, err := prepared(ctx, r, &out, func(cl *cluster) error { return cl.fill(ctx) })
+	defer stop()
 	if err != nil {
-		return out, err
-	}
-	defer cl.stop()
-	if err := cl.fill(ctx); err != nil {
-		return out, err
-	}
-	seen, err := watchSights(ctx, cl.client)
-	if err != nil {
-		return out, err
-	}
-	defer seen.stop()
-	out.load = loadAverage()
-	if err := cl.startReady(ctx); err != nil {
 		return out, err
 	}
 	var answers, refusals latencies

@@ -11,28 +11,13 @@ import (
 // runRestart has the scheduler bind the gangs of the shape, then kills it with SIGKILL o.kills times. While it is away, a
 // plain pod and a gang are created; the clock runs from the start of the new process.
 func runRestart(ctx context.Context, r run) (out outcome, err error) {
-	cl, err := newCluster(ctx, r.o, r.c)
-	if err != nil {
-		return out, err
-	}
-	defer cl.stop()
 	gangs := r.o.equalGangs()
-	if err := cl.createGangs(ctx, gangs...); err != nil {
-		return out, err
-	}
-	seen, err := watchSights(ctx, cl.client)
+	cl, seen, stop, err := prepared(ctx, r, &out, func(cl *cluster) error { return cl.createGangs(ctx, gangs...) })
+	defer stop()
 	if err != nil {
 		return out, err
 	}
-	defer seen.stop()
-	out.load = loadAverage()
-	if err := cl.startReady(ctx); err != nil {
-		return out, err
-	}
-	var names []string
-	for _, g := range gangs {
-		names = append(names, g.podNames()...)
-	}
+	names := podNames(gangs...)
 	if err := seen.until(ctx, r.o.stall, r.o.limit, cl.failed, seen.allBound(names)); err != nil {
 		return out, cl.withLog(err)
 	}

@@ -9,48 +9,21 @@ import (
 	"time"
 )
 
-// result is one drain in figures. Times in seconds.
-type result struct {
-	firstBind, lastBind float64 // since the start
-	lastWrite           float64 // since the start, of any kind: events and conditions are written after the bindings
-	podsPerSecond       float64 // from the start to the last bind
-	// latency of a gang: from the moment when it could be scheduled, here the start of the scheduler since all pods
-	// exist before, to the last binding of its minimum.
-	latencyMedian, latency99 float64
-	// spread of a gang: from its first binding to the last of its minimum. That long it is observably partial.
-	spreadMedian, spreadLongest float64
-	partialGangSeconds          float64 // sum of the spreads
-	heldGPUSeconds              float64 // GPUs bound to gangs whose minimum was not bound yet
-	cpu, serverCPU              float64 // the scheduler's; API server's and etcd's
-	memory                      float64 // the scheduler's largest resident set, MiB
-	serverCollections           float64
-	writesPerPod                float64
-	writes                      map[string]float64 // by resource, per pod
-}
-
 // measure computes the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
-// be bound when as many pods are bound as it needs, whichever they are.
-func measure(d *drained) result {
-	r := result{cpu: d.process.cpu.Seconds(), memory: mebibytes(d.process.memory), serverCPU: d.server.Seconds(), serverCollections: d.collections, writes: map[string]float64{}}
-	pods := float64(len(d.bindings))
-	for resource, n := range d.writes {
-		r.writes[resource] = float64(n) / pods
-		r.writesPerPod += float64(n) / pods
-	}
-	if len(d.bindings) == 0 {
-		return r
-	}
-	r.firstBind = since(d.start, d.bindings[0].at)
-	r.lastBind = since(d.start, d.bindings[len(d.bindings)-1].at)
-	r.lastWrite = max(r.lastBind, since(d.start, d.quiet))
-	r.podsPerSecond = pods / r.lastBind
-
+// be bound when as many pods are bound as it needs, whichever they are. Without a scheduler there is no CPU time and no memory
+// of one.
+//
+// The latency of a gang is from the moment when it could be scheduled, here the start of the scheduler since all pods exist
+// before, to the last binding of its minimum. Its spread is from its first binding to the last of its minimum: that long it is
+// observably partial.
+func measure(d *drained, scheduler bool) outcome {
 	gangs := map[string][]time.Time{} // in order
 	for _, b := range d.bindings {
 		gang := d.gangOf[b.pod]
 		gangs[gang] = append(gangs[gang], b.at)
 	}
 	var latencies, spreads []float64
+	partial, held := 0.0, 0.0
 	for _, at := range gangs {
 		if d.needed > 0 {
 			at = at[:min(d.needed, len(at))]
@@ -58,40 +31,37 @@ func measure(d *drained) result {
 		whole := at[len(at)-1]
 		latencies = append(latencies, since(d.start, whole))
 		spreads = append(spreads, since(at[0], whole))
+		partial += since(at[0], whole)
 		for _, t := range at {
-			r.heldGPUSeconds += since(t, whole)
+			held += since(t, whole)
 		}
 	}
-	r.latencyMedian, r.latency99 = quantile(latencies, 0.5), quantile(latencies, 0.99)
-	r.spreadMedian, r.spreadLongest = quantile(spreads, 0.5), slices.Max(spreads)
-	for _, s := range spreads {
-		r.partialGangSeconds += s
-	}
-	return r
-}
+	first, last, pods := d.bindings[0].at, d.bindings[len(d.bindings)-1].at, float64(len(d.bindings))
 
-// outcome returns the figures for the report. Without a scheduler there is no CPU time and no memory of one.
-func (r result) outcome(scheduler bool) outcome {
 	var out outcome
-	out.add(lastBind, r.lastBind)
-	out.add(lastWrite, r.lastWrite)
-	out.add(firstBind, r.firstBind)
-	out.add(podsPerSecond, r.podsPerSecond)
-	out.add(gangLatencyMedian, r.latencyMedian)
-	out.add(gangLatency99, r.latency99)
-	out.add(spreadMedian, 1000*r.spreadMedian)
-	out.add(spreadLongest, 1000*r.spreadLongest)
-	out.add(partialGangSeconds, r.partialGangSeconds)
-	out.add(heldGPUSeconds, r.heldGPUSeconds)
+	out.add(lastBind, since(d.start, last))
+	out.add(lastWrite, max(since(d.start, last), since(d.start, d.quiet))) // events and conditions are written after the bindings
+	out.add(firstBind, since(d.start, first))
+	out.add(podsPerSecond, pods/since(d.start, last))
+	out.add(gangLatencyMedian, quantile(latencies, 0.5))
+	out.add(gangLatency99, quantile(latencies, 0.99))
+	out.add(spreadMedian, 1000*quantile(spreads, 0.5))
+	out.add(spreadLongest, 1000*slices.Max(spreads))
+	out.add(partialGangSeconds, partial)
+	out.add(heldGPUSeconds, held)
 	if scheduler {
-		out.add(schedulerCPU, r.cpu)
-		out.add(schedulerMemory, r.memory)
+		out.add(schedulerCPU, d.process.cpu.Seconds())
+		out.add(schedulerMemory, mebibytes(d.process.memory))
 	}
-	out.add(serverCPU, r.serverCPU)
-	out.add(serverCollected, r.serverCollections)
-	out.add(writesPerPod, r.writesPerPod)
-	for _, resource := range slices.Sorted(maps.Keys(r.writes)) {
-		if perPod := r.writes[resource]; perPod >= 0.005 {
+	out.add(serverCPU, d.server.Seconds())
+	out.add(serverCollected, d.collections)
+	all := 0.0
+	for _, n := range d.writes {
+		all += float64(n) / pods
+	}
+	out.add(writesPerPod, all)
+	for _, resource := range slices.Sorted(maps.Keys(d.writes)) {
+		if perPod := float64(d.writes[resource]) / pods; perPod >= 0.005 {
 			out.add(writesOf(resource), perPod)
 		}
 	}

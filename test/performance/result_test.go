@@ -20,7 +20,7 @@ func TestMeasure(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		run  drained
-		want result
+		want map[kind]float64 // without zeros
 	}{
 		"gangs one after the other are partial only while their own bindings are posted": {
 			run: drained{
@@ -33,31 +33,30 @@ func TestMeasure(t *testing.T) {
 				writes: map[string]int64{"pods/binding": 4, "events": 2},
 				quiet:  at(4.5),
 			},
-			want: result{
+			want: map[kind]float64{
 				firstBind: 1, lastBind: 4, lastWrite: 4.5, podsPerSecond: 1,
-				latencyMedian: 2.75, latency99: 4, spreadMedian: 1.25, spreadLongest: 2,
+				gangLatencyMedian: 2.75, gangLatency99: 4, spreadMedian: 1250, spreadLongest: 2000,
 				partialGangSeconds: 2.5, heldGPUSeconds: 2.5,
-				cpu: 3, memory: 10, serverCPU: 2, serverCollections: 3,
-				writesPerPod: 1.5, writes: map[string]float64{"pods/binding": 1, "events": 0.5},
+				schedulerCPU: 3, schedulerMemory: 10, serverCPU: 2, serverCollected: 3,
+				writesPerPod: 1.5, writesOf("pods/binding"): 1, writesOf("events"): 0.5,
 			},
 		},
 		"a gang is whole once what it needs is bound, and what comes later is surplus": {
 			run: drained{needed: 1, bindings: []binding{
 				{pod: "a1", at: at(1)}, {pod: "b1", at: at(2)}, {pod: "a2", at: at(3)}, {pod: "b2", at: at(4)},
 			}},
-			want: result{
-				firstBind: 1, lastBind: 4, lastWrite: 4, podsPerSecond: 1,
-				latencyMedian: 1.5, latency99: 2, writes: map[string]float64{},
+			want: map[kind]float64{
+				firstBind: 1, lastBind: 4, lastWrite: 4, podsPerSecond: 1, gangLatencyMedian: 1.5, gangLatency99: 2,
 			},
 		},
 		"interleaved gangs hold what they cannot use": {
 			run: drained{bindings: []binding{
 				{pod: "a1", at: at(1)}, {pod: "b1", at: at(1)}, {pod: "b2", at: at(3)}, {pod: "a2", at: at(3)},
 			}},
-			want: result{
+			want: map[kind]float64{
 				firstBind: 1, lastBind: 3, lastWrite: 3, podsPerSecond: 4.0 / 3,
-				latencyMedian: 3, latency99: 3, spreadMedian: 2, spreadLongest: 2,
-				partialGangSeconds: 4, heldGPUSeconds: 4, writes: map[string]float64{},
+				gangLatencyMedian: 3, gangLatency99: 3, spreadMedian: 2000, spreadLongest: 2000,
+				partialGangSeconds: 4, heldGPUSeconds: 4,
 			},
 		},
 	} {
@@ -65,7 +64,13 @@ func TestMeasure(t *testing.T) {
 			t.Parallel()
 			test.run.start = start
 			test.run.gangOf = map[string]string{"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
-			if diff := cmp.Diff(test.want, measure(&test.run), cmp.AllowUnexported(result{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			got := map[kind]float64{}
+			for _, f := range measure(&test.run, true).figures {
+				if f.value != 0 {
+					got[f.kind] = f.value
+				}
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(kind{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 				t.Errorf("measure (-want +got):\n%s", diff)
 			}
 		})

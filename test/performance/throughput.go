@@ -11,34 +11,21 @@ import (
 // measures the time until the last of them is bound. They request CPU only. Their pods exist before; it creates their
 // PodGroups, or without gangs the pods.
 func runThroughput(ctx context.Context, r run) (out outcome, err error) {
-	cl, err := newCluster(ctx, r.o, r.c)
-	if err != nil {
-		return out, err
-	}
-	defer cl.stop()
-	if err := cl.fill(ctx); err != nil {
-		return out, err
-	}
-	if err := cl.createGangs(ctx, waitingGangs(r.o, r.variant)...); err != nil {
-		return out, err
-	}
 	fitting := r.o.equalGangs()
 	for i := range fitting {
 		fitting[i].gpus = 0
 	}
-	release := cl.createPodGroups
-	if cl.c.api == noGangs {
-		release = cl.createPods
-	} else if err := cl.createPods(ctx, fitting...); err != nil {
-		return out, err
-	}
-	seen, err := watchSights(ctx, cl.client)
+	cl, seen, stop, err := prepared(ctx, r, &out, func(cl *cluster) error {
+		if err := cl.fill(ctx); err != nil {
+			return err
+		}
+		if err := cl.createGangs(ctx, waitingGangs(r.o, r.variant)...); err != nil || cl.c.api == noGangs {
+			return err
+		}
+		return cl.createPods(ctx, fitting...)
+	})
+	defer stop()
 	if err != nil {
-		return out, err
-	}
-	defer seen.stop()
-	out.load = loadAverage()
-	if err := cl.startReady(ctx); err != nil {
 		return out, err
 	}
 	if err := pause(ctx, r.o.settle); err != nil {
@@ -49,13 +36,14 @@ func runThroughput(ctx context.Context, r run) (out outcome, err error) {
 		return out, err
 	}
 	began := time.Now()
+	release := cl.createPodGroups
+	if cl.c.api == noGangs {
+		release = cl.createPods
+	}
 	if err := release(ctx, fitting...); err != nil {
 		return out, err
 	}
-	var names []string
-	for _, g := range fitting {
-		names = append(names, g.podNames()...)
-	}
+	names := podNames(fitting...)
 	if err := seen.until(ctx, r.o.stall, r.o.limit, cl.failed, seen.allBound(names)); err != nil {
 		return out, cl.withLog(err)
 	}

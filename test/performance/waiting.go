@@ -11,29 +11,18 @@ import (
 // runWaiting has a full cluster where gangs wait that cannot be scheduled, replaces pods continuously, and times pods
 // that fit. After that the cluster does not change, and the remaining work of the scheduler is measured.
 func runWaiting(ctx context.Context, r run) (out outcome, err error) {
-	cl, err := newCluster(ctx, r.o, r.c)
+	cl, seen, stop, err := prepared(ctx, r, &out, func(cl *cluster) error {
+		if err := cl.fill(ctx); err != nil {
+			return err
+		}
+		waiting := *cl
+		if r.variant.kind == "plain" {
+			waiting.c.api = noGangs
+		}
+		return waiting.createGangs(ctx, waitingGangs(r.o, r.variant)...)
+	})
+	defer stop()
 	if err != nil {
-		return out, err
-	}
-	defer cl.stop()
-	if err := cl.fill(ctx); err != nil {
-		return out, err
-	}
-	api := cl.c.api
-	if r.variant.kind == "plain" {
-		cl.c.api = noGangs
-	}
-	if err := cl.createGangs(ctx, waitingGangs(r.o, r.variant)...); err != nil {
-		return out, err
-	}
-	cl.c.api = api
-	seen, err := watchSights(ctx, cl.client)
-	if err != nil {
-		return out, err
-	}
-	defer seen.stop()
-	out.load = loadAverage()
-	if err := cl.startReady(ctx); err != nil {
 		return out, err
 	}
 	if err := pause(ctx, r.o.settle); err != nil {

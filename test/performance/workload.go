@@ -180,13 +180,7 @@ func newWorkload(ctx context.Context, o workloadOptions) (*workload, error) {
 	}
 	w := &workload{o: o, cp: cp, failed: make(chan error, 2)}
 	for _, step := range []func() error{
-		func() (err error) { w.client, err = plainClient(cp.Admin()); return err },
-		func() (err error) {
-			config := cp.Admin()
-			config.UserAgent = "muster-bench"
-			w.dynamic, err = dynamic.NewForConfig(config)
-			return err
-		},
+		func() (err error) { w.client, w.dynamic, err = plainClients(cp); return err },
 		func() (err error) {
 			w.nodes, err = cp.CreateNodes(ctx, controlplane.NodeOptions{Count: (o.pods() + 7) / 8, GPUs: 8})
 			return err
