@@ -48,36 +48,34 @@ const (
 // rollout returns the steps in which the template of chat changes.
 func rollout() []step {
 	table := []string{"get", "podcliqueset", chat, "-o", "wide"}
+	whole := []claim{serving(2 * servicePods), admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), free(0)}
+	update := func(ctx context.Context, st *stage) error {
+		if err := st.applyChat(ctx, newImage); err != nil {
+			return err
+		}
+		return st.untilRolledOut(ctx, newImage)
+	}
 	return []step{
 		{
-			title: "podcliqueset.yaml is applied with replicas: 2",
-			why:   "A second complete service starts beside the first: chat-1, a gang of its own, on the 32 free GPUs.",
-			do:    func(ctx context.Context, st *stage) error { return st.applyChat(ctx, "") },
-			claims: []claim{
-				admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), serving(2 * servicePods), free(0),
-			},
+			title:  "podcliqueset.yaml is applied with replicas: 2",
+			why:    "A second complete service starts beside the first: chat-1, a gang of its own, on the 32 free GPUs.",
+			do:     func(ctx context.Context, st *stage) error { return st.applyChat(ctx, "") },
+			claims: whole,
 		},
 		{
 			title: "podcliqueset.yaml is applied with a new image for frontend and prefill",
 			why: "The update replaces one unit at a time. It begins with the replica of the highest index, chat-1: its frontends one after " +
 				"the other, and its prefill replicas, each as a whole. chat-0 follows. No GPU is free, so each new pod uses the GPUs of the " +
 				"pod that it replaces. kubectl wait " + waitsForComplete + " returns when the update is complete.",
-			do: func(ctx context.Context, st *stage) error {
-				if err := st.applyChat(ctx, newImage); err != nil {
-					return err
-				}
-				return st.untilRolledOut(ctx, newImage)
-			},
+			do: update,
 			throughout: []claim{
 				{"at least 3 of the 4 prefill replicas and 3 of the 4 frontends are ready", oneAtATime},
 				{"chat-0 is ready and unchanged until chat-1 is done", highestFirst(newImage)},
 				{"a prefill leader has the same image as its worker", wholeReplicas},
 				{"decode, whose template has not changed, has all 8 pods ready", decodeServes},
 			},
-			claims: []claim{
-				rolledOut(newImage), serving(2 * servicePods), admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), free(0),
-			},
-			show: table,
+			claims: append([]claim{rolledOut(newImage)}, whole...),
+			show:   table,
 		},
 		{
 			title: "An image that does not exist is applied",
@@ -104,19 +102,12 @@ func rollout() []step {
 			show: table,
 		},
 		{
-			title: "The previous template is applied again",
-			why:   "This undoes the update. The 3 broken pods are replaced; all others already have this template.",
-			do: func(ctx context.Context, st *stage) error {
-				if err := st.applyChat(ctx, newImage); err != nil {
-					return err
-				}
-				return st.untilRolledOut(ctx, newImage)
-			},
+			title:      "The previous template is applied again",
+			why:        "This undoes the update. The 3 broken pods are replaced; all others already have this template.",
+			do:         update,
 			throughout: []claim{{"the other 17 pods are ready", atLeast(2*servicePods - brokenPods)}},
-			claims: []claim{
-				rolledOut(newImage), serving(2 * servicePods), admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), free(0),
-			},
-			show: table,
+			claims:     append([]claim{rolledOut(newImage)}, whole...),
+			show:       table,
 		},
 	}
 }

@@ -559,25 +559,21 @@ func (st *stage) join(ctx context.Context, number int) error {
 
 // scale sets the replicas of a PodCliqueScalingGroup, as kubectl scale does.
 func (st *stage) scale(ctx context.Context, group string, replicas int) error {
-	client, err := dynamic.NewForConfig(st.cp.Admin())
-	if err != nil {
-		return err
-	}
-	patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas)
-	_, err = client.Resource(v1alpha1.SchemeGroupVersion.WithResource("podcliquescalinggroups")).Namespace(metav1.NamespaceDefault).
-		Patch(ctx, group, types.MergePatchType, patch, metav1.PatchOptions{}, "scale")
-	return err
+	return st.patch(ctx, "podcliquescalinggroups", group, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas), "scale")
 }
 
 // setDelay gives chat a terminationDelay, as kubectl patch does.
 func (st *stage) setDelay(ctx context.Context) error {
+	return st.patch(ctx, "podcliquesets", chat, fmt.Sprintf(`{"spec":{"template":{"terminationDelay":"%ds"}}}`, graceSeconds))
+}
+
+func (st *stage) patch(ctx context.Context, resource, name, patch string, subresources ...string) error {
 	client, err := dynamic.NewForConfig(st.cp.Admin())
 	if err != nil {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"terminationDelay":"%ds"}}}`, graceSeconds)
-	_, err = client.Resource(v1alpha1.SchemeGroupVersion.WithResource("podcliquesets")).Namespace(metav1.NamespaceDefault).
-		Patch(ctx, chat, types.MergePatchType, patch, metav1.PatchOptions{})
+	_, err = client.Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).Namespace(metav1.NamespaceDefault).
+		Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
 	return err
 }
 

@@ -37,10 +37,8 @@ func benchmark(args []string) (func(context.Context) error, error) {
 	if len(args) == 2 && args[0] == "markdown" {
 		return func(context.Context) error {
 			runs, err := readLines(args[1])
-			if err != nil {
-				return err
-			}
-			return markdown(os.Stdout, runs)
+			fmt.Print(markdown(runs))
+			return err
 		}, nil
 	}
 	plans, err := parse(args)

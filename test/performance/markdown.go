@@ -4,15 +4,14 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 )
 
-// markdown writes a table for each shape of the runs, for the documentation: a row for each variant and figure, a column
+// markdown returns a table for each shape of the runs, for the documentation: a row for each variant and figure, a column
 // for each contestant, medians with their ranges; see alike.
-func markdown(out io.Writer, runs []line) error {
+func markdown(runs []line) string {
 	var b strings.Builder
 	for _, s := range allShapes {
 		of := alike(runs, s.name)
@@ -44,8 +43,7 @@ func markdown(out io.Writer, runs []line) error {
 		}
 		b.WriteString("\n")
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
 }
 
 // entries returns the variants in the order of their first runs, and the runs of each contestant in each.

@@ -99,13 +99,5 @@ func writePicture(dir string) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.Create(filepath.Join(dir, "results.svg"))
-	if err != nil {
-		return err
-	}
-	if err := svg(file, panels(runs)); err != nil {
-		file.Close()
-		return err
-	}
-	return file.Close()
+	return os.WriteFile(filepath.Join(dir, "results.svg"), []byte(svg(panels(runs))), 0o644)
 }

@@ -4,7 +4,7 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"html"
 	"math"
 	"slices"
 	"strings"
@@ -39,9 +39,9 @@ var colours = map[string]string{
 	muster: "#1b6ca8", musterBefore: "#8fbbd9", coscheduling: "#c8553d", stock: "#8a8f98", stockDefault: "#b9bec6", floor: "#4a9d5f",
 }
 
-// svg writes the panels below each other as a picture. Text is set in the reader's sans-serif font; no other file is
+// svg returns the panels below each other as a picture. Text is set in the reader's sans-serif font; no other file is
 // loaded.
-func svg(out io.Writer, panels []panel) error {
+func svg(panels []panel) string {
 	panels = slices.DeleteFunc(slices.Clone(panels), func(p panel) bool { return len(p.bars) == 0 })
 	height := panelGap
 	for _, p := range panels {
@@ -56,8 +56,7 @@ func svg(out io.Writer, panels []panel) error {
 		top += p.height() + panelGap
 	}
 	b.WriteString("</svg>\n")
-	_, err := io.WriteString(out, b.String())
-	return err
+	return b.String()
 }
 
 func (p panel) height() int { return titleSpace + len(p.bars)*(barHeight+barGap) }
@@ -73,22 +72,22 @@ func (p panel) draw(b *strings.Builder, top int) {
 	x := func(value float64) float64 {
 		return labelWidth + value/most*(plotWidth-labelWidth-valueWidth)
 	}
-	fmt.Fprintf(b, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", top+16, escape(p.title))
+	fmt.Fprintf(b, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", top+16, html.EscapeString(p.title))
 	for i, one := range p.bars {
 		y := top + titleSpace + i*(barHeight+barGap)
 		middle := float64(y) + barHeight/2.0
-		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-anchor="end">%s</text>`+"\n", labelWidth-8, middle+4, escape(one.label))
+		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-anchor="end">%s</text>`+"\n", labelWidth-8, middle+4, html.EscapeString(one.label))
 		if len(one.values) == 0 {
 			fmt.Fprintf(b, `<text x="%d" y="%.0f" fill="#a00000">did not finish</text>`+"\n", labelWidth+4, middle+4)
 			continue
 		}
 		median, least, longest := quantile(one.values, 0.5), slices.Min(one.values), slices.Max(one.values)
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", labelWidth, y, max(1, x(median)-labelWidth), barHeight, colour(one.class))
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n", labelWidth, y, max(1, x(median)-labelWidth), barHeight, colours[one.class])
 		if longest > least {
 			fmt.Fprintf(b, `<path d="M%.1f %.1fH%.1fM%.1f %.1fv8M%.1f %.1fv8" stroke="#202020" fill="none"/>`+"\n",
 				x(least), middle, x(longest), x(least), middle-4, x(longest), middle-4)
 		}
-		fmt.Fprintf(b, `<text x="%.1f" y="%.0f">%s</text>`+"\n", x(longest)+6, middle+4, escape(spread(precision(median), one.values)))
+		fmt.Fprintf(b, `<text x="%.1f" y="%.0f">%s</text>`+"\n", x(longest)+6, middle+4, html.EscapeString(spread(precision(median), one.values)))
 	}
 }
 
@@ -98,15 +97,4 @@ func precision(value float64) string {
 		return "%.0f"
 	}
 	return fmt.Sprintf("%%.%df", min(2, max(0, 2-int(math.Floor(math.Log10(value))))))
-}
-
-func colour(class string) string {
-	if c, ok := colours[class]; ok {
-		return c
-	}
-	return "#505050"
-}
-
-func escape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }

@@ -14,8 +14,7 @@ import (
 
 func TestSVG(t *testing.T) {
 	t.Parallel()
-	var out strings.Builder
-	err := svg(&out, []panel{
+	out := svg([]panel{
 		{title: "last bind, s <1>", bars: []bar{
 			{label: "muster", class: muster, values: []float64{2, 1, 3}},
 			{label: "floor", class: floor, values: []float64{4}},
@@ -23,9 +22,6 @@ func TestSVG(t *testing.T) {
 		}},
 		{title: "nothing was measured here"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	type element struct {
 		XMLName xml.Name
 		Width   string `xml:"width,attr"`
@@ -37,9 +33,9 @@ func TestSVG(t *testing.T) {
 		Height   int       `xml:"height,attr"`
 		Elements []element `xml:",any"`
 	}
-	decoder := xml.NewDecoder(strings.NewReader(out.String()))
+	decoder := xml.NewDecoder(strings.NewReader(out))
 	if err := decoder.Decode(&picture); err != nil {
-		t.Fatalf("not XML: %v\n%s", err, out.String())
+		t.Fatalf("not XML: %v\n%s", err, out)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		if token, _ := decoder.Token(); token != nil {
