@@ -147,7 +147,7 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 		return
 	}
 	pl.gangs.released.add(pod.UID, false) // until memberSource.Requeued
-	effects, fails, first := pl.registry.Return(pod.UID, pl.gangs.clock.Now())
+	effects, fails, first := pl.registry.ReleaseUnexplained(pod.UID, pl.gangs.clock.Now())
 	if fails {
 		pl.gangs.released.add(pod.UID, true)
 		if !first {
@@ -166,7 +166,7 @@ func (pl *Admission) Permit(ctx context.Context, state fwk.CycleState, pod *core
 	if err := pl.registry.Permit(pod.UID); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
 	}
-	if pl.registry.Doomed(pod.UID) && !kubescheduler.SkipsPreBind(ctx, pl.profile, state, pod, node) && pl.registry.Hold(pod.UID) {
+	if pl.registry.Doomed(pod.UID) && !kubescheduler.SkipsPreBind(ctx, pl.profile, state, pod, node) && pl.registry.HoldOnNode(pod.UID) {
 		return fwk.NewStatus(fwk.Wait), pl.args.BarrierTimeout.Duration
 	}
 	return nil, 0

@@ -47,7 +47,7 @@ func (g *Gangs) failed(ctx context.Context, profile kubescheduler.Profile, pod *
 	}
 	klog.FromContext(ctx).V(2).Info("Planned node did not take the pod", "pod", klog.KObj(pod), "node", node, "status", status)
 	taught := g.record(profile, pod, node, why)
-	g.apply(klog.FromContext(ctx), g.registry.Judge(pod.UID, taught, g.clock.Now()))
+	g.apply(klog.FromContext(ctx), g.registry.RecordReason(pod.UID, taught, g.clock.Now()))
 }
 
 // record stores a refusal. It reports whether the next plan will be a different one.

@@ -31,26 +31,26 @@ func (g *gangState) backOff(now time.Time) {
 
 // Unanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
 // or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server answers, and
-// call Answers.
+// call ServerAnswers.
 func (r *Registry) Unanswered(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unanswered = key
 }
 
-// AwaitsAnswer reports whether a binding has received no answer since the last call of Answers, and of which gang.
+// AwaitsAnswer reports whether a binding has received no answer since the last call of ServerAnswers, and of which gang.
 func (r *Registry) AwaitsAnswer() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unanswered, r.unanswered != Key{}
 }
 
-// Answers records that the API server answers. back: it did not answer before. In that case the failures in the
+// ServerAnswers records that the API server answers. back: it did not answer before. In that case the failures in the
 // meantime are not attributed to the gangs, and all gangs that wait for their back-off are tried immediately.
-func (r *Registry) Answers(back bool, now time.Time) Effects {
+func (r *Registry) ServerAnswers(back bool, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	r.unanswered = Key{}
 	var e Effects
 	if !back {
@@ -62,5 +62,5 @@ func (r *Registry) Answers(back bool, now time.Time) Effects {
 			e.add(r.evaluate(g, now))
 		}
 	}
-	return r.leave(e)
+	return r.endCall(e)
 }

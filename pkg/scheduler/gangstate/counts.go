@@ -219,8 +219,8 @@ func (r *Registry) recount(m *member) {
 	m.gang.list(m)
 }
 
-// dismiss removes a member from the numbers.
-func (r *Registry) dismiss(m *member) {
+// removeFromNumbers removes a member from the numbers.
+func (r *Registry) removeFromNumbers(m *member) {
 	r.queue(m, share{})
 	m.gang.numbers.add(&m.share, -1)
 	m.share = share{}

@@ -76,7 +76,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 			r.enterPhase(g, Elected)
 			g.leader = m.pod.UID
 			g.retried = g.broken && g.failures == 1 // its next attempt needs the room that the failed member has just freed
-			g.proven = g.isCandidate() && g.look().neverWhole
+			g.proven = g.isCandidate() && g.partialState().neverWhole
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	changed := map[*gangState]bool{}
 	for uid, why := range gates {
 		m := r.members[uid]
@@ -34,11 +34,11 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	for g := range changed {
 		e.add(r.evaluate(g, now))
 		if g.phase == Queued || g.phase == Popped || g.phase == Planning { // this attempt ends; another one begins without the gated pods
-			r.again(g)
+			r.wakeLeaderAgain(g)
 			e.Activate = append(e.Activate, r.wake(g, now)...)
 		}
 	}
-	return r.leave(e)
+	return r.endCall(e)
 }
 
 // Pass implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the log.

@@ -23,8 +23,8 @@ func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
 	class := r.class(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
-	return r.leave(r.setPod(pod, class, now))
+	r.beginCall(now)
+	return r.endCall(r.setPod(pod, class, now))
 }
 
 // class returns the equivalence class of a pod that may wait, "" for other pods. It is expensive to compute, so this
@@ -77,23 +77,23 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
 	}
-	old, stood, waited := m.pod, m.stands(), m.state == pending
+	old, stood, waited := m.pod, m.countsInAdmitted(), m.state == pending
 	m.pod = pod
 	r.readMark(m)
-	r.arrived(pod.UID)
+	r.forgetVanished(pod.UID)
 	delete(r.leftGang, pod.UID)
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		r.endedByItself(m)
 		m.state, m.node = succeeded, pod.Spec.NodeName
 		r.ranks.Delete(pod.UID)
-		r.over(m)
+		r.endPlanOf(m)
 	case pod.Spec.NodeName != "":
 		r.endedByItself(m)
 		m.state, m.node = bound, pod.Spec.NodeName
 		m.leaving = m.leaving || m.isReleased()
 		r.ranks.Delete(pod.UID)
-		r.over(m)
+		r.endPlanOf(m)
 	default:
 		if class != m.class || usabilityChanged(old, pod) {
 			if rows := m.gang.rows; len(rows) > 0 && rows[0].class == class {
@@ -106,13 +106,13 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	r.locate(m)
 	switch {
 	case pod.DeletionTimestamp != nil:
-		m.parts(old, known, stood, now)
+		m.recordTermination(old, known, stood, now)
 		r.keepRoom(m)
 	case waited && m.state == bound && r.synced:
 		r.cameToNode(m)
 	}
 	if m.state == bound {
-		r.endRooms(r.rooms.settle(pod.UID))
+		r.endRooms(r.rooms.endRoomTakenBy(pod.UID))
 	}
 	if pod.DeletionTimestamp != nil {
 		if p := r.planOf(pod.UID); p != nil {
@@ -131,7 +131,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	m := r.members[uid]
 	delete(r.leftGang, uid)
 	if m == nil || m.state == succeeded {
@@ -146,43 +146,43 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 				r.vanishedInOrder = append(r.vanishedInOrder, vanishedPod{uid, now})
 				m.gang.vanished++
 			}
-			return r.leave(r.evaluate(m.gang, now))
+			return r.endCall(r.evaluate(m.gang, now))
 		}
 	}
-	return r.leave(r.remove(m, now))
+	return r.endCall(r.remove(m, now))
 }
 
 // RemoveFailedPod processes a pod that Failed: it no longer counts, even if its object still exists.
 func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	m := r.members[uid]
 	if m == nil {
 		return Effects{}
 	}
 	r.recordGrowth()
 	r.endedByItself(m)
-	return r.leave(r.remove(m, now))
+	return r.endCall(r.remove(m, now))
 }
 
 // RemoveSucceededPod processes the deletion of a succeeded pod.
 func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	m := r.members[uid]
 	if m == nil {
 		return Effects{}
 	}
-	return r.leave(r.remove(m, now))
+	return r.endCall(r.remove(m, now))
 }
 
 // SetGroup processes a PodGroup that an informer added or updated.
 func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	key := Key{Namespace: group.Namespace, Name: group.Name}
 	g := r.gang(key)
 	old := g.group
@@ -191,12 +191,12 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		// Our own status write, or a change of metadata; or results of the leading process.
 		if r.leading || !r.synced {
 			r.setReplacing(g)
-			return r.leave(Effects{})
+			return r.endCall(Effects{})
 		}
 		g.adopt(group)
 		r.setReplacing(g)
 		g.markAll()
-		return r.leave(r.evaluate(g, now))
+		return r.endCall(r.evaluate(g, now))
 	}
 	if old == nil || old.UID != group.UID {
 		g.partial.known = false
@@ -214,10 +214,10 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
 	e := r.evaluate(g, now)
 	if g.leader != "" && g.phase != Elected { // another tree may fit: try immediately
-		r.again(g)
+		r.wakeLeaderAgain(g)
 		e.Activate = append(e.Activate, r.wake(g, now)...)
 	}
-	return r.leave(e)
+	return r.endCall(e)
 }
 
 // RemoveGroup processes the deletion of a PodGroup. Waiting pods stay gated, a plan that is being bound completes by
@@ -225,7 +225,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	g := r.gangs[key]
 	if g == nil {
 		return Effects{}
@@ -234,7 +234,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	g.admitted, g.admittedGroups, g.begun = false, nil, nil
 	r.setReplacing(g)
 	r.recountAll(g)
-	return r.leave(r.evaluate(g, now))
+	return r.endCall(r.evaluate(g, now))
 }
 
 // adopt restores from a PodGroup's status the state that must survive a restart.
@@ -263,7 +263,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	if p := r.planOf(m.pod.UID); p != nil {
 		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is gone")
 		if m.state != assumed {
-			p.settle(m.pod.UID, false)
+			p.endMember(m.pod.UID, false)
 			r.finish(p)
 		}
 		if p.gang.plan == p {
@@ -272,9 +272,9 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	}
 	g.rememberLost(m)
 	g.ownChange()
-	r.arrived(m.pod.UID)
+	r.forgetVanished(m.pod.UID)
 	r.rooms.restore(m.pod.UID)
-	r.dismiss(m)
+	r.removeFromNumbers(m)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)
@@ -286,8 +286,8 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	return r.evaluate(g, now)
 }
 
-// arrived records that the fate of a vanished pod is known.
-func (r *Registry) arrived(uid types.UID) {
+// forgetVanished records that the fate of a vanished pod is known.
+func (r *Registry) forgetVanished(uid types.UID) {
 	if _, ok := r.vanished[uid]; ok {
 		delete(r.vanished, uid)
 		if m := r.members[uid]; m != nil {
@@ -304,12 +304,12 @@ func (r *Registry) prune(g *gangState) {
 	}
 }
 
-// over ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has not
+// endPlanOf ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has not
 // opened is aborted: another scheduler bound the member, or an earlier binding that seemed to fail was accepted.
-func (r *Registry) over(m *member) {
+func (r *Registry) endPlanOf(m *member) {
 	if p := r.planOf(m.pod.UID); p != nil {
 		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is already bound")
-		p.settle(m.pod.UID, true)
+		p.endMember(m.pod.UID, true)
 		r.finish(p)
 	}
 }

@@ -101,7 +101,7 @@ func (g *gangState) markPlan(p *Plan) {
 		p.mark.TagSum += p.members[i].member.tag
 	}
 	g.partial.sequence = p.mark.Sequence
-	p.mark.NeverWhole = p.Task == Minimum && (g.holdsNone() || g.look().neverWhole)
+	p.mark.NeverWhole = p.Task == Minimum && (g.holdsNone() || g.partialState().neverWhole)
 	if !p.mark.NeverWhole {
 		return
 	}

@@ -60,9 +60,9 @@ func HasReleaseCondition(pod *corev1.Pod) bool {
 	return false
 }
 
-// look returns the partial state of the gang. It examines the members only if they have changed and some have a
+// partialState returns the partial state of the gang. It examines the members only if they have changed and some have a
 // verified mark.
-func (g *gangState) look() *partial {
+func (g *gangState) partialState() *partial {
 	p := &g.partial
 	if p.marked == 0 || g.admitted || g.group == nil || g.tree == nil {
 		p.fresh, p.holds, p.neverWhole, p.known = false, false, false, false
@@ -82,7 +82,7 @@ func (g *gangState) look() *partial {
 }
 
 // isPartial reports whether the gang is partially bound, provably never had its minimum, and has no plan in force.
-func (g *gangState) isPartial() bool { return g.plan == nil && g.look().neverWhole }
+func (g *gangState) isPartial() bool { return g.plan == nil && g.partialState().neverWhole }
 
 // completedPlan reports whether every member that the marks of a bound pod's plan name has been bound. Then the tree of that
 // plan may have been satisfied, although the current one is not.
@@ -189,7 +189,7 @@ func (r *Registry) Partial() (Key, bool) {
 		return Key{}, false
 	}
 	for key := range r.index.partials {
-		if g := r.gangs[key]; g != nil && (r.isRepairing(g) || g.look().neverWhole && g.hasReplaceable() || r.repairsUnit(g) || len(g.podsToRelease()) > 0) {
+		if g := r.gangs[key]; g != nil && (r.isRepairing(g) || g.partialState().neverWhole && g.hasReplaceable() || r.repairsUnit(g) || len(g.podsToRelease()) > 0) {
 			return key, true
 		}
 	}
@@ -224,7 +224,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 			out = append(out, r.unitsToRelease(g, elapsed, answering)...)
 			r.evaluate(g, r.now) // Tick repeats an activation
 		}
-		p := g.look()
+		p := g.partialState()
 		g.proven = p.neverWhole
 		switch {
 		case !p.holds:
@@ -258,7 +258,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 // during that time does it precede everything else: a gang whose pods cannot be released (pods without a controller,
 // or a gang that may have had its minimum) gains no lasting advantage.
 func (r *Registry) isRepairing(g *gangState) bool {
-	return g.incompleteFor < r.opts.RepairTimeout && g.look().holds
+	return g.incompleteFor < r.opts.RepairTimeout && g.partialState().holds
 }
 
 // releaseDue reports whether the gang is partial, or has a torn unit, and will be released by the next calls of

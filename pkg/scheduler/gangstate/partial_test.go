@@ -772,7 +772,7 @@ func TestWithoutAKeyNothingIsReleased(t *testing.T) {
 	r.Posted("a", now)
 	r.SetPod(owned("a").Node("n1").Obj(), now)
 	r.Release("b", now)
-	if !r.gangs[gangG].look().holds {
+	if !r.gangs[gangG].partialState().holds {
 		t.Error("it is forgotten that the gang is bound in part")
 	}
 	for range 60 {

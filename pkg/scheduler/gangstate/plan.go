@@ -109,13 +109,13 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	g := r.gangs[w.Gang]
 	if g == nil {
 		return nil, "the gang is gone"
 	}
 	if g.tree != w.Tree || g.plan != nil || r.committing != nil {
-		r.again(g)
+		r.wakeLeaderAgain(g)
 		return nil, "the gang changed while it was planned"
 	}
 	profile := g.profile()
@@ -123,13 +123,13 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	p.Priority, p.ID, p.gang = r.leaderRank(g).Priority, r.planSeq, g
 	for i := range p.members {
 		if x := &p.members[i]; !x.member.usable(profile) || x.member.share.leaf != x.leaf { // not usable: also one that was removed
-			r.again(g)
+			r.wakeLeaderAgain(g)
 			return nil, "a pod of the gang changed while it was planned"
 		}
 	}
 	if !r.makesWhole(p) {
 		// Pods that were bound at Begin may have been deleted or released (partial.go).
-		r.again(g)
+		r.wakeLeaderAgain(g)
 		return nil, "a bound pod of the gang was removed while it was planned"
 	}
 	g.markPlan(p)
@@ -246,7 +246,7 @@ func (r *Registry) planOf(uid types.UID) *Plan {
 func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	p, m := r.planOf(uid), r.members[uid]
 	switch {
 	case p == nil || m == nil:
@@ -294,7 +294,7 @@ func (r *Registry) Permit(uid types.UID) error {
 func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	r.recordGrowth()
 	r.rooms.restore(uid)
 	p, m := r.planOf(uid), r.members[uid]
@@ -315,7 +315,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	if !p.doomed() {
 		r.abort(p, AbortUnprepared, "a member could not be placed or prepared")
 	}
-	p.settle(uid, false)
+	p.endMember(uid, false)
 	g := p.gang
 	r.finish(p)
 	var e Effects
@@ -328,14 +328,14 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	if m != nil && m.state == pending && m.gang.key != keyOf(m.pod) {
 		e.add(r.setPod(m.pod, m.class, now)) // its annotation changed while it was assumed
 	}
-	return r.leave(e)
+	return r.endCall(e)
 }
 
 // Posted records that the API server accepted the pod's binding.
 func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	m, p := r.members[uid], r.planOf(uid)
 	if m != nil && m.state == assumed {
 		m.state = posted
@@ -343,30 +343,30 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 			m.setMark(p.markOf(uid), "")
 		}
 		r.ranks.Delete(uid)
-		r.endRooms(r.rooms.settle(uid))
+		r.endRooms(r.rooms.endRoomTakenBy(uid))
 		r.recount(m)
 	}
 	if p == nil {
-		return r.leave(Effects{})
+		return r.endCall(Effects{})
 	}
-	p.settle(uid, true)
+	p.endMember(uid, true)
 	g := p.gang
 	r.finish(p)
 	if g.plan != nil {
 		r.recordWhole(g)
-		return r.leave(Effects{})
+		return r.endCall(Effects{})
 	}
 	if p.lost {
 		g.pause(p, now)
 	}
-	return r.leave(r.evaluate(g, now))
+	return r.endCall(r.evaluate(g, now))
 }
 
 // Abort ends a plan whose barrier has not opened.
 func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	p := r.planOf(uid)
 	if p == nil || p.open || p.aborted {
 		return Effects{}
@@ -374,10 +374,10 @@ func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now tim
 	g := p.gang
 	r.abort(p, cause, reason)
 	if g.plan != nil {
-		return r.leave(Effects{})
+		return r.endCall(Effects{})
 	}
 	g.backOff(now)
-	return r.leave(r.evaluate(g, now))
+	return r.endCall(r.evaluate(g, now))
 }
 
 // abort ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others when
@@ -400,15 +400,15 @@ func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 			r.unwinding++
 			r.cancelled = append(r.cancelled, s.member.pod.UID)
 		} else {
-			p.settle(s.member.pod.UID, false)
+			p.endMember(s.member.pod.UID, false)
 		}
 	}
 	r.finish(p)
 }
 
-// settle records that the plan's work on a member is finished. In an aborted plan, an assumed member is settled only
+// endMember records that the plan's work on a member is finished. In an aborted plan, an assumed member is settled only
 // by its release.
-func (p *Plan) settle(uid types.UID, isBound bool) {
+func (p *Plan) endMember(uid types.UID, isBound bool) {
 	s := p.member(uid)
 	if p.aborted && s.assumed || s.settled {
 		return

@@ -322,7 +322,7 @@ func TestBackOffEndsWithAnOutage(t *testing.T) {
 	if key, ok := s.r.AwaitsAnswer(); !ok || key != gangG {
 		t.Errorf("awaits an answer: %v %t, want of %v", key, ok, gangG)
 	}
-	s.effects = s.r.Answers(true, s.now)
+	s.effects = s.r.ServerAnswers(true, s.now)
 	if s.wantLeader("a"); !cmp.Equal(s.activated(), []string{"a"}) {
 		t.Errorf("activated %v, want the leader a", s.activated())
 	}
@@ -337,7 +337,7 @@ func TestBackOffEndsWithAnOutage(t *testing.T) {
 	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
 	s.r.Unanswered(gangG)
 	s.releases("a", "b").wantLeader("")
-	s.effects = s.r.Answers(false, s.now)
+	s.effects = s.r.ServerAnswers(false, s.now)
 	s.wantLeader("")
 	if _, ok := s.r.AwaitsAnswer(); ok {
 		t.Error("awaits an answer still")

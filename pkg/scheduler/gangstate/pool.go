@@ -66,7 +66,7 @@ func newPool(scheduler string, ours bool, n *numbers) *pool {
 func (r *Registry) queue(m *member, s share) {
 	n := m.gang.numbers
 	if m.inPool != nil {
-		m.inPool.leave(m, n)
+		m.inPool.removeMember(m, n)
 		if !m.inPool.ours && m.inPool.pods == 0 {
 			delete(n.pools, m.inPool.scheduler)
 		}
@@ -83,11 +83,11 @@ func (r *Registry) queue(m *member, s share) {
 		n.pools[s.scheduler] = p
 	}
 	m.inPool, m.pooled = p, s
-	p.enter(m, n)
+	p.addMember(m, n)
 }
 
-// enter adds a member according to m.pooled.
-func (p *pool) enter(m *member, n *numbers) {
+// addMember adds a member according to m.pooled.
+func (p *pool) addMember(m *member, n *numbers) {
 	usable := m.pooled.has(isUsable)
 	if usable {
 		p.pods++
@@ -114,8 +114,8 @@ func (p *pool) enter(m *member, n *numbers) {
 	p.order.set(q)
 }
 
-// leave removes the member.
-func (p *pool) leave(m *member, n *numbers) {
+// removeMember removes the member.
+func (p *pool) removeMember(m *member, n *numbers) {
 	usable := m.pooled.has(isUsable)
 	if usable {
 		p.pods--

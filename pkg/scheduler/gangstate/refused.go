@@ -24,15 +24,15 @@ const (
 
 // doom is the state of a plan of which a member was refused. Guarded by Registry.mu.
 type doom struct {
-	reason string // of the first refusal; "" = none
-	cause  AbortCause
-	since  time.Time      // when a member was first refused
-	at     map[place]bool // where members were refused; further members of the class need not be tried there
-	idle   int            // members that are not waited for: they are not tried, or not prepared
-	judged int            // members that the scheduler returned and whose failure is not known yet
-	until  time.Time      // when the plan is aborted, whatever the others do; zero = members are being handed out
-	loop   bool           // a member was refused in its scheduling cycle: the plan need not be prepared any further
-	taught bool           // a refusal was recorded, so the next plan will be a different one
+	reason      string // of the first refusal; "" = none
+	cause       AbortCause
+	since       time.Time      // when a member was first refused
+	at          map[place]bool // where members were refused; further members of the class need not be tried there
+	idle        int            // members that are not waited for: they are not tried, or not prepared
+	unexplained int            // members that the scheduler returned and whose failure is not known yet
+	until       time.Time      // when the plan is aborted, whatever the others do; zero = members are being handed out
+	loop        bool           // a member was refused in its scheduling cycle: the plan need not be prepared any further
+	taught      bool           // a refusal was recorded, so the next plan will be a different one
 }
 
 // place is a node, for the pods of one class.
@@ -61,7 +61,7 @@ func (r *Registry) refuse(p *Plan, uid types.UID, cause AbortCause, reason strin
 func (r *Registry) Refused(uid types.UID, reason string, taught bool, now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	p := r.planOf(uid)
 	if p == nil || p.open || p.aborted || p.member(uid).settled {
 		return true
@@ -69,38 +69,40 @@ func (r *Registry) Refused(uid types.UID, reason string, taught bool, now time.T
 	first = p.doom.reason == ""
 	r.refuse(p, uid, AbortRefused, reason, now)
 	p.doom.loop, p.doom.taught = true, p.doom.taught || taught
-	p.settle(uid, false)
+	p.endMember(uid, false)
 	return first
 }
 
-// Return is Release for a plugin that learns later why the scheduler releases the member. fails: the member itself
-// failed, on its node, so that Judge must be called with the reason; first: no member of the plan failed before.
-func (r *Registry) Return(uid types.UID, now time.Time) (e Effects, fails, first bool) {
+// ReleaseUnexplained is Release for a plugin that learns later why the scheduler releases the member. fails: the member
+// itself failed, on its node, so that RecordReason must be called with the reason; first: no member of the plan failed
+// before.
+func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, fails, first bool) {
 	r.mu.Lock()
 	if p := r.planOf(uid); p != nil && !p.open && !p.aborted && !p.member(uid).settled {
 		fails, first = true, p.doom.reason == ""
 		r.refuse(p, uid, AbortUnprepared, "a member could not be placed or prepared", now)
-		p.doom.judged++
+		p.doom.unexplained++
 		p.doom.loop = p.doom.loop || !p.member(uid).permitted
-		r.judging[uid] = p
+		r.unexplained[uid] = p
 	}
 	r.mu.Unlock()
 	return r.Release(uid, now), fails, first
 }
 
-// Judge records why a member failed for which Return returned true. taught: the next plan takes it into account.
-func (r *Registry) Judge(uid types.UID, taught bool, now time.Time) Effects {
+// RecordReason records why a member failed for which ReleaseUnexplained returned true. taught: the next plan takes it
+// into account.
+func (r *Registry) RecordReason(uid types.UID, taught bool, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.judging[uid]
+	p := r.unexplained[uid]
 	if p == nil {
 		return Effects{}
 	}
-	r.enter(now)
-	delete(r.judging, uid)
-	p.doom.judged--
+	r.beginCall(now)
+	delete(r.unexplained, uid)
+	p.doom.unexplained--
 	p.doom.taught = p.doom.taught || taught
-	return r.leave(r.endDoomed(now))
+	return r.endCall(r.endDoomed(now))
 }
 
 // Doomed reports whether the pod's plan need not be prepared any further, because a node refused a member in its
@@ -112,9 +114,9 @@ func (r *Registry) Doomed(uid types.UID) bool {
 	return p != nil && p.doomed() && p.doom.loop
 }
 
-// Hold records that an assumed member of a doomed plan is not prepared: it keeps its node until the plan is aborted.
-// It returns false if the plan was aborted in the meantime.
-func (r *Registry) Hold(uid types.UID) bool {
+// HoldOnNode records that an assumed member of a doomed plan is not prepared: it keeps its node until the plan is
+// aborted. It returns false if the plan was aborted in the meantime.
+func (r *Registry) HoldOnNode(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)
@@ -132,8 +134,8 @@ func (r *Registry) EndDoomed(now time.Time) Effects {
 	if len(r.doomed) == 0 {
 		return Effects{}
 	}
-	r.enter(now)
-	return r.leave(r.endDoomed(now))
+	r.beginCall(now)
+	return r.endCall(r.endDoomed(now))
 }
 
 func (r *Registry) endDoomed(now time.Time) Effects {
@@ -144,7 +146,7 @@ func (r *Registry) endDoomed(now time.Time) Effects {
 		switch {
 		case p.aborted:
 			continue
-		case r.committing == p || p.doom.judged > 0 || now.Before(p.doom.until) && p.settled+p.arrived+p.doom.idle < len(p.members):
+		case r.committing == p || p.doom.unexplained > 0 || now.Before(p.doom.until) && p.settled+p.arrived+p.doom.idle < len(p.members):
 			r.doomed = append(r.doomed, p)
 			continue
 		}

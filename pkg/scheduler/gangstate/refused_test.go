@@ -57,7 +57,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 	}
 	returned := func(s *story, name string, wantFails bool) {
 		s.t.Helper()
-		e, fails, _ := s.r.Return(types.UID(name), s.now)
+		e, fails, _ := s.r.ReleaseUnexplained(types.UID(name), s.now)
 		if s.effects = e; fails != wantFails {
 			s.t.Fatalf("%s failed by itself: %t, want %t", name, fails, wantFails)
 		}
@@ -116,10 +116,10 @@ func TestPlanThatWasRefused(t *testing.T) {
 			next(s, "c")
 			assume(s, "c", "n")
 			permit(s, "c")
-			if !s.r.Doomed("c") || !s.r.Hold("c") {
+			if !s.r.Doomed("c") || !s.r.HoldOnNode("c") {
 				t.Fatal("c is prepared")
 			}
-			s.r.Judge("b", true, s.now)
+			s.r.RecordReason("b", true, s.now)
 			next(s, "d")
 			assume(s, "d", "o")
 			next(s, "")
@@ -139,12 +139,12 @@ func TestPlanThatWasRefused(t *testing.T) {
 				t.Fatal("the preparation of d is stopped")
 			}
 			s.arrives("a", "b")
-			s.r.Judge("c", true, s.now)
+			s.r.RecordReason("c", true, s.now)
 			s.wantAborted(false)
 			returned(s, "d", true)
 			s.r.EndDoomed(s.now)
 			s.wantAborted(false) // why d failed is not known yet
-			s.r.Judge("d", true, s.now)
+			s.r.RecordReason("d", true, s.now)
 			s.wantAborted(true)
 			returned(s, "a", false)
 			returned(s, "b", false)
@@ -159,7 +159,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 				permit(s, p[0])
 			}
 			returned(s, "c", true)
-			s.r.Judge("c", true, s.now)
+			s.r.RecordReason("c", true, s.now)
 			s.after(prepareLimit - time.Millisecond).wantAborted(false)
 			s.after(time.Millisecond).wantAborted(true)
 		},

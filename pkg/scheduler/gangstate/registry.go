@@ -98,7 +98,7 @@ type Registry struct {
 
 	committing      *Plan                      // the one plan whose members are being handed out; nil = none
 	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (refused.go)
-	judging         map[types.UID]*Plan        // members that failed for a reason that is not known yet, and their plans
+	unexplained     map[types.UID]*Plan        // members that failed for a reason that is not known yet, and their plans
 	unwinding       int                        // members of aborted plans that are still assumed
 	vanished        map[types.UID]time.Time    // bound pods that vanished from the scheduler's informer, and when
 	vanishedInOrder []vanishedPod              // the same in chronological order; some may be resolved already
@@ -126,30 +126,30 @@ type Registry struct {
 // New returns an empty Registry. It must be configured before any other call, and elects no leader before Synced.
 func New() *Registry {
 	return &Registry{
-		clock:    clock.RealClock{},
-		profiles: sets.New[string](),
-		gangs:    map[Key]*gangState{},
-		members:  map[types.UID]*member{},
-		left:     map[types.UID]*Plan{},
-		judging:  map[types.UID]*Plan{},
-		vanished: map[types.UID]time.Time{},
-		leftGang: map[types.UID]formerMember{},
-		rooms:    newRooms(),
-		index:    newIndices(),
-		waiting:  newWaitList(),
+		clock:       clock.RealClock{},
+		profiles:    sets.New[string](),
+		gangs:       map[Key]*gangState{},
+		members:     map[types.UID]*member{},
+		left:        map[types.UID]*Plan{},
+		unexplained: map[types.UID]*Plan{},
+		vanished:    map[types.UID]time.Time{},
+		leftGang:    map[types.UID]formerMember{},
+		rooms:       newRooms(),
+		index:       newIndices(),
+		waiting:     newWaitList(),
 	}
 }
 
-// enter begins a call at the time that the caller passed.
-func (r *Registry) enter(now time.Time) {
+// beginCall begins a call at the time that the caller passed.
+func (r *Registry) beginCall(now time.Time) {
 	if now.After(r.now) {
 		r.now = now
 	}
 }
 
-// leave ends a call: it adds the cancellations of plans that were aborted during the call, the vacated pods, and the
+// endCall ends a call: it adds the cancellations of plans that were aborted during the call, the vacated pods, and the
 // leaders of gangs that no longer yield, to the effects, and sorts the pods to activate. Without the order the scheduling loop could pop any of them first.
-func (r *Registry) leave(e Effects) Effects {
+func (r *Registry) endCall(e Effects) Effects {
 	if r.resume {
 		r.resume = false
 		for g := range r.index.yielding {
@@ -206,7 +206,7 @@ func (r *Registry) AddProfile(name string) {
 func (r *Registry) Synced(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	r.synced = true
 	var e Effects
 	for _, g := range r.gangs {
@@ -214,7 +214,7 @@ func (r *Registry) Synced(now time.Time) Effects {
 		g.markAll()
 		e.add(r.evaluate(g, now))
 	}
-	return r.leave(e)
+	return r.endCall(e)
 }
 
 // SetLeading records that this process schedules from now on and that its own memory is authoritative. Before, the

@@ -35,8 +35,8 @@ type parting struct {
 	kept   bool      // its room was kept, and is not kept again
 }
 
-// stands reports whether the member is bound and counts in an admitted sub-group.
-func (m *member) stands() bool {
+// countsInAdmitted reports whether the member is bound and counts in an admitted sub-group.
+func (m *member) countsInAdmitted() bool {
 	g := m.gang
 	if !m.isBound() || m.misplaced != "" || !g.admitted || g.tree == nil {
 		return false
@@ -44,9 +44,9 @@ func (m *member) stands() bool {
 	return g.tree.Root().IsLeaf() || g.admittedGroups.Has(m.leaf)
 }
 
-// parts records that a member begins to terminate, if the pod does so with this update and has a node. known is false
-// for a pod that is observed for the first time; stood is the result of stands before the update.
-func (m *member) parts(old *corev1.Pod, known, stood bool, now time.Time) {
+// recordTermination records that a member begins to terminate, if the pod does so with this update and has a node. known
+// is false for a pod that is observed for the first time; stood is the result of countsInAdmitted before the update.
+func (m *member) recordTermination(old *corev1.Pod, known, stood bool, now time.Time) {
 	pod := m.pod
 	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || !m.parting.since.IsZero() || m.state == succeeded {
 		return
@@ -154,14 +154,14 @@ func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
 	if m == nil || !m.gang.replacing || m.state != bound && m.state != posted {
 		return
 	}
-	r.enter(now)
+	r.beginCall(now)
 	r.vanishes(m, now)
 }
 
 // vanishes keeps the room of a member that is gone without having been observed terminating.
 func (r *Registry) vanishes(m *member, now time.Time) {
 	if m.parting.since.IsZero() {
-		m.parting = parting{since: now, stood: m.stands()}
+		m.parting = parting{since: now, stood: m.countsInAdmitted()}
 		r.keepRoom(m)
 	}
 }

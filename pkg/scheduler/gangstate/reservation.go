@@ -174,8 +174,8 @@ func (s *rooms) restore(uid types.UID) {
 	}
 }
 
-// settle ends the room taken by a pod that is now bound.
-func (s *rooms) settle(uid types.UID) []Room {
+// endRoomTakenBy ends the room taken by a pod that is now bound.
+func (s *rooms) endRoomTakenBy(uid types.UID) []Room {
 	if x := s.byTaker[uid]; x != nil {
 		return s.end(x)
 	}

@@ -153,13 +153,13 @@ func TestRoomsAreKeptAndEnd(t *testing.T) {
 			do: func(b *bookkeeping) {
 				b.keeps("p", "gx", "n", time.Minute)
 				b.take(ownerNamed("gx"), "new", "n")
-				b.note(b.settle("new"))
-				b.note(b.settle("new"))
+				b.note(b.endRoomTakenBy("new"))
+				b.note(b.endRoomTakenBy("new"))
 			},
 			ended: []string{"p"},
 		},
 		"a bound pod that took nothing ends nothing": {
-			do:   func(b *bookkeeping) { b.keeps("p", "gx", "n", time.Minute); b.note(b.settle("new")) },
+			do:   func(b *bookkeeping) { b.keeps("p", "gx", "n", time.Minute); b.note(b.endRoomTakenBy("new")) },
 			want: []string{"p"},
 		},
 		"rooms of a gang are dropped, others stay": {
@@ -278,7 +278,7 @@ func TestRoomsRandomly(t *testing.T) {
 					}
 				}
 			case 6:
-				b.settle(types.UID(taker))
+				b.endRoomTakenBy(types.UID(taker))
 				gone(func(x *naiveRoom) bool { return x.taker == taker })
 			case 7:
 				b.now = b.now.Add(time.Duration(rng.Intn(15)) * time.Second)

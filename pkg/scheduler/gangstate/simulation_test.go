@@ -364,7 +364,7 @@ func (s *simulation) step() {
 		}
 		if s.chance(3) {
 			s.say("the API server is back")
-			s.apply(s.r.Answers(true, s.now))
+			s.apply(s.r.ServerAnswers(true, s.now))
 		}
 	case n < 78:
 		s.schedule()
@@ -973,7 +973,7 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 	}
 	s.used[pod.UID] = node
 	b := &bindingCycle{pod: pod, node: node}
-	if s.r.Doomed(pod.UID) && s.chance(50) && s.r.Hold(pod.UID) {
+	if s.r.Doomed(pod.UID) && s.chance(50) && s.r.HoldOnNode(pod.UID) {
 		b.plan, b.stage = s.r.PlanOf(pod.UID), held
 	}
 	s.say("%s goes to be bound, held: %t", pod.UID, b.stage == held)
@@ -985,7 +985,7 @@ const held = 1
 
 // giveBack does the work of Unreserve. If the pod failed by itself, the scheduler tells the reason a little later.
 func (s *simulation) giveBack(uid types.UID) {
-	e, fails, _ := s.r.Return(uid, s.now)
+	e, fails, _ := s.r.ReleaseUnexplained(uid, s.now)
 	s.apply(e)
 	if fails {
 		s.refused.Add(1)
@@ -999,7 +999,7 @@ func (s *simulation) judge() {
 		uid := s.toJudge[0]
 		s.toJudge = s.toJudge[1:]
 		s.say("the failure of %s is judged", uid)
-		s.apply(s.r.Judge(uid, s.chance(50), s.now))
+		s.apply(s.r.RecordReason(uid, s.chance(50), s.now))
 	}
 	s.apply(s.r.EndDoomed(s.now))
 }

@@ -9,7 +9,7 @@ import "time"
 func (r *Registry) Tick(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	var e Effects
 	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
 		// This is only possible if members come through the queue by themselves, and one of them never does.
@@ -47,7 +47,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 		r.reindex(g)
 	}
 	e.Dirty = append(e.Dirty, r.lineUp(now)...)
-	return r.leave(e)
+	return r.endCall(e)
 }
 
 // fire performs the actions that are due for a gang.
@@ -66,7 +66,7 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 		r.enterPhase(g, Elected)
 		g.retried = true
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
-		return r.revive(g)
+		return r.retryRefused(g)
 	case g.task == SurplusUnit && !g.unitsTried:
 		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
 			return Effects{}

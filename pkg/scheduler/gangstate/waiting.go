@@ -238,7 +238,7 @@ func (r *Registry) Shapes() []Shape {
 func (r *Registry) Refuse(key Key, why podgroup.Refusal, what Wait, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	r.waiting.release()
 	g := r.gangs[key]
 	if g == nil || g.phase != Planning {
@@ -258,7 +258,7 @@ func (r *Registry) Refuse(key Key, why podgroup.Refusal, what Wait, now time.Tim
 	r.reindex(g)
 	e := Effects{Dirty: []Key{key}}
 	e.add(r.retry(nil, Key{}))
-	return r.leave(e)
+	return r.endCall(e)
 }
 
 // park enters a gang that was just refused into the list. The entry of its surplus sub-groups is kept while its single
@@ -318,11 +318,11 @@ func (r *Registry) endClaim(g *gangState) {
 func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	x := &r.waiting
 	x.release()
 	var lacking, units []*gangState
-	see := func(g *gangState) {
+	reachGang := func(g *gangState) {
 		switch {
 		case g.phase == Lacking:
 			lacking = append(lacking, g)
@@ -337,7 +337,7 @@ func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.
 		}
 	}
 	for _, s := range raised {
-		x.fitting(s, see)
+		x.fitting(s, reachGang)
 	}
 	for _, topic := range topics {
 		of := x.byTopic[topic]
@@ -345,7 +345,7 @@ func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.
 			of = x.all
 		}
 		for g := range of {
-			see(g)
+			reachGang(g)
 		}
 	}
 	var e Effects
@@ -354,7 +354,7 @@ func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.
 		e.add(r.evaluate(g, now))
 	}
 	e.add(r.retry(lacking, before))
-	return r.leave(e)
+	return r.endCall(e)
 }
 
 // retry lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and informed
@@ -371,7 +371,7 @@ turns:
 		case !x.withoutEvent.affords(g.wait.Took, maxSpent, r.now):
 			break turns
 		default:
-			e.add(r.revive(g))
+			e.add(r.retryRefused(g))
 			continue
 		}
 		g.wait.turn = r.now.Add(recheckAfter)
@@ -405,7 +405,7 @@ turns:
 			continue
 		}
 		x.afterEvents.affords(g.wait.Took, most, r.now)
-		e.add(r.revive(g))
+		e.add(r.retryRefused(g))
 	}
 	return e
 }
@@ -440,7 +440,7 @@ func (r *Registry) claim(lacking []*gangState) Effects {
 			if slices.ContainsFunc(w.Needs, func(n Need) bool { return w.room(n.Shape)-claimed[n.Shape] < n.Pods }) {
 				continue
 			}
-			e.add(r.revive(g))
+			e.add(r.retryRefused(g))
 		}
 		if g.retried && g.wait != nil {
 			for _, n := range g.wait.Needs {
@@ -451,8 +451,8 @@ func (r *Registry) claim(lacking []*gangState) Effects {
 	return e
 }
 
-// revive lets a refused gang be tried again.
-func (r *Registry) revive(g *gangState) Effects {
+// retryRefused lets a refused gang be tried again.
+func (r *Registry) retryRefused(g *gangState) Effects {
 	r.index.grewAt = r.now
 	g.unitsTried = false
 	e := r.evaluate(g, r.now) // its single pods may have to let units go first now

@@ -31,7 +31,7 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 	if g.leader != uid || g.phase != Queued && g.phase != Popped && g.phase != Planning {
 		return
 	}
-	r.enter(now)
+	r.beginCall(now)
 	pause := min(retryInterval<<min(g.lost, 10), maxBackoff)
 	if g.phase == Popped { // a failure before any attempt may persist
 		g.lost++
@@ -52,8 +52,8 @@ func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
 	return []*corev1.Pod{m.pod}
 }
 
-// again lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
-func (r *Registry) again(g *gangState) {
+// wakeLeaderAgain lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
+func (r *Registry) wakeLeaderAgain(g *gangState) {
 	if g.leader != "" {
 		r.enterPhase(g, Elected)
 	}
@@ -68,7 +68,7 @@ func (r *Registry) again(g *gangState) {
 func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.enter(now)
+	r.beginCall(now)
 	m := r.members[pod.UID]
 	if m == nil || m.gang.leader != pod.UID {
 		return false
@@ -86,7 +86,7 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 		g.yieldedAt = now
 	}
 	r.reindex(g)
-	r.again(first)
+	r.wakeLeaderAgain(first)
 	return true
 }
 

@@ -129,7 +129,7 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 	case m.gang.leader != pod.UID:
 		return nil, standing{}, "another pod of the gang is the leader"
 	case r.committing != nil:
-		r.again(m.gang)
+		r.wakeLeaderAgain(m.gang)
 		return nil, standing{}, "another gang is being committed"
 	}
 	g := m.gang

@@ -71,8 +71,8 @@ func (n *nearness) allowedByRunning(i int) bool {
 // mayRun reports whether running pods may match the terms.
 func (n *nearness) mayRun() bool { return !n.founds && (n.taken > 0 || n.several) }
 
-// note counts a planned pod that matches the terms.
-func (n *nearness) note(i, delta int) {
+// countPlanned counts a planned pod that matches the terms.
+func (n *nearness) countPlanned(i, delta int) {
 	n.pods += delta
 	v := n.topology.value[i]
 	if v < 0 {

@@ -24,7 +24,7 @@ type claims struct {
 
 type onNode struct{ node, pods int }
 
-func (cl *claims) note(c *class, i, delta int) {
+func (cl *claims) countPlanned(c *class, i, delta int) {
 	for _, claim := range c.exclusive {
 		cl.exclusive[claim] += delta
 	}

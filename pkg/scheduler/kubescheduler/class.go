@@ -120,7 +120,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 			c.unbound = append(c.unbound, unboundVolume+pod.Namespace+"/"+v.ClaimName)
 		}
 	}
-	if c.limits, c.limitsUntil = opts.Refusals.of(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices); c.limits != nil {
+	if c.limits, c.limitsUntil = opts.Refusals.limitsByNode(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices); c.limits != nil {
 		c.plannedOn = map[int]int{}
 	}
 	return c, nil
@@ -162,7 +162,7 @@ func (w *Snapshot) Weight(index int) int64 {
 // Capacity implements placement.World. Both values are upper bounds: filters other than plainFilters may refuse.
 func (w *Snapshot) Capacity(index int) placement.Capacity {
 	c := w.classes[index]
-	w.judge(c)
+	w.findNodesOf(c)
 	out := placement.Capacity{Nodes: c.known.feasible, Pods: c.known.pods}
 	lose := func(i int) {
 		if c.refuse != nil || c.known.reasons[i] != 0 {

@@ -337,7 +337,7 @@ func (w *Snapshot) tryAllocate(c *class, n *nodeDevices, node fwk.NodeInfo) allo
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		w.over = w.ctx.Err() != nil || w.expired != nil && w.expired() // such nodes must not take the time of the loop one by one
+		w.outOfTime = w.ctx.Err() != nil || w.expired != nil && w.expired() // such nodes must not take the time of the loop one by one
 		return allocation{why: "node(s) timed out trying to allocate devices"}
 	case err != nil:
 		return allocation{why: err.Error()}

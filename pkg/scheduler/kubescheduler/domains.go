@@ -22,7 +22,7 @@ type domainRoom struct {
 // must share one domain, domains that certainly cannot hold them are omitted.
 func (w *Snapshot) Domains(index int, need []int) []string {
 	c := w.classes[index]
-	w.judge(c)
+	w.findNodesOf(c)
 	if c.linked == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (w *Snapshot) needsOf(classes []*class, need []int) []int {
 			n = need[i]
 		}
 		needs = append(needs, n)
-		w.judge(o)
+		w.findNodesOf(o)
 	}
 	return needs
 }
@@ -145,7 +145,7 @@ func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*cla
 // Nodes implements placement.World.
 func (w *Snapshot) Nodes(index, most int) []string {
 	c := w.classes[index]
-	w.judge(c)
+	w.findNodesOf(c)
 	if len(c.scan.order) > most {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (w *Snapshot) lostSlots(c *class, nodes []int32) map[int32]int {
 		if o == c || !slices.Contains(o.follows, c) {
 			continue
 		}
-		w.judge(o)
+		w.findNodesOf(o)
 		if lost == nil {
 			lost = make(map[int32]int, len(nodes))
 		}

@@ -27,7 +27,7 @@ import (
 // again.
 func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	c := w.classes[index]
-	w.judge(c)
+	w.findNodesOf(c)
 	r := &placement.Refusal{Reasons: map[string]int{}}
 	if len(c.unbound) > 0 {
 		domain = "" // the domain is one node; the reasons of the other nodes are relevant too
@@ -83,7 +83,7 @@ func (w *Snapshot) positions(domain string) []int32 {
 // or a taint is unavailable.
 func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	c := w.classes[index]
-	w.judge(c)
+	w.findNodesOf(c)
 	requests := c.info.CalculateResource().Resource
 	resources := []corev1.ResourceName{c.resource} // the main resource first
 	for _, name := range resourcesOf(requests) {
@@ -288,7 +288,7 @@ func (w *Snapshot) firstNames(c *class, nodes []int32) []string {
 // FormerNode describes a node on which a pod like those of the class ran.
 func (w *Snapshot) FormerNode(index int, name string) podgroup.FormerNode {
 	c := w.classes[index]
-	w.judge(c)
+	w.findNodesOf(c)
 	i, found := w.nodes.position[name]
 	if !found {
 		return podgroup.FormerNode{Name: name, Gone: true}
@@ -307,7 +307,7 @@ var ofOneNode = strings.NewReplacer("uncordon them", "uncordon it", "bring them 
 func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 	required := make([]nodeaffinity.RequiredNodeAffinity, len(classes))
 	for k, index := range classes {
-		w.judge(w.classes[index])
+		w.findNodesOf(w.classes[index])
 		required[k] = nodeaffinity.GetRequiredNodeAffinity(w.classes[index].info.Pod)
 	}
 	held := int64(0)

@@ -92,15 +92,15 @@ func NewExtenders() *Extenders {
 
 // inquiry contains the questions of one plan. It is used by one goroutine.
 type inquiry struct {
-	of      *Extenders
-	list    []fwk.Extender // of the profile
-	gang    types.NamespacedName
-	logger  klog.Logger
-	waited  time.Duration
-	tell    func(time.Duration) // called with each wait; nil: nobody
-	last    *question           // that was not answered in time
-	failed  *ExtenderFailure
-	partial bool // a node was not asked about because it takes the class only since an earlier plan asked
+	of         *Extenders
+	list       []fwk.Extender // of the profile
+	gang       types.NamespacedName
+	logger     klog.Logger
+	waited     time.Duration
+	reportWait func(time.Duration) // called with each wait; nil: nobody
+	last       *question           // that was not answered in time
+	failed     *ExtenderFailure
+	partial    bool // a node was not asked about because it takes the class only since an earlier plan asked
 }
 
 // question is asked in a goroutine of its own, because an extender cannot be interrupted.
@@ -242,8 +242,8 @@ func (a *inquiry) ask(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo
 		}
 		took := time.Since(began)
 		a.waited += took
-		if a.tell != nil {
-			a.tell(took)
+		if a.reportWait != nil {
+			a.reportWait(took)
 		}
 		known, failure = a.result(q)
 	}
@@ -347,12 +347,12 @@ func (e *Extenders) run(q *question, logger klog.Logger) {
 			e.state(x).late--
 		}
 	}
-	tell := g.late && g.open == 0
-	g.late = g.late && !tell
+	lastAnswered := g.late && g.open == 0
+	g.late = g.late && !lastAnswered
 	q.answer = got
 	close(q.done)
 	e.mu.Unlock()
-	if tell {
+	if lastAnswered {
 		e.answered()
 	}
 }

@@ -192,13 +192,13 @@ func (w *Snapshot) refresh(c *class, known *filterResults) {
 	}
 	c.state.SetSkipFilterPlugins(others)
 	statuses := make([]*fwk.Status, len(changed))
-	judge := func(k int) { statuses[k] = w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, t.nodes[changed[k]]) }
+	runFilters := func(k int) { statuses[k] = w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, t.nodes[changed[k]]) }
 	if len(changed) <= fewNodes {
 		for k := range changed {
-			judge(k)
+			runFilters(k)
 		}
 	} else {
-		w.f.Parallelizer().Until(w.ctx, len(changed), judge, "GangPlan")
+		w.f.Parallelizer().Until(w.ctx, len(changed), runFilters, "GangPlan")
 	}
 	c.state.SetSkipFilterPlugins(c.skip)
 	cut := w.ctx.Err() != nil

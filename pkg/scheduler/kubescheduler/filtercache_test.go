@@ -71,7 +71,7 @@ func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo,
 		t.Fatal(err)
 	}
 	c := w.classes[0]
-	w.judge(c)
+	w.findNodesOf(c)
 	var reasons []string
 	for i, why := range c.known.reasons {
 		if why != 0 {
@@ -92,7 +92,7 @@ func order(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.judge(w.classes[0])
+	w.findNodesOf(w.classes[0])
 	var names []string
 	for _, i := range w.classes[0].scan.order {
 		names = append(names, nodes[i].Node().Name)

@@ -27,7 +27,7 @@ func (w *Snapshot) Inventory() *podgroup.Inventory {
 func (w *Snapshot) inventoryRequests(v *podgroup.Inventory) {
 	v.Resources = []corev1.ResourceName{corev1.ResourcePods}
 	for _, c := range w.classes {
-		w.judge(c)
+		w.findNodesOf(c)
 		for _, r := range c.known.demand.requests {
 			if !slices.Contains(v.Resources, r.name) {
 				v.Resources = append(v.Resources, r.name)

@@ -133,7 +133,7 @@ func (q *Queue) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 func (q *Queue) ActivateInOrder(logger klog.Logger, pods []*corev1.Pod) {
 	others := map[string]*corev1.Pod{}
 	for _, pod := range pods {
-		if !q.enter(logger, pod) {
+		if !q.enterStockQueue(logger, pod) {
 			others[pod.Namespace+"/"+pod.Name] = pod
 		}
 	}
@@ -142,8 +142,8 @@ func (q *Queue) ActivateInOrder(logger klog.Logger, pods []*corev1.Pod) {
 	}
 }
 
-// enter adds the latest version of a gated pod to the stock queue. It reports whether the pod was gated.
-func (q *Queue) enter(logger klog.Logger, pod *corev1.Pod) bool {
+// enterStockQueue adds the latest version of a gated pod to the stock queue. It reports whether the pod was gated.
+func (q *Queue) enterStockQueue(logger klog.Logger, pod *corev1.Pod) bool {
 	q.mu.Lock()
 	newest, waits := q.waiting[pod.UID]
 	if waits {
@@ -161,7 +161,7 @@ func (q *Queue) enter(logger klog.Logger, pod *corev1.Pod) bool {
 
 // PopSpecificPod implements queue.SchedulingQueue.
 func (q *Queue) PopSpecificPod(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodInfo {
-	q.enter(logger, pod)
+	q.enterStockQueue(logger, pod)
 	return q.popped(q.SchedulingQueue.PopSpecificPod(logger, pod))
 }
 
@@ -225,7 +225,7 @@ func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod) {
 	q.waiting[pod.UID] = pod
 	q.mu.Unlock()
 	if again {
-		q.enter(logger, pod)
+		q.enterStockQueue(logger, pod)
 	}
 }
 

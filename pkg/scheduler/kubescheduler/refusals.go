@@ -150,9 +150,9 @@ type limit struct {
 	why      string
 }
 
-// of returns the valid refusals of pods like the given one by the position of the node, and the time when the first
-// of them expires; nil if there are none. ignore reports whether a pod on a node belongs to a plan that was aborted.
-func (r *Refusals) of(f framework.Framework, t *nodeTable, pod *corev1.Pod, ignore func(types.UID) bool, now time.Time, devices func(node string) uint64) (map[int]limit, time.Time) {
+// limitsByNode returns the valid refusals of pods like the given one by the position of the node, and the time when the
+// first of them expires; nil if there are none. ignore reports whether a pod on a node belongs to a plan that was aborted.
+func (r *Refusals) limitsByNode(f framework.Framework, t *nodeTable, pod *corev1.Pod, ignore func(types.UID) bool, now time.Time, devices func(node string) uint64) (map[int]limit, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.size == 0 {

@@ -40,17 +40,17 @@ func IsPlanning(state fwk.CycleState) bool {
 // filters run if pods are nominated on it, or if pods are planned on it and more than their requests matters. A node is
 // cloned only if a filter or a plugin must see the pods that are planned on it.
 type Snapshot struct {
-	ctx     context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
-	f       framework.Framework
-	logger  klog.Logger
-	cache   *FilterCache
-	nodes   *nodeTable // of cache
-	classes []*class
-	placed  []placed
-	expired func() bool
-	inquiry *inquiry
-	asked   int // nodes visited; the time is checked every 32 nodes
-	over    bool
+	ctx       context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
+	f         framework.Framework
+	logger    klog.Logger
+	cache     *FilterCache
+	nodes     *nodeTable // of cache
+	classes   []*class
+	placed    []placed
+	expired   func() bool
+	inquiry   *inquiry
+	asked     int // nodes visited; the time is checked every 32 nodes
+	outOfTime bool
 
 	reserved map[int]*reservedOn // by node: room that is kept; nil: no relevant room
 
@@ -118,7 +118,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	if opts.Extenders == nil {
 		opts.Extenders = NewExtenders()
 	}
-	w.inquiry = &inquiry{of: opts.Extenders, list: f.Extenders(), gang: opts.Asker.Gang, logger: w.logger, tell: opts.Waited}
+	w.inquiry = &inquiry{of: opts.Extenders, list: f.Extenders(), gang: opts.Asker.Gang, logger: w.logger, reportWait: opts.Waited}
 	devices := devicesOf(f)
 	for i, pod := range classes {
 		pods := 2
@@ -139,16 +139,16 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 // stop reports whether the plan's time is over.
 func (w *Snapshot) stop() bool {
 	w.asked++
-	if !w.over && w.asked%32 == 0 {
-		w.over = w.ctx.Err() != nil || w.expired != nil && w.expired()
+	if !w.outOfTime && w.asked%32 == 0 {
+		w.outOfTime = w.ctx.Err() != nil || w.expired != nil && w.expired()
 	}
-	return w.over
+	return w.outOfTime
 }
 
 // Place implements placement.World.
 func (w *Snapshot) Place(index int, domain string) (string, bool) {
 	c := w.classes[index]
-	w.judge(c)
+	w.findNodesOf(c)
 	s, ok := w.scanOf(c, domain)
 	if !ok {
 		return "", false
@@ -298,7 +298,7 @@ func (w *Snapshot) add(index, i int) error {
 	}
 	w.nodes.push(i, c.planned)
 	w.placed = append(w.placed, placed{class: int32(index), node: int32(i)})
-	w.note(c, i, 1)
+	w.countPlanned(c, i, 1)
 	for k, other := range w.classes {
 		if err := w.notify(other, c.planned, i, true); err != nil {
 			for _, notified := range w.classes[:k] {
@@ -336,23 +336,23 @@ func (w *Snapshot) pop() placed {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
 	w.nodes.pop(w.logger, int(p.node))
-	w.note(w.classes[p.class], int(p.node), -1)
+	w.countPlanned(w.classes[p.class], int(p.node), -1)
 	if w.classes[p.class].devices != nil {
 		w.giveBackDevices()
 	}
 	return p
 }
 
-// note records a pod of the class that was added to (1) or removed from (-1) a node.
-func (w *Snapshot) note(c *class, i, delta int) {
-	w.claims.note(c, i, delta)
+// countPlanned records a pod of the class that was added to (1) or removed from (-1) a node.
+func (w *Snapshot) countPlanned(c *class, i, delta int) {
+	w.claims.countPlanned(c, i, delta)
 	for _, b := range c.blocks {
 		if v := b.topology.value[i]; v >= 0 {
 			b.count[v] += int32(delta)
 		}
 	}
 	for _, near := range c.attracts {
-		near.note(i, delta)
+		near.countPlanned(i, delta)
 	}
 	if c.limits != nil {
 		c.plannedOn[i] += delta
@@ -414,8 +414,8 @@ func (s *scan) back(height int) {
 	}
 }
 
-// judge determines once which nodes take the class without planned pods, and their order.
-func (w *Snapshot) judge(c *class) {
+// findNodesOf determines once which nodes take the class without planned pods, and their order.
+func (w *Snapshot) findNodesOf(c *class) {
 	if c.known != nil {
 		return
 	}

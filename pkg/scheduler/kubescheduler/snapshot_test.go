@@ -390,7 +390,7 @@ func TestFilterResultsAreThoseOfRealCycles(t *testing.T) {
 				}
 				for i, pod := range classes {
 					want := oracle.realCycles(pod)
-					w.judge(w.classes[i])
+					w.findNodesOf(w.classes[i])
 					for k, n := range w.nodes.nodes {
 						name := n.Node().Name
 						if takes := w.classes[i].known.reasons[k] == 0 && w.takes(w.classes[i], k); takes != (want[name] == "") {

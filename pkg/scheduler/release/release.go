@@ -96,7 +96,7 @@ func (r *Releaser) checkPartialGangs(ctx context.Context) {
 	ask := partial || awaits
 	answering := ask && r.serverAnswers(ctx, key)
 	if answering && (awaits || r.away) {
-		r.Apply(r.Registry.Answers(r.away, now))
+		r.Apply(r.Registry.ServerAnswers(r.away, now))
 	}
 	r.away = ask && !answering
 	if !partial {
