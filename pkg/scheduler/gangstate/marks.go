@@ -110,15 +110,15 @@ func (g *gangState) markPlan(p *Plan) {
 	for leaf, n := range p.leaves {
 		with[leaf.Name()] += n
 	}
-	needed := neededLeaves(p.tree, with)
+	needed := marks.NeededLeaves(p.tree, with)
 	for leaf, n := range p.leaves {
-		if needed.Has(leaf.Name()) {
+		if needed[leaf.Name()] {
 			size += n
 		}
 	}
 	p.needed, p.tags = make([]int, 0, size), make([]uint64, 0, size)
 	for i := range p.members {
-		if x := &p.members[i]; needed.Has(x.leaf.Name()) {
+		if x := &p.members[i]; needed[x.leaf.Name()] {
 			p.needed, p.tags = append(p.needed, i), append(p.tags, x.member.tag)
 		}
 	}

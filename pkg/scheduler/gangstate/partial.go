@@ -3,6 +3,7 @@
 package gangstate
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -21,28 +21,9 @@ import (
 // that this scheduler bound for it are released: deleted, so that their controllers replace them.
 //
 // The condition Admitted records that a gang had its minimum. Between the last binding and the write of that
-// condition, only the marks of the bound pods can show it (marks.go). The gang is partial only if the marks prove
-// that it never had its minimum:
-//
-//  1. A plan for a minimum is minimal in the members that its marks name: without any of them, the plan and the pods bound
-//     before it do not satisfy the tree (markPlan).
-//  2. The mark of the latest plan records that the gang never had its minimum before that plan. The scheduler that made
-//     the plan had no bound pod of the gang, or had this same proof for the previous plan.
-//  3. A member that this plan's marks name still waits. A pod is never unbound, so it was not bound in the meantime. With 1,
-//     the pods bound since the plan was made do not satisfy the tree.
-//  4. The PodGroup has the generation that was planned, so the tree is the same. A scheduler that had the proof and has
-//     watched the gang since then does not need this: it has observed that no later tree was satisfied. It may observe the
-//     last binding of the plan after a change of the tree; then the proof is void (completedPlan).
-//  5. The pods that are known to have been bound do not satisfy the tree. This covers pods that another scheduler bound.
-//
-// Members are named in the order in which they are bound, cyclically. If a plan was cut short, some bound member
-// therefore has a successor that is not bound, and its mark names this successor. It is found by looking up each
-// waiting pod in the set of named members; no search is needed, and other waiting pods (surplus) do not matter.
-//
-// If the objects cannot prove it, the gang counts as admitted, because deleting the pods of a running gang is the
-// worse mistake. The objects cannot show a later plan of which no pod is left while all named members of an earlier
-// plan wait. This requires two crashes, a later plan of other members, and the loss of all pods that it bound, before
-// Admitted was written once.
+// condition, only the marks of the bound pods can show it. The gang is partial only if they prove that it never had its
+// minimum (marks.ProvesPartial). If the objects cannot prove it, the gang counts as admitted, because deleting the pods
+// of a running gang is the worse mistake.
 //
 // A gang that is half released could not be proven partial, because a named member may be gone by then. The decision
 // is therefore recorded before the first deletion, as a condition of every pod that is released
@@ -87,64 +68,27 @@ func (g *gangState) isPartial() bool { return g.plan == nil && g.partialState().
 // completedPlan reports whether every member that the marks of a bound pod's plan name has been bound. Then the tree of that
 // plan may have been satisfied, although the current one is not.
 func (g *gangState) completedPlan() bool {
-	bound := sets.New[uint64]()
-	for _, m := range g.members {
-		if !m.neverBound() {
-			bound.Insert(m.tag)
-		}
-	}
-	incomplete := map[marks.PlanID]bool{}
-	controllers := g.liveControllers()
-	for _, m := range g.members {
-		if !m.neverBound() && m.mark.GroupUID == g.group.UID && !m.isOfEarlierRun(controllers) {
-			plan := m.mark.PlanID()
-			incomplete[plan] = incomplete[plan] || !bound.HasAll(m.mark.NextTags...)
-		}
-	}
-	for _, is := range incomplete {
-		if !is {
-			return true
-		}
-	}
-	return false
+	return marks.CompletedPlan(g.group.UID, g.markedPods())
 }
 
-// provesPartial reports whether the marks prove that the gang never was whole (see above).
+// provesPartial reports whether the marks prove that the gang never was whole.
 func (g *gangState) provesPartial() bool {
-	var latest *member
-	ambiguous := false
-	ever := gang.Counts{} // pods bound at any time, of those that exist
+	return marks.ProvesPartial(marks.PlannedGroup{UID: g.group.UID, Generation: g.group.Generation, Tree: g.tree}, g.markedPods())
+}
+
+// markedPods returns what the members tell a proof.
+func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
 	controllers := g.liveControllers()
-	for _, m := range g.members {
-		if m.neverBound() || m.isOfEarlierRun(controllers) {
-			continue
-		}
-		if m.misplaced == "" {
-			ever[m.leaf]++
-		}
-		switch {
-		case m.mark.GroupUID != g.group.UID:
-		case latest == nil || m.mark.Sequence > latest.mark.Sequence:
-			latest, ambiguous = m, false
-		case m.mark.Sequence == latest.mark.Sequence && !m.mark.IsOfSamePlan(&latest.mark):
-			ambiguous = true
+	return func(yield func(marks.MarkedPod) bool) {
+		for _, m := range g.members {
+			if !yield(marks.MarkedPod{
+				Mark: &m.mark, IsSigned: m.markText != "", Tag: m.tag, Leaf: m.leaf, IsMisplaced: m.misplaced != "",
+				NeverBound: m.neverBound(), IsOfEarlierRun: m.isOfEarlierRun(controllers),
+			}) {
+				return
+			}
 		}
 	}
-	if latest == nil || ambiguous || !latest.mark.NeverWhole || latest.mark.Generation != g.group.Generation || g.tree.Satisfied(ever) {
-		return false
-	}
-	named := sets.New[uint64]()
-	for _, m := range g.members {
-		if !m.neverBound() && m.markText != "" && m.mark.IsOfSamePlan(&latest.mark) {
-			named.Insert(m.mark.NextTags...)
-		}
-	}
-	for _, m := range g.members {
-		if m.neverBound() && named.Has(m.tag) {
-			return true
-		}
-	}
-	return false
 }
 
 // neverBound reports whether the member has never been bound.
@@ -154,30 +98,6 @@ func (m *member) neverBound() bool { return m.state == pending || m.state == ass
 // (docs/decisions, G9).
 func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
 	return m.state == succeeded && len(controllers) > 0 && !controllers.Has(controller(m.pod))
-}
-
-// neededLeaves returns the leaves that cannot lose a pod: with one pod fewer, counts would not satisfy the tree.
-func neededLeaves(tree *gang.Tree, counts gang.Counts) sets.Set[string] {
-	needed := sets.New[string]()
-	var visit func(group *gang.Group)
-	visit = func(group *gang.Group) {
-		switch {
-		case group.IsLeaf():
-			if counts[group.Name()] == group.Min() {
-				needed.Insert(group.Name())
-			}
-		case group.SatisfiedChildren(counts) == group.Min():
-			for _, child := range group.Children() {
-				if child.Satisfied(counts) {
-					visit(child)
-				}
-			}
-		}
-	}
-	if tree.Satisfied(counts) {
-		visit(tree.Root())
-	}
-	return needed
 }
 
 // Partial reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and pods

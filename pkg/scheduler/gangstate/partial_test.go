@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -803,32 +801,6 @@ func TestAnEditedTreeIsWatched(t *testing.T) {
 	for range 60 {
 		if got := r.PodsToRelease(time.Second, true); len(got) > 0 {
 			t.Fatalf("released %d pods of a gang that had its minimum for a moment", len(got))
-		}
-	}
-}
-
-func TestNeededLeaves(t *testing.T) {
-	t.Parallel()
-	one, two := int32(1), int32(2)
-	tree, err := gang.Build(gang.Node{MinSubGroup: &two}, []gang.Node{
-		{Name: "x", MinMember: &two}, {Name: "y", MinSubGroup: &one},
-		{Name: "y1", Parent: "y", MinMember: &one}, {Name: "y2", Parent: "y", MinMember: &one}, {Name: "z", MinMember: &one}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, tc := range map[string]struct {
-		counts gang.Counts
-		want   []string
-	}{
-		"not satisfied: no leaf is needed":            {gang.Counts{"x": 2}, nil},
-		"just satisfied: every leaf of it":            {gang.Counts{"x": 2, "y1": 1}, []string{"x", "y1"}},
-		"a leaf has a pod more":                       {gang.Counts{"x": 3, "y1": 1}, []string{"y1"}},
-		"either leaf of a group is sufficient":        {gang.Counts{"x": 2, "y1": 1, "y2": 1}, []string{"x"}},
-		"any two of three children are sufficient":    {gang.Counts{"x": 2, "y1": 1, "z": 1}, nil},
-		"a child that is not satisfied is irrelevant": {gang.Counts{"x": 1, "y1": 1, "z": 1}, []string{"y1", "z"}},
-	} {
-		if diff := cmp.Diff(tc.want, sets.List(neededLeaves(tree, tc.counts)), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -9,5 +9,5 @@ import (
 )
 
 func TestPure(t *testing.T) {
-	purity.Check(t, "crypto/hmac", "crypto/sha256", "k8s.io/apimachinery/pkg/types")
+	purity.Check(t, "crypto/hmac", "crypto/sha256", "k8s.io/apimachinery/pkg/types", purity.Module+"/pkg/gang")
 }
