@@ -298,8 +298,12 @@ func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 		g.apply(logger, g.registry.SetPod(pod, g.clock.Now()))
 	}
 	remove := func(obj any) {
-		if uid, _, ok := deleted(obj); ok {
+		if uid, pod, ok := deleted(obj); ok {
 			g.apply(logger, g.registry.RemoveSucceededPod(uid, g.clock.Now()))
+			if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
+				// The registry does not know it any more, but the status may name it.
+				g.reporter.Mark(gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
+			}
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
