@@ -329,8 +329,9 @@ const (
 	// PodGroupWaiting: the minimum is not bound; see reason.
 	PodGroupWaiting PodGroupPhase = "Waiting"
 	// PodGroupIdle: no pod names the PodGroup, and neither its controller nor a
-	// Job or StatefulSet of its name is to have pods now. So it is between the
-	// runs of a CronJob, or while a Job is suspended.
+	// Job or StatefulSet of its name is to have pods now. So it is before the
+	// first run of a CronJob, after a failed one whose pods are gone, or while a
+	// Job is suspended. After a run that succeeded it stays Completed.
 	PodGroupIdle PodGroupPhase = "Idle"
 	// PodGroupBinding: a plan for the whole minimum is being bound.
 	PodGroupBinding PodGroupPhase = "Binding"
