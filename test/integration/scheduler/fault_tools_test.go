@@ -234,6 +234,7 @@ func (c *cluster) writes(since time.Time) []write {
 		}
 		out = append(out, w)
 	}
+	c.must(lines.Err(), "reading the audit log")
 	slices.SortStableFunc(out, func(a, b write) int { return a.at.Compare(b.at) })
 	return out
 }

@@ -161,6 +161,9 @@ func writes(t *testing.T) map[write]int {
 		program, _, _ := strings.Cut(e.UserAgent, "/")
 		n[write{program, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ResponseStatus.Code >= 400}]++
 	}
+	if err := lines.Err(); err != nil {
+		t.Fatalf("reading the audit log: %v", err)
+	}
 	return n
 }
 
