@@ -38,8 +38,11 @@ const (
 	// knownDevices bounds the validity of refusals by extenders and for lack of devices, which depend on objects that
 	// do not belong to the node.
 	knownDevices = time.Minute
-	// minKnown and maxKnown bound the validity of a failure that is no refusal. It doubles with each failure.
+	// minKnown and maxKnown bound the validity of a failure that is no refusal, of an extender. It doubles with each failure.
 	minKnown = time.Second
+	// minFailed is minKnown of a node. It is longer than the attempts take that find out about the other nodes: if the first
+	// node were tried again before, that would be no news, and the pauses that follow would let all of it be forgotten.
+	minFailed = 4 * time.Second
 	maxKnown = time.Minute
 	// recently is how long the same refusal of a node that has changed in the meantime is no news. A node may change
 	// because of the plans themselves.
@@ -114,7 +117,7 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 	lasts := r.KnownFor
 	switch {
 	case !refused.Status.IsRejected():
-		lasts = min(minKnown<<min(old.failures, 10), maxKnown)
+		lasts = min(minFailed<<min(old.failures, 10), maxKnown)
 		n.failures = old.failures + 1
 		n.why = "node(s) recently failed to take a pod of this kind"
 	case LacksDevices(refused.Status), refused.Status.Plugin() == "": // no plugin: an extender

@@ -155,8 +155,8 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 		"a plugin refused":  {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Other"), []time.Duration{knownFor, knownFor}},
 		"an extender did":   {fwk.NewStatus(fwk.Unschedulable, "no"), []time.Duration{knownDevices, knownDevices}},
 		"devices lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.DynamicResources), []time.Duration{knownDevices}},
-		"a plugin failed":   {fwk.NewStatus(fwk.Error, "no").WithPlugin("Other"), []time.Duration{minKnown, 2 * minKnown, 4 * minKnown}},
-		"it fails for long": {fwk.NewStatus(fwk.Error, "no"), []time.Duration{5: 32 * minKnown, 6: maxKnown, 7: maxKnown}},
+		"a plugin failed":   {fwk.NewStatus(fwk.Error, "no").WithPlugin("Other"), []time.Duration{minFailed, 2 * minFailed, 4 * minFailed}},
+		"it fails for long": {fwk.NewStatus(fwk.Error, "no"), []time.Duration{3: 8 * minFailed, 4: maxKnown, 7: maxKnown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refusals, now := NewRefusals(), time.Unix(1000, 0)
