@@ -43,7 +43,7 @@ const (
 	// minFailed is minKnown of a node. It is longer than the attempts take that find out about the other nodes: if the first
 	// node were tried again before, that would be no news, and the pauses that follow would let all of it be forgotten.
 	minFailed = 4 * time.Second
-	maxKnown = time.Minute
+	maxKnown  = time.Minute
 	// recently is how long the same refusal of a node that has changed in the meantime is no news. A node may change
 	// because of the plans themselves.
 	recently = 10 * time.Second
