@@ -27,6 +27,8 @@ type observation struct {
 	invalid  error
 	facts    []lifecycle.SetReplica // of the desired replicas
 	owned    ownedObjects
+	cliques  []*v1alpha1.PodClique             // of owned, listed
+	groups   []*v1alpha1.PodCliqueScalingGroup // of owned, listed
 }
 
 // observeSet returns what a pass knows about a set. A new template is recorded: the objects of the set follow the revision
@@ -65,8 +67,8 @@ func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, o
 	if seen.revision != nil {
 		number, templates = seen.revision.Number, seen.revision.Templates()
 	}
-	cliques, groups := owned.listed()
-	seen.facts = observed.SetReplicas(seen.set, number, templates, cliques, groups)
+	seen.cliques, seen.groups = owned.listed()
+	seen.facts = observed.SetReplicas(seen.set, number, templates, seen.cliques, seen.groups)
 	return seen, nil
 }
 
@@ -131,8 +133,7 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	if err != nil {
 		return nil, err
 	}
-	cliques, groups := owned.listed()
-	plan.update = r.decideUpdate(set, seen.facts, cliques, groups, rejected, now) // an update does not end while a replica waits for pods of an earlier attempt
+	plan.update = r.decideUpdate(set, seen.facts, seen.cliques, seen.groups, rejected, now) // an update does not end while a replica waits for pods of an earlier attempt
 	if rejected != "" {
 		// No child gets a turn, and none is told the revision, also not of the replica that was being updated.
 		set.Status.UpdateProgress.CurrentlyUpdating, set.Status.UpdateProgress.ReachedIndices = nil, ""
