@@ -4,6 +4,7 @@ package marks
 
 import (
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -68,7 +69,7 @@ func CompletedPlan(group types.UID, pods iter.Seq[MarkedPod]) bool {
 	for pod := range pods {
 		if !pod.NeverBound && pod.Mark.GroupUID == group && !pod.IsOfEarlierRun {
 			plan := pod.Mark.PlanID()
-			incomplete[plan] = incomplete[plan] || !hasAll(bound, pod.Mark.NextTags)
+			incomplete[plan] = incomplete[plan] || slices.ContainsFunc(pod.Mark.NextTags, func(tag uint64) bool { return !bound[tag] })
 		}
 	}
 	for _, is := range incomplete {
@@ -77,15 +78,6 @@ func CompletedPlan(group types.UID, pods iter.Seq[MarkedPod]) bool {
 		}
 	}
 	return false
-}
-
-func hasAll(set map[uint64]bool, tags []uint64) bool {
-	for _, tag := range tags {
-		if !set[tag] {
-			return false
-		}
-	}
-	return true
 }
 
 // ProvesPartial reports whether the marks of a gang's pods prove that the gang never had its minimum (see above).
