@@ -30,7 +30,7 @@ type function struct {
 func main() {
 	fmt.Println("directory                 files  lines  per file  functions  lines median/p90/max  name median  one word  5 letters or fewer")
 	for _, root := range os.Args[1:] {
-		files, lines, functions, err := read(root)
+		files, lines, functions, err := readFunctions(root)
 		if err == nil && len(functions) == 0 {
 			err = fmt.Errorf("%s has no Go function", root)
 		}
@@ -68,8 +68,8 @@ func quantile(functions []function, q float64, value func(function) int) int {
 	return values[int(q*float64(len(values)-1))]
 }
 
-// read returns the number of files and lines below a directory, and its functions.
-func read(root string) (files, lines int, functions []function, err error) {
+// readFunctions returns the number of files and lines below a directory, and its functions.
+func readFunctions(root string) (files, lines int, functions []function, err error) {
 	set := token.NewFileSet()
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -74,7 +74,8 @@ var (
 var allKinds = []kind{
 	firstBind, lastBind, lastWrite, podsPerSecond, gangLatencyMedian, gangLatency99, spreadMedian,
 	spreadLongest, partialGangSeconds, heldGPUSeconds, created, perCreated, toFirstBind, firstToLast, deleted, aloneMedian,
-	alone99, meanwhile50, meanwhile99, meanwhileMax, whileCreated50, whileCreated99, whileBound50, whileBound99, whileDeleted50, whileDeleted99, plainMedian, plain99, plainNever, fittingMedian, fitting99,
+	alone99, meanwhile50, meanwhile99, meanwhileMax, whileCreated50, whileCreated99, whileBound50, whileBound99,
+	whileDeleted50, whileDeleted99, plainMedian, plain99, plainNever, fittingMedian, fitting99,
 	fittingNever, probes, busyCPU, quietCPU, quietWrites, refusalMedian, refusal99, podRefused50, podRefused99,
 	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, serverCollected, writesPerPod,
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -107,16 +106,12 @@ func (p *prober) probe(ctx context.Context, pods int, plain bool, into *latencie
 
 // bind binds pods of the floor, which has no scheduler, as soon as the watch has reported them.
 func (p *prober) bind(ctx context.Context, g gang) error {
-	for i, name := range g.podNames() {
+	for _, name := range g.podNames() {
 		if err := p.seen.until(ctx, p.cl.o.stall, p.cl.o.patience, p.cl.failed, p.seen.exists(name)); err != nil {
 			return err
 		}
-		b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: p.cl.nodes[i]}}
-		if err := p.cl.client.CoreV1().Pods(namespace).Bind(ctx, b, metav1.CreateOptions{}); err != nil {
-			return err
-		}
 	}
-	return nil
+	return p.cl.post(ctx, []gang{g}, nil)
 }
 
 // pause returns after so long, or with ctx's error.

@@ -39,7 +39,10 @@ func runRefused(ctx context.Context, r run) (out outcome, err error) {
 		err := seen.until(ctx, 0, r.o.patience, cl.failed, func() bool {
 			for _, name := range g.podNames() {
 				if at := seen.pods[name].refused; !at.IsZero() {
-					refusals.add(began, began.Add(max(0, at.Sub(began))), true)
+					if at.Before(began) { // while the last pod was created
+						at = began
+					}
+					refusals.add(began, at, true)
 					return true
 				}
 			}
