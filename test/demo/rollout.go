@@ -380,7 +380,7 @@ func (s scene) unitsOf() map[string]string {
 	units := map[string]string{}
 	for _, group := range s.scalingGroups {
 		if p := group.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil && p.ReadyReplicaIndicesSelectedToUpdate != nil {
-			units[group.Name] = fmt.Sprintf("replacing replica %d", p.ReadyReplicaIndicesSelectedToUpdate.Current)
+			units[group.Name] = fmt.Sprintf("replacing replica %d", *p.ReadyReplicaIndicesSelectedToUpdate.Current)
 		}
 	}
 	for _, clique := range s.cliques {
