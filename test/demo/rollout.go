@@ -379,7 +379,7 @@ func updateOf(set *v1alpha1.PodCliqueSet) string {
 func (s scene) unitsOf() map[string]string {
 	units := map[string]string{}
 	for _, group := range s.scalingGroups {
-		if p := group.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil && p.ReadyReplicaIndicesSelectedToUpdate != nil {
+		if p := group.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil && p.ReadyReplicaIndicesSelectedToUpdate != nil && p.ReadyReplicaIndicesSelectedToUpdate.Current != nil {
 			units[group.Name] = fmt.Sprintf("replacing replica %d", *p.ReadyReplicaIndicesSelectedToUpdate.Current)
 		}
 	}
