@@ -89,7 +89,7 @@ var rules = []rule{
 	{in: []string{"pkg/controllers/...", "pkg/webhooks/..."}, calls: readsClock},
 	{
 		in: []string{
-			"pkg/scheduler/gangstate/...", "pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
+			"pkg/scheduler/gangs/...", "pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
 		},
 		calls: slices.Concat(readsClock, waits),
 	},

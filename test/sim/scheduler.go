@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -28,16 +28,16 @@ import (
 // with its back-off, other plugins, a cache that lags, and the limited rate of the reporter.
 type scheduler struct {
 	api      *API
-	registry *gangstate.Registry
-	rooms    []gangstate.Room // that are kept
+	registry *gangs.Registry
+	rooms    []gangs.Room // that are kept
 	stop     func()
 
 	mu      sync.Mutex
 	changes []Change // guarded by mu; not processed yet
 
-	dirty    map[gangstate.Key]bool // gangs whose status may have changed
-	bindings []binding              // to be posted
-	quiet    bool                   // no change since the last check of all gangs, which had no effect
+	dirty    map[gangs.Key]bool // gangs whose status may have changed
+	bindings []binding          // to be posted
+	quiet    bool               // no change since the last check of all gangs, which had no effect
 	ticked   time.Time
 }
 
@@ -56,9 +56,9 @@ const (
 
 // newScheduler starts a scheduler whose registry has all objects.
 func newScheduler(api *API) *scheduler {
-	s := &scheduler{api: api, registry: gangstate.New(), dirty: map[gangstate.Key]bool{}}
+	s := &scheduler{api: api, registry: gangs.New(), dirty: map[gangs.Key]bool{}}
 	now := api.clock.Now()
-	s.registry.Configure(gangstate.Options{RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond})
+	s.registry.Configure(gangs.Options{RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond})
 	s.registry.AddProfile(v1alpha1.DefaultSchedulerName)
 	keys, err := marks.NewKeys("sim", map[string][]byte{"sim": []byte("0123456789abcdef0123456789abcdef")})
 	utilruntime.Must(err)
@@ -82,7 +82,7 @@ func newScheduler(api *API) *scheduler {
 }
 
 // effects records the effects of a call of the registry.
-func (s *scheduler) effects(e gangstate.Effects) {
+func (s *scheduler) effects(e gangs.Effects) {
 	s.quiet = s.quiet && len(e.Activate) == 0
 	for _, key := range e.Dirty {
 		s.dirty[key] = true
@@ -165,7 +165,7 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 // wake makes every refused gang eligible again, because there may be room.
 func (s *scheduler) wake(now time.Time) {
 	s.quiet = false
-	s.effects(s.registry.Changed(nil, []gangstate.Topic{gangstate.Anything}, gangstate.Key{}, now))
+	s.effects(s.registry.Changed(nil, []gangs.Topic{gangs.Anything}, gangs.Key{}, now))
 }
 
 // tick runs what is due, and deletes the pods of partial gangs that are to be released.
@@ -200,7 +200,7 @@ func isWaiting(pod *corev1.Pod) bool {
 func (s *scheduler) schedule() error {
 	now := s.api.clock.Now()
 	var leaders []*corev1.Pod
-	ranks := map[types.UID]gangstate.Rank{}
+	ranks := map[types.UID]gangs.Rank{}
 	for _, pod := range all[*corev1.Pod](s.api) {
 		if !isWaiting(pod) {
 			continue
@@ -224,19 +224,19 @@ func (s *scheduler) schedule() error {
 }
 
 // attempt plans a gang, and takes its members to the barrier.
-func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
+func (s *scheduler) attempt(work *gangs.Work, now time.Time) error {
 	world := newWorld(s.api, s.bindings, work.Classes)
 	for _, x := range s.registry.RoomChanges() {
 		if x.Counts {
 			s.rooms = append(s.rooms, x.Room)
 		} else {
-			s.rooms = slices.DeleteFunc(s.rooms, func(r gangstate.Room) bool { return r.Pod.UID == x.Pod.UID })
+			s.rooms = slices.DeleteFunc(s.rooms, func(r gangs.Room) bool { return r.Pod.UID == x.Pod.UID })
 		}
 	}
 	world.keep(s.rooms, work)
 	placements, refusal := place(work, world)
 	if refusal != nil {
-		s.effects(s.registry.Refuse(work.Gang, *refusal, gangstate.Wait{}, now))
+		s.effects(s.registry.Refuse(work.Gang, *refusal, gangs.Wait{}, now))
 		return nil
 	}
 	plan, why := s.registry.Commit(work, placements, now)
@@ -270,18 +270,18 @@ func (s *scheduler) attempt(work *gangstate.Work, now time.Time) error {
 }
 
 // place searches a plan in the same way as the plugin.
-func place(work *gangstate.Work, world *world) ([]placement.Placement, *podgroup.Refusal) {
+func place(work *gangs.Work, world *world) ([]placement.Placement, *podgroup.Refusal) {
 	var placements []placement.Placement
 	var short *placement.Shortfall
 	budget := placement.Budget{}
 	switch work.Task {
-	case gangstate.SurplusUnit:
+	case gangs.SurplusUnit:
 		placements = placement.Unit(work.Problem, world, budget).Placements
-	case gangstate.SurplusSingle:
+	case gangs.SurplusSingle:
 		placements = placement.Singles(work.Problem, world, budget)
 	default:
 		placements, short = placement.Minimum(work.Problem, world, budget)
-		if len(placements) == 0 && work.Task == gangstate.Refill {
+		if len(placements) == 0 && work.Task == gangs.Refill {
 			placements = work.Limit(placement.Singles(work.Singles, world, budget))
 		}
 		if len(placements) == 0 && short == nil {
@@ -316,7 +316,7 @@ func (s *scheduler) post() error {
 
 // report writes the status of one PodGroup. Changes of counts alone are written together with the next other change.
 func (s *scheduler) report() error {
-	var key gangstate.Key
+	var key gangs.Key
 	for k := range s.dirty {
 		if key.Name == "" || compareKeys(k, key) < 0 {
 			key = k

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 func compareKeys(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) }
@@ -65,7 +65,7 @@ func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 
 // keep takes the rooms that are kept for replacement pods of other gangs, unless the work has a higher priority. A pod
 // that is still on its node occupies its room itself.
-func (w *world) keep(rooms []gangstate.Room, work *gangstate.Work) {
+func (w *world) keep(rooms []gangs.Room, work *gangs.Work) {
 	for _, room := range rooms {
 		if room.Owner.Gang == work.Gang || room.Priority < work.Priority || w.pods[room.Pod.UID] {
 			continue

@@ -13,14 +13,14 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // Admission plans and admits gangs. There is one per profile; state that outlives a call is in Gangs.
 type Admission struct {
 	gangs       *Gangs
-	registry    *gangstate.Registry
+	registry    *gangs.Registry
 	handle      fwk.Handle
 	profile     kubescheduler.Profile
 	args        *config.GangAdmissionArgs
@@ -70,7 +70,7 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
-		pl.gangs.wakeReady(klog.FromContext(ctx), gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}) // a gang that precedes it and may fit by now goes first
+		pl.gangs.wakeReady(klog.FromContext(ctx), gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}) // a gang that precedes it and may fit by now goes first
 		if pl.registry.Yields(pod, pl.gangs.clock.Now()) {
 			return nil, waits(pod)
 		}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -116,7 +116,7 @@ func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T
 			return work != nil
 		})
 		e := w.refuse(klog.Background(), attempt{
-			key: key("a"), classes: []*corev1.Pod{pod}, roomDecides: func(int) (bool, bool) { return true, true }, task: gangstate.Refill,
+			key: key("a"), classes: []*corev1.Pod{pod}, roomDecides: func(int) (bool, bool) { return true, true }, task: gangs.Refill,
 			problem: placement.Problem{}, nodes: nodes,
 		}, podgroup.Refusal{Reason: "full"})
 		return len(e.Activate) > 0
@@ -136,7 +136,7 @@ func TestManyShapesAreAllWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	w := c.gangs.wakeups
-	a := attempt{key: key("a"), roomDecides: func(int) (bool, bool) { return true, true }, task: gangstate.Refill}
+	a := attempt{key: key("a"), roomDecides: func(int) (bool, bool) { return true, true }, task: gangs.Refill}
 	for i := range maxShapes + 1 {
 		a.classes = append(a.classes, wrappers.MakePod(fmt.Sprint("a-", i), "ml").Gang("a").GPUs(int64(i+1)).Obj())
 	}
@@ -217,7 +217,7 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	if err := r.Assume("a-0", "n", now); err != nil {
 		t.Fatal(err)
 	}
-	c.gangs.apply(klog.Background(), r.Abort("a-0", gangstate.AbortLate, "test", now))
+	c.gangs.apply(klog.Background(), r.Abort("a-0", gangs.AbortLate, "test", now))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.sched.Profiles[wrappers.SchedulerName].AddPodInPreBind("a-0", cancel)
 	c.gangs.cancel(nil)

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -26,7 +26,7 @@ func BenchmarkAttempt(b *testing.B) {
 	for _, order := range []string{"created", "named"} {
 		b.Run(order, func(b *testing.B) {
 			now := time.Now()
-			registry := gangstate.New()
+			registry := gangs.New()
 			registry.AddProfile(wrappers.SchedulerName)
 			registry.SetGroup(wrappers.MakePodGroup("g", "ml").UID("g").MinMember(n).Obj(), now)
 			var leader *corev1.Pod
@@ -85,7 +85,7 @@ func BenchmarkAttempt(b *testing.B) {
 				}
 				done(3)
 				b.StopTimer()
-				registry.Abort(leader.UID, gangstate.AbortLate, "again", now)
+				registry.Abort(leader.UID, gangs.AbortLate, "again", now)
 				now = now.Add(time.Hour)
 				registry.Tick(now)
 				b.StartTimer()

@@ -16,7 +16,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -63,7 +63,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 const markTimeout = 5 * time.Second
 
 // mark returns the mark for a member's binding. "" without a key.
-func (g *Gangs) mark(ctx context.Context, plan *gangstate.Plan, pod *corev1.Pod) string {
+func (g *Gangs) mark(ctx context.Context, plan *gangs.Plan, pod *corev1.Pod) string {
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	select {

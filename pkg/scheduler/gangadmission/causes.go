@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 // causes is a set of kinds of events that may help a refused gang.
@@ -33,11 +33,11 @@ const (
 )
 
 // topics returns the topic of each cause in the set.
-func (c causes) topics() []gangstate.Topic {
-	var out []gangstate.Topic
+func (c causes) topics() []gangs.Topic {
+	var out []gangs.Topic
 	for left := c; left != 0; left &= left - 1 {
 		if one := left & -left; one == nominationGone {
-			out = append(out, gangstate.Anything)
+			out = append(out, gangs.Anything)
 		} else {
 			out = append(out, one)
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -128,7 +128,7 @@ func usersOfClaims(pods []*corev1.Pod) sets.Set[types.UID] {
 // share gives the claims that pods of a plan share their devices and users, or none of them if too many pods would use
 // one. If the plan is not carried out, the claims keep them until the next plan of the gang, which uses them, or fails and
 // calls freeOwn.
-func share(ctx context.Context, profile kubescheduler.Profile, work *gangstate.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
+func share(ctx context.Context, profile kubescheduler.Profile, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
 	planned := make([]*corev1.Pod, 0, len(placements))

@@ -9,9 +9,9 @@
 //
 // Attach adds the parts that need access to the scheduler itself: a queue that keeps gated pods out of the stock
 // queue, a loop that schedules the members of a plan consecutively, and wake-ups based on what a refused gang lacks
-// (wakeups.go; the gangs wait in gangstate). It is required.
+// (wakeups.go; the gangs wait in gangs). It is required.
 //
 // The extension points are methods of GangGate (gate.go) and GangAdmission (admission.go, bind.go). The decisions
-// are made in gangstate (which gang is next), placement (which nodes) and kubescheduler (the results of the stock
+// are made in gangs (which gang is next), placement (which nodes) and kubescheduler (the results of the stock
 // filters). podgroup formats the messages that users see, and report writes them.
 package gangadmission

@@ -25,7 +25,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
 	"github.com/muster-project/muster/pkg/scheduler/report"
@@ -44,7 +44,7 @@ const (
 // given to Attach. Without Attach its process ends before it schedules a gang (docs/decisions, G19).
 type Gangs struct {
 	clock     clock.WithTickerAndDelayedExecution
-	registry  *gangstate.Registry
+	registry  *gangs.Registry
 	binds     *bindLimiter
 	refusals  *kubescheduler.Refusals
 	extenders *kubescheduler.Extenders
@@ -84,7 +84,7 @@ func New() *Gangs {
 			klog.Background().Error(err, "muster: ending the process")
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		},
-		registry:  gangstate.New(),
+		registry:  gangs.New(),
 		refusals:  kubescheduler.NewRefusals(),
 		extenders: kubescheduler.NewExtenders(),
 		leading:   make(chan struct{}),
@@ -179,7 +179,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 
 // apply performs the actions that the registry requested. It must not be called while holding a lock that PreEnqueue
 // acquires.
-func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
+func (g *Gangs) apply(logger klog.Logger, e gangs.Effects) {
 	if len(e.Dirty) > 0 {
 		g.reporter.Mark(e.Dirty...)
 	}
@@ -192,7 +192,7 @@ func (g *Gangs) apply(logger klog.Logger, e gangstate.Effects) {
 }
 
 // wakeReady wakes the refused gangs that recent changes in the cluster may help. before: as in wakeups.look.
-func (g *Gangs) wakeReady(logger klog.Logger, before gangstate.Key) {
+func (g *Gangs) wakeReady(logger klog.Logger, before gangs.Key) {
 	g.wake(logger, g.wakeups.look(logger, before))
 }
 
@@ -223,7 +223,7 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 // refuse records why there is no plan, and which changes make another attempt worthwhile.
 func (g *Gangs) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) {
 	g.apply(logger, g.wakeups.refuse(logger, a, why))
-	g.wakeReady(logger, gangstate.Key{})
+	g.wakeReady(logger, gangs.Key{})
 }
 
 // leads records that the scheduling loop runs in this process.
@@ -256,7 +256,7 @@ func (s memberSource) Promised(node string) (pods []*corev1.Pod, classes []strin
 }
 
 func (s memberSource) Lost(uid types.UID) {
-	s.g.apply(klog.Background(), s.g.registry.Abort(uid, gangstate.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))
+	s.g.apply(klog.Background(), s.g.registry.Abort(uid, gangs.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))
 }
 
 func (s memberSource) Popped(uid types.UID) {

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 // Gate keeps the pods of gangs out of the scheduling queue. It runs under the queue's lock, so it only queries the
 // registry.
-type Gate struct{ registry *gangstate.Registry }
+type Gate struct{ registry *gangs.Registry }
 
 var (
 	_ fwk.PreEnqueuePlugin  = &Gate{}

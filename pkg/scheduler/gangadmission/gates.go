@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -24,7 +24,7 @@ type gates struct {
 }
 
 // gates returns the pods of the work that another plugin gates, and the reasons.
-func (pl *Admission) gates(ctx context.Context, work *gangstate.Work) map[*corev1.Pod]string {
+func (pl *Admission) gates(ctx context.Context, work *gangs.Work) map[*corev1.Pod]string {
 	var gated map[*corev1.Pod]string
 	for _, pod := range work.Pods {
 		if why := kubescheduler.GateOfOthers(ctx, pl.profile, pod, GateName); why != "" {

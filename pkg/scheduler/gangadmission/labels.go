@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -135,8 +135,8 @@ func selectorTopic(namespaces []string, selector labels.Selector) *labelTopic {
 
 // of returns the topics of an event of a pod that has, or had, these labels. It subtracts the comparisons from those that
 // are left.
-func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangstate.Topic {
-	var out []gangstate.Topic
+func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangs.Topic {
+	var out []gangs.Topic
 	see := func(b bucket) {
 		for topic := range x.byBucket[b] {
 			if *left--; topic.selector.Matches(labels.Set(pod.Labels)) {
@@ -196,15 +196,15 @@ func (e *podEvents) add(objects ...any) {
 const anyPod = "any pod"
 
 // topics returns the topics of the collected events.
-func (x *labelTopics) topics(e podEvents) []gangstate.Topic {
+func (x *labelTopics) topics(e podEvents) []gangs.Topic {
 	if e.many {
-		return []gangstate.Topic{anyPod}
+		return []gangs.Topic{anyPod}
 	}
-	var out []gangstate.Topic
+	var out []gangs.Topic
 	left := maxComparisons
 	for _, pod := range e.pods {
 		if left < 0 {
-			return []gangstate.Topic{anyPod}
+			return []gangs.Topic{anyPod}
 		}
 		out = append(out, x.of(pod, &left)...)
 	}

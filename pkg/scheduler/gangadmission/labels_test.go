@@ -14,7 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -121,7 +121,7 @@ func TestPodsConcernThoseThatTheyMatterTo(t *testing.T) {
 			other := randomPod(rng)
 			of := x.topics(podEvents{pods: []*corev1.Pod{other}})
 			for i, pod := range waiting {
-				concerned := slices.ContainsFunc(topics[i], func(topic *labelTopic) bool { return slices.Contains(of, gangstate.Topic(topic)) })
+				concerned := slices.ContainsFunc(topics[i], func(topic *labelTopic) bool { return slices.Contains(of, gangs.Topic(topic)) })
 				if want := matters(t, other, pod); concerned != want {
 					t.Fatalf("seed %d: concerned: %t, want %t: labels %v, %v, %v beside labels %v, %v", seed, concerned, want, pod.Labels, pod.Spec.Affinity, pod.Spec.TopologySpreadConstraints, other.Labels, other.Spec.Affinity)
 				}
@@ -146,7 +146,7 @@ func TestTooManyPodEventsConcernAll(t *testing.T) {
 		t.Errorf("topics %v, want none", got)
 	}
 	e.add(wrappers.MakePod("p", "ml").Obj(), nil)
-	if got := x.topics(e); !slices.Equal(got, []gangstate.Topic{anyPod}) || len(e.pods) > 0 {
+	if got := x.topics(e); !slices.Equal(got, []gangs.Topic{anyPod}) || len(e.pods) > 0 {
 		t.Errorf("topics %v, %d pods, want any pod, and none kept", got, len(e.pods))
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -30,12 +30,12 @@ type orderScene struct {
 	t     *testing.T
 	rand  *rand.Rand
 	clock *testingclock.FakePassiveClock
-	r     *gangstate.Registry
+	r     *gangs.Registry
 	log   []string
 
 	free   []int   // places by rack
 	broken [2]bool // by claim: its volume cannot be used
-	gangs  map[gangstate.Key]*modelGang
+	gangs  map[gangs.Key]*modelGang
 	active map[types.UID]*corev1.Pod // leaders in the queue
 	nextID int
 	events causes // not evaluated
@@ -51,7 +51,7 @@ type modelGang struct {
 	racks    []int // of its places; nil: it waits
 }
 
-// Fits implements gangstate.Shape: every free place fits a pod.
+// Fits implements gangs.Shape: every free place fits a pod.
 func (s *orderScene) Fits() int {
 	n := 0
 	for _, f := range s.free {
@@ -144,7 +144,7 @@ func (k kind) causes() causes {
 	}
 }
 
-func (s *orderScene) apply(e gangstate.Effects) {
+func (s *orderScene) apply(e gangs.Effects) {
 	for _, pod := range e.Activate {
 		s.say("%s is activated", pod.Name)
 		if ok, _ := s.r.Pass(pod); ok {
@@ -154,8 +154,8 @@ func (s *orderScene) apply(e gangstate.Effects) {
 }
 
 // look does the work of Gangs.wakeReady.
-func (s *orderScene) look(before gangstate.Key) {
-	var raised []gangstate.Shape
+func (s *orderScene) look(before gangs.Key) {
+	var raised []gangs.Shape
 	if s.events&(moreRoom|nominationGone) != 0 {
 		raised = append(raised, s)
 	}
@@ -168,7 +168,7 @@ func (s *orderScene) happen(c causes) {
 	s.events |= c
 	s.during |= c
 	if s.rand.Intn(2) == 0 { // the background goroutine was faster than the loop
-		s.look(gangstate.Key{})
+		s.look(gangs.Key{})
 	}
 }
 
@@ -194,7 +194,7 @@ func (s *orderScene) schedule() bool {
 
 // attempt does the work of PreFilter, and of the cycles of the members if there is a plan.
 func (s *orderScene) attempt(leader *corev1.Pod) bool {
-	key := gangstate.Key{Namespace: leader.Namespace, Name: leader.Annotations[v2alpha2.PodGroupAnnotation]}
+	key := gangs.Key{Namespace: leader.Namespace, Name: leader.Annotations[v2alpha2.PodGroupAnnotation]}
 	s.look(key)
 	if s.r.Yields(leader, s.clock.Now()) {
 		s.say("%s yields", key.Name)
@@ -218,17 +218,17 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 			s.change()
 		}
 		why := g.kind.causes()
-		s.apply(s.r.Refuse(key, podgroup.Refusal{Reason: "full"}, gangstate.Wait{
-			Needs: []gangstate.Need{{Shape: s, Pods: len(g.pods)}}, Topics: why.topics(), Took: took, Missed: s.during&(why|nominationGone) != 0,
+		s.apply(s.r.Refuse(key, podgroup.Refusal{Reason: "full"}, gangs.Wait{
+			Needs: []gangs.Need{{Shape: s, Pods: len(g.pods)}}, Topics: why.topics(), Took: took, Missed: s.during&(why|nominationGone) != 0,
 		}, s.clock.Now()))
-		s.look(gangstate.Key{})
+		s.look(gangs.Key{})
 		return false
 	}
 	s.bind(key, g, work, racks)
 	return true
 }
 
-func (s *orderScene) bind(key gangstate.Key, g *modelGang, work *gangstate.Work, racks []int) {
+func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks []int) {
 	var placements []placement.Placement
 	nodes := map[types.UID]string{}
 	for i, pod := range g.pods {
@@ -260,7 +260,7 @@ func (s *orderScene) bind(key gangstate.Key, g *modelGang, work *gangstate.Work,
 }
 
 // checkOrder: when a gang takes room, no waiting gang that precedes it could have taken it.
-func (s *orderScene) checkOrder(key gangstate.Key) {
+func (s *orderScene) checkOrder(key gangs.Key) {
 	s.t.Helper()
 	waiting := s.waiting()
 	for _, other := range waiting[:slices.Index(waiting, key)] {
@@ -271,14 +271,14 @@ func (s *orderScene) checkOrder(key gangstate.Key) {
 }
 
 // waiting returns the waiting gangs in the order of the queue.
-func (s *orderScene) waiting() []gangstate.Key {
-	var keys []gangstate.Key
+func (s *orderScene) waiting() []gangs.Key {
+	var keys []gangs.Key
 	for key, g := range s.gangs {
 		if g.racks == nil {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, func(a, b gangstate.Key) int {
+	slices.SortFunc(keys, func(a, b gangs.Key) int {
 		return cmp.Or(cmp.Compare(s.gangs[b].priority, s.gangs[a].priority), cmp.Compare(a.Name, b.Name)) // named in the order of their creation
 	})
 	return keys
@@ -374,12 +374,12 @@ func (s *orderScene) finish() {
 	}
 }
 
-func (s *orderScene) keys() []gangstate.Key {
-	var keys []gangstate.Key
+func (s *orderScene) keys() []gangs.Key {
+	var keys []gangs.Key
 	for k := range s.gangs {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, func(a, b gangstate.Key) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(keys, func(a, b gangs.Key) int { return cmp.Compare(a.Name, b.Name) })
 	return keys
 }
 
@@ -393,7 +393,7 @@ func (s *orderScene) pass(d time.Duration) {
 		}
 		s.clock.SetTime(s.clock.Now().Add(tickInterval))
 		s.apply(s.r.Tick(s.clock.Now()))
-		s.look(gangstate.Key{})
+		s.look(gangs.Key{})
 	}
 }
 
@@ -409,9 +409,9 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-			s := &orderScene{t: t, rand: rand.New(rand.NewSource(int64(seed))), clock: clock, r: gangstate.New(),
-				free: []int{8, 8, 8}, gangs: map[gangstate.Key]*modelGang{}, active: map[types.UID]*corev1.Pod{}}
-			s.r.Configure(gangstate.Options{RepairTimeout: time.Minute})
+			s := &orderScene{t: t, rand: rand.New(rand.NewSource(int64(seed))), clock: clock, r: gangs.New(),
+				free: []int{8, 8, 8}, gangs: map[gangs.Key]*modelGang{}, active: map[types.UID]*corev1.Pod{}}
+			s.r.Configure(gangs.Options{RepairTimeout: time.Minute})
 			s.r.AddProfile(wrappers.SchedulerName)
 			s.apply(s.r.Synced(clock.Now()))
 			for range 300 {

@@ -16,14 +16,14 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // plan searches for nodes for the pods that the gang needs next, and puts a plan in force if it finds one. It reports
 // whether a plan is in force. It runs in the scheduling loop, on the cycle's snapshot; a failed attempt leaves only
 // its refusal.
-func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk.NodeInfo) bool {
+func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", work.Gang, "task", work.Task)
 	start := pl.gangs.clock.Now()
 	result := "refused"
@@ -88,24 +88,24 @@ func (pl *Admission) plan(ctx context.Context, work *gangstate.Work, nodes []fwk
 	pl.gangs.wakeups.note(0) // other gangs may have waited for the room that this one claimed
 	planPods.Observe(float64(len(placements)))
 	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", pl.gangs.clock.Since(start))
-	pl.gangs.apply(logger, gangstate.Effects{Dirty: []gangstate.Key{work.Gang}})
+	pl.gangs.apply(logger, gangs.Effects{Dirty: []gangs.Key{work.Gang}})
 	return true
 }
 
 // place searches for nodes until the time is over. Without a plan it returns the reason, and whether only time was
 // lacking.
-func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapshot, expired func() bool) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
+func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, expired func() bool) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
 	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: expired}
 	var short *placement.Shortfall
 	switch work.Task {
-	case gangstate.SurplusUnit:
+	case gangs.SurplusUnit:
 		unit := placement.Unit(work.Problem, snapshot, budget)
 		placements, cut = unit.Placements, unit.Cut
-	case gangstate.SurplusSingle:
+	case gangs.SurplusSingle:
 		placements = placement.Singles(work.Problem, snapshot, budget)
 	default:
 		placements, short = pl.placeMinimum(work, snapshot, budget)
-		if len(placements) == 0 && work.Task == gangstate.Refill {
+		if len(placements) == 0 && work.Task == gangs.Refill {
 			// No sub-group needs to be admitted again, or none can be: place single pods of admitted sub-groups.
 			placements = work.Limit(placement.Singles(work.Singles, snapshot, budget))
 		}
@@ -128,7 +128,7 @@ func (pl *Admission) place(work *gangstate.Work, snapshot *kubescheduler.Snapsho
 }
 
 // formerNodes returns the nodes of the lost pods that a Refill replaces, the latest first.
-func formerNodes(work *gangstate.Work, snapshot *kubescheduler.Snapshot) []podgroup.FormerNode {
+func formerNodes(work *gangs.Work, snapshot *kubescheduler.Snapshot) []podgroup.FormerNode {
 	var nodes []podgroup.FormerNode
 	for _, lost := range slices.Backward(work.LostFrom) {
 		waiting := work.Singles.Pods[lost.Leaf]
@@ -151,7 +151,7 @@ func formerNodes(work *gangstate.Work, snapshot *kubescheduler.Snapshot) []podgr
 }
 
 // placeMinimum continues with the choices that an earlier attempt, which was cut short, has not tried.
-func (pl *Admission) placeMinimum(work *gangstate.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) ([]placement.Placement, *placement.Shortfall) {
+func (pl *Admission) placeMinimum(work *gangs.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) ([]placement.Placement, *placement.Shortfall) {
 	budget.Skip, work.Skip = work.Skip, 0
 	placements, short := placement.Minimum(work.Problem, snapshot, budget)
 	switch {
@@ -165,7 +165,7 @@ func (pl *Admission) placeMinimum(work *gangstate.Work, snapshot *kubescheduler.
 }
 
 // refuse records why there is no plan, and which changes make another attempt worthwhile.
-func (pl *Admission) refuse(logger klog.Logger, work *gangstate.Work, why podgroup.Refusal, a attempt) {
+func (pl *Admission) refuse(logger klog.Logger, work *gangs.Work, why podgroup.Refusal, a attempt) {
 	logger.V(2).Info("Gang does not fit", "reason", why.Reason, "message", why.Message)
 	a.key = work.Gang
 	pl.gangs.refuse(logger, a, why)

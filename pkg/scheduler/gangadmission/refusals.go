@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -65,7 +65,7 @@ func (g *Gangs) isUnwinding(uid types.UID) bool {
 // explains reports whether a failure of a member's cycle needs no condition and no event of its own: the plan was
 // aborted because of another member.
 func (g *Gangs) explains(pod *corev1.Pod, err error) bool {
-	return g.explained.take(pod.UID) || kubescheduler.RejectedBy(err, Name) || err != nil && strings.Contains(err.Error(), gangstate.PlanAborted)
+	return g.explained.take(pod.UID) || kubescheduler.RejectedBy(err, Name) || err != nil && strings.Contains(err.Error(), gangs.PlanAborted)
 }
 
 // released contains the members whose reservation the plugins have released, but the scheduler possibly has not put

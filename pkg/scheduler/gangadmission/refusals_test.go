@@ -15,7 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -129,7 +129,7 @@ func TestAnAbortForSeveralNodesIsToldOnce(t *testing.T) {
 
 // The scheduler takes a snapshot, and puts a member of an aborted plan back before the plan reads what nodes refused.
 func TestASnapshotContainsMembersReleasedMeanwhile(t *testing.T) {
-	g := &Gangs{registry: gangstate.New()}
+	g := &Gangs{registry: gangs.New()}
 	g.released.add("a", false)
 	g.released.beginCycle()
 	g.released.remove("a")

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 // roomless contains the pods without a gang for which no node has room. The stock queue retries all of them whenever
@@ -19,14 +19,14 @@ import (
 // queue. Guarded by wakeups.mu.
 type roomless struct {
 	pods   map[types.UID]*roomlessPod
-	byRoom map[gangstate.Shape]*roomlessShape
-	fits   func(at gangstate.Shape, key gangstate.Key, priority int32) int // see wakeups.fits; nil: Shape.Fits
+	byRoom map[gangs.Shape]*roomlessShape
+	fits   func(at gangs.Shape, key gangs.Key, priority int32) int // see wakeups.fits; nil: Shape.Fits
 }
 
 type roomlessPod struct {
 	pod     *corev1.Pod
 	since   time.Time
-	room    gangstate.Shape
+	room    gangs.Shape
 	woken   time.Time // zero: not woken since it was refused
 	release func()
 }
@@ -38,11 +38,11 @@ type roomlessShape struct {
 }
 
 func newRoomless() *roomless {
-	return &roomless{pods: map[types.UID]*roomlessPod{}, byRoom: map[gangstate.Shape]*roomlessShape{}}
+	return &roomless{pods: map[types.UID]*roomlessPod{}, byRoom: map[gangs.Shape]*roomlessShape{}}
 }
 
 // add records a pod, with the room of its shape. release is called when the pod no longer waits.
-func (r *roomless) add(pod *corev1.Pod, at gangstate.Shape, since time.Time, release func()) {
+func (r *roomless) add(pod *corev1.Pod, at gangs.Shape, since time.Time, release func()) {
 	r.remove(pod.UID)
 	p := &roomlessPod{pod: pod, room: at, since: since, release: release}
 	r.pods[pod.UID] = p
@@ -72,7 +72,7 @@ func (r *roomless) remove(uid types.UID) {
 
 // wake returns the pods of these shapes that should be tried: as many as fit beside pods that were woken before and
 // have not been tried yet, higher priority first, then those that have waited longer.
-func (r *roomless) wake(raised []gangstate.Shape, now time.Time) []*corev1.Pod {
+func (r *roomless) wake(raised []gangs.Shape, now time.Time) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, at := range raised {
 		shape := r.byRoom[at]
@@ -94,7 +94,7 @@ func (r *roomless) wake(raised []gangstate.Shape, now time.Time) []*corev1.Pod {
 				cmp.Compare(a.pod.UID, b.pod.UID))
 		})
 		for _, p := range asleep[:min(n, len(asleep))] {
-			if r.fits != nil && r.fits(at, gangstate.Key{}, corev1helpers.PodPriority(p.pod)) <= shape.woken {
+			if r.fits != nil && r.fits(at, gangs.Key{}, corev1helpers.PodPriority(p.pod)) <= shape.woken {
 				break // for pods of a lower priority even less room is available
 			}
 			p.woken = now
@@ -130,8 +130,8 @@ func (r *roomless) forgetful(now time.Time, after time.Duration) {
 }
 
 // shapes returns the shapes of the waiting pods.
-func (r *roomless) shapes() []gangstate.Shape {
-	out := make([]gangstate.Shape, 0, len(r.byRoom))
+func (r *roomless) shapes() []gangs.Shape {
+	out := make([]gangs.Shape, 0, len(r.byRoom))
 	for at := range r.byRoom {
 		out = append(out, at)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -18,14 +18,14 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	r, small, large := newRoomless(), &fakeRoom{}, &fakeRoom{}
 	released := 0
-	add := func(name string, priority int32, at gangstate.Shape, since time.Duration) {
+	add := func(name string, priority int32, at gangs.Shape, since time.Duration) {
 		r.add(wrappers.MakePod(name, "ml").UID(name).Priority(priority).Obj(), at, start.Add(since), func() { released++ })
 	}
 	add("young", 0, small, 2*time.Second)
 	add("old", 0, small, time.Second)
 	add("important", 5, small, 3*time.Second)
 	add("large", 9, large, 0)
-	woken := func(raised []gangstate.Shape, want ...string) {
+	woken := func(raised []gangs.Shape, want ...string) {
 		t.Helper()
 		got := []string{}
 		for _, p := range r.wake(raised, start) {
@@ -35,10 +35,10 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 			t.Errorf("woken (-want +got):\n%s", diff)
 		}
 	}
-	woken([]gangstate.Shape{small})
+	woken([]gangs.Shape{small})
 	small.fits = 2
-	woken([]gangstate.Shape{small}, "important", "old")
-	woken([]gangstate.Shape{small}) // two are already woken
+	woken([]gangs.Shape{small}, "important", "old")
+	woken([]gangs.Shape{small}) // two are already woken
 	r.remove("important")
 	woken(r.shapes(), "young")
 	woken(r.shapes())

@@ -11,11 +11,11 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// keptRooms is the room that is kept for replacement pods (gangstate.Registry.RoomChanges) in the form in which nodes
+// keptRooms is the room that is kept for replacement pods (gangs.Registry.RoomChanges) in the form in which nodes
 // are compared with it.
 type keptRooms struct {
 	mu       sync.Mutex // changes are applied in their order
@@ -91,7 +91,7 @@ func filterPlain(_ context.Context, state fwk.CycleState, node fwk.NodeInfo) *fw
 
 // fits returns how many pods of a shape fit into room that is not kept from the gang at that priority. The empty key stands
 // for a pod without a gang. The caller holds wakeups.mu.
-func (w *wakeups) fits(at gangstate.Shape, key gangstate.Key, priority int32) int {
+func (w *wakeups) fits(at gangs.Shape, key gangs.Key, priority int32) int {
 	n := at.Fits()
 	if shape, ok := at.(*kubescheduler.Shape); ok {
 		n -= w.shapes.Kept(shape, w.kept, kubescheduler.Asker{Gang: key, Priority: priority})

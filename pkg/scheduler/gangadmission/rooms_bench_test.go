@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -30,7 +30,7 @@ func BenchmarkRoomsEnd(b *testing.B) {
 				b.StopTimer()
 				g := New()
 				r := g.registry
-				r.Configure(gangstate.Options{RepairTimeout: time.Minute, ReplacementTimeout: time.Hour})
+				r.Configure(gangs.Options{RepairTimeout: time.Minute, ReplacementTimeout: time.Hour})
 				r.AddProfile(wrappers.SchedulerName)
 				for gang := range n / 1024 {
 					name := fmt.Sprint("g", gang)

@@ -26,13 +26,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/config"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
 func typesUID(s string) types.UID { return types.UID(s) }
 
-func key(gang string) gangstate.Key { return gangstate.Key{Namespace: "ml", Name: gang} }
+func key(gang string) gangs.Key { return gangs.Key{Namespace: "ml", Name: gang} }
 
 // neverPartial checks the order of bindings: between the first and the last binding of a gang of n, no pod of another
 // gang is bound.
@@ -179,7 +179,7 @@ func TestAnAbortIsToldOnce(t *testing.T) {
 		if !ok || a.GetSubresource() != "status" {
 			continue
 		}
-		for _, why := range []string{"in a bad mood", gangstate.PlanAborted} {
+		for _, why := range []string{"in a bad mood", gangs.PlanAborted} {
 			if strings.Contains(string(patch.GetPatch()), why) {
 				told = append(told, patch.GetName()+": "+why)
 			}

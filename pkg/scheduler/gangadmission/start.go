@@ -20,7 +20,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
 	"github.com/muster-project/muster/pkg/scheduler/release"
@@ -39,7 +39,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	register()
 	logger := klog.FromContext(ctx)
 	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
-	g.registry.Configure(gangstate.Options{
+	g.registry.Configure(gangs.Options{
 		Clock:              g.clock,
 		RepairTimeout:      g.args.RepairTimeout.Duration,
 		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
@@ -51,7 +51,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			}
 			return class.Value, true
 		},
-		Aborted: func(gang gangstate.Key, cause gangstate.AbortCause, reason string) {
+		Aborted: func(gang gangs.Key, cause gangs.AbortCause, reason string) {
 			plansAborted.WithLabelValues(string(cause)).Inc()
 			logger.V(2).Info("Plan aborted", "podGroup", gang, "cause", cause, "reason", reason)
 		},
@@ -148,7 +148,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	}()
 	releaser := release.NewReleaser(release.Options{
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
-		Apply: func(e gangstate.Effects) { g.apply(logger, e) },
+		Apply: func(e gangs.Effects) { g.apply(logger, e) },
 	})
 	go func() {
 		select {
@@ -174,8 +174,8 @@ func byFailedGang(obj any) ([]string, error) {
 }
 
 // failedPods returns a function that returns the failed pods that name a PodGroup.
-func failedPods(ended cache.SharedIndexInformer) func(gangstate.Key) []*corev1.Pod {
-	return func(key gangstate.Key) []*corev1.Pod {
+func failedPods(ended cache.SharedIndexInformer) func(gangs.Key) []*corev1.Pod {
+	return func(key gangs.Key) []*corev1.Pod {
 		objects, err := ended.GetIndexer().ByIndex(failedIndex, key.String())
 		if err != nil {
 			return nil
@@ -204,7 +204,7 @@ func (g *Gangs) tick(ctx context.Context) {
 		select {
 		case now := <-ticker.C():
 			g.apply(logger, g.registry.Tick(now))
-			g.wakeReady(logger, gangstate.Key{}) // pauses may be over
+			g.wakeReady(logger, gangs.Key{}) // pauses may be over
 			g.cancel(nil)
 			if ticks%ticksPerLook == 0 {
 				g.activate(logger, g.wakeups.lookAgain(logger))
@@ -302,7 +302,7 @@ func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 			g.apply(logger, g.registry.RemoveSucceededPod(uid, g.clock.Now()))
 			if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
 				// The registry does not know it any more, but the status may name it.
-				g.reporter.Mark(gangstate.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
+				g.reporter.Mark(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
 			}
 		}
 	}
@@ -331,7 +331,7 @@ func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 		DeleteFunc: func(obj any) {
 			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 				namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-				g.apply(logger, g.registry.RemoveGroup(gangstate.Key{Namespace: namespace, Name: name}, g.clock.Now()))
+				g.apply(logger, g.registry.RemoveGroup(gangs.Key{Namespace: namespace, Name: name}, g.clock.Now()))
 			}
 		},
 	}

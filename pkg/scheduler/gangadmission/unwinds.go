@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 // unwinds contains assumed members of aborted plans whose preparation, or wait for it, must be cancelled.
@@ -32,11 +32,11 @@ func (g *Gangs) cancel(uids []types.UID) {
 		for _, h := range g.handles {
 			if pod := h.GetPodInPreBind(uid); pod != nil {
 				found = true
-				pod.CancelPod(gangstate.PlanAborted)
+				pod.CancelPod(gangs.PlanAborted)
 			}
 			if pod := h.GetWaitingPod(uid); pod != nil {
 				found = true
-				pod.Reject(Name, gangstate.PlanAborted)
+				pod.Reject(Name, gangs.PlanAborted)
 			}
 		}
 		return found

@@ -21,7 +21,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -29,7 +29,7 @@ import (
 // them, are recorded in constant time, and are evaluated together a moment later, or when a leader's cycle begins.
 type wakeups struct {
 	queue    *kubescheduler.Queue
-	registry *gangstate.Registry
+	registry *gangs.Registry
 
 	// events contains the causes that have not been evaluated; during those of events since the current cycle began,
 	// which its attempt may not have seen.
@@ -48,23 +48,23 @@ type wakeups struct {
 	podMu                  sync.Mutex
 	podEvents, podsInCycle podEvents
 
-	mu       sync.Mutex                   // acquired before the registry's lock
-	shapes   *kubescheduler.Shapes        // guarded by mu
-	kept     *kubescheduler.Reserved      // result of reserved, for the calls of this moment; guarded by mu
-	raised   map[gangstate.Shape]struct{} // shapes of which more pods fit than at the last look; guarded by mu
-	roomless *roomless                    // guarded by mu
-	labels   *labelTopics                 // guarded by mu
-	looked   int32                        // value of lowest when the pods without a gang were last compared with it; guarded by mu
+	mu       sync.Mutex               // acquired before the registry's lock
+	shapes   *kubescheduler.Shapes    // guarded by mu
+	kept     *kubescheduler.Reserved  // result of reserved, for the calls of this moment; guarded by mu
+	raised   map[gangs.Shape]struct{} // shapes of which more pods fit than at the last look; guarded by mu
+	roomless *roomless                // guarded by mu
+	labels   *labelTopics             // guarded by mu
+	looked   int32                    // value of lowest when the pods without a gang were last compared with it; guarded by mu
 }
 
 // settle is how long events are collected before they are evaluated.
 const settle = 2 * time.Millisecond
 
 // newWakeups returns wakeups for a scheduler's cache.
-func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangstate.Registry, reserved func() *kubescheduler.Reserved) *wakeups {
+func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangs.Registry, reserved func() *kubescheduler.Reserved) *wakeups {
 	w := &wakeups{
 		clock: c, registry: registry, reserved: reserved, shapes: shapes, signal: make(chan struct{}, 1),
-		raised: map[gangstate.Shape]struct{}{}, roomless: newRoomless(), labels: newLabelTopics(),
+		raised: map[gangs.Shape]struct{}{}, roomless: newRoomless(), labels: newLabelTopics(),
 	}
 	w.roomless.fits = w.fits
 	w.lowest.Store(math.MaxInt32)
@@ -116,13 +116,13 @@ func (w *wakeups) attemptBegins() {
 
 // ready contains the gangs and pods to be tried again.
 type ready struct {
-	effects gangstate.Effects
+	effects gangs.Effects
 	pods    []*corev1.Pod // without a gang
 }
 
 // look returns the gangs and pods that the events since the last look may help. before is a gang that is about to be
 // planned: see Registry.Changed. Zero: none.
-func (w *wakeups) look(logger klog.Logger, before gangstate.Key) ready {
+func (w *wakeups) look(logger klog.Logger, before gangs.Key) ready {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.noneWaits() {
@@ -197,7 +197,7 @@ func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
 		logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
 		return false
 	}
-	if w.mayPreempt(pod) || w.fits(shape, gangstate.Key{}, corev1helpers.PodPriority(pod)) > 0 {
+	if w.mayPreempt(pod) || w.fits(shape, gangs.Key{}, corev1helpers.PodPriority(pod)) > 0 {
 		w.shapes.Release(shape)
 		return false
 	}
@@ -220,7 +220,7 @@ func (w *wakeups) gone(uid types.UID) {
 
 // attempt contains the data of a refused attempt that are relevant for the next one.
 type attempt struct {
-	key     gangstate.Key
+	key     gangs.Key
 	problem placement.Problem
 	classes []*corev1.Pod // by class index: a pod of the class
 	// roomDecides reports whether a class is filtered only by the free resources and the properties of the nodes
@@ -232,7 +232,7 @@ type attempt struct {
 	// nodes are the nodes of the attempt's snapshot.
 	nodes []fwk.NodeInfo
 	// task is the task that was planned. For tasks other than Minimum, room for any pod of the classes may help.
-	task gangstate.Task
+	task gangs.Task
 	// priority is the gang's priority.
 	priority int32
 	took     time.Duration
@@ -255,7 +255,7 @@ const (
 const maxShapes = 32
 
 // refuse records that a gang was refused in the current cycle, and what it waits for.
-func (w *wakeups) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) gangstate.Effects {
+func (w *wakeups) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) gangs.Effects {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.kept = w.reserved()
@@ -265,8 +265,8 @@ func (w *wakeups) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) ga
 }
 
 // waitAfter returns what a gang waits for after a refused attempt.
-func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangstate.Wait {
-	what, helps := gangstate.Wait{Took: a.took, Tried: a.tried, Until: a.until}, moreRoom
+func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangs.Wait {
+	what, helps := gangs.Wait{Took: a.took, Tried: a.tried, Until: a.until}, moreRoom
 	if a.cut {
 		what.Again = now.Add(max(minPause, sliceShare*a.took))
 	}
@@ -275,7 +275,7 @@ func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangst
 	}
 	var shapes []*kubescheduler.Shape
 	var byLabels []*labelTopic
-	rooms := make([]gangstate.Shape, len(a.classes)) // by class; nil: unknown
+	rooms := make([]gangs.Shape, len(a.classes)) // by class; nil: unknown
 	for class, pod := range a.classes {
 		decides, counted := a.roomDecides(class)
 		if !decides && (a.labelsDecide == nil || !a.labelsDecide(class)) {
@@ -300,7 +300,7 @@ func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangst
 		shapes = append(shapes, shape)
 		rooms[class] = shape
 	}
-	what.Fits = func(at gangstate.Shape) int { return w.fits(at, a.key, a.priority) }
+	what.Fits = func(at gangs.Shape) int { return w.fits(at, a.key, a.priority) }
 	fits := func(class int) int {
 		if rooms[class] == nil {
 			return unlimited
@@ -309,11 +309,11 @@ func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangst
 	}
 	switch {
 	case a.roomDecides == nil:
-	case a.task != gangstate.Minimum: // any pod may be placed by itself
+	case a.task != gangs.Minimum: // any pod may be placed by itself
 		what.MayFit = func() bool { return anyFits(len(a.classes), fits) }
 		for _, at := range rooms {
 			if at != nil {
-				what.Needs = append(what.Needs, gangstate.Need{Shape: at}) // no particular number of pods is needed: any additional room may help
+				what.Needs = append(what.Needs, gangs.Need{Shape: at}) // no particular number of pods is needed: any additional room may help
 			}
 		}
 	default:
@@ -321,7 +321,7 @@ func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangst
 		what.MayFit = func() bool { return demand.MayFit(fits) }
 		for class := range rooms {
 			if rooms[class] != nil {
-				what.Needs = append(what.Needs, gangstate.Need{Shape: rooms[class], Pods: leastOf(demand, class)})
+				what.Needs = append(what.Needs, gangs.Need{Shape: rooms[class], Pods: leastOf(demand, class)})
 			}
 		}
 	}
@@ -354,7 +354,7 @@ func (w *wakeups) waitAfter(logger klog.Logger, a attempt, now time.Time) gangst
 	pods := w.podsInCycle
 	w.podMu.Unlock()
 	what.Missed = w.shapes.RaisedSince(a.nodes, shapes) || causes(w.during.Load())&(helps|nominationGone) != 0 ||
-		len(byLabels) > 0 && slices.ContainsFunc(w.labels.topics(pods), func(t gangstate.Topic) bool { return slices.Contains(what.Topics, t) })
+		len(byLabels) > 0 && slices.ContainsFunc(w.labels.topics(pods), func(t gangs.Topic) bool { return slices.Contains(what.Topics, t) })
 	return what
 }
 
@@ -409,6 +409,6 @@ func (w *wakeups) run(ctx context.Context, wake func(ready)) {
 			return
 		case <-timer.C():
 		}
-		wake(w.look(logger, gangstate.Key{}))
+		wake(w.look(logger, gangs.Key{}))
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -39,13 +39,13 @@ type PodGroupReader interface {
 
 // Options are the dependencies of a Releaser. All are required. The repair time is an option of the Registry.
 type Options struct {
-	Registry  *gangstate.Registry
+	Registry  *gangs.Registry
 	PodGroups PodGroupReader
 	Client    kubernetes.Interface // deletes pods
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
 	// Apply performs the actions that the registry requests.
-	Apply func(gangstate.Effects)
+	Apply func(gangs.Effects)
 }
 
 // Releaser releases partial gangs and torn units of surplus. Not safe for concurrent use.
@@ -112,12 +112,12 @@ func (r *Releaser) checkPartialGangs(ctx context.Context) {
 	pods := r.Registry.PodsToRelease(elapsed, answering)
 
 	// 3. Release the pods gang by gang. The pods are sorted by namespace and name, and so are the events.
-	byGang := map[gangstate.Key][]*corev1.Pod{}
-	var order []gangstate.Key
+	byGang := map[gangs.Key][]*corev1.Pod{}
+	var order []gangs.Key
 	for _, pod := range pods {
 		key, ok := r.Registry.PlacedFor(pod.UID) // users may have changed the annotation since
 		if !ok {
-			key = gangstate.Key{Namespace: pod.Namespace}
+			key = gangs.Key{Namespace: pod.Namespace}
 		}
 		if byGang[key] == nil {
 			order = append(order, key)
@@ -130,7 +130,7 @@ func (r *Releaser) checkPartialGangs(ctx context.Context) {
 }
 
 // serverAnswers reports whether the API server answers, including its storage, by a read that is not served from a cache.
-func (r *Releaser) serverAnswers(ctx context.Context, key gangstate.Key) bool {
+func (r *Releaser) serverAnswers(ctx context.Context, key gangs.Key) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	_, err := r.PodGroups.Get(ctx, key.Namespace, key.Name)
@@ -139,7 +139,7 @@ func (r *Releaser) serverAnswers(ctx context.Context, key gangstate.Key) bool {
 
 // releasePods deletes the pods of a gang, or of its torn units, that a controller will replace, and emits events about
 // all of them, once.
-func (r *Releaser) releasePods(ctx context.Context, key gangstate.Key, pods []*corev1.Pod) {
+func (r *Releaser) releasePods(ctx context.Context, key gangs.Key, pods []*corev1.Pod) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", key)
 	f, ok := r.Registry.Facts(key)
 	what := "gang"
@@ -201,7 +201,7 @@ func (r *Releaser) logRefusal(logger klog.Logger, pod *corev1.Pod, err error) {
 // recordRelease writes the condition that states why the pod will be deleted, unless the pod has it. what never became
 // whole.
 func (r *Releaser) recordRelease(ctx context.Context, pod *corev1.Pod, what string) error {
-	if r.recorded.Has(pod.UID) || gangstate.HasReleaseCondition(pod) {
+	if r.recorded.Has(pod.UID) || gangs.HasReleaseCondition(pod) {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{

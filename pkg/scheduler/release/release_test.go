@@ -22,7 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -31,10 +31,10 @@ import (
 type ward struct {
 	t        *testing.T
 	clock    *testclock.FakeClock
-	registry *gangstate.Registry
+	registry *gangs.Registry
 	api      *fake.Clientset
 	releaser *Releaser
-	applied  []gangstate.Effects
+	applied  []gangs.Effects
 
 	mu      sync.Mutex
 	down    bool     // the API server does not answer reads
@@ -47,8 +47,8 @@ type ward struct {
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func newWard(t *testing.T) *ward {
-	w := &ward{t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), api: fake.NewClientset()}
-	w.registry.Configure(gangstate.Options{RepairTimeout: 30 * time.Second})
+	w := &ward{t: t, clock: testclock.NewFakeClock(start), registry: gangs.New(), api: fake.NewClientset()}
+	w.registry.Configure(gangs.Options{RepairTimeout: 30 * time.Second})
 	w.registry.AddProfile(wrappers.SchedulerName)
 	keys, err := marks.NewKeys("test", map[string][]byte{"test": []byte("the secret of the tests")})
 	if err != nil {
@@ -67,7 +67,7 @@ func newWard(t *testing.T) *ward {
 		return true, nil, nil
 	})
 	w.releaser = NewReleaser(Options{Registry: w.registry, PodGroups: w, Client: w.api, Recorder: w, Clock: w.clock,
-		Apply: func(e gangstate.Effects) { w.applied = append(w.applied, e) }})
+		Apply: func(e gangs.Effects) { w.applied = append(w.applied, e) }})
 	return w
 }
 
@@ -123,7 +123,7 @@ func (w *ward) bind(leaf string, n int, pods ...*wrappers.PodWrapper) (marks map
 	for _, p := range pods {
 		w.registry.SetPod(p.Obj(), start)
 	}
-	var work *gangstate.Work
+	var work *gangs.Work
 	for _, p := range pods {
 		if got, _ := w.registry.Begin(p.Obj()); got != nil {
 			work = got
@@ -252,7 +252,7 @@ func TestTheRepairTimeStopsWhileTheAPIServerIsUnavailable(t *testing.T) {
 func TestTheEndOfAnOutageIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	w.registry.Unanswered(gangstate.Key{Namespace: "ml", Name: "train"})
+	w.registry.Unanswered(gangs.Key{Namespace: "ml", Name: "train"})
 	w.seconds(1)
 	if w.reads != 1 || len(w.applied) != 1 {
 		t.Fatalf("%d reads, applied %d times, want once: the API server answers", w.reads, len(w.applied))
@@ -278,7 +278,7 @@ func TestTheEndOfAnOutageIsReported(t *testing.T) {
 		if err := w.registry.Assume("uid-a", "n1", w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
-		w.registry.Unanswered(gangstate.Key{Namespace: "ml", Name: "train"})
+		w.registry.Unanswered(gangs.Key{Namespace: "ml", Name: "train"})
 		w.registry.Release("uid-a", w.clock.Now())
 	}
 	w.down = true

@@ -21,7 +21,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -31,7 +31,7 @@ import (
 type cluster struct {
 	t        *testing.T
 	clock    *testclock.FakeClock
-	registry *gangstate.Registry
+	registry *gangs.Registry
 	groups   *fakeapi.PodGroups
 	pods     *fake.Clientset
 	events   *eventLog
@@ -45,10 +45,10 @@ var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{
-		t: t, clock: testclock.NewFakeClock(start), registry: gangstate.New(), pods: fake.NewClientset(),
+		t: t, clock: testclock.NewFakeClock(start), registry: gangs.New(), pods: fake.NewClientset(),
 		groups: fakeapi.NewPodGroups(), events: &eventLog{},
 	}
-	c.registry.Configure(gangstate.Options{RepairTimeout: 30 * time.Second})
+	c.registry.Configure(gangs.Options{RepairTimeout: 30 * time.Second})
 	c.registry.AddProfile(wrappers.SchedulerName)
 	c.registry.Synced(start)
 	c.pods.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -119,7 +119,7 @@ func (c *cluster) seen(name string) *corev1.Pod {
 }
 
 func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
-	c.registry.Refuse(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, gangstate.Wait{}, c.clock.Now())
+	c.registry.Refuse(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, gangs.Wait{}, c.clock.Now())
 }
 
 // look runs one check of a gang, and returns the time until the next one.
@@ -148,7 +148,7 @@ func (c *cluster) passes(d time.Duration) { c.clock.Step(d) }
 
 const namespace = "ml"
 
-func keyOf(name string) gangstate.Key { return gangstate.Key{Namespace: namespace, Name: name} }
+func keyOf(name string) gangs.Key { return gangs.Key{Namespace: namespace, Name: name} }
 
 func member(gang, name string) *wrappers.PodWrapper {
 	return wrappers.MakePod(name, namespace).UID(name).Gang(gang).GPUs(1)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -120,7 +120,7 @@ func TestPodGroupOfACronJob(t *testing.T) {
 	c := newCluster(t)
 	var failed []*corev1.Pod
 	c.withMakers(nil)
-	c.reporter.statuses.makers.failed = func(gangstate.Key) []*corev1.Pod { return failed }
+	c.reporter.statuses.makers.failed = func(gangs.Key) []*corev1.Pod { return failed }
 	group := func(pods int32, generation int64) { c.group(podGroup("train").MinMember(pods).Generation(generation)) }
 	pod := func(run, name string) *wrappers.PodWrapper {
 		return member("train", run+name).Controller("Job", run, run)
@@ -192,7 +192,7 @@ func TestAFailedRunAfterOneThatSucceeded(t *testing.T) {
 	c := newCluster(t)
 	var failed []*corev1.Pod
 	c.withMakers(nil)
-	c.reporter.statuses.makers.failed = func(gangstate.Key) []*corev1.Pod { return failed }
+	c.reporter.statuses.makers.failed = func(gangs.Key) []*corev1.Pod { return failed }
 	pod := func(run, name string, hour int) *wrappers.PodWrapper {
 		return member("train", run+name).Controller("Job", run, run).CreationTimestamp(start.Add(time.Duration(hour) * time.Hour)).Node("n1")
 	}

@@ -22,7 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 const (
@@ -46,11 +46,11 @@ const (
 // fails, the reason is unknown.
 type makers struct {
 	client kubernetes.Interface
-	pods   corelisters.PodLister                // nil: pods that name a PodGroup in another way are not searched
-	listed func(gangstate.Key) []podgroup.Owner // Registry.Owners
-	failed func(gangstate.Key) []*corev1.Pod    // nil: failed pods are not known
+	pods   corelisters.PodLister            // nil: pods that name a PodGroup in another way are not searched
+	listed func(gangs.Key) []podgroup.Owner // Registry.Owners
+	failed func(gangs.Key) []*corev1.Pod    // nil: failed pods are not known
 	// succeeded is Registry.Succeeded.
-	succeeded func(gangstate.Key) (sets.Set[types.UID], time.Time)
+	succeeded func(gangs.Key) (sets.Set[types.UID], time.Time)
 	clock     clock.PassiveClock
 
 	owners reads[podgroup.Owner] // the field Seen and those below it
@@ -86,7 +86,7 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 	defer cancel()
 	now := m.clock.Now()
 	m.forget(now)
-	key := gangstate.Key{Namespace: f.Namespace, Name: f.Name}
+	key := gangs.Key{Namespace: f.Namespace, Name: f.Name}
 	f.Examined, f.Owners = true, m.listed(key)
 	if m.failed != nil {
 		f.Failed = podgroup.Failures(m.failed(key), f.Owners)
@@ -122,7 +122,7 @@ func (m *makers) ofLastRun(f podgroup.Facts) podgroup.Facts {
 	if !f.Ended || m.failed == nil {
 		return f
 	}
-	key := gangstate.Key{Namespace: f.Namespace, Name: f.Name}
+	key := gangs.Key{Namespace: f.Namespace, Name: f.Name}
 	failed := m.failed(key)
 	if len(failed) == 0 {
 		return f

@@ -22,7 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -37,7 +37,7 @@ func (c *cluster) withMakers(failed []*corev1.Pod, pods ...*wrappers.PodWrapper)
 	}
 	c.reporter = New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
-		Busy: func() bool { return false }, Pods: corelisters.NewPodLister(indexer), Failed: func(gangstate.Key) []*corev1.Pod { return failed },
+		Busy: func() bool { return false }, Pods: corelisters.NewPodLister(indexer), Failed: func(gangs.Key) []*corev1.Pod { return failed },
 		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
 	})
 }

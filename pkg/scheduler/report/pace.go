@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 const (
@@ -21,18 +21,18 @@ const (
 // pacer spaces the checks of large gangs: their pods are created and bound over several seconds, and each of them
 // marks the gang.
 type pacer struct {
-	facts func(gangstate.Key) (podgroup.Facts, bool)
+	facts func(gangs.Key) (podgroup.Facts, bool)
 
 	mu     sync.Mutex
-	looked map[gangstate.Key]time.Time // time of the last check of a large gang
+	looked map[gangs.Key]time.Time // time of the last check of a large gang
 }
 
-func newPacer(registry *gangstate.Registry) *pacer {
-	return &pacer{facts: registry.Facts, looked: map[gangstate.Key]time.Time{}}
+func newPacer(registry *gangs.Registry) *pacer {
+	return &pacer{facts: registry.Facts, looked: map[gangs.Key]time.Time{}}
 }
 
 // look returns the facts of a gang, false if it is unknown; or the time until it may be checked.
-func (p *pacer) look(key gangstate.Key, now time.Time) (f podgroup.Facts, ok bool, wait time.Duration) {
+func (p *pacer) look(key gangs.Key, now time.Time) (f podgroup.Facts, ok bool, wait time.Duration) {
 	p.mu.Lock()
 	last, large := p.looked[key]
 	p.mu.Unlock()

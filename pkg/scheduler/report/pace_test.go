@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -23,7 +23,7 @@ func TestLargeGangsAreLookedAtOnceASecond(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
 			looks := 0
-			count := func(key gangstate.Key) (podgroup.Facts, bool) {
+			count := func(key gangs.Key) (podgroup.Facts, bool) {
 				looks++
 				return c.registry.Facts(key)
 			}

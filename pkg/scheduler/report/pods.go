@@ -22,7 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 // arrivalGrace is how long a pod may exist before its PodGroup, or after its place in it was removed, before an event
@@ -45,7 +45,7 @@ type gatedPods struct {
 	makers                                  *makers
 
 	mu    sync.Mutex
-	gangs map[gangstate.Key]*gatedGang // guarded by mu; an entry belongs to the worker that processes the key
+	gangs map[gangs.Key]*gatedGang // guarded by mu; an entry belongs to the worker that processes the key
 }
 
 // gatedGang is the state of a gang's waiting pods between two checks.
@@ -76,12 +76,12 @@ func newGatedPods(o Options, m *makers) *gatedPods {
 	return &gatedPods{
 		pace: newPacer(o.Registry), client: o.Client, recorder: o.Recorder, clock: o.Clock,
 		waitingForGangAfter: o.WaitingForGangAfter, needsCapacityAfter: o.NeedsCapacityAfter,
-		queue: newQueue(o.Clock), gangs: map[gangstate.Key]*gatedGang{}, makers: m,
+		queue: newQueue(o.Clock), gangs: map[gangs.Key]*gatedGang{}, makers: m,
 	}
 }
 
 // sync processes the waiting pods of one gang, and returns the time until the next of them is due.
-func (h *gatedPods) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
+func (h *gatedPods) sync(ctx context.Context, key gangs.Key) (time.Duration, error) {
 	now := h.clock.Now()
 	f, ok, wait := h.pace.look(key, now)
 	if wait > 0 {
@@ -142,7 +142,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-func (h *gatedPods) of(key gangstate.Key) *gatedGang {
+func (h *gatedPods) of(key gangs.Key) *gatedGang {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	gated := h.gangs[key]

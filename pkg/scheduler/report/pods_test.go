@@ -22,7 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -381,7 +381,7 @@ func TestFirstWaitingPodOfEachLeafGetsAnEvent(t *testing.T) {
 			c.passes(time.Second)
 		}
 	}
-	c.registry.Refuse(keyOf("tree"), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free; more detail"}, gangstate.Wait{}, c.clock.Now())
+	c.registry.Refuse(keyOf("tree"), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free; more detail"}, gangs.Wait{}, c.clock.Now())
 	look(60)
 	want := []string{}
 	for i := range maxAnnounced {

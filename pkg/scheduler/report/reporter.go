@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 const (
@@ -44,7 +44,7 @@ type StatusWriter interface {
 
 // Options are the dependencies and intervals of a Reporter. All except Pods and Failed are required.
 type Options struct {
-	Registry  *gangstate.Registry
+	Registry  *gangs.Registry
 	PodGroups StatusWriter
 	Client    kubernetes.Interface // for the status of pods, and to read their owners
 	Recorder  events.EventRecorder
@@ -56,7 +56,7 @@ type Options struct {
 	// Pods lists the pods of the scheduler's cache; Failed returns the failed pods that name a PodGroup, with the status that
 	// podgroup.FailedStatus keeps. Both explain why a gang lacks pods. nil: this information is omitted.
 	Pods   corelisters.PodLister
-	Failed func(gangstate.Key) []*corev1.Pod
+	Failed func(gangs.Key) []*corev1.Pod
 	// StatusInterval is the minimum time between two status writes of one PodGroup; a changed condition is written
 	// immediately, unless Busy.
 	StatusInterval time.Duration
@@ -69,15 +69,15 @@ type Options struct {
 
 // Reporter informs users about the state of their gangs.
 type Reporter struct {
-	registry *gangstate.Registry
+	registry *gangs.Registry
 	clock    clock.WithTicker
 	statuses *statuses
 	pods     *gatedPods
 	ignored  *ignoredKeys
 
 	mu     sync.Mutex
-	marked sets.Set[gangstate.Key] // guarded by mu
-	signal chan struct{}           // contains one value while marked is not empty
+	marked sets.Set[gangs.Key] // guarded by mu
+	signal chan struct{}       // contains one value while marked is not empty
 }
 
 // New returns a Reporter. It writes nothing before Run.
@@ -89,14 +89,14 @@ func New(o Options) *Reporter {
 		statuses: newStatuses(o, m),
 		pods:     newGatedPods(o, m),
 		ignored:  newIgnoredKeys(o),
-		marked:   sets.New[gangstate.Key](),
+		marked:   sets.New[gangs.Key](),
 		signal:   make(chan struct{}, 1),
 	}
 }
 
 // Mark records that the gangs may have changed. It only stores the keys, so it may be called anywhere, including before
 // Run.
-func (r *Reporter) Mark(keys ...gangstate.Key) {
+func (r *Reporter) Mark(keys ...gangs.Key) {
 	if len(keys) == 0 {
 		return
 	}
@@ -147,25 +147,25 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-func (r *Reporter) takeMarked() sets.Set[gangstate.Key] {
+func (r *Reporter) takeMarked() sets.Set[gangs.Key] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	marked := r.marked
-	r.marked = sets.New[gangstate.Key]()
+	r.marked = sets.New[gangs.Key]()
 	return marked
 }
 
-type queue = workqueue.TypedRateLimitingInterface[gangstate.Key]
+type queue = workqueue.TypedRateLimitingInterface[gangs.Key]
 
 func newQueue(c clock.WithTicker) queue {
 	return workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[gangstate.Key](minRetry, maxRetry),
-		workqueue.TypedRateLimitingQueueConfig[gangstate.Key]{Clock: c})
+		workqueue.NewTypedItemExponentialFailureRateLimiter[gangs.Key](minRetry, maxRetry),
+		workqueue.TypedRateLimitingQueueConfig[gangs.Key]{Clock: c})
 }
 
 // work syncs keys of the queue until it is shut down. A key is processed by one worker at a time. sync returns the time
 // until the next check of the key without a mark; 0: none is needed.
-func work(ctx context.Context, q queue, sync func(context.Context, gangstate.Key) (time.Duration, error)) {
+func work(ctx context.Context, q queue, sync func(context.Context, gangs.Key) (time.Duration, error)) {
 	logger := klog.FromContext(ctx)
 	for {
 		key, shutdown := q.Get()

@@ -20,7 +20,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 // firstInterval is the delay of a PodGroup's first status if it only records that the gang waits. Users may look for
@@ -55,7 +55,7 @@ type statuses struct {
 	makers   *makers
 
 	mu     sync.Mutex
-	groups map[gangstate.Key]*groupStatus // guarded by mu; an entry belongs to the worker that processes the key
+	groups map[gangs.Key]*groupStatus // guarded by mu; an entry belongs to the worker that processes the key
 }
 
 // groupStatus is the state of one PodGroup between two checks.
@@ -85,13 +85,13 @@ type groupStatus struct {
 func newStatuses(o Options, m *makers) *statuses {
 	return &statuses{
 		pace: newPacer(o.Registry), writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
-		queue: newQueue(o.Clock), groups: map[gangstate.Key]*groupStatus{}, makers: m,
+		queue: newQueue(o.Clock), groups: map[gangs.Key]*groupStatus{}, makers: m,
 	}
 }
 
 // sync writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until it is
 // due.
-func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, error) {
+func (s *statuses) sync(ctx context.Context, key gangs.Key) (time.Duration, error) {
 	now := s.clock.Now()
 	if s.makesWay(key, now) {
 		return busyInterval, nil // nothing would be written now in any case
@@ -170,7 +170,7 @@ func (s *statuses) sync(ctx context.Context, key gangstate.Key) (time.Duration, 
 
 // makesWay reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for
 // busyLimit.
-func (s *statuses) makesWay(key gangstate.Key, now time.Time) bool {
+func (s *statuses) makesWay(key gangs.Key, now time.Time) bool {
 	s.mu.Lock()
 	st := s.groups[key]
 	s.mu.Unlock()
@@ -257,7 +257,7 @@ func outlineOf(s *v2alpha2.PodGroupStatus) *v2alpha2.PodGroupStatus {
 }
 
 // of returns the state of a PodGroup, and a new one if the state belongs to another object of the same name.
-func (s *statuses) of(key gangstate.Key, uid types.UID) *groupStatus {
+func (s *statuses) of(key gangs.Key, uid types.UID) *groupStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.groups[key]
@@ -268,7 +268,7 @@ func (s *statuses) of(key gangstate.Key, uid types.UID) *groupStatus {
 	return st
 }
 
-func (s *statuses) forget(key gangstate.Key) {
+func (s *statuses) forget(key gangs.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.groups, key)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangstate"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -314,7 +314,7 @@ func TestStatusIsNotLostWhenAWriteFails(t *testing.T) {
 func TestNothingIsWrittenBeforeAllIsSeen(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.registry = gangstate.New()
+	c.registry = gangs.New()
 	c.registry.AddProfile(wrappers.SchedulerName)
 	c.restart()
 	c.group(podGroup("train").MinMember(1).Condition(v2alpha2.ConditionAdmitted, "True", v2alpha2.ReasonAdmitted, ""))

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// Arrive is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
+// members of the plan have arrived, and an error if the plan was aborted, or if ctx or the timeout ended first.
+func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Duration) error {
+	p, err := r.arrive(uid)
+	if err != nil {
+		return err
+	}
+	timer := r.clock.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-p.opened:
+	case <-p.failed:
+		err = fmt.Errorf(PlanAborted+": %s", p.Reason(r))
+	case <-timer.C():
+		missing := p.notArrived(r)
+		r.Abort(uid, AbortLate, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing), r.clock.Now())
+		err = fmt.Errorf("waited %s for other members of the gang to be ready to be bound: %s", timeout, missing)
+	case <-ctx.Done():
+		r.Abort(uid, AbortLate, "the scheduler is stopping", r.clock.Now())
+		err = ctx.Err()
+	}
+	select {
+	case <-p.opened: // also if the timeout ended at the same moment: the other members proceed
+		return nil
+	default:
+		return err
+	}
+}
+
+// arrive counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
+// sub-group that the plan starts would not have its minimum.
+func (r *Registry) arrive(uid types.UID) (*Plan, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.planOf(uid)
+	if p == nil {
+		return nil, fmt.Errorf("no plan of its gang is in force")
+	}
+	if !p.aborted {
+		p.member(uid).arrived = true
+		p.arrived++
+		if p.arrived == len(p.members) && !p.open {
+			if r.makesWhole(p) {
+				p.open = true
+				close(p.opened)
+				r.reindex(p.gang)
+			} else {
+				r.abort(p, AbortChanged, "a bound pod that the plan counted on is gone")
+			}
+		}
+	}
+	return p, nil
+}
+
+// notArrived returns the names of the members that have not arrived at the barrier.
+func (p *Plan) notArrived(r *Registry) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var names []string
+	for i := range p.members {
+		if m := &p.members[i]; !m.arrived {
+			names = append(names, m.member.pod.Name)
+		}
+	}
+	return message.List(names, maxLate, len(names), ", ")
+}
+
+// maxLate is the number of members that are named because they are not ready to be bound.
+const maxLate = 5
+
+// makesWhole reports whether the groups that the plan starts have their minimum, counting the plan's members and the
+// other bound pods. For a minimum this is the tree that was planned; for any other plan it is each sub-group without
+// other bound pods. Sub-groups with other bound pods are refilled or completed and are not checked.
+func (r *Registry) makesWhole(p *Plan) bool {
+	g := p.gang
+	if p.Task != Minimum && g.group == nil {
+		return true // the PodGroup was deleted: the plan completes by the old tree (docs/decisions, G12)
+	}
+	beside := r.boundBeside(p)
+	with := beside.Clone()
+	for leaf, n := range p.leaves {
+		with.Add(leaf, n)
+	}
+	root := p.tree.Root()
+	if p.Task == Minimum || beside.Pods(root) == 0 && g.numbers.flag(isStray) == 0 {
+		return with.Satisfied(root)
+	}
+	for leaf := range p.leaves {
+		var begun *gang.Group // the largest group without bound pods outside the plan
+		for group := leaf; group != root && beside.Pods(group) == 0; group = group.Parent() {
+			begun = group
+		}
+		if begun != nil && !with.Satisfied(begun) {
+			return false
+		}
+	}
+	return true
+}
+
+// boundBeside counts the bound pods outside the plan by the planned tree. It excludes pods that vanished from the
+// informer, because they may no longer exist.
+func (r *Registry) boundBeside(p *Plan) *gang.Tally {
+	g := p.gang
+	beside := g.numbers.bound
+	if p.tree != g.tree {
+		beside = gang.NewTally(p.tree) // the PodGroup was edited or deleted since
+		for _, m := range g.members {
+			if leaf, misplaced := leafOf(p.tree, m.pod); misplaced == "" && (m.isBound() || g.hasCompleted(m)) {
+				beside.Add(p.tree.Group(leaf), 1)
+			}
+		}
+	}
+	if g.vanished > 0 {
+		beside = beside.Clone()
+		for uid := range r.vanished {
+			m := r.members[uid]
+			if leaf, misplaced := leafOf(p.tree, m.pod); m.gang == g && misplaced == "" && m.isBound() {
+				beside.Add(p.tree.Group(leaf), -1)
+			}
+		}
+	}
+	return beside
+}

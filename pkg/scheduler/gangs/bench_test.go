@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+var benchStart = time.Unix(1_000_000, 0)
+
+// newBenchRegistry returns a synced Registry without gangs.
+func newBenchRegistry() *Registry {
+	r := New()
+	r.Configure(Options{RepairTimeout: 30 * time.Second})
+	r.AddProfile(wrappers.SchedulerName)
+	return r
+}
+
+// benchPod returns a waiting pod of the gang.
+func benchPod(gang string, i int) *wrappers.PodWrapper {
+	name := fmt.Sprintf("%s-%05d", gang, i)
+	return wrappers.MakePod(name, "ml").UID(name).Gang(gang).GPUs(1).Controller("Job", gang, gang).
+		CreationTimestamp(benchStart.Add(time.Duration(i) * time.Millisecond))
+}
+
+// fill adds n waiting pods of a gang that needs minMember of them.
+func fill(r *Registry, gang string, n, minMember int) []*corev1.Pod {
+	r.SetGroup(wrappers.MakePodGroup(gang, "ml").UID("uid-"+gang).MinMember(int32(minMember)).Obj(), benchStart)
+	pods := make([]*corev1.Pod, n)
+	for i := range pods {
+		pods[i] = benchPod(gang, i).Obj()
+		r.SetPod(pods[i], benchStart)
+	}
+	return pods
+}
+
+// BenchmarkEvent measures one pod event in gangs of different sizes.
+func BenchmarkEvent(b *testing.B) {
+	for _, n := range []int{1000, 5000, 20000} {
+		// The condition of a pod of an incomplete gang changes.
+		b.Run(fmt.Sprintf("waiting/%d", n), func(b *testing.B) {
+			r := newBenchRegistry()
+			pods := fill(r, "g", n, n+1)
+			r.Synced(benchStart)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				r.SetPod(pods[i%n], benchStart)
+				i++
+			}
+		})
+		// The condition of a pod of an admitted gang changes.
+		b.Run(fmt.Sprintf("bound/%d", n), func(b *testing.B) {
+			r := newBenchRegistry()
+			r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("uid-g").MinMember(int32(n)).Obj(), benchStart)
+			pods := make([]*corev1.Pod, n)
+			for i := range pods {
+				pods[i] = benchPod("g", i).Node("n").Obj()
+				r.SetPod(pods[i], benchStart)
+			}
+			r.Synced(benchStart)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				r.SetPod(pods[i%n], benchStart)
+				i++
+			}
+		})
+		// A pod of a waiting gang is deleted and created again: each time a leader is elected.
+		b.Run(fmt.Sprintf("replaced/%d", n), func(b *testing.B) {
+			r := newBenchRegistry()
+			pods := fill(r, "g", n, n)
+			r.Synced(benchStart)
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				r.RemovePod(pods[i%n].UID, benchStart)
+				r.SetPod(pods[i%n], benchStart)
+				i++
+			}
+		})
+	}
+}
+
+// waitingGangs returns a Registry with n gangs of two pods whose leaders were refused, and their leaders.
+func waitingGangs(n int) (*Registry, []*corev1.Pod) {
+	r := newBenchRegistry()
+	var leaders []*corev1.Pod
+	for i := range n {
+		leaders = append(leaders, fill(r, fmt.Sprintf("g%04d", i), 2, 2)[0])
+	}
+	r.Synced(benchStart)
+	for _, pod := range leaders {
+		r.Pass(pod)
+		r.Begin(pod)
+		r.Refuse(keyOf(pod), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, benchStart)
+	}
+	return r, leaders
+}
+
+// bindingGangs returns a Registry with n gangs of four pods whose plans are in force. Half of their bindings are
+// posted and observed.
+func bindingGangs(n int) *Registry {
+	r := newBenchRegistry()
+	var gangs [][]*corev1.Pod
+	for i := range n {
+		gangs = append(gangs, fill(r, fmt.Sprintf("p%04d", i), 4, 4))
+	}
+	r.Synced(benchStart)
+	for _, pods := range gangs {
+		r.Pass(pods[0])
+		work, why := r.Begin(pods[0])
+		if work == nil {
+			panic(why)
+		}
+		plan, why := r.Commit(work, placementsOfAll(work), benchStart)
+		if plan == nil {
+			panic(why)
+		}
+		for _, p := range pods {
+			if err := r.Assume(p.UID, "n1", benchStart); err != nil {
+				panic(err)
+			}
+		}
+		for _, p := range pods {
+			if _, err := r.arrive(p.UID); err != nil {
+				panic(err)
+			}
+		}
+		for _, p := range pods[:2] {
+			r.Posted(p.UID, benchStart)
+			shown := p.DeepCopy()
+			shown.Spec.NodeName = "n1"
+			shown.Annotations[v2alpha2.BoundForAnnotation] = r.Mark(plan, shown.UID)
+			r.SetPod(shown, benchStart)
+		}
+	}
+	return r
+}
+
+// placementsOfAll places all waiting pods of a PodGroup without sub-groups on one node.
+func placementsOfAll(work *Work) []placement.Placement {
+	var out []placement.Placement
+	for _, p := range work.Problem.Pods[""] {
+		out = append(out, placement.Placement{Pod: p, Node: "n1"})
+	}
+	return out
+}
+
+func BenchmarkPass(b *testing.B) {
+	for _, n := range []int{1000, 20000} {
+		r := newBenchRegistry()
+		pods := fill(r, "g", n, n)
+		r.Synced(benchStart)
+		b.Run(fmt.Sprintf("held/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				r.Pass(pods[1+i%(n-1)])
+				i++
+			}
+		})
+		b.Run(fmt.Sprintf("leader/%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Pass(pods[0])
+				r.ranks.Delete(pods[0].UID)
+			}
+		})
+	}
+}
+
+func BenchmarkYields(b *testing.B) {
+	r, leaders := waitingGangs(2000)
+	now := benchStart
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		// Nothing has changed: no gang yields.
+		r.Yields(leaders[i%len(leaders)], now)
+		i++
+	}
+}
+
+func BenchmarkTick(b *testing.B) {
+	b.Run("2000 waiting", func(b *testing.B) {
+		r, _ := waitingGangs(2000)
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Tick(benchStart.Add(time.Second))
+		}
+	})
+	b.Run("500 plans", func(b *testing.B) {
+		r := bindingGangs(500)
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Tick(benchStart.Add(time.Second))
+		}
+	})
+}
+
+func BenchmarkPartial(b *testing.B) {
+	b.Run("2000 waiting", func(b *testing.B) {
+		r, _ := waitingGangs(2000)
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Partial()
+			r.PodsToRelease(time.Second, true)
+		}
+	})
+	b.Run("500 plans", func(b *testing.B) {
+		r := bindingGangs(500)
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Partial()
+			r.PodsToRelease(time.Second, true)
+		}
+	})
+}
+
+// BenchmarkFacts measures a call of Facts, and the part of it during which the lock is held.
+func BenchmarkFacts(b *testing.B) {
+	r := newBenchRegistry()
+	fill(r, "g", 20000, 20000)
+	r.Synced(benchStart)
+	key := Key{Namespace: "ml", Name: "g"}
+	b.Run("all", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			r.Facts(key)
+		}
+	})
+	b.Run("locked", func(b *testing.B) {
+		b.ReportAllocs()
+		var buffer []row
+		for b.Loop() {
+			r.facts(key, &buffer)
+		}
+	})
+}
+
+func BenchmarkBegin(b *testing.B) {
+	r := newBenchRegistry()
+	pods := fill(r, "g", 20000, 20000)
+	r.Synced(benchStart)
+	r.Pass(pods[0])
+	b.ReportAllocs()
+	for b.Loop() {
+		if work, why := r.Begin(pods[0]); work == nil {
+			b.Fatal(why)
+		}
+	}
+}
+
+// BenchmarkBurst measures a gang of that many pods from its plan to its last binding.
+func BenchmarkBurst(b *testing.B) {
+	const n = 5000
+	b.ReportAllocs()
+	for b.Loop() {
+		b.StopTimer()
+		r := newBenchRegistry()
+		pods := fill(r, "g", n, n)
+		r.Synced(benchStart)
+		b.StartTimer()
+		r.Pass(pods[0])
+		work, why := r.Begin(pods[0])
+		if work == nil {
+			b.Fatal(why)
+		}
+		plan, why := r.Commit(work, placementsOfAll(work), benchStart)
+		if plan == nil {
+			b.Fatal(why)
+		}
+		if err := r.Assume(pods[0].UID, "n1", benchStart); err != nil {
+			b.Fatal(err)
+		}
+		for next := r.Next(); next != nil; next = r.Next() {
+			if err := r.Assume(next.UID, "n1", benchStart); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, p := range pods {
+			if _, err := r.arrive(p.UID); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, p := range pods {
+			r.Posted(p.UID, benchStart)
+			shown := *p
+			shown.Spec.NodeName = "n1"
+			shown.Annotations = map[string]string{v2alpha2.PodGroupAnnotation: "g", v2alpha2.BoundForAnnotation: r.Mark(plan, shown.UID)}
+			r.SetPod(&shown, benchStart)
+		}
+		if !r.gangs[Key{Namespace: "ml", Name: "g"}].admitted {
+			b.Fatal("not admitted")
+		}
+	}
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+const (
+	// wakeInterval is the time after which a leader that the queue has not seen is activated again. The queue drops
+	// the activation of a pod that it does not know yet.
+	wakeInterval = 50 * time.Millisecond
+	// retryInterval is the pause between two attempts of a refused gang whose own pods keep changing.
+	retryInterval = time.Second
+	// yieldLimit is how long a gang lets other gangs go first before it is tried itself.
+	yieldLimit = time.Second
+	// growLimit is how long surplus waits in all while room grows.
+	growLimit = 10 * time.Second
+	// departure is how long a bound pod that vanished from the informer still counts. If the pod has finished,
+	// another informer reports it.
+	departure = 2 * time.Second
+	// commitTimeout is the maximum time between two members of one plan.
+	commitTimeout = 10 * time.Second
+	// minBackoff and maxBackoff bound the pause after a plan that was aborted or bound only in part; each failure
+	// doubles it. After a refusal the gang waits for a change instead.
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 10 * time.Second
+)
+
+// evaluate updates a gang after any change: it records a minimum that is reached, and elects, keeps or drops the
+// leader.
+func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
+	e := Effects{Dirty: []Key{g.key}}
+	r.prune(g)
+	if !r.synced {
+		return e
+	}
+	r.recordWhole(g)
+	r.overtake(g)
+	profile := g.profile()
+	task, state := r.task(g, profile, now)
+	if state == idle {
+		g.gatedUntil, g.unitsTried = time.Time{}, false
+		if g.plan == nil {
+			g.completeAt, g.refusedAt = time.Time{}, time.Time{}
+			r.enterPhase(g, Idle)
+		}
+		r.reindex(g)
+		return e
+	}
+	if g.completeAt.IsZero() {
+		g.completeAt = now
+		if task == Minimum && !g.waited.IsZero() && g.waited.Before(now) {
+			g.completeAt = g.waited // as recorded by the previous scheduler process
+		}
+	}
+	g.waited = time.Time{}
+	if g.task != task {
+		g.task = task
+		g.leader = "" // the rank and the plan differ
+		g.refusedAt = time.Time{}
+	}
+	if state == gated {
+		r.enterPhase(g, Gated)
+		r.reindex(g)
+		return e
+	}
+	g.gatedUntil = time.Time{}
+	if m := g.members[g.leader]; m == nil || !m.usable(profile) {
+		r.enterPhase(g, Complete)
+	}
+	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
+		if m := g.elect(profile); m != nil {
+			r.enterPhase(g, Elected)
+			g.leader = m.pod.UID
+			g.retried = g.broken && g.failures == 1 // its next attempt needs the room that the failed member has just freed
+			g.proven = g.isCandidate() && g.partialState().neverWhole
+			e.Activate = append(e.Activate, r.wake(g, now)...)
+		}
+	}
+	r.reindex(g)
+	return e
+}
+
+// recordWhole records that the gang is admitted, and clears this when no pod of the gang is bound (docs/decisions,
+// G11). While the gang is admitted, it does the same for each sub-group (docs/decisions, G20).
+func (r *Registry) recordWhole(g *gangState) {
+	n := g.numbers
+	touched := n.touched
+	n.touched = n.touched[:0]
+	defer g.dropUnits()
+	if g.tree == nil {
+		return
+	}
+	if g.lostFrom != nil && (!g.admitted || n.bound.Satisfied(g.tree.Root())) {
+		g.lostFrom = nil
+	}
+	switch root := g.tree.Root(); {
+	case !g.admitted && n.bound.Satisfied(root):
+		g.admitted, g.broken, g.partial.known = true, false, false
+		g.failures = 0
+		g.markAll()
+		return
+	// Pods in sub-groups that were removed from the tree still belong to the admitted gang.
+	case g.admitted && n.bound.Pods(root) == 0 && n.flag(isStanding) == 0:
+		g.admitted = false
+		g.admittedGroups.Clear()
+	case !g.admitted && n.flag(isStanding) == 0:
+		g.broken = false
+	}
+	if !g.admitted {
+		return
+	}
+	for _, leaf := range touched {
+		g.markPath(leaf)
+	}
+}
+
+// markAll records which sub-groups are admitted, after a change that affects all of them.
+func (g *gangState) markAll() {
+	if g.tree == nil || !g.admitted {
+		return
+	}
+	for name := range g.admittedGroups {
+		if group := g.tree.Group(name); group == nil || g.numbers.bound.Pods(group) == 0 {
+			g.admittedGroups.Delete(name)
+		}
+	}
+	g.markBelow(g.tree.Root())
+}
+
+// markBelow records the satisfied sub-groups, but only below admitted parents.
+func (g *gangState) markBelow(parent *gang.Group) {
+	for _, child := range parent.Children() {
+		if g.numbers.bound.Satisfied(child) {
+			g.admittedGroups.Insert(child.Name())
+		}
+		if g.admittedGroups.Has(child.Name()) {
+			g.markBelow(child)
+		}
+	}
+}
+
+// markPath records which sub-groups are admitted between the root and a leaf whose pods have changed.
+func (g *gangState) markPath(leaf *gang.Group) {
+	var path [gang.MaxDepth + 1]*gang.Group
+	n := 0
+	for group := leaf; group.Parent() != nil; group = group.Parent() {
+		path[n] = group
+		n++
+	}
+	for n--; n >= 0; n-- {
+		group := path[n]
+		name := group.Name()
+		switch is := g.admittedGroups.Has(name); {
+		case is && g.numbers.bound.Pods(group) == 0:
+			g.admittedGroups.Delete(name) // the groups below have no pods either, and follow in the next iterations
+		case !is && g.numbers.bound.Satisfied(group):
+			g.admittedGroups.Insert(name)
+			g.markBelow(group)
+			return
+		case !is:
+			for ; n > 0; n-- { // none below it is admitted
+				g.admittedGroups.Delete(path[n-1].Name())
+			}
+			return
+		}
+	}
+}
+
+// overtake aborts a plan for surplus that delays the refill of a gang below its minimum.
+func (r *Registry) overtake(g *gangState) {
+	p := g.plan
+	if p == nil || !p.Task.isSurplus() || p.open || p.aborted || !g.admitted || g.tree == nil || g.vanished > 0 ||
+		g.numbers.bound.Satisfied(g.tree.Root()) || g.numbers.waitingFor(g.profile()) == 0 {
+		return
+	}
+	p.overtaken = true
+	r.abort(p, AbortOvertaken, "the gang is below its minimum, which goes first")
+}
+
+// readiness states whether a task may be planned.
+type readiness int
+
+const (
+	idle  readiness = iota // there is nothing to plan
+	gated                  // the task waits for other gangs, until gangState.gatedUntil
+	ready
+)
+
+// task returns what is to be planned next, and whether it may be planned now.
+func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, readiness) {
+	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.waitingFor(profile) == 0 {
+		return Minimum, idle
+	}
+	if g.vanished > 0 {
+		return Minimum, idle // it is not known yet whether the pod is bound, has succeeded, or is gone
+	}
+	n, root := g.numbers, g.tree.Root()
+	switch {
+	case !g.admitted && !n.usable(profile).Satisfied(root):
+		return Minimum, idle
+	case !g.admitted:
+		return Minimum, ready
+	case !n.bound.Satisfied(root), g.isTorn(profile):
+		return Refill, ready
+	}
+	task := SurplusSingle
+	if n.unitsOf(profile) > 0 && !g.unitsTried {
+		task = SurplusUnit
+	}
+	if r.letsRoomGrow(g, task, now) {
+		return task, gated
+	}
+	return task, ready
+}
+
+// letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum
+// or, for single pods, a sub-group may need what it becomes. Nodes that come one by one are thus not used up by surplus.
+func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
+	until, priority := r.index.grewAt.Add(r.opts.SingleSurplusAfter), r.priority(g)
+	if r.opts.SingleSurplusAfter <= 0 || !now.Before(until) {
+		g.gatedSince = time.Time{}
+		return false
+	}
+	if !r.index.minimums.waitFrom(priority) && (task == SurplusUnit || r.index.units.count[priority] == 0) {
+		return false
+	}
+	if g.gatedSince.IsZero() {
+		g.gatedSince = now
+	}
+	if end := g.gatedSince.Add(growLimit); end.Before(until) { // room may never stand still
+		until = end
+	}
+	g.gatedUntil = until
+	return now.Before(until)
+}
+
+// isTorn reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a sub-group
+// that lost pods, or one with a failed binding. Such a sub-group occupies resources that it cannot use.
+func (g *gangState) isTorn(profile string) bool {
+	n := g.numbers
+	for _, group := range n.bound.Partial() {
+		if g.canComplete(group, profile) {
+			return true
+		}
+	}
+	return false
+}
+
+// canComplete reports whether there are waiting pods that a partially bound sub-group needs.
+func (g *gangState) canComplete(group *gang.Group, profile string) bool {
+	n := g.numbers
+	if parent := group.Parent(); parent.Parent() != nil && !g.admittedGroups.Has(parent.Name()) {
+		return false // it is completed with its parent, or not at all
+	}
+	if n.usable(profile).Satisfied(group) {
+		return true
+	}
+	return group.IsLeaf() && g.admittedGroups.Has(group.Name()) && n.usable(profile).Have(group) > n.placed.Have(group)
+}
+
+// isWhole reports whether a group and all groups above it are satisfied by bound pods.
+func (g *gangState) isWhole(group *gang.Group) bool {
+	for ; group != nil; group = group.Parent() {
+		if !g.numbers.bound.Satisfied(group) {
+			return false
+		}
+	}
+	return true
+}
+
+// elect selects the leader. For single surplus pods it is one of these.
+func (g *gangState) elect(profile string) *member {
+	p := g.numbers.pools[profile]
+	first := p.elect()
+	if g.task != SurplusSingle || first == nil || g.isWhole(first.share.leaf) {
+		return first
+	}
+	best := first
+	for leaf, q := range p.leaves {
+		if m, _ := q.members.first(); g.isWhole(leaf) && (best == first || preferred(m, best) < 0) {
+			best = m
+		}
+	}
+	return best
+}

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"math/rand"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestElection checks which pod of gang g is elected leader, and for which task, after a sequence of events.
+func TestElection(t *testing.T) {
+	job := func(name, uid string) *wrappers.PodWrapper { return memberPod(name).Controller("Job", "job", uid) }
+	epoch := time.Unix(900_000, 0)
+	for name, tc := range map[string]struct {
+		tell   func(s *story)
+		leader string
+		task   Task
+	}{
+		"no leader while pods are missing": {
+			tell: func(s *story) { s.group(podGroup().MinMember(3)).members("a", "b") },
+		},
+		"no leader before the PodGroup exists": {
+			tell: func(s *story) { s.members("a", "b") },
+		},
+		"the first pod when the PodGroup is created after its pods": {
+			tell:   func(s *story) { s.members("a", "b").group(podGroup().MinMember(2)) },
+			leader: "a",
+		},
+		"no leader for an invalid tree": {
+			tell: func(s *story) { s.members("a").group(podGroup().SubGroupOf("nowhere", "x", 1)) },
+		},
+		"priority comes first inside a leaf": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("a"), memberPod("b").Priority(10))
+			},
+			leader: "b",
+		},
+		"then the index": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("a").Label("apps.kubernetes.io/pod-index", "10"), memberPod("b").Label("apps.kubernetes.io/pod-index", "9"))
+			},
+			leader: "b",
+		},
+		"then the age": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("a").CreationTimestamp(epoch.Add(time.Second)), memberPod("b").CreationTimestamp(epoch))
+			},
+			leader: "b",
+		},
+		"a pod of the leaf that lacks pods, not of one that has them": {
+			tell: func(s *story) {
+				s.group(podGroup().SubGroup("x", 1).SubGroup("y", 1)).
+					pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("a").SubGroup("x"), memberPod("z").SubGroup("y"))
+			},
+			leader: "z",
+		},
+		"gated pods do not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").SchedulingGate("quota"))
+			},
+		},
+		"a pod counts as soon as its gate is removed": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("b").pods(memberPod("a").SchedulingGate("quota")).members("a")
+			},
+			leader: "a",
+		},
+		"terminating pods do not count": {
+			tell: func(s *story) { s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").Terminating()) },
+		},
+		"pods of another scheduler do not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").SchedulerName("default-scheduler"))
+			},
+		},
+		"pods that another scheduler bound do": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").SchedulerName("default-scheduler").Node("n"))
+			},
+			leader: "a",
+		},
+		"misplaced pods do not count: unknown, inner and no sub-group": {
+			tell: func(s *story) {
+				s.group(podGroup().Inner("", "in", 0).SubGroupOf("in", "x", 2)).
+					pods(memberPod("a").SubGroup("x"), memberPod("b").SubGroup("in"), memberPod("c").SubGroup("other"), memberPod("d"))
+			},
+		},
+		"a pod counts once its label is corrected to name a leaf": {
+			tell: func(s *story) {
+				s.group(podGroup().SubGroup("x", 2)).pods(memberPod("a").SubGroup("x"), memberPod("b"), memberPod("b").SubGroup("x"))
+			},
+			leader: "a",
+		},
+		"a sub-group's label has no meaning without sub-groups": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(1)).pods(memberPod("a").SubGroup("x")) },
+			leader: "a",
+		},
+		"pods of the same PodGroup name in another namespace do not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a")
+				s.r.SetPod(wrappers.MakePod("b", "other").UID("b").Gang("g").Obj(), s.now)
+			},
+		},
+		"the leader is deleted: the next one": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b", "c").gone("a") },
+			leader: "b",
+		},
+		"a pod recreated with the same name is a different pod": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a", "b").gone("a").
+					pods(wrappers.MakePod("a", testNamespace).UID("a2").Gang("g"))
+			},
+			leader: "a2",
+		},
+		"the annotation changed: the pod counts for its new gang": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").Gang("h"), memberPod("b"))
+			},
+			leader: "a",
+		},
+		"the annotation is gone: the pod does not count": {
+			tell: func(s *story) {
+				plain := memberPod("b").Obj()
+				delete(plain.Annotations, v2alpha2.PodGroupAnnotation)
+				s.group(podGroup().MinMember(2)).members("a", "b").r.SetPod(plain, s.now)
+			},
+		},
+		"a pod's annotation changed after binding is ignored": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(memberPod("b").Node("n"), memberPod("b").Node("n").Gang("h")).members("a")
+			},
+			leader: "a",
+		},
+		"the PodGroup is deleted: waiting pods stay gated": {
+			tell: func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b").r.RemoveGroup(gangG, s.now) },
+		},
+		"a succeeded pod counts with live pods of its controller": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-1"))
+			},
+			leader: "b",
+		},
+		"a succeeded pod of an earlier run does not": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(job("a", "run-1").Phase(corev1.PodSucceeded), job("b", "run-2"))
+			},
+		},
+		"a succeeded pod counts with live pods that were bound by the same plan, whatever their controller": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(3)).pods(
+					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
+					job("b", "workers").Node("n").BoundFor(planFor("group", "a", "b").mark("b")), job("c", "workers"))
+			},
+			leader: "c",
+		},
+		"a succeeded pod does not count with live pods of another plan and another controller": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(3)).pods(
+					job("a", "leaders-1").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
+					job("b", "workers-2").Node("n").BoundFor(planFor("group", "b", "c").then(2).mark("b")), job("c", "workers-2"))
+			},
+		},
+		"a failed pod does not count": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a").pods(memberPod("b").Node("n").Phase(corev1.PodFailed))
+			},
+		},
+		"an admitted gang that lost a pod is refilled": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("b").after(departure).members("c")
+			},
+			leader: "c", task: Refill,
+		},
+		"pods above the minimum are surplus": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(2)).members("a", "b", "c").binds("a", "a", "b") },
+			leader: "c", task: SurplusSingle,
+		},
+		"an edited tree that needs another sub-group is refilled, and stays admitted": {
+			tell: func(s *story) {
+				s.group(podGroup().SubGroup("x", 1)).pods(memberPod("a").SubGroup("x")).binds("a", "a").
+					group(podGroup().Generation(2).SubGroup("x", 1).SubGroup("y", 1)).pods(memberPod("b").SubGroup("y")).wantAdmitted(true)
+			},
+			leader: "b", task: Refill,
+		},
+		"an admitted PodGroup is known again after a restart by its condition": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n")).members("b").
+					group(podGroup().MinMember(2).Condition(v2alpha2.ConditionAdmitted, "True", v2alpha2.ReasonAdmitted, ""))
+			},
+			leader: "b", task: Refill,
+		},
+		"a gang that ran and is gone must be admitted again": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").gone("a", "b").after(departure).members("c", "d").wantAdmitted(false)
+			},
+			leader: "c", task: Minimum,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			tc.tell(s)
+			s.wantLeader(tc.leader)
+			if g := s.r.gangs[gangG]; tc.leader != "" && g.task != tc.task {
+				t.Errorf("task is %s, want %s", g.task, tc.task)
+			}
+		})
+	}
+}
+
+func TestNoLeaderIsElectedBeforeSynced(t *testing.T) {
+	r := New()
+	r.AddProfile(wrappers.SchedulerName)
+	now := time.Unix(1_000_000, 0)
+	r.SetGroup(podGroup().MinMember(1).Obj(), now)
+	if e := r.SetPod(memberPod("a").Obj(), now); len(e.Activate) > 0 || r.gangs[gangG].leader != "" {
+		t.Fatal("elected before Synced")
+	}
+	if e := r.Synced(now); len(e.Activate) != 1 || e.Activate[0].Name != "a" {
+		t.Fatalf("Synced activates %v, want a", e.Activate)
+	}
+}
+
+// After a failed binding the queue has its own back-off for the pod, up to ten seconds long, but the gang's back-off
+// decides. The leader passes PreEnqueue on its way into that back-off, so passing does not mean that its cycle is
+// about to begin.
+func TestLeaderIsFetchedFromTheQueuesBackOff(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).members("a")
+	s.leads("a").commits("a").assumes("a").arrives("a").releases("a").after(minBackoff).wantLeader("a")
+	for range 3 {
+		if ok, why := s.r.Pass(memberPod("a").Obj()); !ok {
+			t.Fatal(why)
+		}
+		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a until its cycle begins", s.activated())
+		}
+	}
+	s.leads("a")
+	if s.after(wakeInterval); len(s.activated()) != 0 {
+		t.Fatalf("activated %v while its plan is made", s.activated())
+	}
+}
+
+func TestWakeUpsAreRepeated(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(1)).members("a")
+	for range 3 {
+		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a until the queue has seen it", s.activated())
+		}
+	}
+	s.leads("a")
+	if s.after(wakeInterval); len(s.activated()) != 0 {
+		t.Fatalf("activated %v while its plan is made", s.activated())
+	}
+	s.refuses()
+	if s.after(time.Minute); len(s.activated()) != 0 {
+		t.Fatalf("activated %v although nothing has changed", s.activated())
+	}
+	s.wakes(gangG)
+	for range 3 {
+		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a until the queue has seen it again", s.activated())
+		}
+	}
+}
+
+func TestAPodThatLeavesItsGangIsGivenToTheQueue(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(2)).members("a")
+	plain := memberPod("a").Obj()
+	delete(plain.Annotations, v2alpha2.PodGroupAnnotation)
+	s.effects = s.r.SetPod(plain, s.now)
+	for range 2 { // the queue may learn of the change later
+		if !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a", s.activated())
+		}
+		s.after(departure)
+	}
+	if s.after(departure); len(s.activated()) != 0 {
+		t.Fatalf("activated %v for ever", s.activated())
+	}
+}
+
+func TestACompletionIsNotForgottenForALateUpdate(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(1)).pods(memberPod("a").Node("n"))
+	s.pods(memberPod("a").Node("n").Phase(corev1.PodSucceeded))                            // the informer of finished pods
+	s.pods(memberPod("a").Node("n").Phase(corev1.PodRunning)).gone("a").after(time.Minute) // the other informer, later
+	if f, ok := s.r.Facts(gangG); !ok || f.Bound[""] != 1 {
+		t.Fatalf("the completed pod does not count: %+v", f)
+	}
+}
+
+// TestRankIsAStrictWeakOrder checks the property that the queue's heap requires.
+func TestRankIsAStrictWeakOrder(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	base := time.Unix(1_000_000, 0)
+	var ranks []Rank
+	for range 60 {
+		ranks = append(ranks, Rank{Priority: int32(rng.Intn(3)), Tier: Tier(rng.Intn(5) - 3), Time: base.Add(time.Duration(rng.Intn(3)) * time.Second)})
+	}
+	sign := func(n int) int { return min(1, max(-1, n)) }
+	for _, a := range ranks {
+		for _, b := range ranks {
+			if sign(a.Compare(b)) != -sign(b.Compare(a)) {
+				t.Fatalf("%v and %v: not antisymmetric", a, b)
+			}
+			for _, c := range ranks {
+				if a.Compare(b) <= 0 && b.Compare(c) <= 0 && a.Compare(c) > 0 {
+					t.Fatalf("%v, %v, %v: not transitive, or equality is not", a, b, c)
+				}
+			}
+		}
+	}
+}
+
+// TestPlainPodsKeepPrioritySort compares with the order of PrioritySort.
+func TestPlainPodsKeepPrioritySort(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	r := New()
+	base := time.Unix(1_000_000, 0)
+	priorities := []*int32{nil, new(int32), func() *int32 { p := int32(7); return &p }(), func() *int32 { p := int32(-7); return &p }()}
+	for range 1000 {
+		a, b := wrappers.MakePod("a", "ns").UID("a").Obj(), wrappers.MakePod("b", "ns").UID("b").Obj()
+		a.Spec.Priority, b.Spec.Priority = priorities[rng.Intn(4)], priorities[rng.Intn(4)]
+		ta, tb := base.Add(time.Duration(rng.Intn(3))), base.Add(time.Duration(rng.Intn(3)))
+		pa, pb := podPriority(a), podPriority(b)
+		want := pa > pb || pa == pb && ta.Before(tb)
+		if got := r.RankOf(a, ta).Compare(r.RankOf(b, tb)) < 0; got != want {
+			t.Fatalf("priorities %d %d, times %v %v: %t, PrioritySort says %t", pa, pb, ta, tb, got, want)
+		}
+	}
+}
+
+func TestARankDoesNotChangeInTheQueue(t *testing.T) {
+	s := begin(t).group(podGroup().MinMember(1)).members("a")
+	pod := s.r.members["a"].pod
+	s.r.Pass(pod)
+	before := s.r.RankOf(pod, s.now)
+	s.pods(memberPod("b").Priority(100)) // raises the gang's priority (docs/decisions, G10)
+	s.after(time.Second)
+	s.r.Pass(pod)
+	if after := s.r.RankOf(pod, s.now); after != before {
+		t.Errorf("rank %v became %v while the pod lay in the heap", before, after)
+	}
+	s.r.Popped("a")
+	s.r.Pass(pod)
+	if after := s.r.RankOf(pod, s.now); s.leader() == "a" && after.Priority != 100 {
+		t.Errorf("rank %v, want the gang's new priority", after)
+	}
+}
+
+func TestGangPriority(t *testing.T) {
+	for name, tc := range map[string]struct {
+		group *wrappers.PodGroupWrapper
+		want  int32
+	}{
+		"its PodGroup's class, if that is lower":          {group: podGroup().MinMember(1).Priority("humble"), want: 10},
+		"never above the highest of its pods":             {group: podGroup().MinMember(1).Priority("urgent"), want: 50},
+		"the highest of its pods without a class":         {group: podGroup().MinMember(1), want: 50},
+		"the highest of its pods if the class is unknown": {group: podGroup().MinMember(1).Priority("nowhere"), want: 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t).group(tc.group).pods(memberPod("a").Priority(50), memberPod("b").Priority(-1))
+			if got := s.r.priority(s.r.gangs[gangG]); got != tc.want {
+				t.Errorf("priority %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestProfileIsThatOfPodsAPlanCanUse(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	r := New()
+	r.AddProfile("one")
+	r.AddProfile("two")
+	pod := func(name string) *wrappers.PodWrapper {
+		return wrappers.MakePod(name, "ml").UID(name).Gang("g").SchedulerName("two").CreationTimestamp(now)
+	}
+	r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2).Obj(), now)
+	r.SetPod(pod("first").SchedulerName("one").SchedulingGate("x").CreationTimestamp(now.Add(-time.Hour)).Obj(), now)
+	r.SetPod(pod("a").Obj(), now)
+	r.SetPod(pod("b").Obj(), now)
+	e := r.Synced(now)
+	if len(e.Activate) != 1 || e.Activate[0].Spec.SchedulerName != "two" {
+		t.Errorf("woken: %v, want one of the two pods that can be planned; the gated pod of another profile must not keep them waiting", e.Activate)
+	}
+}
+
+func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	r := New()
+	r.AddProfile(wrappers.SchedulerName)
+	leader := map[string]*corev1.Pod{}
+	for _, g := range []string{"old", "young"} {
+		pod := wrappers.MakePod(g, "ml").UID(g).Gang(g).Obj()
+		leader[g] = pod
+		r.SetGroup(wrappers.MakePodGroup(g, "ml").UID("group-"+g).MinMember(1).Obj(), now)
+		r.SetPod(pod, now)
+		r.Synced(now)
+		r.Pass(pod)
+		now = now.Add(time.Second)
+	}
+	refuse := func(g string) {
+		t.Helper()
+		if work, why := r.Begin(leader[g]); work == nil {
+			t.Fatalf("%s cannot be planned: %s", g, why)
+		}
+		r.Refuse(Key{Namespace: "ml", Name: g}, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, now)
+	}
+	woken := func() (names []string) {
+		now = now.Add(wakeInterval)
+		for _, p := range r.Tick(now).Activate {
+			names = append(names, p.Name)
+		}
+		return names
+	}
+
+	refuse("old")
+	if r.Yields(leader["young"], now) {
+		t.Error("yields to a gang that was tried in the cluster as it is")
+	}
+	refuse("young")
+	r.Changed(nil, []Topic{Anything}, Key{}, now)
+	if r.Yields(leader["old"], now) {
+		t.Error("the older gang yields to the younger")
+	}
+	if !r.Yields(leader["young"], now) {
+		t.Fatal("does not yield to an older gang that was not tried since the cluster changed")
+	}
+	if got := woken(); !slices.Equal(got, []string{"old"}) {
+		t.Fatalf("woken: %v, want the older gang alone", got)
+	}
+	r.Pass(leader["old"])
+	refuse("old")
+	if got := woken(); !slices.Equal(got, []string{"young"}) {
+		t.Fatalf("woken: %v, want the gang that yielded, now that the older was tried", got)
+	}
+	if r.Yields(leader["young"], now) {
+		t.Error("yields once more though nothing changed")
+	}
+
+	refuse("young")
+	r.Changed(nil, []Topic{Anything}, Key{}, now)
+	if !r.Yields(leader["young"], now) {
+		t.Fatal("does not yield after another change")
+	}
+	now = now.Add(yieldLimit)
+	if got := woken(); !slices.Contains(got, "young") {
+		t.Errorf("woken: %v, want the gang that has yielded for long enough", got)
+	}
+	// The queue drops a wake-up while the leader's cycle has not ended yet.
+	if got := woken(); !slices.Contains(got, "young") {
+		t.Errorf("woken: %v, want the gang that has yielded once more: the queue has not seen its leader", got)
+	}
+	r.Pass(leader["young"])
+	if r.Yields(leader["young"], now) {
+		t.Error("yields for longer than the limit")
+	}
+}
+
+// A binding fails, and the pod's reservation is released: the other gangs let this gang retry first, once and for a
+// limited time.
+func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
+	t.Parallel()
+	failed := func(t *testing.T) (*story, *corev1.Pod) {
+		s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
+		other := wrappers.MakePod("x", testNamespace).UID("x").Gang("h").Obj()
+		s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+		s.r.SetPod(other, s.now)
+		s.r.Pass(other)
+		if s.r.Yields(other, s.now) {
+			t.Fatal("yields to a gang that is being bound")
+		}
+		s.posts("a").releases("b").wantLeader("b")
+		if !s.r.Yields(other, s.now) {
+			t.Fatal("takes the room of a gang that was bound in part a moment ago")
+		}
+		return s, other
+	}
+	t.Run("until it is planned", func(t *testing.T) {
+		t.Parallel()
+		s, other := failed(t)
+		s.leads("b").commits("b").assumes("b")
+		if s.after(time.Millisecond); !slices.Equal(s.activated(), []string{"x"}) {
+			t.Errorf("activated %v, want the gang that let it go first", s.activated())
+		}
+		if s.r.Yields(other, s.now) {
+			t.Error("yields still")
+		}
+		// Only once: after another failure the gang waits for its back-off, and no room is kept for it.
+		s.arrives("b").releases("b").wantLeader("")
+		if s.r.Yields(other, s.now) {
+			t.Error("yields to a gang in its back-off")
+		}
+	})
+	t.Run("until it is refused", func(t *testing.T) {
+		t.Parallel()
+		s, other := failed(t)
+		s.leads("b")
+		s.effects = s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, s.now)
+		if !slices.Equal(s.activated(), []string{"x"}) {
+			t.Errorf("activated %v, want the gang that let it go first", s.activated())
+		}
+		if s.r.Yields(other, s.now) {
+			t.Error("yields still")
+		}
+	})
+	t.Run("until it has had time enough", func(t *testing.T) {
+		t.Parallel()
+		s, other := failed(t)
+		if s.after(yieldLimit); !slices.Contains(s.activated(), "x") {
+			t.Errorf("activated %v, want the gang that has waited for long enough", s.activated())
+		}
+		if s.r.Yields(other, s.now) {
+			t.Error("yields still")
+		}
+	})
+}
+
+func TestPassDoesNotRepeatALongName(t *testing.T) {
+	name := strings.Repeat("n", 200<<10)
+	pod := memberPod("a").Gang(name)
+	s := begin(t)
+	if ok, why := s.r.Pass(pod.Obj()); ok || len(why) > 500 {
+		t.Errorf("passes: %t, why has %d bytes", ok, len(why))
+	}
+	s.pods(pod)
+	if ok, why := s.r.Pass(pod.Obj()); ok || len(why) > 500 {
+		t.Errorf("passes: %t, why has %d bytes", ok, len(why))
+	}
+}

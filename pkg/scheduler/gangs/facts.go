@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/podgroup"
+)
+
+// capacityReasons are the refusals that an additional or larger node could resolve, and which are therefore reported
+// to cluster autoscalers (docs/decisions, G13).
+var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
+	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
+
+// row contains the data of a member that Facts and Begin need: of members that wait, or that are bound and do not
+// count. Rows are stored in one slice, so that copying them is fast.
+type row struct {
+	member    *member // must not be read without the lock
+	pod       *corev1.Pod
+	leaf      *gang.Group
+	class     string
+	pool      *pool // in which it waits; nil: none
+	misplaced string
+	gate      string
+	since     time.Time
+	key       orderKey
+	flags     flags
+}
+
+const listed = isTerminating | isMisplaced | isGated | isUsable | isStray
+
+// list updates the row of a member.
+func (g *gangState) list(m *member) {
+	if m.share.flags&listed == 0 {
+		if m.row == 0 {
+			return
+		}
+		last := &g.rows[len(g.rows)-1]
+		g.rows[m.row-1] = *last
+		last.member.row = m.row
+		*last = row{}
+		g.rows, m.row = g.rows[:len(g.rows)-1], 0
+		if len(g.rows) == 0 {
+			g.rows = nil // most gangs are bound and stay bound
+		}
+		return
+	}
+	if m.row == 0 {
+		g.rows = append(g.rows, row{})
+		m.row = len(g.rows)
+	}
+	g.rows[m.row-1] = row{
+		member: m, pod: m.pod, leaf: m.share.leaf, class: m.class, pool: m.inPool, misplaced: m.misplaced, gate: m.gate, since: m.since,
+		key: m.key, flags: m.share.flags,
+	}
+}
+
+// Facts returns what is known about a gang. It returns false if the gang is unknown, or if the initial objects have
+// not all been seen yet (Synced). The result shares no mutable state.
+func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
+	buffer := rowBuffers.Get().(*[]row)
+	defer func() {
+		clear(*buffer)
+		rowBuffers.Put(buffer)
+	}()
+	f, need, plan, ok := r.facts(key, buffer)
+	copied := *buffer
+	if !ok {
+		return podgroup.Facts{}, false
+	}
+	// The remaining work needs no lock.
+	rows := make([]*row, len(copied))
+	for i := range copied {
+		rows[i] = &copied[i]
+		if plan != nil && plan.Has(copied[i].pod.UID) {
+			copied[i].flags &^= isWaiting
+		}
+	}
+	needs := map[*row]bool{}
+	if len(need) > 0 {
+		slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
+		for _, x := range rows {
+			if x.flags&isWaiting != 0 && x.flags&isUsable != 0 && x.pool != nil && x.pool.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
+				need[x.leaf.Name()]--
+				needs[x] = true
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return a.key.age(&b.key) })
+	var misplaced, stray groupedPods
+	gates := sets.New[string]()
+	f.Waiting = make([]podgroup.WaitingPod, 0, len(rows))
+	for _, x := range rows {
+		switch {
+		case x.flags&isMisplaced != 0:
+			misplaced.add(x)
+		case x.flags&isStray != 0:
+			stray.add(x)
+		}
+		if x.flags&isGated != 0 {
+			for i := range x.pod.Spec.SchedulingGates {
+				gates.Insert(x.pod.Spec.SchedulingGates[i].Name)
+			}
+		}
+		if x.gate != "" && f.GatedBy == "" {
+			f.GatedBy = fmt.Sprintf("pod %s %s", x.pod.Name, x.gate)
+		}
+		if x.flags&isWaiting != 0 {
+			f.Waiting = append(f.Waiting, podgroup.WaitingPod{
+				Pod: x.pod, Since: x.since, Gated: len(x.pod.Spec.SchedulingGates) > 0, Misplaced: x.misplaced, NeedsCapacity: needs[x],
+			})
+		}
+	}
+	f.Misplaced, f.Stray, f.GateNames = misplaced.list(), stray.list(), sets.List(gates)
+	return f, true
+}
+
+// groupedPods contains pods without a leaf, by the reason why they have none.
+type groupedPods map[string][]string
+
+func (g *groupedPods) add(x *row) {
+	if *g == nil {
+		*g = groupedPods{}
+	}
+	(*g)[x.misplaced] = append((*g)[x.misplaced], x.pod.Name)
+}
+
+// list returns the groups, the largest first, each with its first pods.
+func (g groupedPods) list() []podgroup.Misplaced {
+	out := make([]podgroup.Misplaced, 0, len(g))
+	for why, pods := range g {
+		slices.Sort(pods)
+		out = append(out, podgroup.Misplaced{Why: why, Pods: pods[:min(len(pods), 10)], Total: len(pods)})
+	}
+	slices.SortFunc(out, func(a, b podgroup.Misplaced) int { return cmp.Or(b.Total-a.Total, cmp.Compare(a.Why, b.Why)) })
+	return out
+}
+
+// rowBuffers are unused copies of rows. Allocating a buffer takes longer than filling it, and would be done while
+// holding the lock.
+var rowBuffers = sync.Pool{New: func() any { return new([]row) }}
+
+// facts is the part of Facts that needs the lock. It copies the rows to the buffer; need is the number of pods of
+// each leaf that need capacity, plan the plan whose members do not wait for one.
+func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Counts, plan *Plan, ok bool) {
+	*buffer = (*buffer)[:0]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	if g == nil || !r.synced {
+		return podgroup.Facts{}, nil, nil, false
+	}
+	if g.plan != nil && !g.plan.aborted {
+		plan = g.plan
+	}
+	n, profile := g.numbers, g.profile()
+	f = podgroup.Facts{
+		Namespace: key.Namespace, Name: key.Name,
+		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
+		Created: n.created.Counts(), Usable: n.usable(profile).Counts(), Bound: n.bound.Counts(),
+		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
+		Binding: plan != nil,
+		GPUs:    n.gpus, HeldGPUs: n.held,
+		Profile:  profile,
+		Failures: g.failures,
+		Pods:     len(g.members), NotOurs: len(g.members) > 0 && n.flag(isOurs) == 0,
+		Ended:          len(g.members) > 0 && n.flag(hasEnded) == len(g.members),
+		MisplacedTotal: n.flag(isMisplaced), StrayTotal: n.flag(isStray), Leaving: n.flag(isGoing),
+		Terminating: n.flag(isTerminating), Gated: n.flag(isGated),
+	}
+	if !g.admitted && g.tree != nil {
+		f.WaitingSince = g.completeAt
+	}
+	if g.waitsInLine() {
+		p := r.line.places[g]
+		f.Ahead, f.FirstAhead = p.ahead, p.first
+	}
+	switch {
+	case g.unitsTried && (g.refusedAt.IsZero() || g.task == SurplusSingle):
+		f.Refused, f.RefusedSurplus = g.unitRefusal, true
+	case !g.refusedAt.IsZero():
+		f.Refused = podgroup.Refusal{Reason: g.refusal.Reason, Message: g.refusal.Message, At: g.refusedAt}
+		f.RefusedSurplus = g.task.isSurplus()
+	}
+	if g.isPartial() {
+		f.Partial, f.PartialFor = true, g.incompleteFor
+	}
+	for name, p := range n.pools {
+		if name != profile && p.pods > 0 {
+			f.Foreign += p.pods
+			f.ForeignNames = append(f.ForeignNames, name)
+		}
+	}
+	slices.Sort(f.ForeignNames)
+	for name, pods := range n.others {
+		f.BoundByOthers += pods
+		f.OtherNames = append(f.OtherNames, name)
+	}
+	slices.Sort(f.OtherNames)
+	if slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName) {
+		f.NotOurs = false // the stock scheduler does not support PodGroups: the pods lack a schedulerName
+	}
+	if f.NotOurs && g.group != nil {
+		f.Unattended = g.isUnattended(r.now)
+		// What was said once is kept up to date.
+		f.NotOurs = !f.Unattended && g.group.Status.Reason != v2alpha2.ReasonOtherScheduler
+	}
+	if f.Foreign+f.BoundByOthers > 0 && profile == "" {
+		f.OurNames = sets.List(r.profiles)
+	}
+	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
+		if _, ok := r.opts.Priority(g.group.Spec.PriorityClassName); !ok {
+			f.NoSuchClass = g.group.Spec.PriorityClassName
+		}
+	}
+	*buffer = append(*buffer, g.rows...)
+	return f, g.lacking(f), plan, true
+}
+
+// unattendedAfter is how long all pods of a gang must have waited for another scheduler, without a sign of it, before the
+// PodGroup says that no scheduler of that name seems to run.
+const unattendedAfter = time.Minute
+
+// isUnattended reports whether no scheduler has bound, or reported anything about, any pod of the gang for a while.
+func (g *gangState) isUnattended(now time.Time) bool {
+	for _, m := range g.members {
+		tried := slices.ContainsFunc(m.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+		if m.state != pending || tried || len(m.pod.Spec.SchedulingGates) > 0 || now.Sub(m.since) < unattendedAfter {
+			return false
+		}
+	}
+	return true
+}
+
+// lacking returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the
+// missing minimum the fewest pods that satisfy it, or of the surplus the sub-groups that would be planned as units.
+// It is empty if nothing was refused, or if the refusal is not about capacity. Single pods above minMember are not
+// counted: they do not justify a new node.
+func (g *gangState) lacking(f podgroup.Facts) gang.Counts {
+	if g.tree == nil || !capacityReasons.Has(f.Refused.Reason) {
+		return nil
+	}
+	need := gang.Counts{} // by leaf
+	var visit func(group *gang.Group)
+	visit = func(group *gang.Group) {
+		switch {
+		case group.Satisfied(f.Bound) || !group.Satisfied(f.Usable):
+		case group.IsLeaf():
+			need[group.Name()] = group.Min() - f.Bound[group.Name()]
+		default:
+			children := slices.Clone(group.Children())
+			children = slices.DeleteFunc(children, func(child *gang.Group) bool { return !child.Satisfied(f.Usable) })
+			slices.SortStableFunc(children, func(a, b *gang.Group) int { return a.MissingPods(f.Bound) - b.MissingPods(f.Bound) })
+			for _, child := range children[:group.Min()] {
+				visit(child)
+			}
+		}
+	}
+	if !f.RefusedSurplus {
+		visit(g.tree.Root())
+		return need
+	}
+	for _, group := range g.tree.Groups() {
+		if group.Parent().Satisfied(f.Bound) {
+			visit(group)
+		}
+	}
+	return need
+}
+
+// Keys returns the keys of all known gangs, sorted.
+func (r *Registry) Keys() []Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := make([]Key, 0, len(r.gangs))
+	for k := range r.gangs {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.String(), b.String()) })
+	return keys
+}

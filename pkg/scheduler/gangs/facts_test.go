@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// placementsOf places waiting pods of the work on one node.
+func placementsOf(work *Work, uids ...string) []placement.Placement {
+	var out []placement.Placement
+	for _, uid := range uids {
+		out = append(out, placementOf(work, uid, "n1"))
+	}
+	return out
+}
+
+// placementOf places a waiting pod of the work.
+func placementOf(work *Work, uid, node string) placement.Placement {
+	for leaf, pods := range work.Problem.Pods {
+		for _, p := range pods {
+			if p.ID == uid {
+				return placement.Placement{Pod: p, Leaf: leaf, Node: node}
+			}
+		}
+	}
+	panic("no pod " + uid + " waits")
+}
+
+func TestFacts(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	pod := func(uid string) *wrappers.PodWrapper { return wrappers.MakePod(uid, "ml").UID(uid).Gang("g") }
+	flat := func(n int32) *wrappers.PodGroupWrapper {
+		return wrappers.MakePodGroup("g", "ml").UID("group").MinMember(n)
+	}
+	waiting := func(uids ...string) (out []podgroup.WaitingPod) {
+		for _, uid := range uids {
+			out = append(out, podgroup.WaitingPod{Pod: pod(uid).Obj(), Since: now})
+		}
+		return out
+	}
+	tests := map[string]struct {
+		group *wrappers.PodGroupWrapper
+		pods  []*wrappers.PodWrapper
+		do    func(r *Registry)
+		want  podgroup.Facts // Namespace, Name, Group and Tree are not compared; waiting pods are compared by name; Pods is the number of all pods
+	}{
+		"pods of a PodGroup that does not exist": {
+			pods: []*wrappers.PodWrapper{pod("b"), pod("a")},
+			want: podgroup.Facts{Profile: "muster-scheduler", Waiting: waiting("a", "b"), Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 2}},
+		},
+		"pods that a plan cannot use are counted separately": {
+			group: flat(8),
+			pods: []*wrappers.PodWrapper{
+				pod("a"), pod("b").SchedulingGate("x"), pod("c").SchedulerName("z"), pod("d").SchedulerName("default-scheduler"),
+				pod("e").Terminating(), pod("f").SubGroup("x"), pod("g").SubGroup("x").SchedulingGate("y"), pod("h").Node("n1"), pod("i").Node("n1").Phase(corev1.PodFailed),
+			},
+			want: podgroup.Facts{
+				Profile: "muster-scheduler", Gated: 2, GateNames: []string{"x", "y"}, Foreign: 2, ForeignNames: []string{"default-scheduler", "z"}, Terminating: 1,
+				Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 3}, Bound: gang.Counts{"": 1},
+				Waiting: []podgroup.WaitingPod{
+					{Pod: pod("a").Obj()}, {Pod: pod("b").Obj(), Gated: true}, {Pod: pod("f").Obj()}, {Pod: pod("g").Obj(), Gated: true},
+				},
+			},
+		},
+		"pods without a leaf are grouped by cause": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").Inner("", "in", 0).SubGroupOf("in", "x", 2),
+			pods: []*wrappers.PodWrapper{
+				pod("a").SubGroup("x"), pod("c").SubGroup("y"), pod("b").SubGroup("y").SchedulingGate("y"), pod("d"), pod("e").SubGroup("in"),
+			},
+			want: podgroup.Facts{
+				Profile: "muster-scheduler", Created: gang.Counts{"x": 1}, Usable: gang.Counts{"x": 1},
+				MisplacedTotal: 4, Misplaced: []podgroup.Misplaced{
+					{Why: `carries sub-group "y", which the PodGroup does not have`, Pods: []string{"b", "c"}, Total: 2},
+					{Why: `carries sub-group "in", which has sub-groups of its own`, Pods: []string{"e"}, Total: 1},
+					{Why: `has no label kai.scheduler/subgroup-name`, Pods: []string{"d"}, Total: 1},
+				},
+				Waiting: []podgroup.WaitingPod{
+					{Pod: pod("a").Obj()},
+					{Pod: pod("b").Obj(), Misplaced: `carries sub-group "y", which the PodGroup does not have`, Gated: true},
+					{Pod: pod("c").Obj(), Misplaced: `carries sub-group "y", which the PodGroup does not have`},
+					{Pod: pod("d").Obj(), Misplaced: `has no label kai.scheduler/subgroup-name`},
+					{Pod: pod("e").Obj(), Misplaced: `carries sub-group "in", which has sub-groups of its own`},
+				},
+			},
+		},
+		"bound pods that do not count are listed": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("y", 3),
+			pods: []*wrappers.PodWrapper{
+				pod("a").Node("n1").SubGroup("y"), pod("b").Node("n1").SubGroup("y").Terminating(), pod("c").Node("n1").SubGroup("x"),
+				pod("d").Node("n1").SubGroup("x").Terminating(), pod("e").Node("n1").SubGroup("y").Terminating().Phase(corev1.PodFailed),
+			},
+			want: podgroup.Facts{
+				Created: gang.Counts{"y": 1}, Usable: gang.Counts{"y": 1}, Bound: gang.Counts{"y": 1}, Leaving: 1,
+				StrayTotal: 1, Stray: []podgroup.Misplaced{{Why: `carries sub-group "x", which the PodGroup does not have`, Pods: []string{"c"}, Total: 1}},
+			},
+		},
+		"a gang that lacks pods": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("x", 3).SubGroup("y", 1),
+			pods: []*wrappers.PodWrapper{
+				pod("a").SubGroup("x").Controller("StatefulSet", "web", "1"), pod("b").SubGroup("x").Controller("StatefulSet", "web", "1").Node("n1"),
+				pod("c").SubGroup("y").Controller("Job", "both", "2"), pod("d").SubGroup("x").Controller("Job", "both", "2").Terminating(),
+				pod("e").SubGroup("z").Controller("Job", "stray", "3"), pod("f").SubGroup("y"),
+			},
+			want: podgroup.Facts{
+				Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 2}, Usable: gang.Counts{"x": 2, "y": 2}, Bound: gang.Counts{"x": 1}, Terminating: 1,
+				MisplacedTotal: 1, Misplaced: []podgroup.Misplaced{{Why: `carries sub-group "z", which the PodGroup does not have`, Pods: []string{"e"}, Total: 1}},
+				Waiting: []podgroup.WaitingPod{
+					{Pod: pod("a").Obj()}, {Pod: pod("c").Obj()}, {Pod: pod("e").Obj(), Misplaced: `carries sub-group "z", which the PodGroup does not have`}, {Pod: pod("f").Obj()},
+				},
+			},
+		},
+		"a priority class that does not exist": {
+			group: flat(1).Priority("lost"), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
+			want: podgroup.Facts{Admitted: true, NoSuchClass: "lost", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"a priority class that exists": {
+			group: flat(1).Priority("high"), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
+			want: podgroup.Facts{Admitted: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"pods that other schedulers bound": {
+			group: flat(3),
+			pods: []*wrappers.PodWrapper{
+				pod("a"), pod("b").SchedulerName("z").Node("n1"), pod("c").SchedulerName("y").Node("n1"), pod("d").SchedulerName("z").Node("n1").Terminating(),
+			},
+			want: podgroup.Facts{
+				Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3}, Bound: gang.Counts{"": 2}, Leaving: 1,
+				BoundByOthers: 2, OtherNames: []string{"y", "z"}, WaitingSince: now, Waiting: waiting("a"),
+			},
+		},
+		"pods that lack a schedulerName are not another product's": {
+			group: flat(2),
+			pods:  []*wrappers.PodWrapper{pod("a").SchedulerName("default-scheduler"), pod("b").SchedulerName("default-scheduler").Node("n1")},
+			want: podgroup.Facts{
+				Foreign: 1, ForeignNames: []string{"default-scheduler"}, BoundByOthers: 1, OtherNames: []string{"default-scheduler"},
+				OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1},
+			},
+		},
+		"a gang of another scheduler only": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
+			want: podgroup.Facts{NotOurs: true, Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
+		},
+		"a gang of another scheduler that has not reacted for a minute": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
+			do:   func(r *Registry) { r.Tick(now.Add(time.Minute)) },
+			want: podgroup.Facts{Unattended: true, Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
+		},
+		"and one that has": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z"), pod("b").SchedulerName("z")},
+			do: func(r *Registry) {
+				refused := pod("b").SchedulerName("z").Obj()
+				refused.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+				r.SetPod(refused, now)
+				r.Tick(now.Add(time.Minute))
+			},
+			want: podgroup.Facts{NotOurs: true, Foreign: 2, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 2}},
+		},
+		"one that reacted later": {
+			pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z").Node("n1")},
+			do: func(r *Registry) {
+				group := flat(1).Obj()
+				group.Status.Reason = v2alpha2.ReasonOtherScheduler
+				r.SetGroup(group, now)
+			},
+			want: podgroup.Facts{Admitted: true, BoundByOthers: 1, OtherNames: []string{"z"}, OurNames: []string{"muster-scheduler"},
+				Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"bound and satisfied": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
+			want: podgroup.Facts{Admitted: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"all have succeeded": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").Node("n1").Phase(corev1.PodSucceeded)},
+			want: podgroup.Facts{Admitted: true, Ended: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
+		"a refused minimum needs capacity for its missing pods only": {
+			group: flat(2), pods: []*wrappers.PodWrapper{pod("a"), pod("b"), pod("c")},
+			do: func(r *Registry) {
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, Wait{}, now)
+			},
+			want: podgroup.Facts{
+				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3},
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m", At: now},
+				Waiting: []podgroup.WaitingPod{{Pod: pod("a").Obj(), NeedsCapacity: true}, {Pod: pod("b").Obj(), NeedsCapacity: true}, {Pod: pod("c").Obj()}},
+			},
+		},
+		"an error is not a lack of capacity": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
+			do: func(r *Registry) {
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, Wait{}, now)
+			},
+			want: podgroup.Facts{
+				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m", At: now},
+				Waiting: waiting("a"),
+			},
+		},
+		"k of n children: capacity is needed for the children that lack the least": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").MinSubGroup(2).SubGroup("x", 2).SubGroup("y", 2).SubGroup("z", 2),
+			pods: []*wrappers.PodWrapper{
+				pod("x0").SubGroup("x"), pod("x1").SubGroup("x"), pod("y0").SubGroup("y"), pod("z0").SubGroup("z").Node("n1"), pod("z1").SubGroup("z"),
+			},
+			do: func(r *Registry) {
+				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m"}, Wait{}, now)
+			},
+			want: podgroup.Facts{
+				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 1, "z": 2}, Usable: gang.Counts{"x": 2, "y": 1, "z": 2}, Bound: gang.Counts{"z": 1},
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m", At: now},
+				Waiting: []podgroup.WaitingPod{
+					{Pod: pod("x0").Obj(), NeedsCapacity: true}, {Pod: pod("x1").Obj(), NeedsCapacity: true}, {Pod: pod("y0").Obj()}, {Pod: pod("z1").Obj(), NeedsCapacity: true},
+				},
+			},
+		},
+		"a gang that is being bound": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
+			do: func(r *Registry) {
+				work, _ := r.Begin(pod("a").Obj())
+				r.Commit(work, placementsOf(work, "a"), now)
+			},
+			want: podgroup.Facts{WaitingSince: now, Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New()
+			r.Configure(Options{Priority: func(name string) (int32, bool) { return 0, name == "high" }})
+			r.AddProfile(wrappers.SchedulerName)
+			if tc.group != nil {
+				r.SetGroup(tc.group.Obj(), now)
+			}
+			for _, p := range tc.pods {
+				r.SetPod(p.Obj(), now)
+			}
+			if _, ok := r.Facts(Key{Namespace: "ml", Name: "g"}); ok {
+				t.Error("facts before all was seen")
+			}
+			r.Synced(now)
+			if tc.do != nil {
+				tc.do(r)
+			}
+			got, ok := r.Facts(Key{Namespace: "ml", Name: "g"})
+			if !ok {
+				t.Fatal("no facts")
+			}
+			tc.want.Pods = len(tc.pods)
+			if diff := cmp.Diff(tc.want, got,
+				cmpopts.IgnoreFields(podgroup.Facts{}, "Namespace", "Name", "Group", "Tree"),
+				cmpopts.EquateEmpty(),
+				cmpopts.IgnoreFields(podgroup.WaitingPod{}, "Since"),
+				cmp.Transformer("name", func(p *corev1.Pod) string { return p.Name }),
+			); diff != "" {
+				t.Errorf("Facts (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if _, ok := New().Facts(Key{Namespace: "ml", Name: "g"}); ok {
+		t.Error("facts of an unknown gang")
+	}
+}

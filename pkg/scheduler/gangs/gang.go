@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
+)
+
+// memberState is the progress of a pod towards its node. "Assumed": the scheduler has assigned a node. "Posted": the
+// API server accepted the binding. "Bound": an informer has shown the binding.
+type memberState int
+
+const (
+	pending memberState = iota
+	assumed
+	posted
+	bound
+	succeeded
+)
+
+// member is one pod of a gang. Guarded by Registry.mu. After every change Registry.recount must update the gang's
+// numbers.
+type member struct {
+	pod   *corev1.Pod // latest observed version; never modified
+	gang  *gangState
+	leaf  string // "" for a PodGroup without sub-groups; meaningless if misplaced != ""
+	class string // podgroup.ClassKey: equal for pods that no filter distinguishes
+	state memberState
+	gpus  int64  // number of GPUs that the pod requests
+	node  string // planned, assumed or bound
+	since time.Time
+
+	misplaced string // why the pod does not count towards any leaf, "carries sub-group ..."; "" = it has a leaf
+	gate      string // why another plugin keeps it from the scheduling queue: "is gated by ..."; "" = no plugin does
+	leaving   bool   // bound, but released (partial.go): it does not count from that decision on
+	parting   parting
+
+	tag      uint64     // identifies it in marks
+	mark     marks.Mark // verified, or the mark of the plan whose binding was posted; zero = none
+	markText string     // the annotation that mark was read from
+
+	key    orderKey
+	share  share // its contribution to the gang's numbers
+	row    int   // 1 + its index in gangState.rows; 0: none
+	inPool *pool // the pool in which it waits; nil: it does not wait
+	pooled share // the share with which it was added to inPool
+	inLeaf int   // position in its leafQueue
+	inAge  int   // position in one of pool.byAge
+}
+
+// gangState is one PodGroup with its pods. Guarded by Registry.mu.
+type gangState struct {
+	key     Key
+	why     string             // reason in log messages why the gang's pods are gated
+	group   *v2alpha2.PodGroup // nil: does not exist (yet, or any longer)
+	tree    *gang.Tree         // nil if group is nil or treeErr is set
+	treeErr error
+	members map[types.UID]*member
+	numbers *numbers
+	rows    []row // the members that Facts and Begin need, in no order
+
+	admitted       bool             // sticky: the minimum was bound (docs/decisions, G11)
+	admittedGroups sets.Set[string] // names of sub-groups that were admitted
+	waited         time.Time        // since when the pods could satisfy the tree, by the PodGroup's status; zero = unknown
+	vanished       int              // members in Registry.vanished
+	plan           *Plan            // committed and not finished; nil = none
+
+	begun map[string]*begunUnit // surplus sub-groups that were begun and may be torn, by name (torn.go); nil = none
+
+	replacing bool // its PodGroup reports that pods are being replaced
+
+	lostFrom []LostPods // bound pods that the admitted gang has lost since its minimum was bound, the latest last; at most maxLost
+
+	victims map[*member]time.Time // members that are being preempted, and since when; nil = none
+
+	election
+	attempt
+	backoff
+	partial
+	indexed
+}
+
+// election is the state of the gang's leader.
+type election struct {
+	phase      Phase     // set by Registry.enterPhase only
+	leader     types.UID // "" = none elected; see Phase.hasLeader
+	woken      time.Time // when it was last activated
+	retried    bool      // it was refused, and the cause may be gone: until its attempt has ended it claims the room that it needs, and gangs of lower rank let it go first
+	yieldedAt  time.Time // when it let another gang go first since its last attempt; zero = it did not
+	lost       int       // consecutive cycles that failed before the attempt began
+	task       Task      // what the leader must plan
+	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot
+	gatedUntil time.Time // in phase Gated: sub-groups or minimums go first until then; zero = no wait
+	gatedSince time.Time // when this began, while room grows; zero = it stands still
+}
+
+// attempt is the result of the last attempt to plan.
+type attempt struct {
+	refusal   podgroup.Refusal // why the attempt failed
+	refusedAt time.Time        // when; zero = the last attempt was not refused
+	changed   bool             // the gang's own pods changed since the attempt began
+	tried     int              // choices that the last attempt tried before it was cut short
+	wait      *wait            // what it waits for, in phases of refused gangs and until the next attempt has ended; nil = nothing
+
+	// State of surplus sub-groups that were refused while single pods are tried.
+	unitsTried  bool             // the gang's units were refused, and its single pods are tried now
+	unitRefusal podgroup.Refusal // why the units were refused; At is when
+}
+
+// backoff is the pause after plans that were aborted or bound only in part.
+type backoff struct {
+	failures  int       // consecutive plans that were aborted or bound only in part
+	notBefore time.Time // no leader is elected before this time
+}
+
+// partial is the state of a gang that may be partially bound without ever having had its minimum, see partial.go.
+type partial struct {
+	incompleteFor time.Duration // how long the gang has occupied resources that it cannot use
+	proven        bool          // the marks proved it when they were last examined
+	broken        bool          // a plan of this process was bound only in part
+
+	marked   int   // members with a verified mark; 0: the gang needs no examination
+	sequence int64 // the highest sequence of the observed marks
+
+	fresh      bool // the next two fields are up to date with the members
+	holds      bool // pods are bound by this scheduler for this PodGroup, and the gang is not admitted
+	neverWhole bool // also, it is proven that the gang never had its minimum
+	known      bool // was proven, and since then no event occurred that this process could have missed
+	proofs     int  // how often the members were examined
+}
+
+// known reports whether the tree of the current PodGroup has been built or rejected.
+func (g *gangState) known() bool { return g.tree != nil || g.treeErr != nil }
+
+// ownChange records that the gang's own pods changed: a refused plan may fit now.
+func (g *gangState) ownChange() {
+	g.changed = true
+	g.unitsTried = false
+}
+
+// Task is what a leader's cycle must plan.
+type Task int
+
+const (
+	// Minimum: the smallest set of pods that satisfies the tree, all or nothing.
+	Minimum Task = iota
+	// Refill: an admitted gang lost pods of its minimum, or of another admitted sub-group, or a further sub-group
+	// became required.
+	Refill
+	// SurplusUnit: one whole sub-group above minSubGroup.
+	SurplusUnit
+	// SurplusSingle: single pods above minMember.
+	SurplusSingle
+)
+
+// isSurplus reports whether the task is for pods that the gang does not need for its minimum.
+func (t Task) isSurplus() bool { return t == SurplusUnit || t == SurplusSingle }
+
+// String returns the task's name in metrics and logs.
+func (t Task) String() string {
+	switch t {
+	case Minimum:
+		return "minimum"
+	case Refill:
+		return "refill"
+	case SurplusUnit:
+		return "surplus-unit"
+	default:
+		return "surplus-single"
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// SetGates records which waiting pods are kept from the scheduling queue by a plugin other than gangadmission, and
+// why, by pod. "" removes the record. Such a pod is not part of any plan and is not elected leader, because the queue
+// would not hand it out.
+func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	changed := map[*gangState]bool{}
+	for uid, why := range gates {
+		m := r.members[uid]
+		if m == nil || m.gate == why {
+			continue
+		}
+		m.gate = why
+		m.gang.changed = true
+		r.recount(m)
+		changed[m.gang] = true
+	}
+	var e Effects
+	for g := range changed {
+		e.add(r.evaluate(g, now))
+		if g.phase == Queued || g.phase == Popped || g.phase == Planning { // this attempt ends; another one begins without the gated pods
+			r.wakeLeaderAgain(g)
+			e.Activate = append(e.Activate, r.wake(g, now)...)
+		}
+	}
+	return r.endCall(e)
+}
+
+// Pass implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the log.
+func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
+	name, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]
+	if !ok || name == "" {
+		return true, ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[pod.UID]
+	if m == nil || m.gang.plan != nil {
+		if p := r.planOf(pod.UID); p != nil && !p.aborted {
+			if p == r.committing {
+				r.stamp(pod.UID, Rank{Priority: 1<<31 - 1, Tier: TierCommitting})
+				return true, ""
+			}
+			return false, "its plan is being bound"
+		}
+	}
+	if m == nil {
+		return false, "PodGroup " + pod.Namespace + "/" + message.Truncate(name, message.MaxName) + " has not observed it yet"
+	}
+	g := m.gang
+	if g.leader != pod.UID {
+		return false, g.why
+	}
+	if g.phase.isRefused() {
+		return false, "its gang was refused, and no relevant change has been observed since"
+	}
+	// After a failure the pod may enter the queue's own back-off, which can be longer than the gang's.
+	if g.phase == Elected && g.failures == 0 {
+		r.enterPhase(g, Queued)
+		r.reindex(g)
+	}
+	r.stamp(pod.UID, r.leaderRank(g))
+	return true, ""
+}
+
+// Popped records that the queue has handed out the pod.
+func (r *Registry) Popped(uid types.UID) {
+	r.ranks.Delete(uid)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.members[uid]; m != nil && m.gang.leader == uid {
+		if w := m.gang.wait; w != nil {
+			w.missed = false // its cycle begins, with the current state of the cluster
+		}
+		r.enterPhase(m.gang, Popped)
+		r.reindex(m.gang)
+	}
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
+)
+
+// SetPod processes a pod that an informer added or updated. Pods without a PodGroup are ignored.
+func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
+	class := r.class(pod)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	return r.endCall(r.setPod(pod, class, now))
+}
+
+// class returns the equivalence class of a pod that may wait, "" for other pods. It is expensive to compute, so this
+// is done without holding the lock, and not repeated for a pod of which only the status changed.
+func (r *Registry) class(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded {
+		return ""
+	}
+	r.mu.Lock()
+	m := r.members[pod.UID]
+	var old *corev1.Pod
+	class := ""
+	if m != nil {
+		old, class = m.pod, m.class
+	}
+	r.mu.Unlock()
+	if class == "" && keyOf(pod).Name == "" {
+		return ""
+	}
+	if class != "" && (old == pod || old.Generation == pod.Generation && pod.Generation > 0 && maps.Equal(old.Labels, pod.Labels)) {
+		return class
+	}
+	return podgroup.ClassKey(pod)
+}
+
+func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects {
+	m, key := r.members[pod.UID], keyOf(pod)
+	if m == nil && key.Name == "" {
+		return Effects{}
+	}
+	if m != nil && m.state == succeeded && pod.Status.Phase != corev1.PodSucceeded {
+		return Effects{} // the other informer lags behind
+	}
+	var e Effects
+	if m != nil && m.gang.key != key && m.state == pending {
+		// The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change
+		// after the binding is ignored (docs/decisions, G12).
+		e.add(r.remove(m, now))
+		m = nil
+		if key.Name == "" {
+			r.leftGang[pod.UID] = formerMember{pod: pod, since: now}
+			e.Activate = append(e.Activate, pod)
+			return e
+		}
+	}
+	known := m != nil
+	if !known {
+		g := r.gang(key)
+		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod), tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
+		r.members[pod.UID] = m
+		g.members[pod.UID] = m
+	}
+	old, stood, waited := m.pod, m.countsInAdmitted(), m.state == pending
+	m.pod = pod
+	r.readMark(m)
+	r.forgetVanished(pod.UID)
+	delete(r.leftGang, pod.UID)
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded:
+		r.endedByItself(m)
+		m.state, m.node = succeeded, pod.Spec.NodeName
+		r.ranks.Delete(pod.UID)
+		r.endPlanOf(m)
+	case pod.Spec.NodeName != "":
+		r.endedByItself(m)
+		m.state, m.node = bound, pod.Spec.NodeName
+		m.leaving = m.leaving || m.isReleased()
+		r.ranks.Delete(pod.UID)
+		r.endPlanOf(m)
+	default:
+		if class != m.class || usabilityChanged(old, pod) {
+			if rows := m.gang.rows; len(rows) > 0 && rows[0].class == class {
+				class = rows[0].class // the same string: like pods are then compared fast
+			}
+			m.class = class
+			m.gang.ownChange()
+		}
+	}
+	r.locate(m)
+	switch {
+	case pod.DeletionTimestamp != nil:
+		m.recordTermination(old, known, stood, now)
+		r.keepRoom(m)
+	case waited && m.state == bound && r.synced:
+		r.cameToNode(m)
+	}
+	if m.state == bound {
+		r.endRooms(r.rooms.endRoomTakenBy(pod.UID))
+	}
+	if pod.DeletionTimestamp != nil {
+		if p := r.planOf(pod.UID); p != nil {
+			r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
+		}
+	}
+	r.recount(m)
+	m.gang.noteStranger(m)
+	e.add(r.evaluate(m.gang, now))
+	return e
+}
+
+// RemovePod processes the removal of a pod. The scheduler's own informer also removes a pod that has finished; the
+// informer of finished pods reports the result by SetPod (Succeeded) or RemoveFailedPod. Until one of them is called
+// the pod counts as before, so that Admitted stays stable, and nothing is planned for the gang.
+func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	m := r.members[uid]
+	delete(r.leftGang, uid)
+	if m == nil || m.state == succeeded {
+		return Effects{}
+	}
+	if m.state == bound || m.state == posted {
+		r.recordGrowth()
+		if m.pod.DeletionTimestamp == nil {
+			if _, known := r.vanished[uid]; !known {
+				r.vanishes(m, now)
+				r.vanished[uid] = now
+				r.vanishedInOrder = append(r.vanishedInOrder, vanishedPod{uid, now})
+				m.gang.vanished++
+			}
+			return r.endCall(r.evaluate(m.gang, now))
+		}
+	}
+	return r.endCall(r.remove(m, now))
+}
+
+// RemoveFailedPod processes a pod that Failed: it no longer counts, even if its object still exists.
+func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	m := r.members[uid]
+	if m == nil {
+		return Effects{}
+	}
+	r.recordGrowth()
+	r.endedByItself(m)
+	return r.endCall(r.remove(m, now))
+}
+
+// RemoveSucceededPod processes the deletion of a succeeded pod.
+func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	m := r.members[uid]
+	if m == nil {
+		return Effects{}
+	}
+	return r.endCall(r.remove(m, now))
+}
+
+// SetGroup processes a PodGroup that an informer added or updated.
+func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	key := Key{Namespace: group.Namespace, Name: group.Name}
+	g := r.gang(key)
+	old := g.group
+	g.group = group
+	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
+		// Our own status write, or a change of metadata; or results of the leading process.
+		if r.leading || !r.synced {
+			r.setReplacing(g)
+			return r.endCall(Effects{})
+		}
+		g.adopt(group)
+		r.setReplacing(g)
+		g.markAll()
+		return r.endCall(r.evaluate(g, now))
+	}
+	if old == nil || old.UID != group.UID {
+		g.partial.known = false
+		r.endRooms(r.rooms.dropGang(key))
+	}
+	if old == nil || old.UID != group.UID || !r.leading {
+		g.adopt(group)
+	}
+	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
+	g.begun = nil
+	r.recountAll(g)
+	r.setReplacing(g)
+	g.markAll()
+	g.ownChange() // for an attempt that is running
+	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
+	e := r.evaluate(g, now)
+	if g.leader != "" && g.phase != Elected { // another tree may fit: try immediately
+		r.wakeLeaderAgain(g)
+		e.Activate = append(e.Activate, r.wake(g, now)...)
+	}
+	return r.endCall(e)
+}
+
+// RemoveGroup processes the deletion of a PodGroup. Waiting pods stay gated, a plan that is being bound completes by
+// its old tree, and running pods are not affected (docs/decisions, G12).
+func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[key]
+	if g == nil {
+		return Effects{}
+	}
+	g.group, g.tree, g.treeErr = nil, nil, nil
+	g.admitted, g.admittedGroups, g.begun = false, nil, nil
+	r.setReplacing(g)
+	r.recountAll(g)
+	return r.endCall(r.evaluate(g, now))
+}
+
+// adopt restores from a PodGroup's status the state that must survive a restart.
+func (g *gangState) adopt(group *v2alpha2.PodGroup) {
+	g.admitted = meta.IsStatusConditionTrue(group.Status.Conditions, v2alpha2.ConditionAdmitted)
+	g.admittedGroups = sets.New[string]()
+	for _, s := range group.Status.SubGroups {
+		if s.Admitted {
+			g.admittedGroups.Insert(s.Name)
+		}
+	}
+	for _, s := range group.Status.FormerSubGroups { // written by an earlier version
+		if s.Admitted {
+			g.admittedGroups.Insert(s.Name)
+		}
+	}
+	g.waited = time.Time{}
+	if since := group.Status.WaitingSince; since != nil && !g.admitted {
+		g.waited = since.Time
+	}
+}
+
+// remove removes a member.
+func (r *Registry) remove(m *member, now time.Time) Effects {
+	g := m.gang
+	if p := r.planOf(m.pod.UID); p != nil {
+		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is gone")
+		if m.state != assumed {
+			p.endMember(m.pod.UID, false)
+			r.finish(p)
+		}
+		if p.gang.plan == p {
+			r.left[m.pod.UID] = p
+		}
+	}
+	g.rememberLost(m)
+	g.ownChange()
+	r.forgetVanished(m.pod.UID)
+	r.rooms.restore(m.pod.UID)
+	r.removeFromNumbers(m)
+	m.forgetMark()
+	delete(g.members, m.pod.UID)
+	delete(g.victims, m)
+	delete(r.members, m.pod.UID)
+	r.ranks.Delete(m.pod.UID)
+	if g.leader == m.pod.UID {
+		r.enterPhase(g, Complete)
+	}
+	return r.evaluate(g, now)
+}
+
+// forgetVanished records that the fate of a vanished pod is known.
+func (r *Registry) forgetVanished(uid types.UID) {
+	if _, ok := r.vanished[uid]; ok {
+		delete(r.vanished, uid)
+		if m := r.members[uid]; m != nil {
+			m.gang.vanished--
+		}
+	}
+}
+
+// prune removes a gang without PodGroup, members and plan.
+func (r *Registry) prune(g *gangState) {
+	if g.group == nil && len(g.members) == 0 && g.plan == nil {
+		delete(r.gangs, g.key)
+		r.unindex(g)
+	}
+}
+
+// endPlanOf ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has not
+// opened is aborted: another scheduler bound the member, or an earlier binding that seemed to fail was accepted.
+func (r *Registry) endPlanOf(m *member) {
+	if p := r.planOf(m.pod.UID); p != nil {
+		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is already bound")
+		p.endMember(m.pod.UID, true)
+		r.finish(p)
+	}
+}
+
+// locate determines the leaf of a member, or the reason why it has none.
+func (r *Registry) locate(m *member) {
+	m.leaf, m.misplaced = "", ""
+	if m.gang.tree != nil { // without a tree all pods count in one leaf
+		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)
+	}
+}
+
+// leafOf returns the leaf to which a pod counts, or the reason why it does not count.
+func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
+	name := pod.Labels[v2alpha2.SubGroupLabel]
+	if tree.Root().IsLeaf() {
+		return "", "" // the label has no meaning without sub-groups
+	}
+	g := tree.Group(name)
+	switch {
+	case name == "":
+		return "", "has no label " + v2alpha2.SubGroupLabel
+	case g == nil:
+		return "", "carries sub-group " + strconv.Quote(name) + ", which the PodGroup does not have"
+	case !g.IsLeaf():
+		return "", "carries sub-group " + strconv.Quote(name) + ", which has sub-groups of its own"
+	default:
+		return name, ""
+	}
+}
+
+// keyOf returns the gang that a pod names; its Name is "" if it names none.
+func keyOf(pod *corev1.Pod) Key {
+	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
+}
+
+// usabilityChanged reports whether a property that determines if a waiting pod is usable has changed: scheduling
+// gates removed, deletion started, another leaf; or the labels, which selectors may match.
+func usabilityChanged(old, pod *corev1.Pod) bool {
+	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
+		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+		!maps.Equal(old.Labels, pod.Labels)
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// indices find the gangs that a question concerns without visiting all gangs. Registry.reindex keeps them up to date.
+type indices struct {
+	timers   *orderedHeap[*gangState] // by the time at which Tick must check the gang
+	first    *orderedHeap[*gangState] // by rank: gangs that gangs of lower rank let go first, see Yields
+	partials sets.Set[Key]            // gangs that PodsToRelease must check
+	units    waiting                  // gangs that wait with a surplus sub-group
+	minimums waiting                  // gangs whose minimum was refused
+	gated    map[*gangState]struct{}  // gangs whose surplus waits for these
+	yielding map[*gangState]struct{}  // gangs in phase Yielding
+	grewAt   time.Time                // when room was last freed or added
+}
+
+// indexed is the entries of a gang in the indices.
+type indexed struct {
+	due      time.Time // in timers; zero: no entry
+	inTimers int
+	rank     Rank // in first, or in waitList.informed
+	inFirst  int
+
+	inInformed, inTurns int // in waitList
+}
+
+// waiting counts gangs by priority.
+type waiting struct {
+	count map[int32]int
+	of    map[*gangState]int32 // the priority with which a gang is counted
+}
+
+func newWaiting() waiting { return waiting{map[int32]int{}, map[*gangState]int32{}} }
+
+// set counts the gang, or not. gone: it was the last one of its earlier priority, was.
+func (w *waiting) set(g *gangState, waits bool, priority int32) (was int32, gone bool) {
+	was, counted := w.of[g]
+	if counted == waits && (!waits || was == priority) {
+		return was, false
+	}
+	if counted {
+		delete(w.of, g)
+		if w.count[was]--; w.count[was] == 0 {
+			delete(w.count, was)
+			gone = true
+		}
+	}
+	if waits {
+		w.of[g] = priority
+		w.count[priority]++
+	}
+	return was, gone
+}
+
+// waitFrom reports whether a gang of this or a higher priority is counted.
+func (w *waiting) waitFrom(priority int32) bool {
+	for p := range w.count {
+		if p >= priority {
+			return true
+		}
+	}
+	return false
+}
+
+func newIndices() indices {
+	return indices{
+		timers: &orderedHeap[*gangState]{
+			less:  func(a, b *gangState) bool { return a.due.Before(b.due) },
+			place: func(g *gangState) *int { return &g.inTimers },
+		},
+		first: &orderedHeap[*gangState]{
+			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
+			place: func(g *gangState) *int { return &g.inFirst },
+		},
+		partials: sets.New[Key](), units: newWaiting(), minimums: newWaiting(), gated: map[*gangState]struct{}{}, yielding: map[*gangState]struct{}{},
+	}
+}
+
+// reindex updates the indices after a gang has changed.
+func (r *Registry) reindex(g *gangState) {
+	x := &r.index
+	if r.gangs[g.key] != g {
+		r.unindex(g)
+		return
+	}
+	if g.isCandidate() || g.numbers.flag(isLeaver) > 0 || len(g.begun) > 0 {
+		x.partials.Insert(g.key)
+	} else if x.partials.Has(g.key) {
+		x.partials.Delete(g.key)
+		g.proven = false
+		if g.plan == nil || g.admitted || !g.holds() {
+			g.incompleteFor = 0
+		}
+	}
+	if g.retried {
+		x.first.remove(g)
+		g.rank = r.leaderRank(g) // after proven is up to date
+		x.first.set(g)
+	} else if g.inFirst > 0 {
+		x.first.remove(g)
+		r.resume = true
+	}
+	if g.phase == Informed {
+		r.waiting.informed.remove(g)
+		g.rank = r.leaderRank(g)
+		r.waiting.informed.set(g)
+	} else {
+		r.waiting.informed.remove(g)
+	}
+	if g.phase.isRefused() {
+		r.waiting.turns.set(g)
+	} else {
+		r.waiting.turns.remove(g)
+	}
+	if g.phase == Yielding {
+		x.yielding[g] = struct{}{}
+	} else {
+		delete(x.yielding, g)
+	}
+	if g.gatedUntil.IsZero() {
+		delete(x.gated, g)
+	} else {
+		x.gated[g] = struct{}{}
+	}
+	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.unitsOf(g.profile()) > 0,
+		g.leader != "" && !g.task.isSurplus() && !g.refusedAt.IsZero())
+	r.setDue(g, r.dueAt(g))
+}
+
+// unindex removes a forgotten gang from the indices.
+func (r *Registry) unindex(g *gangState) {
+	x := &r.index
+	r.resume = r.resume || g.inFirst > 0
+	x.first.remove(g)
+	delete(x.yielding, g)
+	if g.wait != nil {
+		r.waiting.end(g, nil)
+	}
+	delete(x.gated, g)
+	x.partials.Delete(g.key)
+	r.countWaiting(g, false, false)
+	x.timers.remove(g)
+}
+
+func (r *Registry) setDue(g *gangState, due time.Time) {
+	if due.IsZero() {
+		r.index.timers.remove(g)
+		g.due = due
+		return
+	}
+	if g.inTimers == 0 || !due.Equal(g.due) {
+		r.index.timers.remove(g)
+		g.due = due
+		r.index.timers.set(g)
+	}
+}
+
+// countWaiting updates the numbers of gangs that wait with a surplus sub-group, and with a refused minimum. When the last
+// of them at a priority is gone, the surplus that waited for it may proceed.
+func (r *Registry) countWaiting(g *gangState, unit, minimum bool) {
+	x, priority := &r.index, r.priority(g)
+	proceed := func(may func(priority int32) bool) {
+		for h := range x.gated {
+			if h != g && may(r.priority(h)) {
+				h.gatedUntil = r.now
+				r.setDue(h, r.dueAt(h))
+			}
+		}
+	}
+	if was, gone := x.units.set(g, unit, priority); gone {
+		proceed(func(p int32) bool { return p == was })
+	}
+	if was, gone := x.minimums.set(g, minimum, priority); gone {
+		proceed(func(p int32) bool { return p <= was })
+	}
+}
+
+// unitsOf returns how many groups could have another surplus sub-group if planned with this profile.
+func (n *numbers) unitsOf(profile string) int {
+	if p := n.pools[profile]; p != nil && p.ours {
+		return p.units.all
+	}
+	return 0
+}
+
+// recordGrowth records that room was freed or added.
+func (r *Registry) recordGrowth() { r.index.grewAt = r.now }
+
+// dueAt returns when Tick must check the gang; zero: never.
+func (r *Registry) dueAt(g *gangState) time.Time {
+	soon := r.now.Add(-time.Nanosecond)
+	switch {
+	case g.tree == nil || g.plan != nil || g.completeAt.IsZero():
+		return time.Time{}
+	case g.leader == "":
+		due := later(g.notBefore, g.gatedUntil)
+		if g.incompleteFor > 0 && g.incompleteFor >= r.opts.RepairTimeout {
+			due = later(due, r.now.Add(retryInterval)) // it is being released
+		}
+		return later(due, soon)
+	case g.phase == Yielding:
+		return g.yieldedAt.Add(yieldLimit)
+	case g.phase == Elected:
+		return g.woken.Add(wakeInterval)
+	case !g.phase.isRefused():
+		return time.Time{}
+	}
+	var due time.Time
+	next := func(t time.Time) {
+		if due.IsZero() || t.Before(due) {
+			due = t
+		}
+	}
+	tried := later(g.refusedAt, g.woken)
+	if g.changed {
+		next(tried.Add(retryInterval))
+	}
+	if until := g.wait.Until; !until.IsZero() {
+		next(until)
+	}
+	if g.task == SurplusUnit && !g.unitsTried && g.hasSingles() {
+		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
+	}
+	return due
+}
+
+// hasSingles reports whether single pods wait in sub-groups that are satisfied at all levels.
+func (g *gangState) hasSingles() bool {
+	n, profile := g.numbers, g.profile()
+	p := n.pools[profile]
+	if p == nil || !p.ours {
+		return false
+	}
+	for leaf := range p.leaves {
+		if g.isWhole(leaf) {
+			return true
+		}
+	}
+	return false
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

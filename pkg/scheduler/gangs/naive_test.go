@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"maps"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
+)
+
+// counted contains the number of pods per leaf, determined by visiting every member.
+type counted struct {
+	created, usable, bound gang.Counts
+}
+
+// naiveProfile computes gangState.profile by visiting every member.
+func naiveProfile(r *Registry, g *gangState) string {
+	var first *member
+	for _, m := range g.members {
+		if m.state != pending || m.pod.DeletionTimestamp != nil || !r.profiles.Has(m.pod.Spec.SchedulerName) {
+			continue
+		}
+		if first == nil || m.blocked() != first.blocked() && first.blocked() || m.blocked() == first.blocked() && m.key.age(&first.key) < 0 {
+			first = m
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return first.pod.Spec.SchedulerName
+}
+
+// naiveCounts visits every member of the gang.
+func naiveCounts(r *Registry, g *gangState) counted {
+	c := counted{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
+	profile := naiveProfile(r, g)
+	controllers, plans := sets.New[types.UID](), sets.New[marks.PlanID]()
+	for _, m := range g.members {
+		if m.state != succeeded && m.pod.DeletionTimestamp == nil {
+			controllers.Insert(controller(m.pod))
+		}
+		if !m.mark.IsZero() && m.isBound() {
+			plans.Insert(m.mark.PlanID())
+		}
+	}
+	for _, m := range g.members {
+		if m.misplaced != "" {
+			continue
+		}
+		add := func(counts ...gang.Counts) {
+			for _, x := range counts {
+				x[m.leaf]++
+			}
+		}
+		switch {
+		case m.state == succeeded:
+			if len(controllers) == 0 || controllers.Has(controller(m.pod)) || plans.Has(m.mark.PlanID()) {
+				add(c.created, c.usable, c.bound)
+			}
+		case m.pod.DeletionTimestamp != nil || m.leaving || m.pod.Status.Phase == corev1.PodFailed:
+		case m.isBound():
+			add(c.created, c.usable, c.bound)
+		case m.state == assumed:
+			add(c.created, c.usable)
+		default:
+			add(c.created)
+			if profile != "" && len(m.pod.Spec.SchedulingGates) == 0 && m.pod.Spec.SchedulerName == profile {
+				add(c.usable)
+			}
+		}
+	}
+	return c
+}
+
+// naiveElect computes pool.elect by visiting every member.
+func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
+	var first *member
+	firstBelow := false
+	for _, m := range g.members {
+		if m.state != pending || m.misplaced != "" || m.pod.DeletionTimestamp != nil || len(m.pod.Spec.SchedulingGates) > 0 || m.pod.Spec.SchedulerName != profile {
+			continue
+		}
+		below := bound[m.leaf] < g.shape().Group(m.leaf).Min()
+		if first == nil || below && !firstBelow || below == firstBelow && preferred(m, first) < 0 {
+			first, firstBelow = m, below
+		}
+	}
+	return first
+}
+
+// checkNumbers compares all incrementally maintained values with the results of visiting every member.
+func checkNumbers(s *simulation, r *Registry) {
+	s.t.Helper()
+	vanished, units, minimums := map[*gangState]int{}, map[int32]int{}, map[int32]int{}
+	for uid := range r.vanished {
+		vanished[r.members[uid].gang]++
+	}
+	for key, g := range r.gangs {
+		n, want := g.numbers, naiveCounts(r, g)
+		profile := naiveProfile(r, g)
+		if got := g.profile(); got != profile {
+			s.fail("profile of %s is %q, want %q", key, got, profile)
+		}
+		got := counted{created: n.created.Counts(), usable: n.usable(profile).Counts(), bound: n.bound.Counts()}
+		if !maps.Equal(want.created, got.created) || !maps.Equal(want.usable, got.usable) || !maps.Equal(want.bound, got.bound) {
+			s.fail("counts of %s (-want +got):\n%s", key, cmp.Diff(want, got, cmp.AllowUnexported(counted{})))
+		}
+		var elected *member
+		if p := n.pools[profile]; p != nil {
+			elected = p.elect()
+		}
+		if first := naiveElect(g, profile, want.bound); first != elected {
+			s.fail("%s would elect %v, want %v", key, elected, first)
+		}
+		var total [nFlags]int
+		highest, any := int32(0), false
+		for _, m := range g.members {
+			if now := r.shareOf(m); now != m.share {
+				s.fail("the share of %s is %+v, want %+v", m.pod.UID, m.share, now)
+			}
+			for i := range total {
+				if m.share.flags&(1<<i) != 0 {
+					total[i]++
+				}
+			}
+			if m.state != succeeded && (!any || podPriority(m.pod) > highest) {
+				highest, any = podPriority(m.pod), true
+			}
+			if inRow := m.share.flags&listed != 0; inRow != (m.row > 0) || inRow && (g.rows[m.row-1].member != m || g.rows[m.row-1].pod != m.pod || g.rows[m.row-1].flags != m.share.flags) {
+				s.fail("the row of %s is wrong", m.pod.UID)
+			}
+		}
+		if total != n.flagged {
+			s.fail("%s counts %v by flag, want %v", key, n.flagged, total)
+		}
+		if got := n.priorities.highest(); got != highest {
+			s.fail("the priority of %s is %d, want %d", key, got, highest)
+		}
+		if g.vanished != vanished[g] {
+			s.fail("%s counts %d vanished pods, want %d", key, g.vanished, vanished[g])
+		}
+		for _, group := range g.shape().Groups() {
+			if pods := n.bound.Pods(group); r.synced && g.tree != nil && g.admitted && group.Satisfied(want.bound) && !g.admittedGroups.Has(group.Name()) &&
+				(group.Parent().Parent() == nil || g.admittedGroups.Has(group.Parent().Name())) {
+				s.fail("sub-group %q of %s has %d pods, is satisfied and not admitted", group.Name(), key, pods)
+			} else if g.tree != nil && g.admitted && pods == 0 && g.admittedGroups.Has(group.Name()) {
+				s.fail("sub-group %q of %s has no pod and is admitted", group.Name(), key)
+			}
+		}
+		if g.phase.hasLeader() != (g.leader != "") || (g.phase == Committed) != (g.plan != nil) || g.phase == Gated && g.gatedUntil.IsZero() {
+			s.fail("%s is %s with leader %q, plan %v, gated until %v", key, g.phase, g.leader, g.plan, g.gatedUntil)
+		}
+		_, yields := r.index.yielding[g]
+		_, waits := r.waiting.all[g]
+		if yields != (g.phase == Yielding) || waits != (g.wait != nil) || !waits && g.phase.isRefused() || waits && !g.phase.hasLeader() && !g.unitsTried ||
+			(g.inInformed > 0) != (g.phase == Informed) || (g.inTurns > 0) != g.phase.isRefused() || g.retried && (g.leader == "" || g.phase.isRefused()) {
+			s.fail("%s is %s: yields: %t, waits: %t, %+v, in the indices: %+v, retried: %t", key, g.phase, yields, waits, g.wait, g.indexed, g.retried)
+		}
+		checkUnits(s, g, profile, want)
+		if g.tree != nil && g.leader != "" && (g.task == Minimum || g.task == Refill) && !g.refusedAt.IsZero() {
+			minimums[r.priority(g)]++
+		}
+		if at, ok := r.index.units.of[g]; ok {
+			units[at]++
+		}
+		if g.retried && (g.inFirst == 0 || g.rank != r.leaderRank(g)) {
+			s.fail("%s is retried, and is not where it belongs: rank %+v, want %+v", key, g.rank, r.leaderRank(g))
+		}
+	}
+	if !maps.Equal(units, r.index.units.count) {
+		s.fail("gangs that wait with units: %v, want %v", r.index.units.count, units)
+	}
+	if !maps.Equal(minimums, r.index.minimums.count) {
+		s.fail("gangs whose minimum was refused: %v, want %v", r.index.minimums.count, minimums)
+	}
+}
+
+// checkUnits compares the surplus sub-groups that a gang could have with those found by walking its tree.
+func checkUnits(s *simulation, g *gangState, profile string, c counted) {
+	s.t.Helper()
+	open, extra := sets.New[string](), 0
+	for _, group := range append([]*gang.Group{g.shape().Root()}, g.shape().Groups()...) {
+		if !group.IsLeaf() {
+			extra += max(0, group.SatisfiedChildren(c.bound)-group.Min())
+		}
+		if parent := group.Parent(); parent != nil && parent.Satisfied(c.bound) && !group.Satisfied(c.bound) && group.Satisfied(c.usable) {
+			open.Insert(parent.Name())
+		}
+	}
+	if got := g.numbers.spare.all; got != extra {
+		s.fail("%s has %d extra sub-groups, want %d", g.key, got, extra)
+	}
+	if got := g.numbers.unitsOf(profile); profile != "" && got != len(open) {
+		s.fail("%s could have units in %d groups, want %v", g.key, got, open)
+	}
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"bufio"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// transitions is a set of changes of phases, "Elected -> Queued". Safe for concurrent use.
+type transitions struct {
+	mu   sync.Mutex
+	seen sets.Set[string]
+}
+
+func newTransitions() *transitions { return &transitions{seen: sets.New[string]()} }
+
+func (x *transitions) record(from, to Phase) {
+	if from.hasLeader() && (to == Idle || to == Complete || to == Gated) {
+		return // possible from all of them
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.seen.Insert(from.String() + " -> " + to.String())
+}
+
+// documentedTransitions reads the table in doc.go.
+func documentedTransitions(t *testing.T) sets.Set[string] {
+	t.Helper()
+	f, err := os.Open("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out := sets.New[string]()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		from, to, ok := strings.Cut(strings.TrimPrefix(lines.Text(), "//"), "->")
+		if !ok {
+			continue
+		}
+		for phase := range strings.SplitSeq(to, ",") {
+			out.Insert(strings.TrimSpace(from) + " -> " + strings.TrimSpace(phase))
+		}
+	}
+	return out
+}
+
+// rare are changes that not every set of 4,000 seeds has: a gate that begins while surplus is planned, and what
+// TestInformedGangWhoseRoomIsGone shows.
+var rare = sets.New("Gated -> Committed", "Informed -> Parked")
+
+// check compares the changes with the table in doc.go; all: each change of the table, but for rare ones, must have been
+// seen.
+func (x *transitions) check(t *testing.T, all bool) {
+	t.Helper()
+	documented := documentedTransitions(t)
+	if others := x.seen.Difference(documented); len(others) > 0 {
+		t.Errorf("changes of phases that are not in the table: %v", sets.List(others))
+	}
+	if missing := documented.Difference(x.seen).Difference(rare); all && len(missing) > 0 {
+		t.Errorf("changes of phases that were not seen: %v", sets.List(missing))
+	}
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
+)
+
+// Plan is a plan in force: which pods are bound to which nodes. Until the barrier opens, either all of them are bound
+// or none. All fields except the immutable first ones are guarded by Registry.mu.
+type Plan struct {
+	// Priority and ID order plans: that with the higher priority is bound first, then the older one. Priority is that of
+	// the gang when the plan was committed; math.MaxInt32 for a gang that is repaired (TierRepair).
+	Priority int32
+	ID       uint64
+	// Gang is the PodGroup.
+	Gang Key
+	// Task is what was planned.
+	Task Task
+
+	tree      *gang.Tree          // the planned tree; the PodGroup may have a different one by now
+	members   []plannedMember     // in the order in which members are handed out
+	places    map[types.UID]int   // indexes in members, by UID; immutable, so read without the registry's lock
+	leaves    map[*gang.Group]int // members by leaf of tree; immutable
+	byNode    map[string][]int    // indexes in members, by node; nil until Promised needs it
+	next      int                 // of members: the first member not handed out yet
+	handed    int                 // 1 + index of the member that was handed out last and must be assumed before the next one; 0: none
+	assumed   int                 // members that are assumed
+	settled   int                 // members that are bound or released
+	lost      bool                // a member was released
+	arrived   int
+	passable  bool // see Committing
+	open      bool // the barrier: bindings may be posted
+	aborted   bool
+	overtaken bool // aborted in favor of a refill of the gang
+	doom      doom // refused.go
+	reason    string
+	progress  time.Time     // when the last member was assumed; initially when the plan was committed
+	opened    chan struct{} // closed when the barrier opens
+	failed    chan struct{} // closed when the plan is aborted
+	gang      *gangState
+	mark      marks.Mark // of all members, without Next (marks.go); immutable, like the next two fields
+	needed    []int      // indexes in members of those without which the plan does not satisfy the tree, ascending
+	tags      []uint64   // by index in needed
+}
+
+// plannedMember is one member of a plan.
+type plannedMember struct {
+	member  *member
+	leaf    *gang.Group // of Plan.tree
+	node    string
+	assumed bool
+	arrived bool // at the barrier
+	settled bool
+
+	permitted bool // its scheduling cycle succeeded: what follows is its preparation
+}
+
+// PlanAborted is what errors of members of an aborted plan begin with.
+const PlanAborted = "the plan of its gang was aborted"
+
+// Has reports whether the pod is a member of the plan. The leader need not be a member: a gang may start without it.
+func (p *Plan) Has(uid types.UID) bool {
+	_, ok := p.places[uid]
+	return ok
+}
+
+// Members returns the pods of the plan.
+func (p *Plan) Members() map[types.UID]bool {
+	members := make(map[types.UID]bool, len(p.places))
+	for uid := range p.places {
+		members[uid] = true
+	}
+	return members
+}
+
+func (p *Plan) member(uid types.UID) *plannedMember {
+	i, ok := p.places[uid]
+	if !ok {
+		return nil
+	}
+	return &p.members[i]
+}
+
+// Commit puts a plan in force. If the state on which the plan is based has changed since Begin, it returns nil and
+// the reason.
+func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
+	p := &Plan{
+		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
+		tree: w.Tree, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
+	}
+	p.passable = !slices.ContainsFunc(w.Classes, dependsBeyondNode)
+	for i := range placements {
+		pl, x := &placements[i], &p.members[i]
+		x.member, x.leaf, x.node = w.members[pl.Pod.Index], w.Tree.Group(pl.Leaf), pl.Node
+		p.places[types.UID(pl.Pod.ID)] = i
+		p.leaves[x.leaf]++
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[w.Gang]
+	if g == nil {
+		return nil, "the gang is gone"
+	}
+	if g.tree != w.Tree || g.plan != nil || r.committing != nil {
+		r.wakeLeaderAgain(g)
+		return nil, "the gang changed while it was planned"
+	}
+	profile := g.profile()
+	r.planSeq++
+	p.Priority, p.ID, p.gang = r.leaderRank(g).Priority, r.planSeq, g
+	for i := range p.members {
+		if x := &p.members[i]; !x.member.usable(profile) || x.member.share.leaf != x.leaf { // not usable: also one that was removed
+			r.wakeLeaderAgain(g)
+			return nil, "a pod of the gang changed while it was planned"
+		}
+	}
+	if !r.makesWhole(p) {
+		// Pods that were bound at Begin may have been deleted or released (partial.go).
+		r.wakeLeaderAgain(g)
+		return nil, "a bound pod of the gang was removed while it was planned"
+	}
+	g.markPlan(p)
+	g.noteUnits(p)
+	g.plan, r.committing = p, p
+	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
+	g.unitsTried = false // after single pods, units come next
+	r.enterPhase(g, Committed)
+	r.reindex(g)
+	return p, ""
+}
+
+// Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. If the
+// previous member has not been assumed (its cycle failed or was skipped), the plan is aborted.
+func (r *Registry) Next() *corev1.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.committing
+	if p == nil {
+		return nil
+	}
+	if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
+		g := p.gang
+		r.abort(p, AbortRefused, "a member was not placed where it was planned")
+		g.backOff(p.progress)
+		r.reindex(g)
+		return nil
+	}
+	for p.next < len(p.members) && (p.members[p.next].assumed || p.passOver(r.now)) {
+		p.next++ // also the leader, which was assumed in its own cycle
+	}
+	if p.next == len(p.members) {
+		r.handedOut(p, r.now)
+		return nil
+	}
+	p.handed = p.next + 1
+	return p.members[p.next].member.pod
+}
+
+// Committing returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on its
+// nodes the plan occupies all that other pods could take from it, so that they can see it there.
+func (r *Registry) Committing() (id uint64, priority int32, passable bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.committing == nil {
+		return 0, 0, false
+	}
+	return r.committing.ID, r.committing.Priority, r.committing.passable
+}
+
+// dependsBeyondNode reports whether other pods on other nodes, or devices, may keep the pod from its node.
+func dependsBeyondNode(pod *corev1.Pod) bool {
+	far := func(terms []corev1.PodAffinityTerm) bool {
+		return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.TopologyKey != corev1.LabelHostname })
+	}
+	a := pod.Spec.Affinity
+	return len(pod.Spec.ResourceClaims) > 0 ||
+		a != nil && a.PodAffinity != nil && far(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) ||
+		a != nil && a.PodAntiAffinity != nil && far(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) ||
+		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
+}
+
+// Promised returns the members of the plan that is being committed that are planned on the node and have not been assumed
+// yet, and by member its podgroup.ClassKey: other pods must leave their room.
+func (r *Registry) Promised(node string) (pods []*corev1.Pod, classes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.committing
+	if p == nil {
+		return nil, nil
+	}
+	if p.byNode == nil {
+		p.byNode = map[string][]int{}
+		for i := range p.members {
+			p.byNode[p.members[i].node] = append(p.byNode[p.members[i].node], i)
+		}
+	}
+	for _, i := range p.byNode[node] {
+		if s := &p.members[i]; !s.assumed && !s.settled {
+			pods, classes = append(pods, s.member.pod), append(classes, s.member.class)
+		}
+	}
+	return pods, classes
+}
+
+// PlannedNode returns the node of a pod in a plan that is being committed.
+func (r *Registry) PlannedNode(uid types.UID) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.planOf(uid)
+	if p == nil || p.aborted || p != r.committing {
+		return "", false
+	}
+	return p.member(uid).node, true
+}
+
+// PlanOf returns the plan that the pod is part of, nil if none.
+func (r *Registry) PlanOf(uid types.UID) *Plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.planOf(uid)
+}
+
+// planOf returns the plan that the pod is part of, from Commit until all members of the plan are bound or released. nil:
+// none.
+func (r *Registry) planOf(uid types.UID) *Plan {
+	if m := r.members[uid]; m != nil && m.gang.plan != nil && m.gang.plan.Has(uid) {
+		return m.gang.plan
+	}
+	return r.left[uid]
+}
+
+// Assume records that the scheduler has reserved the node for the pod. The error states why the pod must not proceed.
+func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	p, m := r.planOf(uid), r.members[uid]
+	switch {
+	case p == nil || m == nil:
+		return fmt.Errorf("no plan of its gang is in force")
+	case p.aborted:
+		return fmt.Errorf(PlanAborted+": %s", p.reason)
+	case m.state != pending:
+		return fmt.Errorf("the pod already has a node")
+	case p.member(uid).node != node:
+		return fmt.Errorf("planned on node %s, not on %s", p.member(uid).node, node)
+	}
+	if s := p.member(uid); !s.assumed {
+		s.assumed = true
+		p.assumed++
+	}
+	p.progress = now
+	m.state, m.node = assumed, node
+	if m.misplaced == "" {
+		r.rooms.take(m.owner(), uid, node)
+	}
+	r.recount(m)
+	if p.assumed == len(p.members) && r.committing == p {
+		r.committing = nil
+	}
+	return nil
+}
+
+// Permit returns an error unless the pod's plan is in force: only then may the pod proceed to its binding.
+func (r *Registry) Permit(uid types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.planOf(uid)
+	switch {
+	case p == nil:
+		return fmt.Errorf("no plan of its gang is in force")
+	case p.aborted:
+		return fmt.Errorf(PlanAborted+": %s", p.reason)
+	}
+	p.member(uid).permitted = true
+	return nil
+}
+
+// Release records that the scheduler released the pod's reservation (Unreserve) because its cycle or its binding
+// failed.
+func (r *Registry) Release(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	r.recordGrowth()
+	r.rooms.restore(uid)
+	p, m := r.planOf(uid), r.members[uid]
+	if m != nil && m.state == assumed {
+		m.state, m.node = pending, ""
+		r.recount(m)
+	}
+	if p == nil {
+		return Effects{}
+	}
+	if s := p.member(uid); s.assumed {
+		s.assumed = false
+		p.assumed--
+		if p.aborted {
+			r.unwinding--
+		}
+	}
+	if !p.doomed() {
+		r.abort(p, AbortUnprepared, "a member could not be placed or prepared")
+	}
+	p.endMember(uid, false)
+	g := p.gang
+	r.finish(p)
+	var e Effects
+	if g.plan == nil {
+		if !p.overtaken {
+			g.pause(p, now)
+		}
+		e = r.evaluate(g, now)
+	}
+	if m != nil && m.state == pending && m.gang.key != keyOf(m.pod) {
+		e.add(r.setPod(m.pod, m.class, now)) // its annotation changed while it was assumed
+	}
+	return r.endCall(e)
+}
+
+// Posted records that the API server accepted the pod's binding.
+func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	m, p := r.members[uid], r.planOf(uid)
+	if m != nil && m.state == assumed {
+		m.state = posted
+		if p != nil {
+			m.setMark(p.markOf(uid), "")
+		}
+		r.ranks.Delete(uid)
+		r.endRooms(r.rooms.endRoomTakenBy(uid))
+		r.recount(m)
+	}
+	if p == nil {
+		return r.endCall(Effects{})
+	}
+	p.endMember(uid, true)
+	g := p.gang
+	r.finish(p)
+	if g.plan != nil {
+		r.recordWhole(g)
+		return r.endCall(Effects{})
+	}
+	if p.lost {
+		g.pause(p, now)
+	}
+	return r.endCall(r.evaluate(g, now))
+}
+
+// Abort ends a plan whose barrier has not opened.
+func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	p := r.planOf(uid)
+	if p == nil || p.open || p.aborted {
+		return Effects{}
+	}
+	g := p.gang
+	r.abort(p, cause, reason)
+	if g.plan != nil {
+		return r.endCall(Effects{})
+	}
+	g.backOff(now)
+	return r.endCall(r.evaluate(g, now))
+}
+
+// abort ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others when
+// the scheduler releases them.
+func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
+	if p.open || p.aborted {
+		return
+	}
+	p.aborted, p.reason = true, reason
+	close(p.failed)
+	if r.opts.Aborted != nil {
+		r.opts.Aborted(p.Gang, cause, reason)
+	}
+	if r.committing == p {
+		r.committing = nil
+	}
+	for i := range p.members {
+		s := &p.members[i]
+		if s.assumed {
+			r.unwinding++
+			r.cancelled = append(r.cancelled, s.member.pod.UID)
+		} else {
+			p.endMember(s.member.pod.UID, false)
+		}
+	}
+	r.finish(p)
+}
+
+// endMember records that the plan's work on a member is finished. In an aborted plan, an assumed member is settled only
+// by its release.
+func (p *Plan) endMember(uid types.UID, isBound bool) {
+	s := p.member(uid)
+	if p.aborted && s.assumed || s.settled {
+		return
+	}
+	s.settled = true
+	p.settled++
+	p.lost = p.lost || !isBound
+}
+
+// finish ends a plan when all of its members are settled.
+func (r *Registry) finish(p *Plan) {
+	if p.settled < len(p.members) || p.doomed() {
+		return
+	}
+	maps.DeleteFunc(r.left, func(_ types.UID, left *Plan) bool { return left == p })
+	g := p.gang
+	if g.plan == p {
+		g.plan = nil
+		r.enterPhase(g, Complete)
+		if !p.lost {
+			g.failures = 0
+		}
+		if g.completeAt.IsZero() {
+			g.completeAt = r.now
+		}
+		r.reindex(g) // evaluated by the caller or by the next Tick
+	}
+	if r.committing == p {
+		r.committing = nil
+	}
+}
+
+// Unwinding reports whether members of aborted plans, or of plans that will be, are still assumed. A plan made now
+// would see their reservations.
+func (r *Registry) Unwinding() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unwinding > 0 || len(r.doomed) > 0
+}
+
+// Unwinds reports whether the pod is assumed for a plan that was aborted.
+func (r *Registry) Unwinds(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.planOf(uid)
+	return p != nil && p.aborted && p.member(uid).assumed
+}
+
+// Reason returns why the plan was aborted.
+func (p *Plan) Reason(r *Registry) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.reason
+}
+
+// Index returns the index of a member in the plan. Bindings are posted in this order.
+func (p *Plan) Index(uid types.UID) int { return p.places[uid] }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Rank is a pod's position in the scheduling queue (docs/decisions, G16): higher priority first, then by tier;
+// surplus sub-groups then by upper level first and by the gang that has fewer of them; then the earlier time.
+// Comparing whole tuples makes it a strict weak order. For two pods without a gang it is the order of PrioritySort.
+type Rank struct {
+	Priority int32
+	Tier     Tier
+	// Level and Extra are set for a surplus sub-group, otherwise 0: the level at which it would be, and the number of
+	// sub-groups that the gang has beyond its minimums.
+	Level, Extra int
+	Time         time.Time
+}
+
+// Tier orders pods of the same priority.
+type Tier int8
+
+const (
+	// TierCommitting: members of a plan that is being committed. Only kubescheduler.turns lets pods pass between them.
+	TierCommitting Tier = iota - 3
+	// TierRepair: a gang that a crash or a failed binding left partially bound. It occupies resources that it cannot
+	// use, so its remaining pods precede all others of any priority, until Options.RepairTimeout is over. The state
+	// is proven by its marks, or by a plan of this process.
+	TierRepair
+	// TierRefill: an admitted gang that lost pods.
+	TierRefill
+	// TierNormal: pods without a gang, and gangs that wait for their minimum.
+	TierNormal
+	// TierSurplusUnit: whole sub-groups beyond the minimum.
+	TierSurplusUnit
+	// TierSurplusSingle: single pods beyond the minimum.
+	TierSurplusSingle
+)
+
+// Compare returns a negative number if a comes before b.
+func (a Rank) Compare(b Rank) int {
+	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Tier, b.Tier); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Level, b.Level); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(a.Extra, b.Extra); c != 0 {
+		return c
+	}
+	return a.Time.Compare(b.Time)
+}
+
+// RankOf returns the rank with which a pod of a gang was stamped, or the rank of a pod without a gang at the given
+// time. It takes no lock, because the queue calls it while sorting.
+//
+// The rank of a pod must not change while the pod is in a heap of the queue. A pod without a rank is stamped when
+// PreEnqueue admits it; the rank is dropped when the pod is popped (Popped) or deleted.
+func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
+	if _, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]; ok {
+		if v, ok := r.ranks.Load(pod.UID); ok {
+			return v.(Rank)
+		}
+	}
+	return Rank{Priority: podPriority(pod), Tier: TierNormal, Time: queued}
+}
+
+func (r *Registry) stamp(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
+
+// leaderRank returns the rank of a gang's leader.
+func (r *Registry) leaderRank(g *gangState) Rank {
+	rank := Rank{Priority: r.priority(g), Tier: TierNormal, Time: g.completeAt}
+	switch g.task {
+	case Minimum:
+		if (g.broken || g.proven) && g.incompleteFor < r.opts.RepairTimeout {
+			rank.Priority, rank.Tier = math.MaxInt32, TierRepair
+		}
+	case Refill:
+		rank.Tier = TierRefill
+	case SurplusUnit:
+		rank.Tier, rank.Extra = TierSurplusUnit, g.numbers.spare.all
+		if p := g.numbers.pools[g.profile()]; p != nil {
+			rank.Level = p.units.level()
+		}
+	case SurplusSingle:
+		rank.Tier = TierSurplusSingle
+	}
+	return rank
+}
+
+// priority returns the gang's priority: the highest among its pods, or the priority of its PodGroup's class if that
+// is known and lower (docs/decisions, G10). The creator of a pod was authorized to use the pod's priority class; for
+// the class in the PodGroup this is not checked.
+func (r *Registry) priority(g *gangState) int32 {
+	highest := g.numbers.priorities.highest()
+	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
+		if p, ok := r.opts.Priority(g.group.Spec.PriorityClassName); ok {
+			return min(p, highest)
+		}
+	}
+	return highest
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// After a restart all gangs become known together. The scheduling loop may pop a leader while others are being activated,
+// so they are activated in the order of the queue.
+func TestLeadersAreActivatedInTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	r := New()
+	r.AddProfile(wrappers.SchedulerName)
+	for i := range int32(20) {
+		name := fmt.Sprintf("g-%02d", i)
+		r.SetGroup(wrappers.MakePodGroup(name, testNamespace).UID("group-"+name).MinMember(1).Obj(), now)
+		r.SetPod(wrappers.MakePod(name, testNamespace).UID(name).Gang(name).Priority(i).Obj(), now)
+	}
+	var got []int32
+	for _, pod := range r.Synced(now).Activate {
+		got = append(got, *pod.Spec.Priority)
+	}
+	if !slices.IsSortedFunc(got, func(a, b int32) int { return int(b - a) }) || len(got) != 20 {
+		t.Errorf("priorities in the order of activation: %v", got)
+	}
+}
+
+// TestLeaderComesBefore compares the leader of a gang "g" of three with other pods that have waited for longer.
+func TestLeaderComesBefore(t *testing.T) {
+	plain := func(priority int32) *corev1.Pod {
+		return wrappers.MakePod("plain", testNamespace).Priority(priority).Obj()
+	}
+	whole := planFor("group", "a", "b", "c").mark("a")
+	for name, tc := range map[string]struct {
+		tell  func(s *story)
+		than  *corev1.Pod
+		first bool
+	}{
+		"a new gang comes after what has waited for longer": {
+			tell: func(s *story) { s.members("a", "b", "c") },
+			than: plain(0),
+		},
+		"a gang of which a crash left one pod bound comes first": {
+			tell:  func(s *story) { s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c") },
+			than:  plain(0),
+			first: true,
+		},
+		"a gang of which a crash left one pod bound comes before any priority": {
+			tell:  func(s *story) { s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c") },
+			than:  plain(2_000_000_000),
+			first: true,
+		},
+		"a gang that was partially bound for longer than the repair time has the normal rank": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(whole)).members("b", "c")
+				for range 31 {
+					s.r.PodsToRelease(time.Second, true)
+				}
+			},
+			than: plain(0),
+		},
+		"a gang of which another scheduler bound one pod is a new gang": {
+			tell: func(s *story) { s.pods(memberPod("a").Node("n")).members("b", "c") },
+			than: plain(0),
+		},
+		"a pod bound for an earlier PodGroup of the name makes no difference": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(planFor("earlier", "a", "b", "c").mark("a"))).members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a pod that a user put on a node with a forged mark makes no difference": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor("group/3/0123456789abcdef")).members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a pod that a user put on a node with the mark of another pod makes no difference": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(planFor("group", "a", "b", "c").mark("b"))).members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a gang of which a crash left one pod bound is a gang like any other when its repair time is over": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(whole)) // no controller would replace it: it is not released
+				for range 30 {
+					s.r.PodsToRelease(time.Second, true)
+				}
+				s.members("b", "c")
+			},
+			than: plain(0),
+		},
+		"so is a gang that may have been admitted": {
+			tell: func(s *story) {
+				s.pods(memberPod("a").Node("n").BoundFor(planFor("group", "a", "x", "y").mark("a")))
+				for range 30 {
+					s.r.PodsToRelease(time.Second, true)
+				}
+				s.members("b", "c")
+			},
+			than: plain(0),
+		},
+		"a refill comes first at its own priority": {
+			tell: func(s *story) {
+				s.members("a", "b", "c").binds("a", "a", "b", "c")
+				s.gone("c").after(departure).members("d").after(departure)
+			},
+			than:  plain(0),
+			first: true,
+		},
+		"a refill comes after what has a higher priority": {
+			tell: func(s *story) {
+				s.members("a", "b", "c").binds("a", "a", "b", "c")
+				s.gone("c").after(departure).members("d").after(departure)
+			},
+			than: plain(1),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t).group(podGroup().MinMember(3))
+			queued := s.now.Add(-time.Minute)
+			tc.tell(s)
+			leader := s.r.members[s.r.gangs[gangG].leader]
+			if leader == nil {
+				t.Fatal("the gang has no leader")
+			}
+			if ok, why := s.r.Pass(leader.pod); !ok {
+				t.Fatalf("the leader does not pass: %s", why)
+			}
+			if got := s.r.RankOf(leader.pod, s.now).Compare(s.r.RankOf(tc.than, queued)) < 0; got != tc.first {
+				t.Errorf("the gang comes first: %v, want %v", got, tc.first)
+			}
+		})
+	}
+}
+
+// TestPrioritiesAtTheEndsOfInt32: a difference of such priorities does not fit into an int32.
+func TestPrioritiesAtTheEndsOfInt32(t *testing.T) {
+	t.Parallel()
+	ends := []int32{math.MaxInt32, math.MaxInt32 - 1, 1, 0, -1, math.MinInt32 + 1, math.MinInt32} // the order in which they go first
+	for i, a := range ends {
+		for k, b := range ends {
+			want := cmp.Compare(i, k)
+			if got := (Rank{Priority: a}).Compare(Rank{Priority: b}); got != want {
+				t.Errorf("ranks of %d and %d compare as %d, want %d", a, b, got, want)
+			}
+			x, y := orderKey{priority: a}, orderKey{priority: b}
+			if got := x.compare(&y); got != want {
+				t.Errorf("pods of %d and %d compare as %d, want %d", a, b, got, want)
+			}
+			rows := []row{{key: x}, {key: y}}
+			if got := inOrder(rows); want > 0 && got[0] != &rows[1] || want < 0 && got[0] != &rows[0] {
+				t.Errorf("of pods of %d and %d, the lower one is planned first", a, b)
+			}
+			w := newWaiting()
+			if w.set(&gangState{}, true, a); w.waitFrom(b) != (i <= k) {
+				t.Errorf("a gang of %d waits from %d on: %t", a, b, w.waitFrom(b))
+			}
+		}
+	}
+	// Whole gangs: their pods are elected, activated and planned in this order, whatever the order of their creation.
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		s := begin(t)
+		r := newBenchRegistry()
+		var want, got []string
+		for _, k := range rng.Perm(len(ends)) {
+			name := fmt.Sprint("g", k)
+			r.SetGroup(wrappers.MakePodGroup(name, testNamespace).UID(name).MinMember(2).Obj(), s.now)
+			for pod := range 2 {
+				uid := fmt.Sprint(name, "-", pod)
+				lower := ends[min(k+pod, len(ends)-1)]
+				r.SetPod(wrappers.MakePod(uid, testNamespace).UID(uid).Gang(name).Priority(lower).Obj(), s.now)
+			}
+		}
+		for k := range ends {
+			want = append(want, fmt.Sprintf("g%d-0", k))
+		}
+		for _, pod := range r.Synced(s.now).Activate {
+			got = append(got, pod.Name)
+		}
+		if !slices.Equal(want, got) {
+			t.Fatalf("seed %d: activated %v, want %v", seed, got, want)
+		}
+	}
+}

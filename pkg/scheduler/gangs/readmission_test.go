@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// terminates begins the deletion of pods; they still exist during their grace period.
+func (s *story) terminates(names ...string) *story {
+	for _, n := range names {
+		pod := s.r.members[types.UID(n)].pod.DeepCopy()
+		pod.DeletionTimestamp = wrappers.MakePod("p", "ns").Terminating().Obj().DeletionTimestamp
+		s.effects = s.r.SetPod(pod, s.now)
+	}
+	return s
+}
+
+// deleted ends the deletion of pods.
+func (s *story) deleted(names ...string) *story {
+	return s.terminates(names...).gone(names...)
+}
+
+func (s *story) wantAdmittedGroups(want ...string) *story {
+	s.t.Helper()
+	if diff := cmp.Diff(want, sets.List(s.r.gangs[gangG].admittedGroups), cmpopts.EquateEmpty()); diff != "" {
+		s.t.Fatalf("admitted sub-groups (-want +got):\n%s", diff)
+	}
+	return s
+}
+
+// replicas is a scaling group of two replicas, each with a leader and two workers, of which the given number is
+// needed, and a leaf for the router. All pods are bound.
+func replicas(t *testing.T, minimum int32) *story {
+	t.Helper()
+	s := begin(t).group(podGroup().SubGroup("router", 1).Inner("", "decode", minimum).
+		Inner("decode", "d0", 2).SubGroupOf("d0", "d0-lead", 1).SubGroupOf("d0", "d0-work", 2).
+		Inner("decode", "d1", 2).SubGroupOf("d1", "d1-lead", 1).SubGroupOf("d1", "d1-work", 2)).
+		pods(sub("router", "r")...).pods(sub("d0-lead", "l0")...).pods(sub("d0-work", "v0", "w0")...).
+		pods(sub("d1-lead", "l1")...).pods(sub("d1-work", "v1", "w1")...)
+	s.shownBound("r", "l0", "v0", "w0", "l1", "v1", "w1")
+	return s.wantAdmitted(true).wantAdmittedGroups("d0", "d0-lead", "d0-work", "d1", "d1-lead", "d1-work", "decode", "router")
+}
+
+func TestReplicasAreAdmittedAgainAsUnits(t *testing.T) {
+	t.Parallel()
+	others := []string{"d0", "d0-lead", "d0-work", "decode", "router"}
+
+	t.Run("a replica that lost all of its pods comes back as a whole or not at all", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 2).deleted("l1", "v1", "w1").wantAdmitted(true).wantAdmittedGroups(others...)
+		s.pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...).leads("L1").wantTask(Refill).wantPlan(1).wantPlan(2).wantPlan(3, "L1", "V1", "W1")
+	})
+	t.Run("pods in their grace period do not keep it", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 2).terminates("l1", "v1", "w1").wantAdmittedGroups(others...)
+		s.pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...).leads("L1").wantPlan(2).wantPlan(3, "L1", "V1", "W1")
+	})
+	t.Run("no replacement is placed before all of them exist", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 2).deleted("l1", "v1", "w1")
+		s.pods(sub("d1-lead", "L1")...).leads("L1").wantTask(Refill).wantPlan(9).refuses()
+		s.pods(sub("d1-work", "V1")...).after(retryInterval).leads("L1").wantPlan(9).refuses()
+		s.pods(sub("d1-work", "W1")...).after(retryInterval).leads("L1").wantPlan(9, "L1", "V1", "W1")
+	})
+	t.Run("a clique that lost all of its pods is a unit by itself while the rest of the replica runs", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 2).deleted("v1", "w1").wantAdmittedGroups("d0", "d0-lead", "d0-work", "d1", "d1-lead", "decode", "router")
+		s.pods(sub("d1-work", "V1", "W1")...).leads("V1").wantTask(Refill).wantPlan(1).wantPlan(2, "V1", "W1")
+	})
+	t.Run("a clique recreated while the other one goes comes with that one", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 2).deleted("v1", "w1").pods(sub("d1-work", "V1", "W1")...).leads("V1").wantPlan(9, "V1", "W1").refuses()
+		s.deleted("l1").wantAdmittedGroups(others...).after(retryInterval).leads("V1").wantPlan(9).refuses()
+		s.pods(sub("d1-lead", "L1")...).after(retryInterval).leads("V1").wantPlan(2).wantPlan(3, "L1", "V1", "W1")
+	})
+	t.Run("single pods of another replica do not wait for it", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 2).deleted("w0", "l1", "v1", "w1").pods(sub("d0-work", "W0")...).pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...)
+		s.leads("W0").wantTask(Refill).wantPlan(2, "W0").wantPlan(3, "L1", "V1", "W1") // the unit goes first if there is room for it
+	})
+	t.Run("a replica above the minimum comes back as a unit too", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 1).deleted("l1", "v1", "w1").wantAdmittedGroups(others...)
+		s.pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...).leads("L1").wantTask(SurplusUnit).wantPlan(2).wantPlan(3, "L1", "V1", "W1")
+	})
+	t.Run("a succeeded pod keeps its sub-group", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().SubGroup("x", 1).SubGroup("y", 2))
+		for _, n := range []string{"x0", "y0", "y1"} {
+			s.pods(memberPod(n).SubGroup(n[:1]).Controller("Job", "job", "job").Node("n"))
+		}
+		s.pods(memberPod("y0").SubGroup("y").Controller("Job", "job", "job").Node("n").Phase("Succeeded")).deleted("y1")
+		s.wantAdmittedGroups("x", "y").pods(memberPod("y2").SubGroup("y").Controller("Job", "job", "job")).leads("y2").wantPlan(9, "y2")
+	})
+	t.Run("the whole gang is a unit again once none of its pods is left", func(t *testing.T) {
+		t.Parallel()
+		s := replicas(t, 2).terminates("r", "l0", "v0", "w0", "l1", "v1").wantAdmitted(true).terminates("w1").wantAdmitted(false).wantAdmittedGroups()
+		s.pods(sub("router", "R")...).wantLeader("")
+	})
+}
+
+// Pods on which a plan depends may be removed while its members are prepared to be bound.
+func TestPlansNeverBindHalfAUnit(t *testing.T) {
+	t.Parallel()
+	two := func(t *testing.T) *story {
+		return begin(t).group(podGroup().SubGroup("x", 1).SubGroup("y", 2)).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1")...).
+			binds("x0", "x0", "y0", "y1")
+	}
+	t.Run("a refill of a sub-group whose last pod goes meanwhile is given up", func(t *testing.T) {
+		t.Parallel()
+		s := two(t).deleted("y0").pods(sub("y", "y2")...).leads("y2").refills("y2").assumes("y2").terminates("y1").arrives("y2")
+		s.wantOpen(false).wantAborted(true).releases("y2")
+		s.pods(sub("y", "y3")...).after(minBackoff).leads("y2").wantTask(Refill).wantPlan(1).wantPlan(2, "y2", "y3")
+	})
+	t.Run("a refill whose sub-group lost its last pod while it was planned is not begun", func(t *testing.T) {
+		t.Parallel()
+		s := two(t).deleted("y0").pods(sub("y", "y2")...).leads("y2").terminates("y1")
+		if plan, why := s.tryRefill("y2"); plan != nil {
+			t.Fatalf("plan %d is in force (%s)", plan.ID, why)
+		}
+	})
+	t.Run("a refill of a gang whose last pod goes meanwhile is given up", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").deleted("b").members("c").
+			leads("c").refills("c").assumes("c").terminates("a").arrives("c")
+		s.wantOpen(false).wantAborted(true).releases("c").wantAdmitted(false).wantLeader("")
+	})
+	t.Run("a single surplus pod of a sub-group whose last pods go meanwhile is given up", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1")...)
+		s.shownBound("x0", "y0", "y1").pods(sub("y", "y2")...).leads("y2").wantTask(SurplusSingle).commits("y2").assumes("y2").
+			deleted("y0", "y1").arrives("y2")
+		s.wantOpen(false).wantAborted(true)
+	})
+	t.Run("a refill beside a pod that stays goes on", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().SubGroup("x", 1).SubGroup("y", 3)).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1", "y2")...).
+			binds("x0", "x0", "y0", "y1", "y2").deleted("y0").pods(sub("y", "y3")...).leads("y3").refills("y3").assumes("y3").terminates("y1").arrives("y3")
+		s.wantOpen(true).wantAborted(false)
+	})
+}
+
+// refills commits a plan that places these single pods on node n.
+func (s *story) refills(names ...string) *story {
+	s.t.Helper()
+	plan, why := s.tryRefill(names...)
+	if plan == nil {
+		s.t.Fatalf("plan refused: %s", why)
+	}
+	s.plan = plan
+	return s
+}
+
+func (s *story) tryRefill(names ...string) (*Plan, string) {
+	s.work.Problem.Pods = s.work.Singles.Pods
+	return s.tryCommit(names...)
+}
+
+func TestSubGroupsAreAdmittedAgainAsUnits(t *testing.T) {
+	t.Parallel()
+	two := func(t *testing.T) *story {
+		return begin(t).group(podGroup().SubGroup("x", 1).SubGroup("y", 2)).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1")...).
+			binds("x0", "x0", "y0", "y1")
+	}
+	t.Run("one that lost all of its pods", func(t *testing.T) {
+		t.Parallel()
+		s := two(t).gone("y0", "y1").after(departure).wantAdmitted(true).pods(sub("y", "y2", "y3")...)
+		if s.r.gangs[gangG].admittedGroups.Has("y") {
+			t.Error("it is admitted still")
+		}
+		s.leads("y2").wantTask(Refill).wantPlan(1).wantPlan(2, "y2", "y3")
+	})
+	t.Run("one that lost a pod gets single pods", func(t *testing.T) {
+		t.Parallel()
+		two(t).gone("y0").after(departure).pods(sub("y", "y2", "y3")...).leads("y2").wantTask(Refill).wantPlan(9, "y2")
+	})
+	t.Run("pods that are being deleted keep nothing", func(t *testing.T) {
+		t.Parallel()
+		s := two(t)
+		for _, n := range []string{"x0", "y0", "y1"} {
+			pod := s.r.members[types.UID(n)].pod.DeepCopy()
+			pod.DeletionTimestamp = wrappers.MakePod("p", "ns").Terminating().Obj().DeletionTimestamp
+			s.r.SetPod(pod, s.now)
+		}
+		s.wantAdmitted(false)
+	})
+	t.Run("a surplus sub-group that a failed binding left in part is completed first", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2).SubGroup("z", 1)).pods(sub("x", "x0")...).binds("x0", "x0").
+			pods(sub("y", "y0", "y1")...).leads("y0").commits("y0", "y1").assumes("y0", "y1").arrives("y0", "y1").posts("y0").releases("y1").
+			pods(sub("z", "z0")...).after(minBackoff)
+		s.leads("y1").wantTask(Refill).wantPlan(9, "y1")
+	})
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/marks"
+)
+
+// Key identifies a gang: namespace and name of its PodGroup.
+type Key = types.NamespacedName
+
+// Effects are the actions that the caller must perform after a change, without holding any lock of this package.
+type Effects struct {
+	// Activate: pods to move to the active queue (leaders), in its order.
+	Activate []*corev1.Pod
+	// Dirty: gangs whose PodGroup status may have changed.
+	Dirty []Key
+	// Cancel: assumed members of plans that were aborted before their barrier opened. The preparation of these
+	// members (PreBind) must be cancelled; until it ends they occupy their reservations.
+	Cancel []types.UID
+	// Vacated: deleted pods whose room is no longer kept (Rooms). For other pods this is equivalent to their deletion
+	// now.
+	Vacated []*corev1.Pod
+}
+
+func (e *Effects) add(o Effects) {
+	e.Activate = append(e.Activate, o.Activate...)
+	e.Dirty = append(e.Dirty, o.Dirty...)
+	e.Cancel = append(e.Cancel, o.Cancel...)
+	e.Vacated = append(e.Vacated, o.Vacated...)
+}
+
+// Options are the limits and the dependencies of a Registry.
+type Options struct {
+	// RepairTimeout is how long a gang, or a sub-group above its minimum, that never had its minimum may stay partially
+	// bound (docs/decisions, G11, G20).
+	RepairTimeout time.Duration
+	// SingleSurplusAfter is how long the free room must not have grown before surplus is placed while a minimum of the
+	// same or a higher priority was refused, and before single surplus pods are placed while a surplus sub-group of the
+	// same priority waits. Nodes that are added one by one can thus make up room for these first. Surplus waits 10 s at
+	// most. Zero: no wait.
+	SingleSurplusAfter time.Duration
+	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, counted from the time at
+	// which the pod began to terminate. Zero: no room is kept.
+	ReplacementTimeout time.Duration
+	// Clock is used by Arrive; nil: the real clock.
+	Clock clock.Clock
+	// Priority resolves a PriorityClass. It returns false if there is none of that name.
+	Priority func(name string) (int32, bool)
+	// Aborted is called for every plan that is aborted before any member was bound; nil: no callback. It must not
+	// call the Registry.
+	Aborted func(gang Key, cause AbortCause, reason string)
+	// UnknownKey is called when a pod's mark names an unknown key; nil: no callback. It must not call the Registry.
+	UnknownKey func()
+}
+
+// AbortCause is the cause for which a plan was aborted, with few distinct values, so that it can label a metric.
+type AbortCause string
+
+const (
+	// AbortRefused: in its real cycle a member was refused by the node that the plan had assigned to it.
+	AbortRefused AbortCause = "refused"
+	// AbortUnprepared: a volume, a claim or another plugin's reservation for a member failed on its node.
+	AbortUnprepared AbortCause = "unprepared"
+	// AbortLate: a member did not leave the queue, or was not ready to be bound in time.
+	AbortLate AbortCause = "late"
+	// AbortChanged: a member, or a bound pod on which the plan was based, is gone or was bound by another scheduler.
+	AbortChanged AbortCause = "changed"
+	// AbortOvertaken: the plan was for surplus, and the gang's minimum lost pods.
+	AbortOvertaken AbortCause = "overtaken"
+)
+
+// Registry contains all gangs of one scheduler process. Safe for concurrent use.
+type Registry struct {
+	clock clock.Clock // used only by Arrive; other calls pass the current time
+
+	mu       sync.Mutex
+	opts     Options
+	profiles sets.Set[string]
+	synced   bool
+	leading  bool      // this process schedules: its own memory is authoritative, not the status written by another process
+	now      time.Time // the latest time passed by a caller
+
+	gangs   map[Key]*gangState
+	members map[types.UID]*member
+	left    map[types.UID]*Plan // plans of pods that left their gang and have not been released
+
+	committing      *Plan                      // the one plan whose members are being handed out; nil = none
+	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (refused.go)
+	unexplained     map[types.UID]*Plan        // members that failed for a reason that is not known yet, and their plans
+	unwinding       int                        // members of aborted plans that are still assumed
+	vanished        map[types.UID]time.Time    // bound pods that vanished from the scheduler's informer, and when
+	vanishedInOrder []vanishedPod              // the same in chronological order; some may be resolved already
+	leftGang        map[types.UID]formerMember // waiting pods that left their gang and may still be gated in the queue
+	planSeq         uint64                     // ID of the newest plan
+	unanswered      Key                        // a gang with a binding that the API server did not answer; zero = none
+	cancelled       []types.UID                // for the next Effects
+	vacated         []*corev1.Pod              // likewise
+	resume          bool                       // likewise: a gang that others let go first was tried
+
+	rooms     *rooms      // kept for replacement pods
+	haveRooms atomic.Bool // rooms is not empty
+
+	index   indices
+	waiting waitList
+	line    line
+
+	entered func(from, to Phase) // called by enterPhase; nil except in tests
+
+	keys atomic.Pointer[marks.Keys] // signing keys of marks; nil = none
+
+	ranks sync.Map // types.UID -> Rank, see rank.go
+}
+
+// New returns an empty Registry. It must be configured before any other call, and elects no leader before Synced.
+func New() *Registry {
+	return &Registry{
+		clock:       clock.RealClock{},
+		profiles:    sets.New[string](),
+		gangs:       map[Key]*gangState{},
+		members:     map[types.UID]*member{},
+		left:        map[types.UID]*Plan{},
+		unexplained: map[types.UID]*Plan{},
+		vanished:    map[types.UID]time.Time{},
+		leftGang:    map[types.UID]formerMember{},
+		rooms:       newRooms(),
+		index:       newIndices(),
+		waiting:     newWaitList(),
+	}
+}
+
+// beginCall begins a call at the time that the caller passed.
+func (r *Registry) beginCall(now time.Time) {
+	if now.After(r.now) {
+		r.now = now
+	}
+}
+
+// endCall ends a call: it adds the cancellations of plans that were aborted during the call, the vacated pods, and the
+// leaders of gangs that no longer yield, to the effects, and sorts the pods to activate. Without the order the scheduling loop could pop any of them first.
+func (r *Registry) endCall(e Effects) Effects {
+	if r.resume {
+		r.resume = false
+		for g := range r.index.yielding {
+			if r.precedes(g) == nil {
+				r.enterPhase(g, Elected)
+				e.Activate = append(e.Activate, r.wake(g, r.now)...)
+				r.reindex(g)
+			}
+		}
+	}
+	if len(e.Activate) > 1 {
+		ranks := make(map[types.UID]Rank, len(e.Activate))
+		for _, pod := range e.Activate {
+			if m := r.members[pod.UID]; m != nil {
+				ranks[pod.UID] = r.leaderRank(m.gang)
+			} else {
+				ranks[pod.UID] = Rank{Priority: podPriority(pod), Tier: TierNormal, Time: r.now}
+			}
+		}
+		slices.SortStableFunc(e.Activate, func(a, b *corev1.Pod) int { return ranks[a.UID].Compare(ranks[b.UID]) })
+	}
+	if len(r.cancelled) > 0 {
+		e.Cancel = append(e.Cancel, r.cancelled...)
+		r.cancelled = nil
+	}
+	if len(r.vacated) > 0 {
+		e.Vacated = append(e.Vacated, r.vacated...)
+		r.vacated = nil
+	}
+	return e
+}
+
+// vanishedPod is a bound pod that vanished from the informer, and when.
+type vanishedPod struct {
+	uid   types.UID
+	since time.Time
+}
+
+// formerMember is a pod whose PodGroup annotation was removed. The queue gated it, and checks it again only if it is
+// activated.
+type formerMember struct {
+	pod   *corev1.Pod
+	since time.Time
+}
+
+// AddProfile registers a schedulerName as one of this scheduler's profiles.
+func (r *Registry) AddProfile(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.profiles.Insert(name)
+}
+
+// Synced records that every pod and PodGroup that existed at start has been seen. Elections begin now.
+func (r *Registry) Synced(now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	r.synced = true
+	var e Effects
+	for _, g := range r.gangs {
+		r.resumeRelease(g)
+		g.markAll()
+		e.add(r.evaluate(g, now))
+	}
+	return r.endCall(e)
+}
+
+// SetLeading records that this process schedules from now on and that its own memory is authoritative. Before, the
+// Registry follows the status of PodGroups that another process writes. An attempt to plan has the same effect.
+func (r *Registry) SetLeading() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = true
+}
+
+// gang returns the gang of the key, and creates it if it is unknown.
+func (r *Registry) gang(key Key) *gangState {
+	g := r.gangs[key]
+	if g == nil {
+		g = &gangState{
+			key: key, members: map[types.UID]*member{}, numbers: newNumbers(anyTree),
+			why: "gated by PodGroup " + message.Truncate(key.String(), message.MaxName) + " until its gang can be planned",
+		}
+		r.gangs[key] = g
+	}
+	return g
+}
+
+// Configure sets the options. It must be called before any other method.
+func (r *Registry) Configure(opts Options) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opts = opts
+	if opts.Clock != nil {
+		r.clock = opts.Clock
+	}
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// While a PodGroup reports that pods are being replaced (v2alpha2.ReplacingAnnotation), the room of a deleted pod is
+// kept for the next pods of its leaf (reservation.go). Users may set that annotation, so its effect is bounded by
+// facts that users cannot write:
+//
+//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves room behind: once, as much as it
+//     requested, and on its own node. A pod that never was bound leaves none, however often it is created and deleted.
+//   - The room is kept at no higher priority than the pod's own, which quota and admission have checked.
+//   - The time runs from when the pod began to terminate. It is never extended, neither by another annotation nor by a pod
+//     that was assumed in its place and released.
+//   - The number of rooms is bounded (maxRooms, maxRoomsOfGang).
+//
+// After a restart, pods that are still terminating are recognized, and their time runs from the timestamps of their
+// objects. Rooms of pods that no longer exist are lost.
+
+// parting is the state of a member that leaves its node.
+type parting struct {
+	since  time.Time // when it began to terminate, or vanished; zero: neither
+	stood  bool      // at that time it counted in an admitted sub-group
+	unseen bool      // stood is not known: the pod was already terminating when it was first observed
+	kept   bool      // its room was kept, and is not kept again
+}
+
+// countsInAdmitted reports whether the member is bound and counts in an admitted sub-group.
+func (m *member) countsInAdmitted() bool {
+	g := m.gang
+	if !m.isBound() || m.misplaced != "" || !g.admitted || g.tree == nil {
+		return false
+	}
+	return g.tree.Root().IsLeaf() || g.admittedGroups.Has(m.leaf)
+}
+
+// recordTermination records that a member begins to terminate, if the pod does so with this update and has a node. known
+// is false for a pod that is observed for the first time; stood is the result of countsInAdmitted before the update.
+func (m *member) recordTermination(old *corev1.Pod, known, stood bool, now time.Time) {
+	pod := m.pod
+	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || !m.parting.since.IsZero() || m.state == succeeded {
+		return
+	}
+	if known {
+		if old.DeletionTimestamp == nil {
+			m.parting = parting{since: now, stood: stood}
+		}
+		return
+	}
+	m.parting = parting{since: terminatingSince(pod, now), unseen: true}
+}
+
+// terminatingSince returns when the deletion of the pod was requested according to its object, but never a time in
+// the future.
+func terminatingSince(pod *corev1.Pod, now time.Time) time.Time {
+	since := pod.DeletionTimestamp.Time
+	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
+		since = since.Add(-time.Duration(*grace) * time.Second)
+	}
+	if since.After(now) {
+		return now
+	}
+	return since
+}
+
+// keepRoom keeps the room of a departing member, if the conditions above are met.
+func (r *Registry) keepRoom(m *member) {
+	g, p := m.gang, &m.parting
+	if p.since.IsZero() || p.kept || !g.replacing || r.opts.ReplacementTimeout <= 0 || g.tree == nil || m.misplaced != "" || m.pod.Spec.NodeName == "" {
+		return
+	}
+	if !p.stood && !(p.unseen && g.admitted) {
+		return
+	}
+	x := Room{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(r.priority(g), m.key.priority), Pod: m.pod}
+	if r.rooms.keep(x, p.since.Add(r.opts.ReplacementTimeout), r.now) {
+		p.kept = true
+		r.haveRooms.Store(true)
+	}
+}
+
+// owner returns the owner for which the member's room is kept.
+func (m *member) owner() Owner { return Owner{Gang: m.gang.key, Leaf: m.leaf} }
+
+// setReplacing applies the annotation and the tree of the gang's PodGroup to the kept rooms.
+func (r *Registry) setReplacing(g *gangState) {
+	was := g.replacing
+	g.replacing = g.group != nil && g.group.Annotations[v2alpha2.ReplacingAnnotation] != ""
+	switch {
+	case !g.replacing:
+		r.endRooms(r.rooms.dropGang(g.key))
+	case !was:
+		// The annotation may arrive after the deletion to which it refers, because informers are not synchronized
+		// with each other.
+		var parting []*member
+		for _, m := range g.members {
+			if !m.parting.since.IsZero() {
+				parting = append(parting, m)
+			}
+		}
+		slices.SortFunc(parting, func(a, b *member) int { return strings.Compare(string(a.pod.UID), string(b.pod.UID)) })
+		for _, m := range parting {
+			r.keepRoom(m)
+		}
+	case g.tree != nil:
+		r.endRooms(r.rooms.endIf(r.rooms.byGang[g.key], func(x *keptRoom) bool {
+			leaf := g.tree.Group(x.Owner.Leaf)
+			return x.Owner.Leaf != "" && (leaf == nil || !leaf.IsLeaf())
+		}))
+	}
+}
+
+// cameToNode lets a pod that another scheduler bound take a room of its leaf, as if it had been assumed here.
+func (r *Registry) cameToNode(m *member) {
+	if m.misplaced == "" {
+		r.rooms.take(m.owner(), m.pod.UID, m.node)
+	}
+}
+
+// endRooms records that rooms are no longer kept. The resources of their pods are free for all.
+func (r *Registry) endRooms(ended []Room) {
+	if len(ended) == 0 {
+		return
+	}
+	for _, x := range ended {
+		m := r.members[x.Pod.UID]
+		if _, gone := r.vanished[x.Pod.UID]; m != nil && m.state == bound && !gone {
+			continue // the pod is still on its node
+		}
+		r.vacated = append(r.vacated, x.Pod)
+	}
+	if len(r.vacated) > 0 {
+		r.recordGrowth()
+	}
+	r.haveRooms.Store(r.rooms.isNews())
+}
+
+// PodLeaves records that a pod is about to be removed from the scheduler's cache. Its room must be kept before any
+// plan can see it as free. The other handlers process the removal of the pod.
+func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil || !m.gang.replacing || m.state != bound && m.state != posted {
+		return
+	}
+	r.beginCall(now)
+	r.vanishes(m, now)
+}
+
+// vanishes keeps the room of a member that is gone without having been observed terminating.
+func (r *Registry) vanishes(m *member, now time.Time) {
+	if m.parting.since.IsZero() {
+		m.parting = parting{since: now, stood: m.countsInAdmitted()}
+		r.keepRoom(m)
+	}
+}
+
+// endedByItself drops the room of a pod that vanished because it finished, or that reappeared, and was not deleted.
+func (r *Registry) endedByItself(m *member) {
+	if m.pod.DeletionTimestamp == nil && !m.parting.since.IsZero() {
+		m.parting = parting{}
+		r.endRooms(r.rooms.drop(m.pod.UID))
+	}
+}
+
+// RemoveNode drops the rooms on a deleted node.
+func (r *Registry) RemoveNode(name string) {
+	if !r.haveRooms.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rooms.dropNode(name)
+	r.haveRooms.Store(r.rooms.isNews())
+}
+
+// RoomChanges returns how the rooms that count have changed since the last call, in the order in which they were first
+// kept. It takes no lock while there are none.
+func (r *Registry) RoomChanges() []RoomChange {
+	if !r.haveRooms.Load() {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changes := r.rooms.changes()
+	r.haveRooms.Store(r.rooms.isNews())
+	return changes
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import "time"
+
+// Tick repeats activations that may have been lost and starts attempts whose waiting time is over. It must be called
+// several times a second.
+func (r *Registry) Tick(now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	var e Effects
+	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
+		// This is only possible if members come through the queue by themselves, and one of them never does.
+		g := p.gang
+		r.abort(p, AbortLate, "a member did not leave the queue in time")
+		g.backOff(now)
+		e.add(r.evaluate(g, now))
+	}
+	e.add(r.endDoomed(now))
+	for len(r.vanishedInOrder) > 0 && now.Sub(r.vanishedInOrder[0].since) >= departure {
+		d := r.vanishedInOrder[0]
+		r.vanishedInOrder = r.vanishedInOrder[1:]
+		if since, ok := r.vanished[d.uid]; ok && since.Equal(d.since) {
+			e.add(r.remove(r.members[d.uid], now))
+		}
+	}
+	for uid, f := range r.leftGang {
+		e.Activate = append(e.Activate, f.pod)
+		if now.Sub(f.since) >= departure {
+			delete(r.leftGang, uid)
+		}
+	}
+	r.endRooms(r.rooms.expire(now))
+	var due []*gangState
+	for {
+		g, ok := r.index.timers.first()
+		if !ok || now.Before(g.due) {
+			break
+		}
+		r.index.timers.remove(g)
+		due = append(due, g)
+	}
+	for _, g := range due {
+		e.add(r.fire(g, now))
+		r.reindex(g)
+	}
+	e.Dirty = append(e.Dirty, r.lineUp(now)...)
+	return r.endCall(e)
+}
+
+// fire performs the actions that are due for a gang.
+func (r *Registry) fire(g *gangState, now time.Time) Effects {
+	switch {
+	case r.gangs[g.key] != g || g.plan != nil:
+		return Effects{}
+	case g.leader == "":
+		return r.evaluate(g, now)
+	case g.phase == Yielding:
+		r.enterPhase(g, Elected) // the queue drops this activation if the leader's own cycle has not ended yet
+	case g.phase == Elected:
+	case !g.phase.isRefused():
+		return Effects{}
+	case g.changed && now.Sub(later(g.refusedAt, g.woken)) >= retryInterval:
+		r.enterPhase(g, Elected)
+		g.retried = true
+	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
+		return r.retryRefused(g)
+	case g.task == SurplusUnit && !g.unitsTried:
+		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
+			return Effects{}
+		}
+		g.unitRefusal = g.refusal
+		g.unitRefusal.At = g.refusedAt
+		g.unitsTried = true
+		return r.evaluate(g, now)
+	default:
+		return Effects{}
+	}
+	return Effects{Activate: r.wake(g, now)}
+}

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/muster-project/muster/pkg/podgroup"
+)
+
+// A refused gang waits until an event may help it. Such a gang is cheap: an event visits only the gangs that it concerns,
+// and a change of a node is compared with one number per gang.
+//
+// A gang that lacks room is tried when enough of its pods fit, in the order of the queue, and as long as the room is
+// enough for all gangs that claim some of it. A gang that was refused although enough fits may be refused again: it is
+// tried after an event that may help it, in the order of the queue. Without an event an attempt is repeated only if it
+// was cut short, or after a very long time. Both have a share of the scheduling loop: see budget.
+
+// Shape is a kind of pod. Fits returns an upper bound of how many of these pods fit on all nodes.
+type Shape interface{ Fits() int }
+
+// Topic identifies the gangs that an event may help other than by room for pods of a shape. It is comparable.
+type Topic any
+
+// Anything is the topic for which every gang waits.
+const Anything = "anything"
+
+// Need is the minimum number of pods of a shape that must fit at the same time for the gang to be placed.
+type Need struct {
+	Shape Shape
+	Pods  int
+}
+
+// Wait describes what a refused gang waits for. Its functions are called only by Refuse and Changed, and must not call the
+// Registry.
+type Wait struct {
+	// Needs has an entry for every shape whose number of fitting pods is known.
+	Needs []Need
+	// Fits returns how many pods of a shape fit into room that is not kept from the gang. nil: Shape.Fits.
+	Fits func(Shape) int
+	// MayFit evaluates the necessary condition of a plan with the current room, which must be that of Needs. nil: Needs
+	// alone.
+	MayFit func() bool
+	// Topics are those of events, other than more room, that may help.
+	Topics []Topic
+	// Took is the time of the scheduling loop that the attempt used.
+	Took time.Duration
+	// Again is when an attempt that was cut short is continued. Zero: it was not.
+	Again time.Time
+	// Until is when something that the attempt took into account is no longer known: the gang is tried again. Zero: never.
+	Until time.Time
+	// Tried is the number of choices that an attempt, which was cut short, has tried: see Work.Skip.
+	Tried int
+	// Missed: an event occurred during the attempt that it may not have seen.
+	Missed bool
+	// Release is called once, by the first call of Refuse or Changed after the gang stopped waiting. nil is allowed.
+	Release func()
+}
+
+const (
+	// fairAfter is the time after which a gang that saw an event may use the share of repeated attempts too, the longest
+	// waiting one first. Otherwise gangs of higher rank with constant events could use up the share of both.
+	fairAfter = 5 * time.Second
+	// repeatShare and informedShare limit the attempts that may fail again (those of gangs that were refused although
+	// enough fits), of all gangs together, to 1/20 = 5 % of the scheduling loop's time if no event occurred since the
+	// last attempt of the gang, and to 1/4 after one.
+	repeatShare, informedShare = 20, 4
+	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
+	// other. maxSpentBefore is this limit for gangs that precede one which is about to be planned.
+	maxSpent, maxSpentBefore = 250 * time.Millisecond, time.Second
+	// longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
+	// every object that a filter reads causes an event (for example labels of namespaces).
+	longest = 5 * time.Minute
+	// recheckAfter is the time after which a gang's condition is evaluated again without an event.
+	recheckAfter = time.Second
+)
+
+// wait is a gang's entry in the list of refused gangs, until the attempt that follows has ended.
+type wait struct {
+	Wait
+	units  *wait     // what its surplus sub-groups wait for, while single pods are tried or wait
+	missed bool      // an event that may help occurred while the gang was tried again
+	turn   time.Time // when the gang is tried without a further event
+	fits   []int     // by need: how many pods fitted when the condition was evaluated last; nil: never
+	held   bool      // its result
+}
+
+// holds reports whether the necessary condition of a plan holds.
+func (w *wait) holds() bool {
+	same := len(w.fits) == len(w.Needs)
+	if !same {
+		w.fits = make([]int, len(w.Needs))
+	}
+	enough := true
+	for i, n := range w.Needs {
+		fits := w.room(n.Shape)
+		enough = enough && fits >= n.Pods
+		same = same && fits == w.fits[i]
+		w.fits[i] = fits
+	}
+	if !same || len(w.Needs) == 0 {
+		w.held = enough && (w.MayFit == nil || w.MayFit())
+	}
+	return w.held || w.units != nil && w.units.holds()
+}
+
+func (w *wait) room(s Shape) int {
+	if w.Fits == nil {
+		return s.Fits()
+	}
+	return w.Fits(s)
+}
+
+// waitList is the list of refused gangs. Guarded by Registry.mu.
+type waitList struct {
+	all      map[*gangState]struct{}
+	byShape  map[Shape][]waiter // gangs that wait for room of a shape, by the number of pods
+	byTopic  map[Topic]map[*gangState]struct{}
+	informed *orderedHeap[*gangState] // gangs in phase Informed, in the order of the queue
+	turns    *orderedHeap[*gangState] // gangs in a phase of refused gangs, by wait.turn
+	freed    map[Shape]struct{}       // shapes of which less is claimed than at the last call of Changed
+	ended    []func()                 // Wait.Release of gangs that no longer wait
+	// afterEvents and withoutEvent are the loop's time for attempts that may fail again, of informed gangs and of others.
+	afterEvents, withoutEvent budget
+}
+
+// waiter is a gang that waits until so many pods of a shape fit.
+type waiter struct {
+	pods int
+	*gangState
+}
+
+func (w waiter) compare(pods int) int { return cmp.Compare(w.pods, pods) }
+
+func newWaitList() waitList {
+	return waitList{
+		all: map[*gangState]struct{}{}, byShape: map[Shape][]waiter{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
+		informed: &orderedHeap[*gangState]{
+			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
+			place: func(g *gangState) *int { return &g.inInformed },
+		},
+		turns: &orderedHeap[*gangState]{
+			less:  func(a, b *gangState) bool { return a.wait.turn.Before(b.wait.turn) },
+			place: func(g *gangState) *int { return &g.inTurns },
+		},
+		afterEvents: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
+	}
+}
+
+// add enters what a gang waits for into the indices.
+func (x *waitList) add(g *gangState, w *wait) {
+	x.all[g] = struct{}{}
+	for _, n := range w.Needs {
+		waiters := x.byShape[n.Shape]
+		i, _ := slices.BinarySearchFunc(waiters, n.Pods, waiter.compare)
+		x.byShape[n.Shape] = slices.Insert(waiters, i, waiter{n.Pods, g})
+	}
+	for _, topic := range w.Topics {
+		if x.byTopic[topic] == nil {
+			x.byTopic[topic] = map[*gangState]struct{}{}
+		}
+		x.byTopic[topic][g] = struct{}{}
+	}
+}
+
+// end removes a gang's entry, except the one that is kept.
+func (x *waitList) end(g *gangState, kept *wait) {
+	x.informed.remove(g)
+	x.turns.remove(g)
+	delete(x.all, g)
+	for w := g.wait; w != nil; w = w.units {
+		for _, n := range w.Needs {
+			waiters := x.byShape[n.Shape]
+			i, _ := slices.BinarySearchFunc(waiters, n.Pods, waiter.compare)
+			for waiters[i] != (waiter{n.Pods, g}) {
+				i++
+			}
+			if waiters = slices.Delete(waiters, i, i+1); len(waiters) == 0 {
+				delete(x.byShape, n.Shape)
+			} else {
+				x.byShape[n.Shape] = waiters
+			}
+		}
+		for _, topic := range w.Topics {
+			delete(x.byTopic[topic], g)
+			if len(x.byTopic[topic]) == 0 {
+				delete(x.byTopic, topic)
+			}
+		}
+		if w.Release != nil && w != kept {
+			x.ended = append(x.ended, w.Release)
+		}
+	}
+	g.wait = nil
+}
+
+// release calls Wait.Release of gangs that no longer wait.
+func (x *waitList) release() {
+	for _, release := range x.ended {
+		release()
+	}
+	x.ended = nil
+}
+
+// fitting calls visit with the gangs that wait for room of a shape and of which enough pods fit by now.
+func (x *waitList) fitting(s Shape, visit func(*gangState)) {
+	fits := s.Fits()
+	for _, w := range x.byShape[s] {
+		if w.pods > fits {
+			return
+		}
+		visit(w.gangState)
+	}
+}
+
+// Waiting returns the number of refused gangs.
+func (r *Registry) Waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting.all)
+}
+
+// Shapes returns the shapes for which gangs wait, in no order.
+func (r *Registry) Shapes() []Shape {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Shape
+	for s := range r.waiting.byShape {
+		out = append(out, s)
+	}
+	return out
+}
+
+// Refuse records that the leader's attempt found no plan, and what the gang waits for. It is tried again because of a
+// later call of Changed, or because of its own pods.
+func (r *Registry) Refuse(key Key, why podgroup.Refusal, what Wait, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	r.waiting.release()
+	g := r.gangs[key]
+	if g == nil || g.phase != Planning {
+		if what.Release != nil {
+			what.Release()
+		}
+		if g == nil {
+			return Effects{}
+		}
+	}
+	g.refusal, g.refusedAt, g.tried = why, now, what.Tried
+	if g.phase == Planning {
+		r.park(g, what)
+	} else {
+		g.retried = g.leader != "" // another leader was elected in the meantime
+	}
+	r.reindex(g)
+	e := Effects{Dirty: []Key{key}}
+	e.add(r.retry(nil, Key{}))
+	return r.endCall(e)
+}
+
+// park enters a gang that was just refused into the list. The entry of its surplus sub-groups is kept while its single
+// pods wait.
+func (r *Registry) park(g *gangState, what Wait) {
+	x, w, old := &r.waiting, &wait{Wait: what}, g.wait
+	r.endClaim(g)
+	if old != nil {
+		w.missed = old.missed
+		if g.unitsTried {
+			w.units = cmp.Or(old.units, old)
+		}
+		x.end(g, w.units)
+	}
+	g.wait = w
+	for u := w; u != nil; u = u.units {
+		x.add(g, u)
+	}
+	switch {
+	case !w.holds():
+		w.turn = r.now.Add(recheckAfter)
+		r.enterPhase(g, Lacking)
+	default:
+		if w.turn = w.Again; w.turn.IsZero() {
+			w.turn = r.now.Add(longest)
+		}
+		r.enterPhase(g, Parked)
+		if w.Missed || w.missed {
+			r.inform(g)
+		}
+	}
+}
+
+// inform records that an event may help a gang of which enough pods fit.
+func (r *Registry) inform(g *gangState) {
+	if fair := g.refusedAt.Add(fairAfter); fair.Before(g.wait.turn) {
+		g.wait.turn = fair
+	}
+	r.enterPhase(g, Informed)
+	r.reindex(g)
+}
+
+// endClaim ends the precedence of a gang that is tried again, and its claim to room.
+func (r *Registry) endClaim(g *gangState) {
+	if g.retried && g.wait != nil {
+		for _, n := range g.wait.Needs {
+			r.waiting.freed[n.Shape] = struct{}{}
+		}
+	}
+	g.retried = false
+}
+
+// Changed records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs that
+// may fit by now are tried again: their leaders are activated, and gangs of lower rank let them go first until their
+// attempts have ended. It must also be called periodically, and before a gang is planned, which is then passed as
+// before: gangs that precede it are tried first.
+func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	x := &r.waiting
+	x.release()
+	var lacking, units []*gangState
+	reachGang := func(g *gangState) {
+		switch {
+		case g.phase == Lacking:
+			lacking = append(lacking, g)
+		case g.phase == Parked:
+			if g.wait.holds() {
+				r.inform(g)
+			}
+		case g.phase == Popped, g.phase == Planning:
+			g.wait.missed = true
+		case g.unitsTried && !g.phase.isRefused(): // its single pods will be tried, and its units may fit by now
+			units = append(units, g)
+		}
+	}
+	for _, s := range raised {
+		x.fitting(s, reachGang)
+	}
+	for _, topic := range topics {
+		of := x.byTopic[topic]
+		if topic == Anything {
+			of = x.all
+		}
+		for g := range of {
+			reachGang(g)
+		}
+	}
+	var e Effects
+	for _, g := range units {
+		g.unitsTried = false
+		e.add(r.evaluate(g, now))
+	}
+	e.add(r.retry(lacking, before))
+	return r.endCall(e)
+}
+
+// retry lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and informed
+// ones.
+func (r *Registry) retry(lacking []*gangState, before Key) Effects {
+	x := &r.waiting
+	var e Effects
+turns:
+	for g, ok := x.turns.first(); ok && !r.now.Before(g.wait.turn); g, ok = x.turns.first() {
+		switch holds := g.wait.holds(); {
+		case !holds:
+		case g.phase == Lacking:
+			lacking = append(lacking, g)
+		case !x.withoutEvent.affords(g.wait.Took, maxSpent, r.now):
+			break turns
+		default:
+			e.add(r.retryRefused(g))
+			continue
+		}
+		g.wait.turn = r.now.Add(recheckAfter)
+		x.turns.set(g)
+	}
+	for s := range x.freed {
+		x.fitting(s, func(g *gangState) {
+			if g.phase == Lacking {
+				lacking = append(lacking, g)
+			}
+		})
+	}
+	clear(x.freed)
+	e.add(r.claim(lacking))
+	first := r.gangs[before]
+	for g, ok := x.informed.first(); ok; g, ok = x.informed.first() {
+		if rank := g.rank; rank != r.leaderRank(g) {
+			r.reindex(g)
+			continue
+		}
+		most := maxSpent
+		if first != nil && g.rank.Compare(r.leaderRank(first)) < 0 {
+			most = maxSpentBefore
+		}
+		if !x.afterEvents.isOpen(most, r.now) {
+			break
+		}
+		if !g.wait.holds() { // another event has to change that
+			r.enterPhase(g, Parked)
+			r.reindex(g)
+			continue
+		}
+		x.afterEvents.affords(g.wait.Took, most, r.now)
+		e.add(r.retryRefused(g))
+	}
+	return e
+}
+
+// claim lets gangs that lacked room until now be tried, in the order of the queue, as long as the room is enough for
+// all gangs that claim some of it. The others are checked again when these have been tried.
+func (r *Registry) claim(lacking []*gangState) Effects {
+	ranks := map[*gangState]Rank{}
+	for _, g := range lacking {
+		if g.wait.holds() {
+			ranks[g] = r.leaderRank(g)
+		}
+	}
+	if len(ranks) == 0 {
+		return Effects{}
+	}
+	for _, g := range r.index.first.items {
+		if g.wait != nil {
+			ranks[g] = r.leaderRank(g)
+		}
+	}
+	gangs := make([]*gangState, 0, len(ranks))
+	for g := range ranks {
+		gangs = append(gangs, g)
+	}
+	slices.SortFunc(gangs, func(a, b *gangState) int { return ranks[a].Compare(ranks[b]) })
+	var e Effects
+	claimed := map[Shape]int{}
+	for _, g := range gangs {
+		if g.phase == Lacking {
+			w := g.wait
+			if slices.ContainsFunc(w.Needs, func(n Need) bool { return w.room(n.Shape)-claimed[n.Shape] < n.Pods }) {
+				continue
+			}
+			e.add(r.retryRefused(g))
+		}
+		if g.retried && g.wait != nil {
+			for _, n := range g.wait.Needs {
+				claimed[n.Shape] += n.Pods
+			}
+		}
+	}
+	return e
+}
+
+// retryRefused lets a refused gang be tried again.
+func (r *Registry) retryRefused(g *gangState) Effects {
+	r.index.grewAt = r.now
+	g.unitsTried = false
+	e := r.evaluate(g, r.now) // its single pods may have to let units go first now
+	e.Dirty = nil
+	if g.phase.isRefused() {
+		r.enterPhase(g, Elected)
+		g.retried = true
+		e.Activate = append(e.Activate, r.wake(g, r.now)...)
+		r.reindex(g)
+	}
+	return e
+}
+
+// budget is the time of the scheduling loop, 1/share of it, that attempts may use.
+type budget struct {
+	share int
+	spent time.Time // until when it is used up
+}
+
+// isOpen reports whether the budget exceeds its share by at most the given time.
+func (b *budget) isOpen(most time.Duration, now time.Time) bool { return b.spent.Sub(now) <= most }
+
+// affords is isOpen, and if so, it accounts for an attempt of the given duration.
+func (b *budget) affords(took, most time.Duration, now time.Time) bool {
+	if !b.isOpen(most, now) {
+		return false
+	}
+	b.spent = later(b.spent, now).Add(time.Duration(b.share) * took)
+	return true
+}

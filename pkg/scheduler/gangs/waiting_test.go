@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+type fakeShape struct{ fits int }
+
+func (s *fakeShape) Fits() int { return s.fits }
+
+const (
+	volumes = "a volume"
+	pods    = "a pod"
+)
+
+// waitScene has gangs of one pod, which precede each other in the order of their names, and a clock that advances only
+// on request.
+type waitScene struct {
+	t     testing.TB
+	now   time.Time
+	r     *Registry
+	woken []string // since the last call of wakes
+}
+
+func newWaitScene(t testing.TB) *waitScene {
+	s := &waitScene{t: t, now: time.Unix(1_000_000_000, 0), r: New()}
+	s.r.AddProfile(wrappers.SchedulerName)
+	s.r.Synced(s.now)
+	return s
+}
+
+func waitKey(name string) Key { return Key{Namespace: "ml", Name: name} }
+
+func (s *waitScene) apply(e Effects) {
+	for _, pod := range e.Activate {
+		s.woken = append(s.woken, pod.Name)
+	}
+}
+
+// begin begins an attempt of a gang, which is created if it is unknown.
+func (s *waitScene) begin(name string) *Work {
+	s.t.Helper()
+	pod := wrappers.MakePod(name, "ml").UID(name).Gang(name).Obj()
+	if s.r.gangs[waitKey(name)] == nil {
+		var at int64
+		for i := range 6 {
+			at <<= 8
+			if i < len(name) {
+				at += int64(name[i])
+			}
+		}
+		complete := time.Unix(0, at)
+		s.r.SetGroup(wrappers.MakePodGroup(name, "ml").UID(name).MinMember(1).Obj(), complete)
+		s.r.SetPod(pod, complete)
+	}
+	s.r.Pass(pod)
+	s.r.Popped(pod.UID)
+	work, why := s.r.Begin(pod)
+	if work == nil {
+		s.t.Fatalf("%s cannot be planned: %s", name, why)
+	}
+	return work
+}
+
+// park lets an attempt of a gang be refused.
+func (s *waitScene) park(name string, w Wait) {
+	s.t.Helper()
+	s.begin(name)
+	s.apply(s.r.Refuse(waitKey(name), noRoom, w, s.now))
+}
+
+// place lets an attempt of a gang succeed.
+func (s *waitScene) place(name string) {
+	s.t.Helper()
+	if plan, why := s.r.Commit(s.begin(name), []placement.Placement{{Pod: placement.Pod{ID: name}, Node: "n"}}, s.now); plan == nil {
+		s.t.Fatal(why)
+	}
+	if err := s.r.Assume(wrappers.MakePod(name, "ml").UID(name).Obj().UID, "n", s.now); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// gone deletes the pod of a gang.
+func (s *waitScene) gone(name string) {
+	s.apply(s.r.RemovePod(wrappers.MakePod(name, "ml").UID(name).Obj().UID, s.now))
+}
+
+// wants compares the gangs that were woken since the last call.
+func (s *waitScene) wants(want ...string) {
+	s.t.Helper()
+	got := append([]string{}, s.woken...)
+	slices.Sort(got)
+	if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+		s.t.Errorf("woken (-want +got):\n%s", diff)
+	}
+	s.woken = nil
+}
+
+func (s *waitScene) changes(raised []Shape, topics ...Topic) *waitScene {
+	s.apply(s.r.Changed(raised, topics, Key{}, s.now))
+	return s
+}
+
+// entries returns the number of entries in the list and its indices.
+func (x *waitList) entries() int {
+	return len(x.all) + len(x.byShape) + len(x.byTopic) + len(x.informed.items) + len(x.turns.items)
+}
+
+func (s *waitScene) after(d time.Duration) *waitScene {
+	s.now = s.now.Add(d)
+	return s
+}
+
+func TestGangThatLacksRoomIsWokenWhenItMayFit(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeShape{fits: 3}
+	more := []Shape{r}
+	s.park("first", Wait{Needs: []Need{{r, 9}}, Took: time.Second})
+	s.park("small", Wait{Needs: []Need{{r, 5}}, Took: time.Second})
+	s.park("third", Wait{Needs: []Need{{r, 8}}, Took: time.Second})
+	r.fits = 4
+	s.changes(more, pods).wants()
+	r.fits = 5
+	s.changes(more).wants("small")
+	s.changes(more).wants() // it is already woken
+	r.fits = 8
+	s.changes(more).wants() // and claims what it needs
+	r.fits = 9
+	s.changes(more).wants("first") // but not before gangs that precede it
+	s.place("first")               // it was placed elsewhere
+	s.changes(nil).wants()
+	s.r.Next()
+	s.place("small")
+	s.changes(nil).wants("third")
+}
+
+func TestRoomIsPromisedOnce(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeShape{}
+	more := []Shape{r}
+	for _, g := range []string{"d", "c", "b", "a"} {
+		s.park(g, Wait{Needs: []Need{{r, 2}}})
+	}
+	r.fits = 5
+	s.changes(more).wants("a", "b") // the first ones by rank
+	r.fits = 3
+	s.place("a")
+	s.r.Next()
+	s.changes(nil).wants() // b needs the rest
+	s.park("b", Wait{Needs: []Need{{r, 2}}, Missed: true})
+	s.changes(nil).wants("b", "c") // b because of an event during its attempt
+	s.gone("c")
+	s.changes(nil).wants() // b claims it
+	s.place("b")
+	s.changes(nil).wants("d")
+}
+
+// TestGangThatWasRefusedAlthoughEnoughFits: it is tried after each event that may help it, and after no other.
+func TestGangThatWasRefusedAlthoughEnoughFits(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeShape{fits: 8}
+	more := []Shape{r}
+	for range 5 {
+		s.park("a", Wait{Needs: []Need{{r, 8}}})
+		s.changes(nil, pods).wants()
+		s.after(time.Second).changes(nil).wants()
+		s.changes(more).wants("a")
+		s.changes(more).wants()
+	}
+	s.park("a", Wait{Needs: []Need{{r, 8}}, Missed: true}) // an event during the attempt
+	s.changes(nil).wants("a")
+	r.fits = 7
+	s.park("a", Wait{Needs: []Need{{r, 8}}})
+	r.fits = 8
+	s.changes(more).wants("a")
+}
+
+// TestInformedGangsInTheOrderOfTheQueue: of 300 gangs that one event may help, those of the highest rank are tried first,
+// and no more than their share of the loop allows, unless one that follows them is about to be planned.
+func TestInformedGangsInTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	const took = 100 * time.Millisecond // at a share of 1/4 each attempt exceeds it by 0.4 s
+	for i := range 300 {
+		s.park(fmt.Sprintf("g%03d", i), Wait{Topics: []Topic{pods}, Took: took})
+	}
+	s.changes(nil, pods).wants("g000")
+	s.changes(nil).wants()
+	before := func(name string, want ...string) {
+		t.Helper()
+		s.begin(name) // creates it
+		s.apply(s.r.Changed(nil, nil, waitKey(name), s.now))
+		s.wants(want...)
+	}
+	before("g0005")
+	before("g0015", "g001")
+	before("g999", "g002") // the attempts exceed their share by more than a second now
+	before("g999")
+	s.after(2 * time.Second).changes(nil).wants("g003")
+}
+
+// TestInformedGangWhoseRoomIsGone: it is not tried in its turn, but after the next event.
+func TestInformedGangWhoseRoomIsGone(t *testing.T) {
+	t.Parallel()
+	s, r := newWaitScene(t), &fakeShape{fits: 8}
+	s.r.entered = func(from, to Phase) {
+		if from == Informed && to == Parked {
+			s.woken = append(s.woken, "parked")
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		s.park(name, Wait{Needs: []Need{{r, 8}}, Topics: []Topic{pods}, Took: time.Second})
+	}
+	s.changes(nil, pods).wants("a") // b exceeds the share of the loop
+	r.fits = 7
+	s.after(5 * time.Second).changes(nil).wants("parked")
+	r.fits = 8
+	s.after(5 * time.Second).changes([]Shape{r}).wants("b")
+}
+
+func TestGangThatDependsOnMoreThanRoom(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeShape{fits: 8}
+	s.park("volumes", Wait{Needs: []Need{{r, 1}}, Topics: []Topic{volumes}})
+	s.park("plain", Wait{Needs: []Need{{r, 1}}})
+	s.changes(nil, pods).wants()
+	s.changes(nil, volumes).wants("volumes")
+	s.changes(nil, Anything).wants("plain")
+}
+
+func TestMayFitDecidesBesideTheNumbers(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	a, b, evaluated := &fakeShape{fits: 8}, &fakeShape{fits: 4}, 0
+	mayFit := func() bool {
+		evaluated++
+		return a.fits+b.fits >= 16
+	}
+	s.park("a", Wait{Needs: []Need{{a, 4}, {b, 4}}, MayFit: mayFit})
+	for range 3 {
+		s.changes([]Shape{a}).wants()
+	}
+	if evaluated != 1 {
+		t.Errorf("evaluated %d times for the same room", evaluated)
+	}
+	b.fits = 8
+	s.changes([]Shape{b}).wants("a")
+	s.park("a", Wait{Needs: []Need{{a, 4}, {b, 4}}, MayFit: mayFit})
+	a.fits, b.fits = 4, 4
+	s.changes([]Shape{a, b}, pods).wants()
+	a.fits = 12
+	s.changes([]Shape{a}).wants("a")
+}
+
+func TestRoomThatIsKeptFromAGangDoesNotCount(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r, kept := &fakeShape{fits: 4}, 1
+	s.park("a", Wait{Needs: []Need{{r, 4}}, Fits: func(s Shape) int { return s.Fits() - kept }})
+	s.changes([]Shape{r}).wants()
+	kept = 0
+	s.changes([]Shape{r}).wants("a")
+}
+
+func TestCutAttemptGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	s.park("a", Wait{Took: 200 * time.Millisecond, Again: s.now.Add(time.Second), Tried: 7})
+	s.changes(nil).wants()
+	s.after(time.Second).changes(nil).wants("a")
+	for _, want := range []int{7, 0} {
+		if work := s.begin("a"); work.Skip != want {
+			t.Errorf("%d choices are skipped, want %d", work.Skip, want)
+		}
+	}
+}
+
+func TestRepeatedRefusalsTakeASmallPartOfTheLoop(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeShape{fits: 8}
+	const took = 5 * time.Millisecond
+	first := map[string]bool{}
+	park := func(name string) { s.park(name, Wait{Needs: []Need{{r, 8}}, Took: took}) }
+	for i := range 500 {
+		park(fmt.Sprintf("g%03d", i))
+	}
+	attempts := 0
+	const span = 20 * time.Second
+	for range span / (50 * time.Millisecond) {
+		s.after(50 * time.Millisecond).changes([]Shape{r})
+		woken := s.woken
+		s.woken = nil
+		for _, name := range woken {
+			attempts++
+			first[name] = true
+			park(name)
+		}
+	}
+	spent := time.Duration(attempts) * took
+	if most := span/repeatShare + span/informedShare + 2*maxSpent/repeatShare + 2*maxSpent/informedShare; spent > most {
+		t.Errorf("%d attempts took %s of %s, want at most %s", attempts, spent, span, most)
+	}
+	if len(first) < 150 { // 0.75 s of the 15 s after fairAfter
+		t.Errorf("only %d of 500 gangs were tried, although each saw events", len(first))
+	}
+}
+
+func TestListForgets(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r, released := &fakeShape{}, 0
+	park := func() {
+		s.park("a", Wait{Needs: []Need{{r, 8}}, Topics: []Topic{pods}, Again: s.now.Add(time.Second), Release: func() { released++ }})
+	}
+	park()
+	park()
+	s.gone("a")
+	s.changes(nil)
+	if released != 2 {
+		t.Errorf("released %d times, want twice", released)
+	}
+	if n := s.r.waiting.entries(); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+	s.apply(s.r.Refuse(waitKey("a"), noRoom, Wait{Release: func() { released++ }}, s.now))
+	if released != 3 {
+		t.Error("not released when a gang is refused that is gone")
+	}
+}
+
+// TestIdleGangsClaimNothing: a gang that was woken for room, and is deleted before its attempt, does not keep the room.
+func TestIdleGangsClaimNothing(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeShape{}
+	for _, name := range []string{"a", "b", "c"} {
+		s.park(name, Wait{Needs: []Need{{r, 2}}})
+	}
+	r.fits = 2
+	s.changes([]Shape{r}).wants("a")
+	s.changes([]Shape{r}).wants()
+	s.gone("a")
+	s.changes([]Shape{r}).wants("b")
+	if n := s.r.Waiting(); n != 2 {
+		t.Errorf("%d gangs wait, want two", n)
+	}
+	s.gone("c")
+	if n := s.r.Waiting(); n != 1 {
+		t.Errorf("%d gangs wait, want one", n)
+	}
+}
+
+func TestGangIsTriedWithoutAnEvent(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	r := &fakeShape{}
+	s.park("a", Wait{Needs: []Need{{r, 1}}})
+	s.park("b", Wait{})
+	r.fits = 1
+	s.changes(nil).wants()
+	s.after(recheckAfter).changes(nil).wants("a")
+	s.after(longest - recheckAfter).changes(nil).wants("b")
+}
+
+// TestSubGroupWaitsBesideSinglePods: what a surplus sub-group waits for is not forgotten while single pods are tried, or
+// wait.
+func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
+	t.Parallel()
+	large, small, released := &fakeShape{}, &fakeShape{}, 0
+	surplus := func(r *fakeShape) Wait {
+		return Wait{Needs: []Need{{Shape: r}}, MayFit: func() bool { return r.fits > 0 }, Release: func() { released++ }}
+	}
+	changes := func(s *story, raised ...Shape) *story {
+		s.effects = s.r.Changed(raised, nil, Key{}, s.now)
+		return s
+	}
+	s := begin(t)
+	s.r.opts.SingleSurplusAfter = 2 * time.Second
+	s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1)).pods(sub("x", "x0")...).binds("x0", "x0").
+		pods(sub("y", "y0")...).pods(sub("x", "x1")...).leads("y0").wantTask(SurplusUnit).refusesFor(surplus(large))
+	s.after(2 * time.Second).leads("x1").wantTask(SurplusSingle).refusesFor(surplus(small))
+	if n := s.r.Waiting(); n != 1 || released != 0 {
+		t.Fatalf("%d gangs wait, want 1 with two conditions, %d were released", n, released)
+	}
+	large.fits = 1
+	changes(s, large).after(2 * time.Second).leads("y0").wantTask(SurplusUnit)
+	if s.refusesFor(surplus(large)); released != 2 {
+		t.Fatalf("%d conditions are released, want both", released)
+	}
+	small.fits, large.fits = 0, 0
+	s.after(2 * time.Second).wantLeader("x1")
+	large.fits = 1
+	changes(s, large).after(2 * time.Second).leads("y0").wantTask(SurplusUnit) // its single pods were about to be tried
+}
+
+// BenchmarkLookOfEvents: one look over 10,000 waiting gangs. Refused by count, an event concerns none of them as long as
+// too few of their pods fit; otherwise it concerns those that wait for its topic.
+func BenchmarkLookOfEvents(b *testing.B) {
+	for name, tc := range map[string]struct {
+		fits   int
+		more   bool
+		topics []Topic
+	}{
+		"that concerns none: no room for any":            {7, true, []Topic{volumes}},
+		"that concerns none: a volume":                   {8, false, []Topic{volumes}},
+		"that concerns all: more room, all paused":       {8, true, nil},
+		"that concerns all: affinity to any pod, paused": {8, false, []Topic{Anything}},
+		"that concerns ten: a pod was bound near them":   {8, false, []Topic{pods}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := newWaitScene(b)
+			r := &fakeShape{fits: tc.fits}
+			for i := range 10_000 {
+				w := Wait{Needs: []Need{{r, 8}}, Took: time.Hour}
+				if i < 10 {
+					w.Topics = []Topic{pods}
+				}
+				s.park(fmt.Sprintf("g%05d", i), w)
+			}
+			s.r.waiting.afterEvents.spent, s.r.waiting.withoutEvent.spent = s.now.Add(time.Hour), s.now.Add(time.Hour)
+			var raised []Shape
+			if tc.more {
+				raised = append(raised, r)
+			}
+			for b.Loop() {
+				s.r.Changed(raised, tc.topics, Key{}, s.now)
+			}
+		})
+	}
+}

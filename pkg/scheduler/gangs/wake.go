@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// RoomGrew records that a node was added or has grown, or a bound pod was removed. Single surplus pods wait for some time
+// after it (Options.SingleSurplusAfter). It wakes no gang: see Changed.
+func (r *Registry) RoomGrew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recordGrowth()
+}
+
+// CycleFailed records that the pod's scheduling cycle or binding has failed. If the attempt of a leader ended without
+// a plan, a refusal or another gang to wait for (for example because the scheduler failed before the attempt), the
+// leader is woken again after a pause. The pause grows while its cycles end before an attempt begins.
+func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil {
+		return
+	}
+	g := m.gang
+	if g.leader != uid || g.phase != Queued && g.phase != Popped && g.phase != Planning {
+		return
+	}
+	r.beginCall(now)
+	pause := min(retryInterval<<min(g.lost, 10), maxBackoff)
+	if g.phase == Popped { // a failure before any attempt may persist
+		g.lost++
+	}
+	r.endClaim(g)
+	r.enterPhase(g, Elected)
+	g.woken = now.Add(pause - wakeInterval)
+	r.reindex(g)
+}
+
+// wake returns the leader, to be activated.
+func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
+	m := g.members[g.leader]
+	if m == nil {
+		return nil
+	}
+	g.woken = now
+	return []*corev1.Pod{m.pod}
+}
+
+// wakeLeaderAgain lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
+func (r *Registry) wakeLeaderAgain(g *gangState) {
+	if g.leader != "" {
+		r.enterPhase(g, Elected)
+	}
+	r.reindex(g)
+}
+
+// Yields reports whether the leader's gang must let another gang go first. This is either a retried gang that precedes
+// it in the queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only
+// just now, or a gang that a failed binding left partially bound a moment ago. Without this rule, room that an old
+// gang waits for would go to the youngest. The gang that yields is woken when the other one was tried, and yields for
+// at most one second in total, so that many old gangs cannot block it forever.
+func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	m := r.members[pod.UID]
+	if m == nil || m.gang.leader != pod.UID {
+		return false
+	}
+	g := m.gang
+	if !g.yieldedAt.IsZero() && now.Sub(g.yieldedAt) >= yieldLimit {
+		return false
+	}
+	first := r.precedes(g)
+	if first == nil {
+		return false
+	}
+	r.enterPhase(g, Yielding)
+	if g.yieldedAt.IsZero() {
+		g.yieldedAt = now
+	}
+	r.reindex(g)
+	r.wakeLeaderAgain(first)
+	return true
+}
+
+// precedes returns the first gang in rank order that others let go first, if it precedes the given one. nil: none does.
+func (r *Registry) precedes(g *gangState) *gangState {
+	for {
+		first, ok := r.index.first.first()
+		switch {
+		case !ok || first == g:
+			return nil
+		case first.rank != r.leaderRank(first):
+			r.reindex(first)
+		case first.rank.Compare(r.leaderRank(g)) < 0:
+			return first
+		default:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// Work is what a leader's cycle must plan.
+type Work struct {
+	Gang Key
+	Task Task
+	Tree *gang.Tree
+	// Priority is the gang's priority. Rooms that are kept at a lower priority do not restrict it.
+	Priority int32
+	// Skip is the number of choices that the last attempt, which was cut short, has tried.
+	Skip int
+	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
+	// admitted, as units (docs/decisions, G12, G20). For SurplusUnit it contains the pods of sub-groups that are not
+	// satisfied, for SurplusSingle those of sub-groups that are.
+	Problem placement.Problem
+	// Singles is set for Refill only: the waiting pods of admitted sub-groups below their minimum, in the form of
+	// surplus, because each such pod is useful by itself. Lacks is the number of pods that each of these sub-groups
+	// lacks.
+	Singles placement.Problem
+	Lacks   gang.Counts
+	// LostFrom are the lost pods that a Refill replaces, as far as this process saw them, the latest last.
+	LostFrom []LostPods
+	Classes  []*corev1.Pod // by class index: the first pod of the class
+	Pods     []*corev1.Pod // by placement.Pod.Index: the waiting pods
+	members  []*member     // likewise; must not be read without the lock
+}
+
+// LostPods are the pods of a leaf that an admitted gang has lost on one node. It is information for users only.
+type LostPods struct {
+	Leaf, Node string
+	Pods       int
+}
+
+// maxLost is the maximum number of LostPods that are remembered of a gang.
+const maxLost = 16
+
+// rememberLost records the node of a bound pod that is removed from an admitted gang.
+func (g *gangState) rememberLost(m *member) {
+	if g.admitted && m.state == bound && m.misplaced == "" {
+		lost := LostPods{m.leaf, m.node, 1}
+		g.lostFrom = slices.DeleteFunc(g.lostFrom, func(x LostPods) bool {
+			same := x.Leaf == lost.Leaf && x.Node == lost.Node
+			if same {
+				lost.Pods += x.Pods
+			}
+			return same
+		})
+		g.lostFrom = append(g.lostFrom, lost)
+		g.lostFrom = g.lostFrom[max(0, len(g.lostFrom)-maxLost):]
+	}
+}
+
+// Begin returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now. Otherwise
+// it returns nil and the reason.
+func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
+	buffer := rowBuffers.Get().(*[]row)
+	defer func() {
+		clear(*buffer)
+		rowBuffers.Put(buffer)
+	}()
+	w, g, why := r.begin(pod, buffer)
+	if w == nil {
+		return nil, why
+	}
+	// The remaining work needs no lock.
+	rows := inOrder(*buffer)
+	w.Pods, w.members = make([]*corev1.Pod, len(rows)), make([]*member, len(rows))
+	classes, class := map[string]int{}, -1
+	sizes := make([]int, len(w.Tree.Groups())+1) // by index of the leaf
+	for _, x := range rows {
+		sizes[x.leaf.Index()]++
+	}
+	pods := make([][]placement.Pod, len(sizes))
+	for i, x := range rows {
+		if i == 0 || x.class != rows[i-1].class { // mostly equal: no look-up
+			known := false
+			if class, known = classes[x.class]; !known {
+				class = len(w.Classes)
+				classes[x.class] = class
+				w.Classes = append(w.Classes, x.pod)
+			}
+		}
+		w.Pods[i], w.members[i] = x.pod, x.member
+		list := &pods[x.leaf.Index()]
+		if *list == nil {
+			*list = make([]placement.Pod, 0, sizes[x.leaf.Index()])
+		}
+		*list = append(*list, placement.Pod{ID: string(x.pod.UID), Index: i, Class: class})
+	}
+	for _, leaf := range w.Tree.Leaves() {
+		if list := pods[leaf.Index()]; list != nil {
+			w.Problem.Pods[leaf.Name()] = list
+		}
+	}
+	w.divide(g)
+	return w, ""
+}
+
+// standing contains the facts about the gang that divide needs.
+type standing struct {
+	admitted func(leaf *gang.Group) bool // the leaf is admitted
+	whole    func(leaf *gang.Group) bool // the leaf and all groups above it are satisfied
+	torn     map[*gang.Group]bool        // partially bound sub-groups: can be completed; nil: the tree is not satisfied
+}
+
+// begin is the part of Begin that needs the lock. It copies the rows of the pods that may be planned to the buffer.
+func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, string) {
+	*buffer = (*buffer)[:0]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leading = true
+	m := r.members[pod.UID]
+	switch {
+	case m == nil:
+		return nil, standing{}, "its PodGroup has not observed it yet"
+	case m.gang.leader != pod.UID:
+		return nil, standing{}, "another pod of the gang is the leader"
+	case r.committing != nil:
+		r.wakeLeaderAgain(m.gang)
+		return nil, standing{}, "another gang is being committed"
+	}
+	g := m.gang
+	profile := g.profile()
+	task, state := r.task(g, profile, r.now)
+	if state == gated {
+		r.enterPhase(g, Gated) // a leader is elected again when the gate ends
+		r.reindex(g)
+		return nil, standing{}, "room grows, and minimums or surplus sub-groups go first"
+	}
+	r.enterPhase(g, Planning)
+	g.yieldedAt, g.lost = time.Time{}, 0
+	g.changed = false // changes from here on are not part of this attempt
+	if state == ready {
+		g.task = task
+	}
+	r.reindex(g)
+	if state != ready {
+		return nil, standing{}, "the gang is no longer complete"
+	}
+	n := g.numbers
+	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g), Skip: g.tried}
+	g.tried = 0
+	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
+	pool, kept := n.pools[profile], len(r.rooms.byGang[g.key]) > 0
+	for i := range g.rows {
+		if x := &g.rows[i]; x.flags&isUsable != 0 && x.pool == pool {
+			*buffer = append(*buffer, *x)
+			if kept && r.rooms.has(Owner{g.key, x.leaf.Name()}) {
+				(*buffer)[len(*buffer)-1].class += "\x00" + x.leaf.Name() // only pods of this leaf may use the room that is kept for it
+			}
+		}
+	}
+	s := standing{}
+	admitted, bound := g.admittedGroups.Clone(), n.bound.Clone()
+	s.admitted = func(leaf *gang.Group) bool { return leaf.Parent() == nil || admitted.Has(leaf.Name()) }
+	s.whole = func(leaf *gang.Group) bool {
+		for ; leaf != nil; leaf = leaf.Parent() {
+			if !bound.Satisfied(leaf) {
+				return false
+			}
+		}
+		return true
+	}
+	if task == Refill {
+		w.LostFrom = slices.Clone(g.lostFrom)
+	}
+	if task == Refill && bound.Satisfied(g.tree.Root()) {
+		s.torn = map[*gang.Group]bool{}
+		for _, group := range n.bound.Partial() {
+			s.torn[group] = g.canComplete(group, profile)
+		}
+	}
+	return w, s, ""
+}
+
+// divide assigns the pods to the parts of the work.
+func (w *Work) divide(s standing) {
+	all := w.Problem.Pods
+	keep := func(is func(leaf *gang.Group) bool) map[string][]placement.Pod {
+		kept := make(map[string][]placement.Pod, len(all))
+		for name, pods := range all {
+			if is(w.Tree.Group(name)) {
+				kept[name] = pods
+			}
+		}
+		return kept
+	}
+	switch w.Task {
+	case SurplusUnit:
+		w.Problem.Pods = keep(func(leaf *gang.Group) bool { return !s.whole(leaf) })
+	case SurplusSingle:
+		w.Problem.Pods = keep(s.whole)
+	case Refill:
+		w.divideRefill(s, all)
+	}
+}
+
+// divideRefill separates units from single pods, and leaves out groups that already have their minimum.
+func (w *Work) divideRefill(s standing, all map[string][]placement.Pod) {
+	bound := w.Problem.Have
+	w.Singles = w.Problem
+	w.Singles.Have, w.Singles.Pods, w.Lacks = gang.Counts{}, map[string][]placement.Pod{}, gang.Counts{}
+	w.Problem.Have = maps.Clone(bound)
+	for _, leaf := range w.Tree.Leaves() {
+		name := leaf.Name()
+		w.Singles.Have[name] = max(bound[name], leaf.Min())
+		if !s.admitted(leaf) {
+			continue
+		}
+		w.Problem.Have[name] = w.Singles.Have[name]
+		if lacks := leaf.Min() - bound[name]; lacks > 0 {
+			w.Lacks[name] = lacks
+			w.Singles.Pods[name] = firstOfEach(all[name], lacks)
+		}
+	}
+	if s.torn == nil {
+		return
+	}
+	// The tree is satisfied: only partially bound sub-groups are completed, and no new one is started.
+	pods := map[string][]placement.Pod{}
+	for name := range all {
+		for group := w.Tree.Group(name); group != nil; group = group.Parent() {
+			if s.torn[group] {
+				pods[name] = all[name]
+			}
+		}
+	}
+	w.Problem.Pods = pods
+}
+
+// firstOfEach returns the first n pods of each class, in order.
+func firstOfEach(pods []placement.Pod, n int) []placement.Pod {
+	seen := map[int]int{}
+	var out []placement.Pod
+	for _, p := range pods {
+		if seen[p.Class] < n {
+			seen[p.Class]++
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Limit returns the placements of Singles without those beyond the minimums; surplus pods are placed in later cycles.
+func (w *Work) Limit(placements []placement.Placement) []placement.Placement {
+	taken := gang.Counts{}
+	var out []placement.Placement
+	for _, p := range placements {
+		if taken[p.Leaf] < w.Lacks[p.Leaf] {
+			taken[p.Leaf]++
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// boundCounts counts the currently bound pods, without completed ones.
+func (g *gangState) boundCounts() gang.Counts {
+	c := g.numbers.bound.Counts()
+	for _, b := range g.numbers.completed.counted() {
+		for leaf, n := range b.leaves {
+			if c[leaf.Name()] -= n; c[leaf.Name()] == 0 {
+				delete(c, leaf.Name())
+			}
+		}
+	}
+	return c
+}
+
+// Reclass changes the classes of the waiting pods. classify receives the pods with their current classes, and returns
+// the class of each pod and, by class, one pod of it.
+func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []int, first []*corev1.Pod)) {
+	var lists [][]placement.Pod
+	for _, problem := range []placement.Problem{w.Problem, w.Singles} {
+		for _, leaf := range slices.Sorted(maps.Keys(problem.Pods)) {
+			lists = append(lists, problem.Pods[leaf])
+		}
+	}
+	pods, classes := make([]*corev1.Pod, 0, len(w.Pods)), make([]int, 0, len(w.Pods))
+	at := make([]int, len(w.Pods)) // by index of the pod: 1 + its index in pods; 0: not in it
+	for _, list := range lists {
+		for i := range list {
+			if p := &list[i]; at[p.Index] == 0 {
+				pods, classes = append(pods, w.Pods[p.Index]), append(classes, p.Class)
+				at[p.Index] = len(pods)
+			}
+		}
+	}
+	of, first := classify(pods, classes)
+	for _, list := range lists {
+		for i := range list {
+			list[i].Class = of[at[list[i].Index]-1]
+		}
+	}
+	w.Classes = first
+}
+
+// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is kept share no class with pods
+// of another leaf; for other classes the leaf is that of one of their pods.
+func (w *Work) Leaves() []string {
+	leaves := make([]string, len(w.Classes))
+	for _, problem := range []placement.Problem{w.Problem, w.Singles} {
+		for _, leaf := range slices.Sorted(maps.Keys(problem.Pods)) {
+			for _, p := range problem.Pods[leaf] {
+				leaves[p.Class] = leaf
+			}
+		}
+	}
+	return leaves
+}
