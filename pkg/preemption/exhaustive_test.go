@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preemption
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// family is one kind of random instances.
+type family struct {
+	name      string
+	like      bool // all pods of the preemptor are of one class without spread: the planner is exact
+	labels    bool
+	spread    bool
+	budgets   bool
+	protected bool // some gangs are semi-preemptible
+	trees     bool // gangs have sub-groups
+	seeds     int
+	equal     float64 // share of the decisions that must be as cheap as the cheapest
+}
+
+var families = []family{
+	{name: "plain pods", like: true, seeds: 1500, equal: 0.95},
+	{name: "gangs", like: true, trees: true, seeds: 1500, equal: 0.95},
+	{name: "protected minimums", like: true, trees: true, protected: true, seeds: 1500, equal: 0.95},
+	{name: "budgets", like: true, trees: true, budgets: true, seeds: 1500, equal: 0.95},
+	{name: "selectors", trees: true, labels: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
+	{name: "spread", trees: true, labels: true, spread: true, protected: true, seeds: 1000, equal: 0.95},
+}
+
+// instance is a random small cluster that is full, and a gang that waits.
+type instance struct {
+	in      Input
+	nodes   []fakeNode
+	classes []fakeClass
+	pods    []running
+}
+
+func (i *instance) world(t testing.TB) *cluster { return newCluster(t, i.nodes, i.classes, i.pods) }
+
+func randomInstance(r *rand.Rand, f family) *instance {
+	i := &instance{}
+	for range 2 + r.IntN(3) {
+		n := fakeNode{gpus: 1 + r.IntN(8), rack: fmt.Sprintf("rack-%d", r.IntN(2))}
+		if f.labels && r.IntN(2) == 0 {
+			n.label = "x"
+		}
+		i.nodes = append(i.nodes, n)
+	}
+	free := make([]int, len(i.nodes))
+	for n := range i.nodes {
+		free[n] = i.nodes[n].gpus
+	}
+	for k := range 2 + r.IntN(4) {
+		w := Workload{Name: fmt.Sprintf("w%d", k), Priority: int32(10 * r.IntN(3))}
+		leaves := []string{""}
+		if f.trees && r.IntN(4) > 0 {
+			w.Tree, leaves = randomTree(r)
+			w.MinimumProtected = f.protected && r.IntN(3) == 0
+		}
+		pods := 1
+		if w.Tree != nil {
+			pods = 1 + r.IntN(5)
+		}
+		size := 1 + r.IntN(4)
+		for p := range pods {
+			n := r.IntN(len(free))
+			if free[n] < size {
+				continue
+			}
+			free[n] -= size
+			pod := Pod{ID: len(i.pods), Leaf: leaves[p%len(leaves)], Amount: int64(size), Running: int64(r.IntN(100))}
+			if f.budgets && k%2 == 0 {
+				pod.Budgets = []int{0}
+			}
+			i.pods = append(i.pods, running{n, size})
+			w.Pods = append(w.Pods, pod)
+		}
+		if len(w.Pods) > 0 {
+			i.in.Workloads = append(i.in.Workloads, w)
+		}
+	}
+	i.in.Allowed = []int{r.IntN(3)}
+	classes := 1
+	if !f.like {
+		classes = 1 + r.IntN(2)
+	}
+	for range classes {
+		c := fakeClass{gpus: 1 + r.IntN(4)}
+		if f.labels && r.IntN(3) == 0 {
+			c.label = "x"
+		}
+		c.spread = f.spread && r.IntN(2) == 0
+		i.classes = append(i.classes, c)
+	}
+	tree, leaves := randomTree(r)
+	p := placement.Problem{Tree: tree, Pods: map[string][]placement.Pod{}}
+	for _, l := range leaves {
+		for k := range tree.Group(l).Min() + r.IntN(2) {
+			p.Pods[l] = append(p.Pods[l], placement.Pod{ID: fmt.Sprintf("%s-%d", l, k), Class: r.IntN(classes)})
+		}
+	}
+	i.in.Problem = p
+	return i
+}
+
+// randomTree returns one of the shapes that PodGroups have: a leaf, k of n leaves, k of n pairs of leader and workers.
+func randomTree(r *rand.Rand) (tree *gang.Tree, leaves []string) {
+	var groups []gang.Node
+	root := gang.Node{}
+	add := func(name, parent string) {
+		groups = append(groups, gang.Node{Name: name, Parent: parent, MinMember: new(int32(1 + r.IntN(2)))})
+		leaves = append(leaves, name)
+	}
+	switch r.IntN(3) {
+	case 0:
+		root.MinMember = new(int32(1 + r.IntN(3)))
+		leaves = []string{""}
+	case 1:
+		n := 2 + r.IntN(2)
+		root.MinSubGroup = new(int32(1 + r.IntN(n)))
+		for k := range n {
+			add(fmt.Sprintf("leaf%d", k), "")
+		}
+	default:
+		root.MinSubGroup = new(int32(1))
+		for k := range 2 {
+			name := fmt.Sprintf("pair%d", k)
+			groups = append(groups, gang.Node{Name: name, MinSubGroup: new(int32(1 + r.IntN(2)))})
+			add(name+"-a", name)
+			add(name+"-b", name)
+		}
+	}
+	tree, err := gang.Build(root, groups)
+	if err != nil {
+		panic(err)
+	}
+	return tree, leaves
+}
+
+// cheapest returns the cheapest cost of all sets of victims with which a plan exists, written from docs/decisions, G21
+// and G22. ok is false if there is none.
+func cheapest(t testing.TB, i *instance) (best Cost, ok bool) {
+	losses := make([][][]int, len(i.in.Workloads))
+	for k := range i.in.Workloads {
+		losses[k] = lossesOf(&i.in.Workloads[k])
+	}
+	choice := make([]int, len(losses))
+	var visit func(k int)
+	visit = func(k int) {
+		if k < len(losses) {
+			for choice[k] = range losses[k] {
+				visit(k + 1)
+			}
+			return
+		}
+		c := Cost{Priority: math.MinInt32}
+		var gone []int
+		budgets := 0
+		for k, n := range choice {
+			w := &i.in.Workloads[k]
+			for _, pod := range losses[k][n] {
+				p := w.Pods[pod]
+				gone = append(gone, p.ID)
+				c.Amount += p.Amount
+				c.Running += p.Running
+				c.Priority = max(c.Priority, w.Priority)
+				budgets += len(p.Budgets)
+			}
+			if len(losses[k][n]) > 0 {
+				c.Names = append(c.Names, w.Name)
+				if len(losses[k][n]) == len(w.Pods) {
+					c.Ended++
+				}
+			}
+		}
+		c.Pods = len(gone)
+		c.Violations = max(0, budgets-i.in.Allowed[0])
+		if ok && c.Compare(best) >= 0 {
+			return
+		}
+		world := i.world(t)
+		world.Free(gone)
+		if _, short := placement.Minimum(i.in.Problem, world, placement.Budget{}); short == nil {
+			best, ok = c, true
+		}
+	}
+	visit(0)
+	return best, ok
+}
+
+// lossesOf returns all sets of pods that the owner of a workload may lose.
+func lossesOf(w *Workload) [][]int {
+	var losses [][]int
+	for set := range 1 << len(w.Pods) {
+		var lost []int
+		left := gang.Counts{}
+		before := gang.Counts{}
+		for pod, p := range w.Pods {
+			before[p.Leaf]++
+			if set&(1<<pod) != 0 {
+				lost = append(lost, pod)
+			} else {
+				left[p.Leaf]++
+			}
+		}
+		switch {
+		case len(lost) == 0:
+		case len(lost) == len(w.Pods):
+			if w.MinimumProtected {
+				continue
+			}
+		case w.Tree == nil || !w.Tree.Satisfied(left):
+			continue
+		default:
+			broken := false
+			for _, g := range w.Tree.Groups() {
+				pods, had := podsIn(g, left), podsIn(g, before)
+				switch {
+				case g.Satisfied(before):
+					broken = broken || pods > 0 && !g.Satisfied(left)
+				case g.Parent().Satisfied(before): // what is left of a sub-group ends together
+					broken = broken || pods > 0 && pods < had
+				}
+			}
+			if broken {
+				continue
+			}
+		}
+		losses = append(losses, lost)
+	}
+	return losses
+}
+
+func podsIn(g *gang.Group, c gang.Counts) int {
+	n := 0
+	if g.IsLeaf() {
+		n = c[g.Name()]
+	}
+	for _, child := range g.Children() {
+		n += podsIn(child, c)
+	}
+	return n
+}
+
+// slotsAreEnough reports without the planner whether pods of one class fit if the pods are gone.
+func slotsAreEnough(i *instance, gone []int) bool {
+	free := make([]int, len(i.nodes))
+	for n := range i.nodes {
+		free[n] = i.nodes[n].gpus
+	}
+	for id, p := range i.pods {
+		if !slices.Contains(gone, id) {
+			free[p.node] -= p.gpus
+		}
+	}
+	slots := 0
+	for n := range free {
+		slots += free[n] / i.classes[0].gpus
+	}
+	return i.in.Problem.Tree.MissingPods(nil) <= slots
+}
+
+// TestVictimsAgainstExhaustiveSearch compares decisions with all sets of victims that docs/decisions allow.
+func TestVictimsAgainstExhaustiveSearch(t *testing.T) {
+	t.Parallel()
+	for _, f := range families {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			decided, equal, missed, plans := 0, 0, 0, 0
+			for seed := range f.seeds {
+				r := rand.New(rand.NewPCG(uint64(seed), uint64(len(f.name))))
+				i := randomInstance(r, f)
+				best, exists := cheapest(t, i)
+				w := i.world(t)
+				d, result := FindVictims(i.in, w, Budget{})
+				w.check(d, i.in.Workloads)
+				if d == nil {
+					if exists {
+						missed++
+						if f.like {
+							t.Errorf("seed %d: result %v, although victims %v are sufficient", seed, result, best)
+						}
+					} else if result == Decided {
+						t.Errorf("seed %d: decided without a decision", seed)
+					}
+					continue
+				}
+				if !exists {
+					t.Errorf("seed %d: decision %+v, although no allowed set of victims is sufficient", seed, d)
+					continue
+				}
+				decided++
+				checkAllowed(t, seed, i, d)
+				checkMinimal(t, seed, i, d)
+				if f.like && !slotsAreEnough(i, w.freedPods()) {
+					t.Errorf("seed %d: the room is not sufficient with %v gone", seed, w.freedPods())
+				}
+				switch c := d.Cost.Compare(best); {
+				case c < 0:
+					t.Errorf("seed %d: cost %+v is less than the cheapest %+v", seed, d.Cost, best)
+				case c == 0:
+					equal++
+				}
+				plans += 0
+			}
+			t.Logf("%d of %d have a decision, %.1f %% of them the cheapest; missed %d", decided, f.seeds, 100*float64(equal)/float64(decided), missed)
+			if decided < f.seeds/10 || float64(equal) < f.equal*float64(decided) || float64(missed) > 0.005*float64(decided) {
+				t.Errorf("%d decisions, %d the cheapest, %d missed", decided, equal, missed)
+			}
+		})
+	}
+}
+
+// checkAllowed fails the test unless each workload loses a set that it may lose.
+func checkAllowed(t *testing.T, seed int, i *instance, d *Decision) {
+	t.Helper()
+	for _, v := range d.Victims {
+		w := &i.in.Workloads[v.Workload]
+		if !slices.ContainsFunc(lossesOf(w), func(lost []int) bool {
+			ids := []int{}
+			for _, pod := range lost {
+				ids = append(ids, w.Pods[pod].ID)
+			}
+			return slices.Equal(sortedCopy(ids), sortedCopy(v.Pods))
+		}) {
+			t.Errorf("seed %d: %s may not lose pods %v of %+v", seed, w.Name, v.Pods, w.Pods)
+		}
+	}
+}
+
+// checkMinimal fails the test if the gang could be placed with less: each workload with any smaller loss, or none.
+func checkMinimal(t *testing.T, seed int, i *instance, d *Decision) {
+	t.Helper()
+	for n, v := range d.Victims {
+		var others []int
+		for k, other := range d.Victims {
+			if k != n {
+				others = append(others, other.Pods...)
+			}
+		}
+		w := &i.in.Workloads[v.Workload]
+		for _, lost := range lossesOf(w) {
+			var ids []int
+			for _, pod := range lost {
+				ids = append(ids, w.Pods[pod].ID)
+			}
+			if len(ids) >= len(v.Pods) || slices.ContainsFunc(ids, func(id int) bool { return !slices.Contains(v.Pods, id) }) {
+				continue
+			}
+			world := i.world(t)
+			world.Free(append(slices.Clone(others), ids...))
+			if _, short := placement.Minimum(i.in.Problem, world, placement.Budget{}); short == nil {
+				t.Errorf("seed %d: %s loses pods %v, and %v are sufficient", seed, w.Name, v.Pods, ids)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preemption
+
+import (
+	"slices"
+
+	"github.com/muster-project/muster/pkg/gang"
+)
+
+// Workload is a gang with bound pods, or a pod without a gang, of lower priority than the preemptor.
+type Workload struct {
+	Name     string     // decides between equal victims
+	Priority int32      // of the gang, docs/decisions, G10
+	Tree     *gang.Tree // nil: a pod without a gang
+	// MinimumProtected: only pods above the minimum may end (semi-preemptible).
+	MinimumProtected bool
+	Pods             []Pod // bound; those of a leaf in order of preference: the last ones end first
+}
+
+// Pod is a bound pod of a Workload.
+type Pod struct {
+	ID      int    // for the World
+	Leaf    string // "" for a PodGroup without sub-groups, and for a pod without a gang
+	Amount  int64  // of the extended resources that the preemptor requests
+	Running int64  // time since it started, in any unit; the work that is lost
+	Budgets []int  // the PodDisruptionBudgets that select it
+}
+
+// Rung is the kind of loss, from the least to the greatest.
+type Rung int
+
+const (
+	SurplusPod      Rung = iota // a single pod above a leaf's minMember
+	SurplusSubGroup             // a sub-group above its parent's minSubGroup, with all below it
+	PlainPod                    // a pod without a gang
+	WholeGang
+)
+
+// unit is what one owner loses at once.
+type unit struct {
+	workload int // index
+	rung     Rung
+	group    string // SurplusSubGroup: its name; SurplusPod: the leaf
+	pods     []int  // indexes into Workload.Pods
+}
+
+// unitsOf returns the units of a workload: single pods, then sub-groups, those that are last in order first, then the
+// whole. Units of a gang may share pods, and not all of them may end together: see selection.isAllowed.
+func unitsOf(number int, w *Workload) []unit {
+	if w.Tree == nil {
+		return []unit{{workload: number, rung: PlainPod, pods: []int{0}}}
+	}
+	counts := w.counts(nil)
+	var units []unit
+	if w.Tree.Satisfied(counts) {
+		units = w.surplusUnits(number, counts)
+	}
+	if w.MinimumProtected || len(w.Pods) == 0 {
+		return units
+	}
+	all := make([]int, len(w.Pods))
+	for i := range all {
+		all[i] = i
+	}
+	return append(units, unit{workload: number, rung: WholeGang, pods: all})
+}
+
+func (w *Workload) surplusUnits(number int, counts gang.Counts) []unit {
+	var singles, groups []unit
+	var visit func(g *gang.Group)
+	visit = func(g *gang.Group) {
+		if g.IsLeaf() {
+			if counts[g.Name()] > g.Min() {
+				for _, pod := range slices.Backward(w.podsBelow(g)) {
+					singles = append(singles, unit{number, SurplusPod, g.Name(), []int{pod}})
+				}
+			}
+			return
+		}
+		spare := g.SatisfiedChildren(counts) > g.Min()
+		for _, child := range slices.Backward(g.Children()) {
+			satisfied := child.Satisfied(counts)
+			if pods := w.podsBelow(child); len(pods) > 0 && (spare || !satisfied) {
+				groups = append(groups, unit{number, SurplusSubGroup, child.Name(), pods})
+			}
+			if satisfied {
+				visit(child)
+			}
+		}
+	}
+	visit(w.Tree.Root())
+	return append(singles, groups...)
+}
+
+// podsBelow returns the pods of the leaves of a group, as indexes.
+func (w *Workload) podsBelow(g *gang.Group) []int {
+	if g.IsLeaf() {
+		var pods []int
+		for i, p := range w.Pods {
+			if p.Leaf == g.Name() {
+				pods = append(pods, i)
+			}
+		}
+		return pods
+	}
+	var pods []int
+	for _, child := range g.Children() {
+		pods = append(pods, w.podsBelow(child)...)
+	}
+	return pods
+}
+
+// counts returns the pods by leaf, without those that ended. ended is by index; nil: none.
+func (w *Workload) counts(ended func(pod int) bool) gang.Counts {
+	counts := gang.Counts{}
+	for i, p := range w.Pods {
+		if ended == nil || !ended(i) {
+			counts[p.Leaf]++
+		}
+	}
+	return counts
+}
+
+// mayLose reports whether a gang may lose the pods and keep the others: its tree keeps its minimum, and so does each
+// sub-group that had it, unless none of its pods is left.
+func (w *Workload) mayLose(ended func(pod int) bool) bool {
+	before, after := w.counts(nil), w.counts(ended)
+	var keeps func(g *gang.Group) (pods int, ok bool)
+	keeps = func(g *gang.Group) (pods int, ok bool) {
+		if g.IsLeaf() {
+			pods = after[g.Name()]
+		}
+		for _, child := range g.Children() {
+			n, ok := keeps(child)
+			if !ok {
+				return 0, false
+			}
+			pods += n
+		}
+		return pods, pods == 0 || g.Satisfied(after) || !g.Satisfied(before)
+	}
+	_, ok := keeps(w.Tree.Root())
+	return ok && w.Tree.Satisfied(after)
+}
