@@ -35,8 +35,8 @@ func (c Cost) Compare(other Cost) int {
 // cost returns the cost of the selected units.
 func (s *search) cost() Cost {
 	c := Cost{Priority: math.MinInt32}
-	evictions := make([]int, len(s.allowed))
-	for i := range s.Workloads {
+	evictions := make([]int, len(s.Allowed))
+	for _, i := range s.workloadsOf() {
 		w := &s.Workloads[i]
 		lost := 0
 		for k, p := range w.Pods {
@@ -51,9 +51,6 @@ func (s *search) cost() Cost {
 				evictions[b]++
 			}
 		}
-		if lost == 0 {
-			continue
-		}
 		c.Names = append(c.Names, w.Name)
 		c.Priority = max(c.Priority, w.Priority)
 		if lost == len(w.Pods) {
@@ -61,7 +58,7 @@ func (s *search) cost() Cost {
 		}
 	}
 	for b, n := range evictions {
-		c.Violations += max(0, n-s.allowed[b])
+		c.Violations += max(0, n-s.Allowed[b])
 	}
 	slices.Sort(c.Names)
 	return c

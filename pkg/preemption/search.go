@@ -4,8 +4,8 @@ package preemption
 
 import (
 	"cmp"
+	"math"
 	"slices"
-	"sort"
 
 	"github.com/muster-project/muster/pkg/placement"
 )
@@ -30,9 +30,8 @@ type Input struct {
 
 // Budget limits the search.
 type Budget struct {
-	Plan placement.Budget // of each plan; Expired is that of the whole search. Skip is ignored.
-	// Plans bounds the plans of the whole search; 0: 512. The search that finds the first victims is not bounded by it.
-	Plans int
+	Plan  placement.Budget // of each plan; Expired is that of the whole search, Skip is ignored
+	Plans int              // plans after which the first victims that were found are not improved any more; 0: 512
 }
 
 const defaultPlans = 512
@@ -52,157 +51,134 @@ type Decision struct {
 	Cost    Cost
 }
 
-// Result is the outcome of a search without a Decision.
+// Result is the outcome of a search.
 type Result int
 
 const (
 	Decided  Result = iota // there is a Decision
-	Hopeless               // the planner finds no plan even if all victims end
-	Cut                    // the time or the number of plans was spent before a set of victims was found
+	Hopeless               // there is no plan even if all victims end
+	Cut                    // the time, or the number of plans, was spent before victims were found
 )
 
-// FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed. Without
-// a Decision the World is left unchanged.
+// FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed.
+// Without a Decision the World is left unchanged.
 func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 	s := newSearch(in, w, budget)
-	if !s.run() {
-		s.selectUnits(nil)
-		if s.cut() {
-			return nil, Cut
-		}
-		return nil, Hopeless
-	}
+	s.findBest()
 	s.selectUnits(s.best)
-	if !s.plan() {
-		s.selectUnits(nil) // the planner is deterministic: only because the time is over
+	switch {
+	case s.found && s.plan():
+		return &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}, Decided
+	case s.found || s.isSpent():
+		s.selectUnits(nil)
 		return nil, Cut
 	}
-	return &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}, Decided
+	return nil, Hopeless
 }
 
-// search is the state of FindVictims: the selected units, whose pods are free in the World, and the plan made last.
-type search struct {
-	Input
-	world   World
-	budget  Budget
-	allowed []int
-	units   []unit
-	ofGang  [][]int // by workload: its units
-
-	selected   []bool  // by unit
-	freed      [][]int // by workload and pod: selected units that contain it
-	placements []placement.Placement
-	plans      int
-	late       bool
-
-	best     []int // units; nil: none was found
-	found    bool
-	bestCost Cost
-}
-
-func newSearch(in Input, w World, budget Budget) *search {
-	s := &search{Input: in, world: w, budget: budget, allowed: in.Allowed, ofGang: make([][]int, len(in.Workloads))}
-	if s.budget.Plans == 0 {
-		s.budget.Plans = defaultPlans
-	}
-	s.budget.Plan.Skip = 0
-	for i := range in.Workloads {
-		for _, u := range unitsOf(i, &in.Workloads[i]) {
-			s.ofGang[i] = append(s.ofGang[i], len(s.units))
-			s.units = append(s.units, u)
-		}
-		s.freed = append(s.freed, make([]int, len(in.Workloads[i].Pods)))
-	}
-	s.selected = make([]bool, len(s.units))
-	return s
-}
-
-// run looks for the cheapest set of victims, and reports whether it found one.
-func (s *search) run() bool {
+// findBest looks for the cheapest set of victims.
+func (s *search) findBest() {
 	if s.plan() {
 		s.record() // nobody has to end
-		return true
+		return
 	}
-	all := s.unitsWhere(func(int) bool { return true })
-	if !s.fitsWithout(all) {
-		return false
+	all := make([]int, len(s.units))
+	for u := range all {
+		all[u] = u
 	}
-	for _, violating := range []bool{false, true} {
-		pool := slices.DeleteFunc(slices.Clone(all), func(u int) bool { return !violating && s.violatesAlone(u) })
-		s.searchByPriority(pool)
-		if s.found && s.bestCost.Violations == 0 {
-			break
-		}
+	slices.SortFunc(all, func(a, b int) int { return cmp.Compare(s.rank[a], s.rank[b]) })
+	sparing := slices.DeleteFunc(slices.Clone(all), s.violatesAlone)
+	s.findByPriority(sparing)
+	if len(sparing) < len(all) && !(s.found && s.bestCost.Violations == 0) {
+		s.findByPriority(all)
 	}
-	return s.found
 }
 
-// searchByPriority looks for victims in the pool: of the lowest priorities that are sufficient, and surplus before
-// anything else.
-func (s *search) searchByPriority(pool []int) {
-	priorities := s.prioritiesOf(pool)
-	upTo := func(p int32) []int {
-		return slices.DeleteFunc(slices.Clone(pool), func(u int) bool { return s.priorityOf(u) > p })
-	}
-	low := sort.Search(len(priorities), func(i int) bool { return s.fitsWithout(upTo(priorities[i])) })
+// findByPriority looks for victims among the units, which are in the order of rank: of the lowest priorities that are
+// sufficient, and surplus before anything else.
+func (s *search) findByPriority(units []int) {
+	priorities := s.prioritiesOf(units)
+	low := s.sufficientPriority(units, priorities)
 	for _, p := range priorities[low:] {
-		before := s.found
-		part := upTo(p)
+		part := slices.DeleteFunc(slices.Clone(units), func(u int) bool { return s.priorityOf(u) > p })
 		surplus := slices.DeleteFunc(slices.Clone(part), func(u int) bool { return s.units[u].rung > SurplusSubGroup })
-		for _, units := range [][]int{surplus, part} {
-			if len(units) > 0 && s.fitsWithout(units) {
-				s.searchIn(units)
-			}
-			if s.found && !before {
-				break
-			}
+		if s.fitsWithout(surplus) {
+			s.findAmong(surplus)
 		}
-		if s.found && s.bestCost.Violations == 0 || s.spent() {
+		if !s.found || s.bestCost.Violations > 0 {
+			s.findAmong(part)
+		}
+		if s.found && s.bestCost.Violations == 0 || s.isSpent() {
 			return
 		}
 	}
 }
 
-// searchIn looks for the cheapest set of victims among the units, all of which together are sufficient.
-func (s *search) searchIn(units []int) {
-	for _, compare := range s.orders() {
-		sorted := slices.Clone(units)
-		slices.SortStableFunc(sorted, compare)
-		n := s.sufficientPrefix(sorted)
+// findAmong looks for the cheapest set of victims among the units, which are in the order of rank.
+func (s *search) findAmong(units []int) {
+	byAmount := slices.Clone(units) // few workloads: those that free the most come first
+	slices.SortStableFunc(byAmount, func(a, b int) int { return cmp.Compare(s.amount[b], s.amount[a]) })
+	for _, order := range [][]int{units, byAmount, s.byNeighbours(units)} {
+		n := s.sufficientPrefix(order)
 		if n < 0 {
 			continue
 		}
-		for _, valuable := range [][]int{reversed(sorted), s.byValue(sorted)} {
-			s.selectAllowed(sorted[:n])
-			if s.reduce(valuable) {
+		for _, back := range []func([]int) []int{latestFirst(order), s.byValue} {
+			s.selectAllowed(order[:n])
+			if s.reduce(back) {
 				s.record()
 			}
-			if s.spent() {
+			if s.isSpent() {
 				return
 			}
 		}
 	}
-	if !s.found {
-		s.branch(units)
+	if !s.found && len(units) <= maxLeftOut {
+		s.findByLeavingOut(units)
 	}
 	if s.found {
 		s.exchange(units)
 	}
 }
 
+// sufficientPriority returns the index of the lowest of the priorities, ascending, for which there is a plan if all units
+// up to it end, also those that may not end together; the number of priorities if there is none.
+func (s *search) sufficientPriority(units []int, priorities []int32) int {
+	s.selectUnits(nil)
+	byPriority := map[int32][]int{}
+	for _, u := range units {
+		byPriority[s.priorityOf(u)] = append(byPriority[s.priorityOf(u)], u)
+	}
+	for i, p := range priorities {
+		s.addAll(byPriority[p])
+		if s.plan() {
+			return i
+		}
+	}
+	return len(priorities)
+}
+
 // sufficientPrefix returns how many of the units, in order, are sufficient; -1 if all of those that may end together are
 // not.
 func (s *search) sufficientPrefix(units []int) int {
-	fits := func(n int) bool {
-		s.selectAllowed(units[:n])
-		return s.plan()
+	s.selectUnits(nil)
+	low, high := 0, 1 // low units are not sufficient
+	for done := 0; ; high *= 2 {
+		high = min(high, len(units))
+		for ; done < high; done++ {
+			s.addIfAllowed(units[done])
+		}
+		if s.plan() {
+			break
+		}
+		if low = high; high == len(units) {
+			return -1
+		}
 	}
-	if !fits(len(units)) {
-		return -1
-	}
-	low, high := 0, len(units) // high units are sufficient, low are not
-	for high-low > 1 && !s.spent() {
-		if mid := (low + high) / 2; fits(mid) {
+	for high-low > 1 && !s.isSpent() {
+		mid := (low + high) / 2
+		s.selectAllowed(units[:mid])
+		if s.plan() {
 			high = mid
 		} else {
 			low = mid
@@ -211,57 +187,39 @@ func (s *search) sufficientPrefix(units []int) int {
 	return high
 }
 
-// reduce takes units back, in the given order, as long as there is a plan without them. It returns false if there is no
-// plan in the first place. The result is minimal.
-func (s *search) reduce(order []int) bool {
+// reduce takes units back as long as there is a plan without them, in the order that the function gives them. It returns
+// false if there is no plan in the first place. The result is minimal.
+func (s *search) reduce(order func([]int) []int) bool {
 	if !s.plan() {
 		return false
 	}
-	s.restoreBesidePlan(order)
-	for _, u := range order {
-		if !s.selected[u] || s.late {
-			continue
-		}
-		if !s.planWithout(u) && s.units[u].rung == WholeGang {
-			s.planWithSurplusOf(u)
+	units := order(s.selection())
+	for _, u := range units {
+		s.restoreBesidePlan(u)
+	}
+	for _, u := range units {
+		if s.selected[u] && !s.late && !s.planWithout(u) {
+			s.planWithLess(u)
 		}
 	}
 	return true
 }
 
-// restoreBesidePlan takes back units whose pods have room beside the plan made last.
-func (s *search) restoreBesidePlan(order []int) {
-	for _, u := range order {
-		if s.selected[u] {
-			s.restoreUnit(u)
-		}
-	}
-}
-
-// restoreUnit takes a unit back if its pods have room beside the plan, and the rest of the gang's units may end without it.
-func (s *search) restoreUnit(u int) {
-	w := s.units[u].workload
-	if !s.isRestorable(u) {
-		return
-	}
-	if !s.world.Restore(s.idsOf(u, 1)) {
-		return
-	}
-	s.selected[u] = false
-	for _, pod := range s.units[u].pods {
-		s.freed[w][pod]--
+// restoreBesidePlan takes a unit back if its pods have room beside the plan made last.
+func (s *search) restoreBesidePlan(u int) {
+	if s.isRestorable(u) && s.world.Restore(s.idsOf(u, 1)) {
+		s.unselect(u)
 	}
 }
 
 // isRestorable reports whether the other selected units of the gang may end without this one. It returns true if not all
-// selected ones may end together: see branch.
+// selected ones may end together: see findByLeavingOut.
 func (s *search) isRestorable(u int) bool {
 	w := s.units[u].workload
 	if s.units[u].rung > SurplusSubGroup || !s.isAllowed(w) {
 		return true
 	}
-	without := func(pod int) bool { return s.freed[w][pod] > 0 && !slices.Contains(s.units[u].pods, pod) }
-	return s.Workloads[w].mayLose(without)
+	return s.Workloads[w].mayLose(func(pod int) bool { return s.freed[w][pod] > 0 && !slices.Contains(s.units[u].pods, pod) })
 }
 
 // planWithout takes a unit back if there is another plan without it.
@@ -277,107 +235,105 @@ func (s *search) planWithout(u int) bool {
 	return false
 }
 
-// planWithSurplusOf ends only surplus of the gang instead of the whole gang, if there is a plan then.
-func (s *search) planWithSurplusOf(whole int) bool {
-	w := s.units[whole].workload
-	s.remove(whole)
-	if s.planWithPartsOf(w, slices.DeleteFunc(slices.Clone(s.ofGang[w]), func(u int) bool { return u == whole })) {
-		return true
-	}
-	for _, u := range s.selectedOf(w) {
-		s.remove(u)
-	}
-	s.add(whole)
-	return false
-}
-
-// planWithPartsOf selects units of a workload, of which it has none, so that there is a plan and they may end together.
-// It leaves out one after another of the units that may not.
-func (s *search) planWithPartsOf(w int, units []int) bool {
-	if len(units) == 0 || s.spent() {
+// planWithLess ends only parts of a unit, if there is a plan then.
+func (s *search) planWithLess(u int) bool {
+	parts := slices.DeleteFunc(slices.Clone(s.ofGang[s.units[u].workload]), func(part int) bool { return part == u || !s.isPart(part, u) })
+	if len(parts) == 0 {
 		return false
 	}
-	for _, u := range units {
-		s.addInPlaceOfParts(u)
+	s.remove(u)
+	if s.planWithPartsOf(u, parts) {
+		return true
 	}
-	if s.plan() {
-		for _, u := range s.selectedOf(w) {
-			s.planWithout(u)
-		}
-		selected := s.selectedOf(w)
-		if s.isAllowed(w) {
-			return true
-		}
-		for _, out := range selected {
-			for _, u := range s.selectedOf(w) {
-				s.remove(u)
-			}
-			if s.planWithPartsOf(w, slices.DeleteFunc(slices.Clone(units), func(u int) bool { return u == out })) {
-				return true
-			}
-		}
-	}
-	for _, u := range s.selectedOf(w) {
-		s.remove(u)
-	}
+	s.add(u)
 	return false
 }
 
-// branch looks for a selection that may end together, by leaving out one after another of the units that may not. It
-// finds one if there is one, unless the budget is spent.
-func (s *search) branch(units []int) bool {
-	if s.spent() || !s.fitsWithout(units) {
+// planWithPartsOf selects some of the parts of a unit, of which none is selected, so that there is a plan and the gang's
+// selected units may end together. It leaves out one after another of the parts that may not. Without a result none of
+// the parts is selected.
+func (s *search) planWithPartsOf(u int, parts []int) bool {
+	if len(parts) == 0 || s.isSpent() {
+		return false
+	}
+	for _, part := range parts {
+		s.addInPlaceOfParts(part)
+	}
+	fits := s.plan()
+	if fits {
+		for _, part := range parts {
+			if s.selected[part] && !s.planWithout(part) {
+				s.planWithLess(part)
+			}
+		}
+		if s.isAllowed(s.units[u].workload) {
+			return true
+		}
+	}
+	selected := slices.DeleteFunc(s.selectedOf(s.units[u].workload), func(part int) bool { return !s.isPart(part, u) })
+	s.removeAll(selected)
+	return fits && slices.ContainsFunc(selected, func(out int) bool {
+		return s.planWithPartsOf(u, slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return part == out }))
+	})
+}
+
+// findByLeavingOut looks for units that may end together, by leaving out one after another of those that may not. It
+// finds some if there are any, unless the budget is spent.
+func (s *search) findByLeavingOut(units []int) bool {
+	if s.isSpent() {
 		return false
 	}
 	s.selectUnits(nil)
 	for _, u := range units {
 		s.addInPlaceOfParts(u)
 	}
-	if !s.reduce(s.byValue(units)) {
+	if !s.reduce(s.byValue) {
 		return false
 	}
 	for w := range s.Workloads {
 		if s.isAllowed(w) {
 			continue
 		}
-		for _, u := range s.ofGang[w] {
-			if s.selected[u] && s.branch(slices.DeleteFunc(slices.Clone(units), func(other int) bool { return other == u })) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(s.selectedOf(w), func(out int) bool {
+			return s.findByLeavingOut(slices.DeleteFunc(slices.Clone(units), func(u int) bool { return u == out }))
+		})
 	}
 	s.record()
 	return true
 }
 
+const (
+	maxLeftOut    = 256 // units up to which every way to leave some of them out is tried
+	maxExchanged  = 16  // selected units, the most valuable, that are exchanged, and for pairs of them a quarter
+	maxCandidates = 64  // units, the least valuable, that replace them
+)
+
 // exchange replaces one or two of the best units by another one as long as this is cheaper.
 func (s *search) exchange(units []int) {
-	for improved := true; improved && !s.spent(); {
+	units = units[:min(len(units), maxCandidates)]
+	for improved := true; improved; {
 		improved = false
 		best := s.byValue(s.best)
+		best = best[:min(len(best), maxExchanged)]
 		for i := range best {
-			for k := i; k < len(best) && !improved; k++ {
-				improved = s.exchangeFor([]int{best[i], best[k]}, units)
-			}
-			if improved || s.spent() {
-				break
+			for k := i; k < len(best) && !improved && !s.isSpent(); k++ {
+				if k == i || k < maxExchanged/4 || len(s.best) <= maxExchanged {
+					improved = s.exchangeFor([]int{best[i], best[k]}, units)
+				}
 			}
 		}
 	}
 }
 
-// exchangeFor replaces the units by another one, or by the surplus of another gang, if this is cheaper.
+// exchangeFor replaces the units by another one if this is cheaper.
 func (s *search) exchangeFor(out, units []int) bool {
 	for _, in := range units {
-		if slices.Contains(s.best, in) || s.spent() {
+		if slices.Contains(s.best, in) || s.isSpent() {
 			continue
 		}
 		s.selectUnits(slices.DeleteFunc(slices.Clone(s.best), func(u int) bool { return slices.Contains(out, u) }))
-		if s.addIfAllowed(in); !s.selected[in] || s.cost().Compare(s.bestCost) >= 0 {
-			continue
-		}
-		if s.reduce(s.byValue(s.selection())) && s.record() {
+		s.addIfAllowed(in)
+		if s.selected[in] && s.cost().Compare(s.bestCost) < 0 && s.reduce(s.byValue) && s.record() {
 			return true
 		}
 	}
@@ -393,56 +349,58 @@ func (s *search) record() bool {
 	return false
 }
 
-// orders are the orders in which units are freed until there is a plan.
-func (s *search) orders() []func(a, b int) int {
-	node := s.lossByUnit()
-	return []func(a, b int) int{
-		func(a, b int) int { return -s.compareValue(a, b) },
-		func(a, b int) int { // few workloads: those that free the most
-			return cmp.Or(cmp.Compare(s.amountOf(b), s.amountOf(a)), -s.compareValue(a, b))
-		},
-		func(a, b int) int { return cmp.Or(cmp.Compare(node[a], node[b]), -s.compareValue(a, b)) },
-	}
-}
-
-// lossByUnit returns, by unit, how much a unit frees per workload that it ends.
-func (s *search) lossByUnit() []int64 {
-	loss := make([]int64, len(s.units))
-	for u := range s.units {
-		loss[u] = int64(len(s.units[u].pods)) - s.amountOf(u)
-	}
-	return loss
+// byNeighbours returns the units so that those of workloads that follow each other come together.
+func (s *search) byNeighbours(units []int) []int {
+	units = slices.Clone(units)
+	slices.SortStableFunc(units, func(a, b int) int { return cmp.Compare(s.units[a].workload, s.units[b].workload) })
+	return units
 }
 
 // byValue returns the units with the most valuable first.
 func (s *search) byValue(units []int) []int {
 	units = slices.Clone(units)
-	slices.SortStableFunc(units, s.compareValue)
+	slices.SortFunc(units, func(a, b int) int { return cmp.Compare(s.rank[b], s.rank[a]) })
 	return units
 }
 
-// compareValue returns a negative number if the loss of a is greater than that of b.
-func (s *search) compareValue(a, b int) int {
-	ends := func(u int) int {
-		if s.units[u].rung > SurplusSubGroup {
-			return 1
+// latestFirst returns a function that orders units from the end of the order to its beginning.
+func latestFirst(order []int) func([]int) []int {
+	return func(units []int) []int {
+		is := make(map[int]bool, len(units))
+		for _, u := range units {
+			is[u] = true
 		}
-		return 0
+		sorted := make([]int, 0, len(units))
+		for _, u := range slices.Backward(order) {
+			if is[u] {
+				sorted = append(sorted, u)
+			}
+		}
+		return sorted
 	}
+}
+
+// compareLoss returns a negative number if the loss of unit a is less than that of unit b.
+func (s *search) compareLoss(a, b int) int {
+	ends := func(u int) int { return int(max(SurplusSubGroup, s.units[u].rung)) }
 	return cmp.Or(
-		cmp.Compare(s.budgetsOf(b), s.budgetsOf(a)),
-		cmp.Compare(s.priorityOf(b), s.priorityOf(a)),
-		cmp.Compare(ends(b), ends(a)),
-		cmp.Compare(s.amountOf(b), s.amountOf(a)),
-		cmp.Compare(len(s.units[b].pods), len(s.units[a].pods)),
-		cmp.Compare(s.runningOf(b), s.runningOf(a)),
-		cmp.Compare(s.Workloads[s.units[b].workload].Name, s.Workloads[s.units[a].workload].Name),
-		cmp.Compare(b, a),
+		cmp.Compare(s.budgetsOf(a), s.budgetsOf(b)),
+		cmp.Compare(s.priorityOf(a), s.priorityOf(b)),
+		cmp.Compare(ends(a), ends(b)),
+		cmp.Compare(s.amount[a], s.amount[b]),
+		cmp.Compare(len(s.units[a].pods), len(s.units[b].pods)),
+		cmp.Compare(s.running[a], s.running[b]),
+		cmp.Compare(s.Workloads[s.units[a].workload].Name, s.Workloads[s.units[b].workload].Name),
+		cmp.Compare(a, b),
 	)
 }
 
-func reversed(units []int) []int {
-	units = slices.Clone(units)
-	slices.Reverse(units)
-	return units
+// mayFit reports whether the numbers allow a plan. It asks only for the capacity of each class.
+func (s *search) mayFit() bool {
+	return s.demand.MayFit(func(class int) int {
+		if s.world.Kind(class) != placement.Independent {
+			return math.MaxInt
+		}
+		return s.world.Capacity(class).Pods
+	})
 }

@@ -8,13 +8,79 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
+// search is the state of FindVictims: the selected units, whose pods are free in the World, and the plan made last.
+type search struct {
+	Input
+	world  World
+	budget Budget
+	demand *placement.Demand
+
+	units   []unit
+	ofGang  [][]int // by workload: its units
+	amount  []int64 // by unit
+	running []int64 // by unit
+	rank    []int   // by unit: its position by loss, the least first
+
+	selected   []bool  // by unit
+	list       []int   // the selected units, in no order
+	at         []int   // by unit: its index in list
+	freed      [][]int // by workload and pod: selected units that contain it
+	placements []placement.Placement
+	plans      int
+	late       bool // the time is over
+
+	found    bool
+	best     []int // units
+	bestCost Cost
+}
+
+func newSearch(in Input, w World, budget Budget) *search {
+	s := &search{Input: in, world: w, budget: budget, demand: placement.NewDemand(in.Problem), ofGang: make([][]int, len(in.Workloads))}
+	if s.budget.Plans == 0 {
+		s.budget.Plans = defaultPlans
+	}
+	s.budget.Plan.Skip = 0
+	for i := range in.Workloads {
+		for _, u := range unitsOf(i, &in.Workloads[i]) {
+			s.ofGang[i] = append(s.ofGang[i], len(s.units))
+			s.units = append(s.units, u)
+		}
+		s.freed = append(s.freed, make([]int, len(in.Workloads[i].Pods)))
+	}
+	n := len(s.units)
+	s.selected, s.at, s.rank, s.amount, s.running = make([]bool, n), make([]int, n), make([]int, n), make([]int64, n), make([]int64, n)
+	sorted := make([]int, n)
+	for u := range s.units {
+		sorted[u] = u
+		for _, pod := range s.units[u].pods {
+			s.amount[u] += s.podOf(u, pod).Amount
+			s.running[u] += s.podOf(u, pod).Running
+		}
+	}
+	slices.SortFunc(sorted, s.compareLoss)
+	for i, u := range sorted {
+		s.rank[u] = i
+	}
+	return s
+}
+
+// podOf returns a pod of a unit.
+func (s *search) podOf(u, pod int) *Pod { return &s.Workloads[s.units[u].workload].Pods[pod] }
+
 // plan makes a plan with the selected units gone. It replaces the plan made before.
 func (s *search) plan() bool {
 	s.undoPlan()
+	if expired := s.budget.Plan.Expired; s.late || expired != nil && expired() {
+		s.late = true
+		return false
+	}
+	if !s.mayFit() {
+		return false
+	}
 	s.plans++
 	var short *placement.Shortfall
 	s.placements, short = placement.Minimum(s.Problem, s.world, s.budget.Plan)
-	s.late = s.late || short != nil && short.Cut
+	s.late = short != nil && short.Cut
 	return short == nil
 }
 
@@ -23,35 +89,25 @@ func (s *search) undoPlan() {
 	s.placements = nil
 }
 
-// spent reports whether no further plan is to be made.
-func (s *search) spent() bool { return s.late || s.plans >= s.budget.Plans }
-
-// cut reports whether a search without a result was cut short.
-func (s *search) cut() bool { return s.spent() }
+// isSpent reports whether no further plan is to be made.
+func (s *search) isSpent() bool { return s.late || s.plans >= s.budget.Plans }
 
 // fitsWithout reports whether there is a plan if all of the units end, also those that may not end together.
 func (s *search) fitsWithout(units []int) bool {
-	s.selectUnits(units)
+	s.selectUnits(nil)
+	s.addAll(units)
 	return s.plan()
 }
 
 // selectUnits selects these units and no others.
 func (s *search) selectUnits(units []int) {
 	s.undoPlan()
-	wanted := make([]bool, len(s.units))
+	wanted := make(map[int]bool, len(units))
 	for _, u := range units {
 		wanted[u] = true
 	}
-	for u, is := range s.selected {
-		if is && !wanted[u] {
-			s.remove(u)
-		}
-	}
-	for _, u := range units {
-		if !s.selected[u] {
-			s.add(u)
-		}
-	}
+	s.removeAll(slices.DeleteFunc(slices.Clone(s.list), func(u int) bool { return wanted[u] }))
+	s.addAll(slices.DeleteFunc(slices.Clone(units), func(u int) bool { return s.selected[u] }))
 }
 
 // selectAllowed selects the units in order, without those that may not end beside the ones before.
@@ -64,16 +120,12 @@ func (s *search) selectAllowed(units []int) {
 
 // addIfAllowed selects a unit if it may end beside the selected ones.
 func (s *search) addIfAllowed(u int) {
-	before := s.selectedOf(s.units[u].workload)
+	w := s.units[u].workload
+	before := s.selectedOf(w)
 	s.addInPlaceOfParts(u)
-	if s.isAllowed(s.units[u].workload) {
-		return
-	}
-	s.remove(u)
-	for _, part := range before {
-		if !s.selected[part] {
-			s.add(part)
-		}
+	if !s.isAllowed(w) {
+		s.remove(u)
+		s.addAll(slices.DeleteFunc(before, func(u int) bool { return s.selected[u] }))
 	}
 }
 
@@ -98,24 +150,51 @@ func (s *search) isPart(u, of int) bool {
 
 // selectedOf returns the selected units of a workload.
 func (s *search) selectedOf(w int) []int {
-	return slices.DeleteFunc(slices.Clone(s.ofGang[w]), func(u int) bool { return !s.selected[u] })
-}
-
-// add selects a unit: its pods are freed.
-func (s *search) add(u int) {
-	s.undoPlan()
-	s.selected[u] = true
-	s.world.Free(s.idsOf(u, 0))
-	for _, pod := range s.units[u].pods {
-		s.freed[s.units[u].workload][pod]++
+	var units []int
+	for _, u := range s.ofGang[w] {
+		if s.selected[u] {
+			units = append(units, u)
+		}
 	}
+	return units
 }
 
-// remove takes a unit back.
-func (s *search) remove(u int) {
+func (s *search) add(u int) { s.addAll([]int{u}) }
+
+// addAll selects units that are not selected: their pods are freed.
+func (s *search) addAll(units []int) {
 	s.undoPlan()
+	var ids []int
+	for _, u := range units {
+		ids = append(ids, s.idsOf(u, 0)...)
+		s.selected[u], s.at[u] = true, len(s.list)
+		s.list = append(s.list, u)
+		for _, pod := range s.units[u].pods {
+			s.freed[s.units[u].workload][pod]++
+		}
+	}
+	s.world.Free(ids)
+}
+
+func (s *search) remove(u int) { s.removeAll([]int{u}) }
+
+// removeAll takes selected units back.
+func (s *search) removeAll(units []int) {
+	s.undoPlan()
+	var ids []int
+	for _, u := range units {
+		ids = append(ids, s.idsOf(u, 1)...)
+		s.unselect(u)
+	}
+	s.world.Restore(ids)
+}
+
+// unselect records that a unit is not selected any more.
+func (s *search) unselect(u int) {
 	s.selected[u] = false
-	s.world.Restore(s.idsOf(u, 1))
+	last := s.list[len(s.list)-1]
+	s.list[s.at[u]], s.at[last] = last, s.at[u]
+	s.list = s.list[:len(s.list)-1]
 	for _, pod := range s.units[u].pods {
 		s.freed[s.units[u].workload][pod]--
 	}
@@ -124,10 +203,9 @@ func (s *search) remove(u int) {
 // idsOf returns the IDs of the pods of a unit that so many selected units contain.
 func (s *search) idsOf(u, times int) []int {
 	var ids []int
-	w := s.units[u].workload
 	for _, pod := range s.units[u].pods {
-		if s.freed[w][pod] == times {
-			ids = append(ids, s.Workloads[w].Pods[pod].ID)
+		if s.freed[s.units[u].workload][pod] == times {
+			ids = append(ids, s.podOf(u, pod).ID)
 		}
 	}
 	return ids
@@ -141,47 +219,39 @@ func (s *search) isAllowed(w int) bool {
 		s.Workloads[w].mayLose(func(pod int) bool { return s.freed[w][pod] > 0 })
 }
 
-// selection returns the selected units.
+// selection returns the selected units, ascending.
 func (s *search) selection() []int {
-	units := []int{}
-	for u, is := range s.selected {
-		if is {
-			units = append(units, u)
-		}
-	}
+	units := slices.Clone(s.list)
+	slices.Sort(units)
 	return units
+}
+
+// workloadsOf returns the workloads of the selected units, ascending.
+func (s *search) workloadsOf() []int {
+	var list []int
+	for _, u := range s.list {
+		list = append(list, s.units[u].workload)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // victims returns what the workloads lose by the selected units.
 func (s *search) victims() []Victim {
 	var victims []Victim
-	for w := range s.Workloads {
+	for _, w := range s.workloadsOf() {
 		v := Victim{Workload: w}
-		for _, u := range s.ofGang[w] {
-			if s.selected[u] {
-				v.Rung = max(v.Rung, s.units[u].rung)
-			}
+		for _, u := range s.selectedOf(w) {
+			v.Rung = max(v.Rung, s.units[u].rung)
 		}
 		for i, p := range s.Workloads[w].Pods {
 			if s.freed[w][i] > 0 {
 				v.Pods = append(v.Pods, p.ID)
 			}
 		}
-		if len(v.Pods) > 0 {
-			victims = append(victims, v)
-		}
+		victims = append(victims, v)
 	}
 	return victims
-}
-
-func (s *search) unitsWhere(is func(u int) bool) []int {
-	var units []int
-	for u := range s.units {
-		if is(u) {
-			units = append(units, u)
-		}
-	}
-	return units
 }
 
 func (s *search) priorityOf(u int) int32 { return s.Workloads[s.units[u].workload].Priority }
@@ -198,10 +268,13 @@ func (s *search) prioritiesOf(units []int) []int32 {
 
 // violatesAlone reports whether ending only this unit would exceed what a PodDisruptionBudget allows.
 func (s *search) violatesAlone(u int) bool {
+	if s.budgetsOf(u) == 0 {
+		return false
+	}
 	evictions := map[int]int{}
-	for _, pod := range s.podsOf(u) {
-		for _, b := range pod.Budgets {
-			if evictions[b]++; evictions[b] > s.allowed[b] {
+	for _, pod := range s.units[u].pods {
+		for _, b := range s.podOf(u, pod).Budgets {
+			if evictions[b]++; evictions[b] > s.Allowed[b] {
 				return true
 			}
 		}
@@ -209,36 +282,11 @@ func (s *search) violatesAlone(u int) bool {
 	return false
 }
 
-// podsOf returns the pods of a unit.
-func (s *search) podsOf(u int) []Pod {
-	pods := make([]Pod, len(s.units[u].pods))
-	for i, pod := range s.units[u].pods {
-		pods[i] = s.Workloads[s.units[u].workload].Pods[pod]
-	}
-	return pods
-}
-
-func (s *search) amountOf(u int) int64 {
-	var sum int64
-	for _, p := range s.podsOf(u) {
-		sum += p.Amount
-	}
-	return sum
-}
-
-func (s *search) runningOf(u int) int64 {
-	var sum int64
-	for _, p := range s.podsOf(u) {
-		sum += p.Running
-	}
-	return sum
-}
-
 // budgetsOf returns how many evictions of a unit concern a PodDisruptionBudget.
 func (s *search) budgetsOf(u int) int {
 	n := 0
-	for _, p := range s.podsOf(u) {
-		n += len(p.Budgets)
+	for _, pod := range s.units[u].pods {
+		n += len(s.podOf(u, pod).Budgets)
 	}
 	return n
 }

@@ -35,7 +35,7 @@ type cluster struct {
 	pods    []running
 	gone    []bool
 	placed  [][2]int // class, node
-	plans   int
+	plans   int      // plans, times classes
 }
 
 func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []running) *cluster {
@@ -120,6 +120,7 @@ func (w *cluster) Nodes(_, most int) []string {
 }
 
 func (w *cluster) Capacity(class int) placement.Capacity {
+	w.plans++ // once per class and plan
 	var c placement.Capacity
 	k := w.classes[class]
 	for _, n := range w.nodes {
