@@ -310,7 +310,7 @@ func TestVictimsAgainstExhaustiveSearch(t *testing.T) {
 					equal++
 				}
 			}
-			t.Logf("%d of %d have a decision, %.1f %% of them the cheapest; missed %d", decided, f.seeds, 100*float64(equal)/float64(decided), missed)
+			t.Logf("%s: %d of %d have a decision, %.1f %% of them the cheapest; missed %d", f.name, decided, f.seeds, 100*float64(equal)/float64(decided), missed)
 			if decided < f.seeds/10 || float64(equal) < f.equal*float64(decided) || float64(missed) > 0.005*float64(decided) {
 				t.Errorf("%d decisions, %d the cheapest, %d missed", decided, equal, missed)
 			}

@@ -65,11 +65,12 @@ const (
 func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 	s := newSearch(in, w, budget)
 	s.findBest()
+	spent := s.isSpent()
 	s.selectUnits(s.best)
 	switch {
-	case s.found && s.plan():
+	case s.found && s.planAgain():
 		return &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}, Decided
-	case s.found || s.isSpent():
+	case s.found || spent:
 		s.selectUnits(nil)
 		return nil, Cut
 	}
@@ -333,7 +334,7 @@ func (s *search) exchangeFor(out, units []int) bool {
 		}
 		s.selectUnits(slices.DeleteFunc(slices.Clone(s.best), func(u int) bool { return slices.Contains(out, u) }))
 		s.addIfAllowed(in)
-		if s.selected[in] && s.cost().Compare(s.bestCost) < 0 && s.reduce(s.byValue) && s.record() {
+		if s.selected[in] && s.areAllowed(out) && s.cost().Compare(s.bestCost) < 0 && s.reduce(s.byValue) && s.record() {
 			return true
 		}
 	}

@@ -84,6 +84,12 @@ func (s *search) plan() bool {
 	return short == nil
 }
 
+// planAgain makes the plan of the best selection, which was made in time before.
+func (s *search) planAgain() bool {
+	s.late, s.budget.Plan.Expired = false, nil
+	return s.plan()
+}
+
 func (s *search) undoPlan() {
 	s.world.Undo(len(s.placements))
 	s.placements = nil
@@ -217,6 +223,11 @@ func (s *search) isAllowed(w int) bool {
 	return len(selected) == 0 ||
 		slices.ContainsFunc(selected, func(u int) bool { return s.units[u].rung > SurplusSubGroup }) ||
 		s.Workloads[w].mayLose(func(pod int) bool { return s.freed[w][pod] > 0 })
+}
+
+// areAllowed reports whether what is selected of the workloads of the units may end together.
+func (s *search) areAllowed(units []int) bool {
+	return !slices.ContainsFunc(units, func(u int) bool { return !s.isAllowed(s.units[u].workload) })
 }
 
 // selection returns the selected units, ascending.

@@ -92,7 +92,7 @@ func TestImpurities(t *testing.T) {
 // purePackages are all that are pure; make lint has no rules for them.
 var purePackages = []string{
 	"apis/grove/validation", "apis/scheduling/validation", "desired", "gang", "lifecycle", "message", "naming", "observed", "placement",
-	"podgroup", "scheduler/marks",
+	"podgroup", "preemption", "scheduler/marks",
 }
 
 func TestPurePackagesCheckThemselves(t *testing.T) {
