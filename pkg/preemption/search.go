@@ -60,8 +60,9 @@ const (
 	Cut                    // the time, or the number of plans, was spent before victims were found
 )
 
-// FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed.
-// Without a Decision the World is left unchanged.
+// FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed. Victims
+// that were found in time are returned, although the plan for them has to be made once more. Without a Decision the World
+// is left unchanged.
 func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 	s := newSearch(in, w, budget)
 	s.findBest()
