@@ -238,17 +238,15 @@ func (s *search) planWithout(u int) bool {
 }
 
 // planWithLess ends only parts of a unit, if there is a plan then.
-func (s *search) planWithLess(u int) bool {
+func (s *search) planWithLess(u int) {
 	parts := slices.DeleteFunc(slices.Clone(s.ofGang[s.units[u].workload]), func(part int) bool { return part == u || !s.isPart(part, u) })
 	if len(parts) == 0 {
-		return false
+		return
 	}
 	s.remove(u)
-	if s.planWithPartsOf(u, parts) {
-		return true
+	if !s.planWithPartsOf(u, parts) {
+		s.add(u)
 	}
-	s.add(u)
-	return false
 }
 
 // planWithPartsOf selects some of the parts of a unit, of which none is selected, so that there is a plan and the gang's

@@ -34,7 +34,7 @@ const (
 	SurplusPod      Rung = iota // a single pod above a leaf's minMember
 	SurplusSubGroup             // a sub-group above its parent's minSubGroup, with all below it
 	PlainPod                    // a pod without a gang
-	WholeGang
+	WholeGang                   // all pods of a gang
 )
 
 // unit is what one owner loses at once.
