@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/startorder"
 	"github.com/muster-project/muster/pkg/version"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// run waits as the arguments say, which desired.Pod gives.
+// run waits as the arguments say, which workload.Pod gives.
 func run(ctx context.Context, args []string) error {
 	var (
 		waiter                              startorder.Waiter
@@ -42,9 +42,9 @@ func run(ctx context.Context, args []string) error {
 		show                                bool
 	)
 	flags := flag.NewFlagSet("muster-wait", flag.ContinueOnError)
-	flags.StringVar(&waiter.Set, name(desired.WaitArgSet), "", "Name of the PodCliqueSet.")
-	flags.IntVar(&waiter.Replica, name(desired.WaitArgReplica), 0, "Index of its replica.")
-	flags.StringVar(&requirements, name(desired.WaitArgRequirements), "", "What to wait for, as JSON.")
+	flags.StringVar(&waiter.Set, name(workload.WaitArgSet), "", "Name of the PodCliqueSet.")
+	flags.IntVar(&waiter.Replica, name(workload.WaitArgReplica), 0, "Index of its replica.")
+	flags.StringVar(&requirements, name(workload.WaitArgRequirements), "", "What to wait for, as JSON.")
 	flags.StringVar(&namespace, "namespace", "", "Namespace of the PodCliqueSet. Empty: that of the pod.")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "Path of a kubeconfig. Empty: the service account of the pod.")
 	flags.BoolVar(&show, "version", false, "Print the version and end.")

@@ -5,6 +5,6 @@
 // start.
 //
 // It takes facts and returns decisions. It uses no client, no clock (the time is an argument) and no API objects:
-// pkg/observed reads the facts from objects, and pkg/desired builds the objects to write. Lists in decisions are
+// pkg/workload reads the facts from objects, and builds the objects to write. Lists in decisions are
 // sorted, so that equal facts give equal decisions.
 package lifecycle

@@ -18,7 +18,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Waiter waits until requirements are met.
@@ -109,11 +109,11 @@ func (w Waiter) watch(ctx context.Context, api rest.Interface, parameters runtim
 func (w Waiter) unmet(cliques, groups []any) []lifecycle.Requirement {
 	var cliqueFacts []lifecycle.Clique
 	for _, o := range cliques {
-		cliqueFacts = append(cliqueFacts, observed.Clique(o.(*v1alpha1.PodClique)))
+		cliqueFacts = append(cliqueFacts, workload.CliqueFacts(o.(*v1alpha1.PodClique)))
 	}
 	var groupFacts []lifecycle.ScalingGroup
 	for _, o := range groups {
-		groupFacts = append(groupFacts, observed.ScalingGroup(o.(*v1alpha1.PodCliqueScalingGroup)))
+		groupFacts = append(groupFacts, workload.ScalingGroupFacts(o.(*v1alpha1.PodCliqueScalingGroup)))
 	}
 	return lifecycle.Unmet(w.Requirements, cliqueFacts, groupFacts)
 }

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -40,14 +40,14 @@ type replica struct {
 // made returns what muster-controller makes of a set, no pod of which is ready yet.
 func made(set *v1alpha1.PodCliqueSet) replica {
 	r := replica{map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodCliqueScalingGroup{}}
-	revision := desired.NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil)
-	for _, c := range desired.PodCliques(set, revision, 0, nil, nil) {
+	revision := workload.NewRevision(set, v1alpha1.DefaultSchedulerName, nil, nil)
+	for _, c := range workload.PodCliques(set, revision, 0, nil, nil) {
 		r.cliques[c.Name] = c
 	}
-	for _, g := range desired.ScalingGroups(set, revision, 0, nil, nil) {
+	for _, g := range workload.ScalingGroups(set, revision, 0, nil, nil) {
 		r.groups[g.Name] = g
 		for j := range int(g.Spec.Replicas) {
-			for _, c := range desired.MemberPodCliques(set, revision, g, j, nil, nil) {
+			for _, c := range workload.MemberPodCliques(set, revision, g, j, nil, nil) {
 				r.cliques[c.Name] = c
 			}
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -361,7 +361,7 @@ func story() []step {
 						group.Status.ReplicaAttempts[0].Reason == v1alpha1.ReasonTermination
 				}},
 				{"its 2 pods are new, and no other is", func(s scene) bool {
-					replaced := func(pod *corev1.Pod) bool { return observed.Attempt(pod).Group == 1 }
+					replaced := func(pod *corev1.Pod) bool { return workload.Attempt(pod).Group == 1 }
 					return len(s.pods) == 10 && len(s.below(chatPrefill, 1)) == 2 &&
 						!slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
 							return replaced(pod) != slices.Contains(s.below(chatPrefill, 1), pod)
@@ -409,7 +409,7 @@ func story() []step {
 				jobIs(v1alpha1.PodCliqueSetPhaseRunning, 1), admitted(pretrainGang, 3),
 				{"all 3 pods are new, and run", func(s scene) bool {
 					return len(s.pods) == 3 && !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
-						return observed.Attempt(pod).Set != 1 || pod.Status.Phase != corev1.PodRunning
+						return workload.Attempt(pod).Set != 1 || pod.Status.Phase != corev1.PodRunning
 					})
 				}},
 			},

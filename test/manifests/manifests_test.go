@@ -34,7 +34,7 @@ import (
 	grove "github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
-	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 const root = "../../manifests"
@@ -499,7 +499,7 @@ func podCliqueSet(t *testing.T, sample string) *v1alpha1.PodCliqueSet {
 func TestTheTrainingSampleIsWhatItSays(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(t, trainingSample)
-	tree, errs := validation.Tree(&desired.PodGroup(set, 0, desired.Children{}).Spec)
+	tree, errs := validation.Tree(&workload.PodGroup(set, 0, workload.Children{}).Spec)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -512,7 +512,7 @@ func TestTheTrainingSampleIsWhatItSays(t *testing.T) {
 func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(t, podCliqueSetSample)
-	group := desired.PodGroup(set, 0, desired.Children{})
+	group := workload.PodGroup(set, 0, workload.Children{})
 	tree, errs := validation.Tree(&group.Spec)
 	if len(errs) > 0 {
 		t.Fatal(errs)

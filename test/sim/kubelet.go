@@ -18,9 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Kubelet simulates the kubelets of all nodes: it starts bound pods, makes them ready, and removes those that are being
@@ -179,24 +178,24 @@ func (k *Kubelet) waits(pod *corev1.Pod) bool {
 			name, value, _ := strings.Cut(a, "=")
 			arguments[name+"="] = value
 		}
-		requirements, err := lifecycle.ParseRequirements(arguments[desired.WaitArgRequirements])
+		requirements, err := lifecycle.ParseRequirements(arguments[workload.WaitArgRequirements])
 		if err != nil {
 			return true
 		}
 		mine := func(o client.Object) bool {
-			return o.GetNamespace() == pod.Namespace && o.GetLabels()[v1alpha1.LabelPartOf] == arguments[desired.WaitArgSet] &&
-				o.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex] == arguments[desired.WaitArgReplica]
+			return o.GetNamespace() == pod.Namespace && o.GetLabels()[v1alpha1.LabelPartOf] == arguments[workload.WaitArgSet] &&
+				o.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex] == arguments[workload.WaitArgReplica]
 		}
 		var cliques []lifecycle.Clique
 		for _, o := range all[*v1alpha1.PodClique](k.api) {
 			if mine(o) {
-				cliques = append(cliques, observed.Clique(o))
+				cliques = append(cliques, workload.CliqueFacts(o))
 			}
 		}
 		var groups []lifecycle.ScalingGroup
 		for _, o := range all[*v1alpha1.PodCliqueScalingGroup](k.api) {
 			if mine(o) {
-				groups = append(groups, observed.ScalingGroup(o))
+				groups = append(groups, workload.ScalingGroupFacts(o))
 			}
 		}
 		return len(lifecycle.Unmet(requirements, cliques, groups)) > 0

@@ -13,7 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -36,7 +36,7 @@ func overdue() func(*Cluster) error {
 			groups[g.UID] = g
 		}
 		for _, set := range All[*v1alpha1.PodCliqueSet](c) {
-			if set.DeletionTimestamp != nil || observed.Failed(set) != "" || set.Status.CompletionTime != nil {
+			if set.DeletionTimestamp != nil || workload.FailedReason(set) != "" || set.Status.CompletionTime != nil {
 				continue
 			}
 			for _, q := range All[*v1alpha1.PodClique](c) {
@@ -44,9 +44,9 @@ func overdue() func(*Cluster) error {
 				if q.DeletionTimestamp != nil || owner(q) != set.UID && (g == nil || owner(g) != set.UID) {
 					continue
 				}
-				delay, factor := observed.BreachDelay(set, ""), time.Duration(1)
+				delay, factor := workload.BreachDelay(set, ""), time.Duration(1)
 				if g != nil {
-					delay = observed.BreachDelay(set, g.Labels[v1alpha1.LabelTemplateName])
+					delay = workload.BreachDelay(set, g.Labels[v1alpha1.LabelTemplateName])
 				}
 				key := string(q.UID)
 				if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
@@ -73,11 +73,11 @@ func overdue() func(*Cluster) error {
 func observeJobs(c *Cluster, jobs shortage) {
 	unreachable := map[string]bool{}
 	for _, node := range All[*corev1.Node](c) {
-		unreachable[node.Name] = observed.UnreachableNode(node)
+		unreachable[node.Name] = workload.UnreachableNode(node)
 	}
 	alive, failed := map[types.UID]map[int]bool{}, map[types.UID]bool{}
 	for _, pod := range All[*corev1.Pod](c) {
-		uid, index := owner(pod), observed.PodIndex(pod.Labels[v1alpha1.LabelPodClique], pod)
+		uid, index := owner(pod), workload.PodIndex(pod.Labels[v1alpha1.LabelPodClique], pod)
 		if alive[uid] == nil {
 			alive[uid] = map[int]bool{}
 		}
@@ -89,7 +89,7 @@ func observeJobs(c *Cluster, jobs shortage) {
 		}
 	}
 	for _, q := range All[*v1alpha1.PodClique](c) {
-		if !observed.IsTraining(q) {
+		if !workload.IsTraining(q) {
 			continue
 		}
 		n := int32(len(alive[q.UID]))
@@ -100,7 +100,7 @@ func observeJobs(c *Cluster, jobs shortage) {
 			}
 		}
 		hasStarted := q.Status.StartedIndices != "" || failed[q.UID]
-		if n >= observed.Minimum(q).Target() {
+		if n >= workload.Minimum(q).Target() {
 			jobs.see(string(q.UID), true, c.Clock.Now())
 		} else if hasStarted {
 			jobs.available[string(q.UID)] = true

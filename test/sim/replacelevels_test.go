@@ -16,7 +16,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -163,7 +163,7 @@ func countRaises(c *Cluster) raises {
 			return
 		}
 		for _, a := range attemptsOf(change.New) {
-			if a.Attempt == observed.ReplicaAttempt(attemptsOf(change.Old), int(a.Index)) {
+			if a.Attempt == workload.ReplicaAttempt(attemptsOf(change.Old), int(a.Index)) {
 				continue
 			}
 			if change.GVK.Kind == v1alpha1.KindPodCliqueSet {

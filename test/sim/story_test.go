@@ -21,7 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -137,14 +137,14 @@ func invariants() func(*Cluster) error {
 	created := map[types.UID]bool{}       // PodCliques that were checked when they were new
 	return func(c *Cluster) error {
 		for _, clique := range All[*v1alpha1.PodClique](c) {
-			if recorded := recordedAttempt(c, clique); !created[clique.UID] && observed.Attempt(clique).Precedes(recorded) {
-				return fmt.Errorf("PodClique %s was created for %+v, and %+v is recorded", clique.Name, observed.Attempt(clique), recorded)
+			if recorded := recordedAttempt(c, clique); !created[clique.UID] && workload.Attempt(clique).Precedes(recorded) {
+				return fmt.Errorf("PodClique %s was created for %+v, and %+v is recorded", clique.Name, workload.Attempt(clique), recorded)
 			}
 			created[clique.UID] = true
 		}
 		hosts, bound, unreachable := map[string]string{}, map[string]int{}, map[string]bool{}
 		for _, node := range All[*corev1.Node](c) {
-			unreachable[node.Name] = observed.UnreachableNode(node)
+			unreachable[node.Name] = workload.UnreachableNode(node)
 		}
 		for _, pod := range All[*corev1.Pod](c) {
 			if unreachable[pod.Spec.NodeName] && pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(c.Clock.Now()) {
@@ -182,14 +182,14 @@ func recordedAttempt(c *Cluster, clique *v1alpha1.PodClique) lifecycle.Attempt {
 	if name := clique.Labels[v1alpha1.LabelPodCliqueScalingGroup]; name != "" {
 		for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
 			if g.Namespace == clique.Namespace && g.Name == name {
-				return observed.GroupAttempt(g, observed.GroupReplicaIndex(clique))
+				return workload.GroupAttempt(g, workload.GroupReplicaIndex(clique))
 			}
 		}
 		return lifecycle.Attempt{}
 	}
 	for _, s := range All[*v1alpha1.PodCliqueSet](c) {
 		if s.Namespace == clique.Namespace && s.Name == clique.Labels[v1alpha1.LabelPartOf] {
-			return observed.SetAttempt(s, naming.Index(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex))
+			return workload.SetAttempt(s, naming.Index(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex))
 		}
 	}
 	return lifecycle.Attempt{}

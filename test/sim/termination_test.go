@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // watched is chat with a termination delay, and optionally a delay of its scaling group; 0: that of the set.
@@ -118,24 +118,24 @@ func (s shortage) observe(c *Cluster) {
 	}
 	members := map[string]int{} // available members of scaling-group replicas
 	for _, clique := range All[*v1alpha1.PodClique](c) {
-		available := clique.DeletionTimestamp == nil && ready[clique.UID] >= observed.Minimum(clique).Enforced()
+		available := clique.DeletionTimestamp == nil && ready[clique.UID] >= workload.Minimum(clique).Enforced()
 		s.see(string(clique.UID), available, c.Clock.Now())
-		if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" && observed.HasTurn(clique) || observed.CliqueProgress(clique).Open() {
+		if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" && workload.HasTurn(clique) || workload.CliqueProgress(clique).Open() {
 			delete(s.since, string(clique.UID)) // a PodClique that is being updated is not terminated
 		}
 		if available {
-			members[fmt.Sprintf("%s/%d/%d", clique.Labels[v1alpha1.LabelPodCliqueScalingGroup], observed.Attempt(clique).Set, observed.GroupReplicaIndex(clique))]++
+			members[fmt.Sprintf("%s/%d/%d", clique.Labels[v1alpha1.LabelPodCliqueScalingGroup], workload.Attempt(clique).Set, workload.GroupReplicaIndex(clique))]++
 		}
 	}
 	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
-		key, available := fmt.Sprintf("%s/%d", g.Name, observed.GroupAttempt(g, 0).Set), int32(0)
+		key, available := fmt.Sprintf("%s/%d", g.Name, workload.GroupAttempt(g, 0).Set), int32(0)
 		for j := range int(g.Spec.Replicas) {
 			if members[fmt.Sprintf("%s/%d", key, j)] == len(g.Spec.CliqueNames) {
 				available++
 			}
 		}
 		s.see(key, available >= lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas), c.Clock.Now())
-		if observed.IsGroupUpdating(g) {
+		if workload.IsGroupUpdating(g) {
 			delete(s.since, key)
 		}
 	}
@@ -186,7 +186,7 @@ func terminations() func(*Cluster) error {
 			for _, entry := range set.Status.ReplicaAttempts {
 				causes := func() (causes []string) {
 					for _, clique := range cliques {
-						if metav1.IsControlledBy(clique, set) && observed.Attempt(clique).Set == entry.Attempt-1 {
+						if metav1.IsControlledBy(clique, set) && workload.Attempt(clique).Set == entry.Attempt-1 {
 							causes = append(causes, string(clique.UID))
 						}
 					}
@@ -206,8 +206,8 @@ func terminations() func(*Cluster) error {
 			for _, entry := range g.Status.ReplicaAttempts {
 				causes := func() (causes []string) {
 					for _, clique := range cliques {
-						if metav1.IsControlledBy(clique, g) && observed.GroupReplicaIndex(clique) == int(entry.Index) &&
-							observed.Attempt(clique).Group == entry.Attempt-1 {
+						if metav1.IsControlledBy(clique, g) && workload.GroupReplicaIndex(clique) == int(entry.Index) &&
+							workload.Attempt(clique).Group == entry.Attempt-1 {
 							causes = append(causes, string(clique.UID))
 						}
 					}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -556,7 +556,7 @@ func backOffs(c *Cluster) error {
 			}
 			for _, clique := range All[*v1alpha1.PodClique](c) {
 				if clique.Labels[v1alpha1.LabelPartOf] == set.Name && clique.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex] == fmt.Sprint(a.Index) &&
-					observed.Attempt(clique).Set >= a.Attempt {
+					workload.Attempt(clique).Set >= a.Attempt {
 					return fmt.Errorf("PodClique %s of attempt %d exists before %s", clique.Name, a.Attempt, a.NotBefore)
 				}
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 var errQuota = errors.New("exceeded quota: pods")
@@ -222,7 +222,7 @@ func TestAttemptThatTheCacheShowsLate(t *testing.T) {
 			}
 			c.Advance(time.Minute)
 			for _, clique := range All[*v1alpha1.PodClique](c) {
-				if slices.Contains(tc.deleted, clique.Name) && observed.Attempt(clique) == (lifecycle.Attempt{}) {
+				if slices.Contains(tc.deleted, clique.Name) && workload.Attempt(clique) == (lifecycle.Attempt{}) {
 					t.Errorf("PodClique %s was created for the attempt that has ended", clique.Name)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // claims compares the counts of updated units in statuses with the pods: where a status describes the present spec and
@@ -38,7 +38,7 @@ func claims(c *Cluster) error {
 		groups[g.Name] = int(g.Spec.Replicas)
 	}
 	for _, node := range All[*corev1.Node](c) {
-		unreachable[node.Name] = observed.UnreachableNode(node)
+		unreachable[node.Name] = workload.UnreachableNode(node)
 	}
 	ending := map[string]string{} // a pod of an earlier template that terminates, by set
 	taken := map[string]bool{}    // host names of pods that are not being deleted; a pod that was lost with its node may have one of them
@@ -50,7 +50,7 @@ func claims(c *Cluster) error {
 		if set == nil || samePod(pod, set) {
 			continue
 		}
-		if g := pod.Labels[v1alpha1.LabelPodCliqueScalingGroup]; g != "" && observed.GroupReplicaIndex(pod) >= groups[g] {
+		if g := pod.Labels[v1alpha1.LabelPodCliqueScalingGroup]; g != "" && workload.GroupReplicaIndex(pod) >= groups[g] {
 			continue // the group is scaled in
 		}
 		index, _ := strconv.Atoi(pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex])
@@ -90,8 +90,8 @@ func claims(c *Cluster) error {
 	}
 	follows := func(o metav1.Object, conditions []metav1.Condition, key string, revision int64, hash *string) error {
 		set := sets[o.GetLabels()[v1alpha1.LabelPartOf]]
-		if set == nil || set.Status.CurrentGenerationHash == nil || observed.GenerationHash(o) != *set.Status.CurrentGenerationHash ||
-			set.Status.ObservedGeneration != set.Generation || revision != observed.Revision(o) || old[key] == "" || o.GetDeletionTimestamp() != nil {
+		if set == nil || set.Status.CurrentGenerationHash == nil || workload.GenerationHash(o) != *set.Status.CurrentGenerationHash ||
+			set.Status.ObservedGeneration != set.Generation || revision != workload.RevisionNumber(o) || old[key] == "" || o.GetDeletionTimestamp() != nil {
 			return nil
 		}
 		if complete(conditions, o.GetGeneration()) || hash != nil && *hash == *set.Status.CurrentGenerationHash {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // updates returns the check of updates that runs after every step, on the present objects and on those of the step
@@ -121,8 +121,8 @@ func (w *updateWatch) read(c *Cluster) {
 	}
 	for _, q := range All[*v1alpha1.PodClique](c) {
 		w.cliques[q.Name] = q
-		if g := q.Labels[v1alpha1.LabelPodCliqueScalingGroup]; g != "" && q.DeletionTimestamp == nil && up[q.UID] >= observed.Minimum(q).Enforced() {
-			w.members[memberKey(g, observed.GroupReplicaIndex(q), observed.Attempt(q))]++
+		if g := q.Labels[v1alpha1.LabelPodCliqueScalingGroup]; g != "" && q.DeletionTimestamp == nil && up[q.UID] >= workload.Minimum(q).Enforced() {
+			w.members[memberKey(g, workload.GroupReplicaIndex(q), workload.Attempt(q))]++
 		}
 	}
 	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
@@ -172,7 +172,7 @@ func (w *updateWatch) remember() {
 
 // isAvailable reports whether replica j of a group is available in its present attempt.
 func (w *updateWatch) isAvailable(g *v1alpha1.PodCliqueScalingGroup, j int) bool {
-	return w.members[memberKey(g.Name, j, observed.GroupAttempt(g, j))] == len(g.Spec.CliqueNames)
+	return w.members[memberKey(g.Name, j, workload.GroupAttempt(g, j))] == len(g.Spec.CliqueNames)
 }
 
 // launch records that a ready unit was deleted. It is an error if another unit of its owner is in flight.
@@ -194,10 +194,10 @@ func (w *updateWatch) land() {
 		if f.kind == "PodCliqueScalingGroup" {
 			g, j := w.groups[f.owner], 0
 			j, _ = strconv.Atoi(f.unit)
-			return g == nil || observed.FollowsOnDelete(g) || j >= int(g.Spec.Replicas) || w.isAvailable(g, j)
+			return g == nil || workload.FollowsOnDelete(g) || j >= int(g.Spec.Replicas) || w.isAvailable(g, j)
 		}
 		q := w.cliques[f.owner]
-		if q == nil || observed.FollowsOnDelete(q) {
+		if q == nil || workload.FollowsOnDelete(q) {
 			return true
 		}
 		others := int32(0)
@@ -253,14 +253,14 @@ func (w *updateWatch) checkPods() error {
 			excess[q.UID]--
 			continue
 		}
-		switch needed := observed.Minimum(q).Enforced(); {
+		switch needed := workload.Minimum(q).Enforced(); {
 		case q.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "":
 			return fmt.Errorf("ready pod %s of a scaling group was deleted alone", pod.Name)
 		case !w.isOutdated(pod, q):
 			return fmt.Errorf("ready pod %s, which has the present template, was deleted", pod.Name)
-		case observed.FollowsOnDelete(q):
+		case workload.FollowsOnDelete(q):
 			return fmt.Errorf("ready pod %s was deleted under OnDelete", pod.Name)
-		case !observed.HasTurn(q):
+		case !workload.HasTurn(q):
 			return fmt.Errorf("ready pod %s was deleted when it was not the turn of its PodClique", pod.Name)
 		case up[q.UID] < needed:
 			return fmt.Errorf("ready pod %s was deleted while %d of %d needed pods were ready", pod.Name, up[q.UID], needed)
@@ -284,17 +284,17 @@ func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
 		outdated := set != nil && set.Status.ObservedGeneration != set.Generation // edited a moment ago: the controllers go by the former template
 		for _, pod := range w.pods {
 			q := w.cliqueOf(pod)
-			outdated = outdated || q != nil && owner(q) == g.UID && observed.GroupReplicaIndex(q) == j && w.isOutdated(pod, q)
+			outdated = outdated || q != nil && owner(q) == g.UID && workload.GroupReplicaIndex(q) == j && w.isOutdated(pod, q)
 		}
 		for _, q := range w.cliques { // one that has no pods yet
-			outdated = outdated || set != nil && owner(q) == g.UID && observed.GroupReplicaIndex(q) == j && !sameClique(q, set)
+			outdated = outdated || set != nil && owner(q) == g.UID && workload.GroupReplicaIndex(q) == j && !sameClique(q, set)
 		}
 		switch available, needed := w.available[g.Name], lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas); {
 		case !outdated:
 			return fmt.Errorf("replica %d of %s, all of which has the present template, is replaced", j, g.Name)
-		case observed.FollowsOnDelete(g):
+		case workload.FollowsOnDelete(g):
 			return fmt.Errorf("replica %d of %s is replaced under OnDelete", j, g.Name)
-		case !observed.HasTurn(g):
+		case !workload.HasTurn(g):
 			return fmt.Errorf("replica %d of %s is replaced when it is not the group's turn", j, g.Name)
 		case !slices.Contains(available, j):
 			continue
@@ -344,14 +344,14 @@ func (w *updateWatch) checkEnds(c *Cluster) error {
 	}
 	for _, g := range w.groups {
 		if p := g.Status.UpdateProgress; p != nil {
-			if err := check(g, "group", fmt.Sprint(p.PodCliqueSetGenerationHash, observed.Revision(g)), p.UpdateEndedAt == nil, p.UpdateEndedAt); err != nil {
+			if err := check(g, "group", fmt.Sprint(p.PodCliqueSetGenerationHash, workload.RevisionNumber(g)), p.UpdateEndedAt == nil, p.UpdateEndedAt); err != nil {
 				return err
 			}
 		}
 	}
 	for _, q := range w.cliques {
 		if p := q.Status.UpdateProgress; p != nil {
-			if err := check(q, "PodClique", fmt.Sprint(p.PodCliqueSetGenerationHash, observed.Revision(q)), p.UpdateEndedAt == nil, p.UpdateEndedAt); err != nil {
+			if err := check(q, "PodClique", fmt.Sprint(p.PodCliqueSetGenerationHash, workload.RevisionNumber(q)), p.UpdateEndedAt == nil, p.UpdateEndedAt); err != nil {
 				return err
 			}
 		}

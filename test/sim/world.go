@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-project/muster/pkg/observed"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 func compareKeys(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) }
@@ -123,7 +123,7 @@ func (n *worldNode) add(request map[corev1.ResourceName]int64, sign int64) {
 
 // matches reports whether the node would accept the pod if it were empty enough.
 func (n *worldNode) matches(pod *corev1.Pod) bool {
-	return !n.node.Spec.Unschedulable && !observed.UnreachableNode(n.node) &&
+	return !n.node.Spec.Unschedulable && !workload.UnreachableNode(n.node) &&
 		labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(n.node.Labels))
 }
 

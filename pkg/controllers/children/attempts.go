@@ -9,7 +9,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // ReportReplaced emits an event for each replica of owner whose attempt was raised, and counts these replicas and
@@ -18,7 +18,7 @@ import (
 // the event.
 func ReportReplaced(recorder events.EventRecorder, owner client.Object, level string, before, after []v1alpha1.ReplicaAttempt) {
 	for _, a := range after {
-		if a.Attempt != observed.ReplicaAttempt(before, int(a.Index)) {
+		if a.Attempt != workload.ReplicaAttempt(before, int(a.Index)) {
 			metrics.Replaced(level, a.Reason)
 			emitReplaced(recorder, owner, a)
 			continue

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // BreachStatus is the part of the status of a PodClique or PodCliqueScalingGroup that describes its minimum.
@@ -85,7 +85,7 @@ func (c *Client) DeleteAt(ctx context.Context, object client.Object, now time.Ti
 		return err
 	}
 	if clique, ok := object.(*v1alpha1.PodClique); ok && clique.DeletionTimestamp == nil {
-		if since := observed.BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince); !since.IsZero() {
+		if since := workload.BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince); !since.IsZero() {
 			metrics.BreachEnded(v1alpha1.KindPodClique, metrics.EndRemoved, now.Sub(since))
 		}
 	}

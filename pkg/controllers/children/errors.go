@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // NameConflictError is the error of Create when the name is taken by an object of another owner.
@@ -61,14 +61,14 @@ const toldAfter = 10 * time.Second
 // reported after they have lasted for toldAfter: an object with a required name that is being deleted, a conflict, or
 // a failing webhook or API server. The Client remembers these errors from pass to pass; errors whose texts differ only
 // in digits (a port, a time) are the same.
-func (c *Client) Problems(object client.Object, err error, now time.Time) []desired.Problem {
-	var problems []desired.Problem
+func (c *Client) Problems(object client.Object, err error, now time.Time) []workload.Problem {
+	var problems []workload.Problem
 	var passing []Fact
 	var orphans []*NameConflictError
 	reasons := map[string]string{} // of transient errors, by key
 	for _, e := range flatten(err) {
 		conflict, invalid := (*NameConflictError)(nil), (*InvalidError)(nil)
-		p := desired.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: e.Error()}
+		p := workload.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: e.Error()}
 		switch {
 		case errors.Is(e, ErrUnfinished):
 			continue
@@ -95,20 +95,20 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []desi
 	}
 	for _, f := range c.passing.Observe(string(object.GetUID()), now, passing...) {
 		if now.Sub(f.Since) >= toldAfter {
-			problems = append(problems, desired.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: reasons[f.Key], Message: f.Text})
+			problems = append(problems, workload.Problem{Condition: v1alpha1.ConditionReplicaFailure, Reason: reasons[f.Key], Message: f.Text})
 		}
 	}
 	if len(orphans) > 1 {
 		first := slices.MinFunc(orphans, func(a, b *NameConflictError) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 		})
-		problems = slices.DeleteFunc(problems, func(p desired.Problem) bool {
+		problems = slices.DeleteFunc(problems, func(p workload.Problem) bool {
 			return p.Condition == v1alpha1.ConditionForeignObject && strings.Contains(p.Message, orphans[0].Error())
 		})
-		problems = append(problems, desired.Problem{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken,
+		problems = append(problems, workload.Problem{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken,
 			Message: fmt.Sprintf("%s %s exists and has no owner, like %s; they are left alone%s", first.Kind, first.Name, message.Count(len(orphans)-1, "other object"), deleteOrphans(object))})
 	}
-	slices.SortFunc(problems, func(a, b desired.Problem) int {
+	slices.SortFunc(problems, func(a, b workload.Problem) int {
 		return cmp.Or(cmp.Compare(a.Condition, b.Condition), cmp.Compare(a.Message, b.Message))
 	})
 	return slices.Compact(problems)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 func TestNewFailures(t *testing.T) {
@@ -66,10 +66,10 @@ func TestOrphansAreReportedTogether(t *testing.T) {
 	owned := &NameConflictError{Kind: "Service", Name: "a-0", Owner: "PodCliqueSet b"}
 	err := errors.Join(orphan("Service", "a-0"), orphan("PodGroup", "a-1"), orphan("PodGroup", "a-0"), owned)
 	set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}}
-	foreign := func(message string) desired.Problem {
-		return desired.Problem{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken, Message: message}
+	foreign := func(message string) workload.Problem {
+		return workload.Problem{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken, Message: message}
 	}
-	want := []desired.Problem{
+	want := []workload.Problem{
 		foreign("PodGroup a-0 exists and has no owner, like 2 other objects; they are left alone; to have them created again: " +
 			"kubectl delete -n ns podgroups.scheduling.run.ai,podcliquescalinggroups,podcliques,services -l app.kubernetes.io/part-of=a"),
 		foreign(owned.Error()),
@@ -78,7 +78,7 @@ func TestOrphansAreReportedTogether(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	err = errors.Join(orphan("Pod", "p"), orphan("Pod", "q"))
-	want = []desired.Problem{foreign("Pod p exists and has no owner, like 1 other object; they are left alone; delete them to have them created again")}
+	want = []workload.Problem{foreign("Pod p exists and has no owner, like 1 other object; they are left alone; delete them to have them created again")}
 	if diff := cmp.Diff(want, NewClient(nil, nil).Problems(&v1alpha1.PodClique{}, err, time.Now())); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
@@ -99,51 +99,51 @@ func TestReportedAndRetriedErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err   error
 		since time.Duration // an earlier pass failed with the same error
-		told  []desired.Problem
+		told  []workload.Problem
 		retry bool          // with backoff
 		after time.Duration // otherwise
 	}{
 		"nothing": {},
 		"a rejection is reported and retried": {
 			err: fmt.Errorf("creating pod 0: %w", refused), after: firstWait,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused,
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused,
 				Message: "creating pod 0: " + refused.Error()}},
 		},
 		"the longer it is rejected, the less often it is retried": {
 			err: refused, since: 20 * time.Second, after: 20 * time.Second,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}},
 		},
 		"a rejection by a webhook is not an error either": {
 			err: denied, after: firstWait,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: denied.Error()}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: denied.Error()}},
 		},
 		"an invalid pod is not an error either": {
 			err: invalid, after: firstWait,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: invalid.Error()}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: invalid.Error()}},
 		},
 		"a missing permission of the controller is an error": {
 			err: noRight, retry: true,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()}},
 		},
 		"a rejection together with an error": {
 			err: errors.Join(refused, noRight), retry: true,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: noRight.Error()},
 				{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}},
 		},
 		"an object of another owner is reported and retried": {
 			err: foreign, retry: true,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken, Message: foreign.Error()}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken, Message: foreign.Error()}},
 		},
 		"a terminating object is waited for":                     {err: errors.Join(going, going), after: firstWait},
 		"the longer it terminates, the less often it is retried": {err: going, since: 2 * time.Second, after: 2 * time.Second},
 		"but at the latest when it must be reported":             {err: going, since: 9 * time.Second, after: time.Second},
 		"an object that still exists after 10 s is reported": {err: going, since: 10 * time.Second, after: 10 * time.Second,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
 		"an error that lasts is retried twice a minute": {err: going, since: time.Hour, after: LastRetry,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonNameTerminating, Message: going.Error()}}},
 		"a pass that has lasted long enough is followed by another": {err: ErrUnfinished, after: time.Millisecond},
 		"but not if another error occurred": {err: errors.Join(ErrUnfinished, refused), after: firstWait,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateRefused, Message: refused.Error()}}},
 		"a conflict is retried soon": {err: apierrors.NewConflict(pods, "p", errors.New("changed")), after: firstWait},
 		"a missing namespace is not retried every second": {
 			err: apierrors.NewNotFound(corev1.Resource("namespaces"), "ns"), since: 4 * time.Second, after: 4 * time.Second},
@@ -153,10 +153,10 @@ func TestReportedAndRetriedErrors(t *testing.T) {
 		"an unavailable API server is not reported":                    {err: errors.New("connection refused"), retry: true},
 		"a failing webhook is not reported for 10 s":                   {err: webhook, since: 9 * time.Second, retry: true},
 		"a failing webhook is reported after 10 s": {err: webhook, since: 10 * time.Second, retry: true,
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: webhook.Error()}}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: webhook.Error()}}},
 		"an invalid spec is reported, and not retried": {
 			err:  &InvalidError{errors.New("spec.x: bad")},
-			told: []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.x: bad"}},
+			told: []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.x: bad"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestReportedAndRetriedErrors(t *testing.T) {
 func TestErrorsThatDifferInDigitsAreOne(t *testing.T) {
 	c, object := NewClient(nil, nil), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
 	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	want := []desired.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: "read tcp 10.0.0.1:4000: timeout"}}
+	want := []workload.Problem{{Condition: v1alpha1.ConditionReplicaFailure, Reason: v1alpha1.ReasonCreateFailed, Message: "read tcp 10.0.0.1:4000: timeout"}}
 	for i := range 20 {
 		got := c.Problems(object, fmt.Errorf("read tcp 10.0.0.1:%d: timeout", 4000+i), t0.Add(time.Duration(i)*time.Second))
 		if i < 10 && got != nil || i >= 10 && !cmp.Equal(want, got) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // byNode is the cache's index of pods by node.
@@ -60,7 +60,7 @@ func (c *Client) podsOn(of func(context.Context, client.Object) []types.Namespac
 // ReachabilityChanged is the urgency of an update of a node: Urgent if it stops responding, or responds again,
 // otherwise Never.
 func ReachabilityChanged(before, after client.Object) Urgency {
-	if observed.UnreachableNode(before.(*corev1.Node)) == observed.UnreachableNode(after.(*corev1.Node)) {
+	if workload.UnreachableNode(before.(*corev1.Node)) == workload.UnreachableNode(after.(*corev1.Node)) {
 		return Never
 	}
 	return Urgent
@@ -84,7 +84,7 @@ func (c *Client) Unreachable(ctx context.Context) func(node string) bool {
 		if apierrors.IsNotFound(err) {
 			return live(name)
 		}
-		return err == nil && observed.UnreachableNode(node)
+		return err == nil && workload.UnreachableNode(node)
 	}
 }
 
@@ -100,7 +100,7 @@ func (c *Client) LiveUnreachable(ctx context.Context) func(node string) bool {
 		if apierrors.IsNotFound(err) {
 			node = nil
 		}
-		read[name] = client.IgnoreNotFound(err) == nil && observed.UnreachableNode(node)
+		read[name] = client.IgnoreNotFound(err) == nil && workload.UnreachableNode(node)
 		return read[name]
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Client reads, creates, updates and deletes children.
@@ -192,7 +192,7 @@ func podGroupOf(ctx context.Context, reader client.Reader, object client.Object)
 	if err != nil {
 		return nil, fmt.Errorf("reading PodGroup %s: %w", name, err)
 	}
-	if its, set := observed.PodCliqueSetUID(group), observed.PodCliqueSetUID(object); its != "" && set != "" && its != set {
+	if its, set := workload.PodCliqueSetUID(group), workload.PodCliqueSetUID(object); its != "" && set != "" && its != set {
 		return nil, nil
 	}
 	return group, nil
@@ -247,7 +247,7 @@ func (c *Client) SpecUnchanged(ctx context.Context, object client.Object) error 
 		return err
 	}
 	if err != nil || existing.GetUID() != object.GetUID() || existing.GetDeletionTimestamp() != nil || existing.GetGeneration() > object.GetGeneration() ||
-		observed.Revision(existing) > observed.Revision(object) {
+		workload.RevisionNumber(existing) > workload.RevisionNumber(object) {
 		return changed(kind, object)
 	}
 	return nil

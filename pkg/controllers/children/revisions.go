@@ -15,12 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // LatestRevision returns the latest stored revision of a set in the cache; nil: the cache has none that can be read.
-func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet) (*desired.Revision, error) {
+func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet) (*workload.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.ListOwned(ctx, set, list); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 // cannot be read are left out and logged. The caller reads them before it stores a new one. The revision that the set
 // follows is also read by its name: if it has lost its labels, its number would otherwise be given to another
 // revision.
-func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) ([]*desired.Revision, error) {
+func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) ([]*workload.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.OfSet(set.Name))); err != nil {
 		return nil, fmt.Errorf("listing the revisions of PodCliqueSet %s: %w", set.Name, err)
@@ -74,13 +74,13 @@ func presentName(set *v1alpha1.PodCliqueSet) string {
 
 // readRevisions returns the revisions in objects that are not being deleted, the latest first. A revision that cannot
 // be read is logged once.
-func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerRevision) []*desired.Revision {
-	var revisions []*desired.Revision
+func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerRevision) []*workload.Revision {
+	var revisions []*workload.Revision
 	for _, s := range stored {
 		if s.DeletionTimestamp != nil {
 			continue
 		}
-		r, err := desired.ReadRevision(s)
+		r, err := workload.ReadRevision(s)
 		if err != nil {
 			if _, logged := c.unreadable.Get(s.UID); !logged {
 				c.unreadable.Add(s.UID, true)
@@ -90,7 +90,7 @@ func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerR
 		}
 		revisions = append(revisions, r)
 	}
-	slices.SortFunc(revisions, func(a, b *desired.Revision) int {
+	slices.SortFunc(revisions, func(a, b *workload.Revision) int {
 		return cmp.Or(cmp.Compare(b.Number, a.Number), cmp.Compare(a.Hash, b.Hash))
 	})
 	return revisions
@@ -98,7 +98,7 @@ func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerR
 
 // Revision returns the revision of a set with the given hash, from the cache, or if it is not there yet, from the API
 // server. nil: it does not exist.
-func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash string) (*desired.Revision, error) {
+func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash string) (*workload.Revision, error) {
 	for _, reader := range []client.Reader{c.client, c.live} {
 		stored := &appsv1.ControllerRevision{}
 		err := reader.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: naming.Revision(set.Name, hash)}, stored)
@@ -111,27 +111,27 @@ func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash 
 		if !metav1.IsControlledBy(stored, set) {
 			continue
 		}
-		return desired.ReadRevision(stored)
+		return workload.ReadRevision(stored)
 	}
 	return nil, nil
 }
 
 // ReadHold returns the revision of a set with the given hash as the previous one of objects that an update has not reached.
 // It is empty if there is no such revision, or hash is "".
-func (c *Client) ReadHold(ctx context.Context, set *v1alpha1.PodCliqueSet, hash, schedulerName string) (*desired.Hold, error) {
+func (c *Client) ReadHold(ctx context.Context, set *v1alpha1.PodCliqueSet, hash, schedulerName string) (*workload.Hold, error) {
 	if hash == "" {
-		return &desired.Hold{}, nil
+		return &workload.Hold{}, nil
 	}
 	revision, err := c.Revision(ctx, set, hash)
 	if err != nil {
 		return nil, err
 	}
-	return desired.NewHold(set, revision, schedulerName), nil
+	return workload.NewHold(set, revision, schedulerName), nil
 }
 
 // StoreRevision creates the ControllerRevision of a revision, or sets the number of the existing one. An existing one
 // that cannot be read is replaced.
-func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *desired.Revision) error {
+func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *workload.Revision) error {
 	want, err := r.Stored(set)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 		return fmt.Errorf("reading ControllerRevision %s: %w", want.Name, err)
 	} else if err != nil || !metav1.IsControlledBy(existing, set) {
 		existing = nil // Create handles an object of another owner
-	} else if _, err := desired.ReadRevision(existing); err != nil { // its data is immutable
+	} else if _, err := workload.ReadRevision(existing); err != nil { // its data is immutable
 		if err := c.Delete(ctx, existing); err != nil {
 			return fmt.Errorf("deleting a revision that cannot be read: %w", err)
 		}
@@ -151,7 +151,7 @@ func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 }
 
 // DeleteRevision deletes the ControllerRevision of a revision.
-func (c *Client) DeleteRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *desired.Revision) error {
+func (c *Client) DeleteRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *workload.Revision) error {
 	stored := &appsv1.ControllerRevision{}
 	name := client.ObjectKey{Namespace: set.Namespace, Name: naming.Revision(set.Name, r.Hash)}
 	if err := c.client.Get(ctx, name, stored); err != nil {

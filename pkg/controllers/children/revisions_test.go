@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -34,7 +34,7 @@ func podCliqueSet() *v1alpha1.PodCliqueSet {
 // storedRevision returns the ControllerRevision of a revision of the set, after changes.
 func storedRevision(t *testing.T, number int64, hash string, changes ...func(*appsv1.ControllerRevision)) *appsv1.ControllerRevision {
 	t.Helper()
-	stored, err := (&desired.Revision{Number: number, Hash: hash}).Stored(podCliqueSet())
+	stored, err := (&workload.Revision{Number: number, Hash: hash}).Stored(podCliqueSet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (c managedOnly) Get(ctx context.Context, key client.ObjectKey, object clien
 	return nil
 }
 
-func numbers(revisions []*desired.Revision) string {
+func numbers(revisions []*workload.Revision) string {
 	var out []string
 	for _, r := range revisions {
 		out = append(out, fmt.Sprintf("%d:%s", r.Number, r.Hash))
@@ -149,7 +149,7 @@ func TestLatestRevision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var all []*desired.Revision
+			var all []*workload.Revision
 			if got != nil {
 				all = append(all, got)
 			}
@@ -177,7 +177,7 @@ func TestRevisionByHash(t *testing.T) {
 			t.Parallel()
 			c, _ := revisionClient(t, storedRevision(t, 2, "two", tc.change))
 			got, err := c.Revision(t.Context(), podCliqueSet(), "two")
-			var all []*desired.Revision
+			var all []*workload.Revision
 			if got != nil {
 				all = append(all, got)
 			}
@@ -207,7 +207,7 @@ func TestStoreAndDeleteRevision(t *testing.T) {
 				there = append(there, storedRevision(t, 7, "two", tc.there))
 			}
 			c, api := revisionClient(t, there...)
-			err := c.StoreRevision(t.Context(), podCliqueSet(), &desired.Revision{Number: 7, Hash: "two"})
+			err := c.StoreRevision(t.Context(), podCliqueSet(), &workload.Revision{Number: 7, Hash: "two"})
 			if tc.fails {
 				if err == nil {
 					t.Error("it is stored in an object of another owner")
@@ -224,17 +224,17 @@ func TestStoreAndDeleteRevision(t *testing.T) {
 			if diff := cmp.Diff(storedRevision(t, 7, "two").Labels, stored.Labels); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
-			if read, err := desired.ReadRevision(stored); err != nil || read.Number != 7 {
+			if read, err := workload.ReadRevision(stored); err != nil || read.Number != 7 {
 				t.Errorf("stored is %+v, %v", read, err)
 			}
 
-			if err := c.DeleteRevision(t.Context(), podCliqueSet(), &desired.Revision{Hash: "two"}); err != nil {
+			if err := c.DeleteRevision(t.Context(), podCliqueSet(), &workload.Revision{Hash: "two"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); client.IgnoreNotFound(err) != nil || err == nil {
 				t.Errorf("after it was deleted: %v", err)
 			}
-			if err := c.DeleteRevision(t.Context(), podCliqueSet(), &desired.Revision{Hash: "two"}); err != nil {
+			if err := c.DeleteRevision(t.Context(), podCliqueSet(), &workload.Revision{Hash: "two"}); err != nil {
 				t.Errorf("deleting a deleted revision: %v", err)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // bySetReplica is the cache's index of PodCliques and pods by the replica of the PodCliqueSet in their labels.
@@ -41,7 +41,7 @@ func IndexBySetReplica(ctx context.Context, indexer client.FieldIndexer) error {
 func setReplica(set string, i int) string { return set + "/" + strconv.Itoa(i) }
 
 // SetReplica returns the cached PodCliques and pods of replica i of a set by their labels, whatever owns them: a deleted
-// set of the same name may have left some (observed.Ownership). Read-only.
+// set of the same name may have left some (workload.Ownership). Read-only.
 func (c *Client) SetReplica(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 	return listSetReplica(ctx, c.client, namespace, set, i,
 		client.MatchingFields{bySetReplica: setReplica(set, i)}, client.UnsafeDisableDeepCopy)
@@ -89,7 +89,7 @@ func (c *Client) LiveSetAttempt(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	if now.UID != set.UID {
 		return lifecycle.Attempt{}, changed(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet), set)
 	}
-	return observed.SetAttempt(now, i), nil
+	return workload.SetAttempt(now, i), nil
 }
 
 // ControlledBy returns those of the PodCliques whose controlling owner is owner.

@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // SyncBatchPeriod is how long changes that only affect counts are collected before the object is reconciled. A single
@@ -127,7 +127,7 @@ func SpecOrStatusChanged(before, after client.Object) Urgency {
 	switch {
 	case before.GetResourceVersion() == after.GetResourceVersion():
 		return Never // no change, only a resync
-	case observed.ConditionsDiffer(conditions(before), conditions(after)):
+	case workload.ConditionsDiffer(conditions(before), conditions(after)):
 		return Prompt
 	default:
 		return Soon

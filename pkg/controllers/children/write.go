@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Create creates the object, whose controlling owner is set. An existing object with the same owner is not an error:
@@ -123,7 +123,7 @@ func (c *Client) RestoreLabels(ctx context.Context, object client.Object, labels
 // CreateOrUpdate creates a desired object, or updates the existing one (nil: there is none) to the desired state. An
 // object that is being deleted is left alone: the end of its deletion triggers the next pass.
 func CreateOrUpdate[T interface {
-	desired.Object
+	workload.Object
 	client.Object
 }](ctx context.Context, c *Client, existing, want T) error {
 	name := want.GetObjectKind().GroupVersionKind().Kind + " " + want.GetName()
@@ -136,7 +136,7 @@ func CreateOrUpdate[T interface {
 	if existing.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	updated, differs := desired.Updated(existing, want)
+	updated, differs := workload.Updated(existing, want)
 	if !differs {
 		return nil
 	}
@@ -149,7 +149,7 @@ func CreateOrUpdate[T interface {
 
 // CreateOrUpdateUncached is CreateOrUpdate for objects that are not cached: existing is read first.
 func CreateOrUpdateUncached[T interface {
-	desired.Object
+	workload.Object
 	client.Object
 }](ctx context.Context, c *Client, existing, want T) error {
 	err := c.live.Get(ctx, client.ObjectKeyFromObject(want), existing)

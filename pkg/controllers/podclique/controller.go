@@ -24,7 +24,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Options of the controller.
@@ -124,7 +124,7 @@ func podUrgency(before, after client.Object) children.Urgency {
 		return children.Prompt // no pod has to be replaced, and pods of a job end together
 	case !ended(was) && ended(is), !maps.Equal(withoutTopology(was.Labels), withoutTopology(is.Labels)):
 		return children.Urgent
-	case observed.IsReady(was) != observed.IsReady(is), was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
+	case workload.IsReady(was) != workload.IsReady(is), was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
 		return children.Prompt
 	default:
 		return children.Soon

@@ -17,10 +17,9 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // ensureNoneHidden returns a conflict if the PodClique has pods that were created from another template and that are not
@@ -30,8 +29,8 @@ import (
 func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, update *lifecycle.CliqueUpdateDecision) error {
 	isNew := clique.Status.ObservedGeneration == 0
 	last := *r.templates.Of(clique, nil)
-	mixes := update != nil && (update.Progress.Open() || observed.CliqueProgress(clique).Open())
-	if !mixes && (last == nil || *last == clique.Labels[v1alpha1.LabelPodTemplateHash]) && (isNew || clique.Status.ObservedRevision == observed.Revision(clique)) {
+	mixes := update != nil && (update.Progress.Open() || workload.CliqueProgress(clique).Open())
+	if !mixes && (last == nil || *last == clique.Labels[v1alpha1.LabelPodTemplateHash]) && (isNew || clique.Status.ObservedRevision == workload.RevisionNumber(clique)) {
 		return nil
 	}
 	cached := make(map[types.UID]bool, len(pods))
@@ -53,7 +52,7 @@ func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodC
 // withPreviousTemplate returns a copy of the PodClique with the template that all its pods had before the update in
 // progress; the PodClique itself if that is not known.
 func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
-	hash := observed.CliqueProgress(clique).PreviousOr(ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""))
+	hash := workload.CliqueProgress(clique).PreviousOr(ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""))
 	set := &v1alpha1.PodCliqueSet{}
 	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
 	if err := r.client.Get(ctx, name, set); hash == "" || apierrors.IsNotFound(err) {
@@ -76,7 +75,7 @@ func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.
 
 // createPod creates one pod.
 func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, n lifecycle.NewPod) error {
-	pod, err := desired.Pod(clique, n, desired.PodOptions{SchedulerName: r.options.SchedulerName, WaitImage: r.options.WaitImage})
+	pod, err := workload.Pod(clique, n, workload.PodOptions{SchedulerName: r.options.SchedulerName, WaitImage: r.options.WaitImage})
 	if err != nil {
 		return &children.InvalidError{Err: err}
 	}
@@ -122,7 +121,7 @@ func (r *Reconciler) restoreLabels(ctx context.Context, clique *v1alpha1.PodCliq
 			continue
 		}
 		want[v1alpha1.LabelPodIndex] = strconv.Itoa(index)
-		if hash := observed.PodTemplateHash(clique, pod); hash != "" {
+		if hash := workload.PodTemplateHash(clique, pod); hash != "" {
 			want[v1alpha1.LabelPodTemplateHash] = hash
 		} else {
 			delete(want, v1alpha1.LabelPodTemplateHash)

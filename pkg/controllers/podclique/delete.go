@@ -22,7 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // ensureUpToDate returns nil if the API server has the state that the deletions were decided on: the clique, its
@@ -42,7 +42,7 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 		if err != nil {
 			return err
 		}
-		if needed, _ := observed.Leaf(group, clique.Name); needed > leaf {
+		if needed, _ := workload.LeafOf(group, clique.Name); needed > leaf {
 			return apierrors.NewConflict(v2alpha2.Resource("podgroups"), group.Name, errors.New("requires more pods than when it was read"))
 		}
 	}
@@ -61,7 +61,7 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 			}
 		}
 		// The update must come to the same decision on these pods.
-		facts, _ := r.sightings.Of(clique, nil).Date(observed.CliquePods(clique, own, r.children.Unreachable(ctx)), observed.Ends(clique), now)
+		facts, _ := r.sightings.Of(clique, nil).Date(workload.CliquePodsFacts(clique, own, r.children.Unreachable(ctx)), workload.EndsRecorded(clique), now)
 		again := r.decideUpdate(clique, facts, minAvailable, d, now)
 		for _, deletion := range deletions {
 			if takesReady(deletion) && !slices.ContainsFunc(again.Delete, func(other lifecycle.Deletion) bool { return other.Pod.UID == deletion.Pod.UID }) {
@@ -163,7 +163,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 // deleteUnready deletes a pod that is not ready, unless it has become ready: it may have changed, or its node may respond
 // again and the cache not show it yet.
 func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod) error {
-	if observed.IsReady(pod) && !r.children.LiveUnreachable(ctx)(pod.Spec.NodeName) {
+	if workload.IsReady(pod) && !r.children.LiveUnreachable(ctx)(pod.Spec.NodeName) {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("its node responds again"))
 	}
 	return r.children.DeleteVersion(ctx, pod)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // observation is what one pass knows about a PodClique.
@@ -42,15 +42,15 @@ func (r *Reconciler) observeClique(ctx context.Context, clique *v1alpha1.PodCliq
 	}
 	unreachable := r.children.Unreachable(ctx)
 	sightings := r.sightings.Of(clique, nil)
-	seen := &observation{clique: clique, pods: pods, others: others, otherFacts: observed.CliquePods(clique, others, unreachable)}
-	seen.facts, *sightings = sightings.Date(observed.CliquePods(clique, pods, unreachable), observed.Ends(clique), now)
-	seen.leafMinMember, seen.listed = observed.Leaf(group, clique.Name)
-	if m := observed.Minimum(clique); m.Effective(0, seen.leafMinMember) > m.Enforced() {
+	seen := &observation{clique: clique, pods: pods, others: others, otherFacts: workload.CliquePodsFacts(clique, others, unreachable)}
+	seen.facts, *sightings = sightings.Date(workload.CliquePodsFacts(clique, pods, unreachable), workload.EndsRecorded(clique), now)
+	seen.leafMinMember, seen.listed = workload.LeafOf(group, clique.Name)
+	if m := workload.Minimum(clique); m.Effective(0, seen.leafMinMember) > m.Enforced() {
 		// A new PodGroup raises the minimum, but not one that is lower in the API server than in the cache.
 		if group, err = r.children.LivePodGroup(ctx, clique); err != nil {
 			return nil, err
 		}
-		seen.leafMinMember, seen.listed = observed.Leaf(group, clique.Name)
+		seen.leafMinMember, seen.listed = workload.LeafOf(group, clique.Name)
 	}
 	return seen, nil
 }
@@ -68,14 +68,14 @@ type cliquePlan struct {
 // decideClique decides what to do about a PodClique.
 func (r *Reconciler) decideClique(seen *observation, now time.Time) *cliquePlan {
 	clique := seen.clique
-	plan := &cliquePlan{previous: clique, minAvailable: observed.Minimum(clique).Effective(lifecycle.Count(seen.facts).Ready, seen.leafMinMember)}
-	if observed.IsTraining(clique) {
-		decision := lifecycle.DecideTrainingPods(observed.TrainingPods(clique, seen.facts, seen.otherFacts), now)
+	plan := &cliquePlan{previous: clique, minAvailable: workload.Minimum(clique).Effective(lifecycle.Count(seen.facts).Ready, seen.leafMinMember)}
+	if workload.IsTraining(clique) {
+		decision := lifecycle.DecideTrainingPods(workload.TrainingPodsFacts(clique, seen.facts, seen.otherFacts), now)
 		plan.PodDecision, plan.training = decision.PodDecision, &decision
 	} else {
 		plan.PodDecision = lifecycle.DecidePods(lifecycle.CliquePods{
-			Replicas: clique.Spec.Replicas, LeafMinMember: seen.leafMinMember, MinAvailable: plan.minAvailable, OnDelete: observed.FollowsOnDelete(clique),
-			Pods: seen.facts, Others: seen.otherFacts, Ends: observed.Ends(clique)}, now)
+			Replicas: clique.Spec.Replicas, LeafMinMember: seen.leafMinMember, MinAvailable: plan.minAvailable, OnDelete: workload.FollowsOnDelete(clique),
+			Pods: seen.facts, Others: seen.otherFacts, Ends: workload.EndsRecorded(clique)}, now)
 		plan.update = r.decideUpdate(clique, seen.facts, plan.minAvailable, plan.PodDecision, now)
 		plan.Delete = append(plan.Delete, plan.update.Delete...)
 		plan.RequeueAfter = lifecycle.Sooner(plan.RequeueAfter, plan.update.RequeueAfter)
@@ -91,11 +91,11 @@ func (r *Reconciler) decideClique(seen *observation, now time.Time) *cliquePlan 
 // other reasons.
 func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, d lifecycle.PodDecision, now time.Time) *lifecycle.CliqueUpdateDecision {
 	u := lifecycle.CliqueUpdate{
-		Target:   lifecycle.Target{Generation: observed.GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
-		OnDelete: observed.FollowsOnDelete(clique), Turn: observed.HasTurn(clique), Paused: observed.IsPaused(clique),
+		Target:   lifecycle.Target{Generation: workload.GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
+		OnDelete: workload.FollowsOnDelete(clique), Turn: workload.HasTurn(clique), Paused: workload.IsPaused(clique),
 		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
-		Progress: observed.CliqueProgress(clique), Followed: ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""),
-		Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: observed.MinReady(clique),
+		Progress: workload.CliqueProgress(clique), Followed: ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""),
+		Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: workload.MinReady(clique),
 		Pods: pods, Deleted: map[string]bool{}, StalledAfter: r.options.StalledUpdateAfter,
 	}
 	for _, deletion := range d.Delete {
@@ -140,7 +140,7 @@ func (r *Reconciler) prepareCreation(ctx context.Context, seen *observation, pla
 // the clique was created by a version that did not write the annotation, the set's controller will add it soon. Until
 // then the clique must not be treated as Inference: pods that have succeeded would be recreated.
 func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
-	if observed.IsTraining(clique) {
+	if workload.IsTraining(clique) {
 		return clique, nil
 	}
 	set := &v1alpha1.PodCliqueSet{}
@@ -158,7 +158,7 @@ func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodC
 
 // belongsTo reports whether a PodClique belongs to the set in its label, and not to a deleted one of the same name.
 func belongsTo(clique *v1alpha1.PodClique, set *v1alpha1.PodCliqueSet) bool {
-	uid := observed.PodCliqueSetUID(clique)
+	uid := workload.PodCliqueSetUID(clique)
 	return uid == "" || uid == set.UID
 }
 

@@ -16,9 +16,8 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // maxParallel is the maximum number of parallel requests for one clique.
@@ -99,14 +98,14 @@ func (r *Reconciler) createPods(ctx context.Context, name types.NamespacedName, 
 // and the time until the next pass, 0: an event will tell.
 func (r *Reconciler) recordClique(ctx context.Context, seen *observation, plan *cliquePlan, created int, createErr error, now time.Time) (*v1alpha1.PodClique, time.Duration, error) {
 	clique, recorded := seen.clique, seen.clique.DeepCopy()
-	recorded.Status = desired.PodCliqueStatus(clique, desired.CliqueFacts{
+	recorded.Status = workload.PodCliqueStatus(clique, workload.CliqueStatusFacts{
 		Pods: seen.facts, Leaf: seen.leafMinMember, Ends: plan.Ends, Training: plan.training, Update: plan.update,
 		Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
-	after := lifecycle.Sooner(plan.RequeueAfter, lifecycle.NextAvailable(seen.facts, observed.MinReady(clique), now))
+	after := lifecycle.Sooner(plan.RequeueAfter, lifecycle.NextAvailable(seen.facts, workload.MinReady(clique), now))
 	if after > 0 {
 		after = max(time.Millisecond, after-r.clock.Since(now)) // the creation of pods may have taken some time
 	}
-	change, differs := desired.PodCliqueStatusChange(&clique.Status, &recorded.Status, seen.facts)
+	change, differs := workload.PodCliqueStatusChange(&clique.Status, &recorded.Status, seen.facts)
 	change.Settling = change.Settling || created > 0 || plan.unlisted
 	delay := r.unwritten.StatusDelay(string(clique.UID), change, differs, now, r.clock.Now())
 	if delay == 0 && created > 0 && !errors.Is(createErr, children.ErrUnfinished) && recorded.Status.ObservedGeneration != clique.Status.ObservedGeneration {

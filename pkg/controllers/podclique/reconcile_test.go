@@ -31,7 +31,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -673,7 +673,7 @@ func TestReadinessIsDatedByTheClockOfTheController(t *testing.T) {
 	readySince := func() time.Time {
 		t.Helper()
 		s.mustReconcile()
-		pods, _ := s.r.sightings.Of(s.clique(), nil).Date(observed.CliquePods(s.clique(), []*corev1.Pod{&pod}, nil), nil, s.clock.Now())
+		pods, _ := s.r.sightings.Of(s.clique(), nil).Date(workload.CliquePodsFacts(s.clique(), []*corev1.Pod{&pod}, nil), nil, s.clock.Now())
 		return pods[0].ReadySince
 	}
 	seen := s.clock.Now()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // writeStatus writes the status of recorded if it differs from that of clique, and emits events about breaches
@@ -21,7 +21,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, clique, recorded *v1alpha1
 	if err := r.children.WriteStatus(ctx, clique, recorded); err != nil {
 		return err
 	}
-	if observed.IsTraining(clique) {
+	if workload.IsTraining(clique) {
 		r.emitFailed(ctx, clique, recorded)
 	} else {
 		children.ReportBreach(r.recorder, clique, v1alpha1.KindPodClique, breachStatus(&clique.Status), breachStatus(&recorded.Status), r.clock.Now())

@@ -22,7 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Reconciler reconciles PodCliqueScalingGroups: it creates and deletes their PodCliques.
@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // or a replica has succeeded, because no more objects may be created for them.
 func setUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*v1alpha1.PodCliqueSet), after.(*v1alpha1.PodCliqueSet)
-	if observed.Failed(was) != observed.Failed(is) || was.Status.SucceededIndices != is.Status.SucceededIndices {
+	if workload.FailedReason(was) != workload.FailedReason(is) || was.Status.SucceededIndices != is.Status.SucceededIndices {
 		return children.Urgent
 	}
 	return children.SpecChanged(before, after)
@@ -109,8 +109,8 @@ func (r *Reconciler) groupsThatWaitFor(ctx context.Context, pod client.Object) [
 	var keys []types.NamespacedName
 	for i := range groups.Items {
 		g := &groups.Items[i]
-		if g.Name == pod.GetLabels()[v1alpha1.LabelPodCliqueScalingGroup] || observed.Attempt(pod).Set < observed.Attempt(g).Set ||
-			observed.PodCliqueSetUID(pod) != observed.PodCliqueSetUID(g) {
+		if g.Name == pod.GetLabels()[v1alpha1.LabelPodCliqueScalingGroup] || workload.Attempt(pod).Set < workload.Attempt(g).Set ||
+			workload.PodCliqueSetUID(pod) != workload.PodCliqueSetUID(g) {
 			keys = append(keys, client.ObjectKeyFromObject(g))
 		}
 	}

@@ -10,20 +10,20 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
 // scene returns a set, its scaling group of two cliques with the given number of replicas, a PodGroup for the given
 // number, and the revision of the template.
-func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueScalingGroup, *v2alpha2.PodGroup, *desired.Revision) {
+func scene(replicas, listed int32) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueScalingGroup, *v2alpha2.PodGroup, *workload.Revision) {
 	set := wrappers.MakePodCliqueSet("a", "ns").UID("a-uid").Clique("leader", 1).Clique("worker", 2).
 		ScalingGroup("g", 0, 0, "leader", "worker").Obj()
 	v1alpha1.SetDefaults(set, "")
-	revision := desired.NewRevision(set, "", nil, nil)
-	group := desired.ScalingGroups(set, revision, 0, nil, nil)[0]
+	revision := workload.NewRevision(set, "", nil, nil)
+	group := workload.ScalingGroups(set, revision, 0, nil, nil)[0]
 	group.Spec.Replicas = listed
-	podGroup := desired.PodGroup(set, 0, desired.Children{Groups: map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group}})
+	podGroup := workload.PodGroup(set, 0, workload.Children{Groups: map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group}})
 	group = group.DeepCopy()
 	group.Spec.Replicas = replicas
 	return set, group, podGroup, revision
@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 			set, group, podGroup, revision := scene(tc.replicas, tc.listed)
 			var members []*v1alpha1.PodClique
 			for j := range tc.exist {
-				members = append(members, desired.MemberPodCliques(set, revision, group, j, nil, nil)...)
+				members = append(members, workload.MemberPodCliques(set, revision, group, j, nil, nil)...)
 			}
 			if tc.noSet {
 				set = nil
@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 				made = append(made, k.want.Name)
 			}
 			for _, k := range existing {
-				if _, differs := desired.Updated(k.existing, k.want); differs {
+				if _, differs := workload.Updated(k.existing, k.want); differs {
 					t.Errorf("%s is changed", k.want.Name)
 				}
 			}
@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 // TestAHoleIsFilledAndWhatIsTooHighGoes: replicas whose index is too high are deleted, whatever the number of replicas.
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup, revision := scene(2, 2)
-	members := append(desired.MemberPodCliques(set, revision, group, 0, nil, nil), desired.MemberPodCliques(set, revision, group, 3, nil, nil)...)
+	members := append(workload.MemberPodCliques(set, revision, group, 0, nil, nil), workload.MemberPodCliques(set, revision, group, 3, nil, nil)...)
 	_, missing, remove := decide(group, set, revision, podGroup, members, decisions{units: all(group, set)}, nil)
 	if len(missing) != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
 		t.Errorf("%v to be made, %v to be removed", missing, remove)

@@ -19,10 +19,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // maxParallel is the maximum number of parallel requests for one scaling group.
@@ -65,7 +64,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if revision != nil {
 		templates = revision.Templates()
 	}
-	replicas := observed.GroupReplicas(group, templates, members)
+	replicas := workload.GroupReplicasFacts(group, templates, members)
 	d, err := r.decideUnits(ctx, group, set, revision, members, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -95,9 +94,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	createErr := errors.Join(existingErr, missingErr)
 
 	// 5. Record, before any PodClique is deleted.
-	recorded, err := r.writeStatus(ctx, group, desired.GroupFacts{
+	recorded, err := r.writeStatus(ctx, group, workload.GroupStatusFacts{
 		Replicas: replicas, Delay: delayOf(set, group), NextTermination: termination.Next,
-		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, Failed: set != nil && observed.Failed(set) != "",
+		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, Failed: set != nil && workload.FailedReason(set) != "",
 		Raised: units.raised(group), Waits: units.note(), Update: d.update, Problems: r.children.Problems(group, createErr, now)}, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -122,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if d.update != nil {
 		after = lifecycle.Sooner(after, d.update.RequeueAfter)
-		if observed.GroupProgress(group).Open() != d.update.Progress.Open() {
+		if workload.GroupProgress(group).Open() != d.update.Progress.Open() {
 			after = time.Millisecond // the next pass sets the annotations of the members
 		}
 	}
@@ -139,10 +138,10 @@ func awaitsNewest(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGr
 		return false
 	}
 	i := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
-	if p := observed.SetProgress(set); p.Open() && !set.Spec.IsOnDelete() && !p.Reached.Has(i) {
+	if p := workload.SetProgress(set); p.Open() && !set.Spec.IsOnDelete() && !p.Reached.Has(i) {
 		return false
 	}
-	return *set.Status.CurrentGenerationHash != observed.GenerationHash(group)
+	return *set.Status.CurrentGenerationHash != workload.GenerationHash(group)
 }
 
 // membersOf returns the PodCliques that the group owns. Read-only.
@@ -161,9 +160,9 @@ func (r *Reconciler) membersOf(ctx context.Context, group *v1alpha1.PodCliqueSca
 // setOf returns the PodCliqueSet that owns the group, with defaults and with the template of the revision that the
 // group must follow, and that revision. nil if the set is gone or being deleted, the group has lost its owner, or has
 // no revision yet; in these cases no PodClique is created or deleted.
-func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, *desired.Revision, error) {
+func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup) (*v1alpha1.PodCliqueSet, *workload.Revision, error) {
 	owner := metav1.GetControllerOfNoCopy(group)
-	hash := observed.GenerationHash(group)
+	hash := workload.GenerationHash(group)
 	if owner == nil || owner.Kind != v1alpha1.KindPodCliqueSet || hash == "" {
 		return nil, nil, nil
 	}
@@ -185,7 +184,7 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 	if revision == nil { // it was deleted, and the set's controller stores it again; or the set has a later one
 		return nil, nil, fmt.Errorf("the revision %s of PodCliqueSet %s, which the scaling group must follow, does not exist", hash, set.Name)
 	}
-	if number := observed.Revision(group); number > 0 {
+	if number := workload.RevisionNumber(group); number > 0 {
 		revision.Number = number // the cached number may be outdated if the set has returned to this revision
 	}
 	set = revision.Template(set)
@@ -195,11 +194,11 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 
 // previous returns the revision that all pods of the group followed before the update in progress; an empty Hold if it is
 // not known, nil if no replica is held or the group has no set.
-func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, holds map[int]bool) (*desired.Hold, error) {
+func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, holds map[int]bool) (*workload.Hold, error) {
 	if set == nil || len(holds) == 0 {
 		return nil, nil
 	}
-	hash := observed.GroupProgress(group).PreviousOr(ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""))
+	hash := workload.GroupProgress(group).PreviousOr(ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""))
 	return r.children.ReadHold(ctx, set, hash, r.schedulerName)
 }
 
@@ -208,25 +207,25 @@ type member struct{ existing, want *v1alpha1.PodClique }
 
 // decide returns the PodCliques to update and those to create, lowest replica first, and those to delete; see
 // lifecycle.DecideMembers. hold is the previous revision, for the replicas in dec.holds. It returns none without a set.
-func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, dec decisions, hold *desired.Hold) (existing, missing []member, remove []*v1alpha1.PodClique) {
+func decide(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *workload.Revision, podGroup *v2alpha2.PodGroup, members []*v1alpha1.PodClique, dec decisions, hold *workload.Hold) (existing, missing []member, remove []*v1alpha1.PodClique) {
 	if set == nil {
 		return nil, nil, nil
 	}
 	facts := lifecycle.Members{Listed: map[string]bool{}, Units: dec.units}
-	list := func(name string) { _, facts.Listed[name] = observed.Leaf(podGroup, name) }
+	list := func(name string) { _, facts.Listed[name] = workload.LeafOf(podGroup, name) }
 	live, wanted := map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodClique{}
 	for _, c := range members {
 		live[c.Name] = c
 		list(c.Name)
-		facts.Existing = append(facts.Existing, lifecycle.Member{Name: c.Name, Replica: observed.GroupReplicaIndex(c)})
+		facts.Existing = append(facts.Existing, lifecycle.Member{Name: c.Name, Replica: workload.GroupReplicaIndex(c)})
 	}
 	for j := range int(max(group.Spec.Replicas, 0)) {
 		var names []string
-		var previous *desired.Hold
+		var previous *workload.Hold
 		if dec.holds[j] {
 			previous = hold
 		}
-		for _, want := range desired.MemberPodCliques(set, revision, group, j, live, previous) {
+		for _, want := range workload.MemberPodCliques(set, revision, group, j, live, previous) {
 			wanted[want.Name] = want
 			list(want.Name)
 			names = append(names, want.Name)

@@ -16,10 +16,9 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // units are the decisions on the replicas of a scaling group, by index.
@@ -48,7 +47,7 @@ func (d decisions) replace() map[int]lifecycle.Replacement {
 // members are the group's PodCliques in the cache. The cached objects are sufficient to leave a replica alone; before
 // a replica is replaced, or a PodClique is created in a group that had PodCliques before, decideUnits reads from the
 // API server.
-func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
+func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *workload.Revision, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
 	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if set == nil {
 		return decisions{}, nil
@@ -61,22 +60,22 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	if err != nil {
 		return decisions{}, err
 	}
-	if observed.IsGroupUpdating(group) { // statuses are some seconds behind
-		members = observed.WithScheduled(members, pods)
+	if workload.IsGroupUpdating(group) { // statuses are some seconds behind
+		members = workload.WithScheduled(members, pods)
 	}
 	d.update, d.holds = r.decideUpdate(set, group, revision, members, now)
 	replace := d.replace()
-	own := observed.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
+	own := workload.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
 	decide := func(j int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		names := memberNames(group, set, i, config, j)
 		named := replicaOf(group, cliques, j)
-		if !replace[j].Requested() && observed.Complete(observed.GroupAttempt(group, j), names, own.Cliques(named)) {
-			return lifecycle.UnitDecision{Attempt: observed.GroupAttempt(group, j)}
+		if !replace[j].Requested() && workload.IsUnitComplete(workload.GroupAttempt(group, j), names, own.Cliques(named)) {
+			return lifecycle.UnitDecision{Attempt: workload.GroupAttempt(group, j)}
 		}
-		unit := observed.GroupUnit(own, group, j, names, named, cliques, pods, r.children.Unreachable(ctx))
+		unit := workload.GroupUnitFacts(own, group, j, names, named, cliques, pods, r.children.Unreachable(ctx))
 		unit.Replace = replace[j]
 		d := lifecycle.DecideUnit(unit, now)
-		if observed.IsFrozen(set, i) {
+		if workload.IsFrozen(set, i) {
 			d = d.Frozen(unit.Attempt)
 		}
 		return d
@@ -84,7 +83,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	askServer, isNew := false, group.Status.ObservedGeneration == 0
 	for j := range d.units {
 		d.units[j] = decide(j, cliques, pods)
-		askServer = askServer || d.units[j].Attempt != observed.GroupAttempt(group, j) || len(d.units[j].Create) > 0 && !isNew
+		askServer = askServer || d.units[j].Attempt != workload.GroupAttempt(group, j) || len(d.units[j].Create) > 0 && !isNew
 	}
 	if !askServer {
 		return d, nil
@@ -98,13 +97,13 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 	if err != nil {
 		return decisions{}, err
 	}
-	own = observed.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
+	own = workload.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
 	// What an attempt of the set explains is replaced by the set, which is about to tell the group.
 	recorded, err := r.children.LiveSetAttempt(ctx, set, i)
 	if err != nil {
 		return decisions{}, err
 	}
-	if recorded.Set > observed.GroupAttempt(group, 0).Set {
+	if recorded.Set > workload.GroupAttempt(group, 0).Set {
 		return decisions{}, apierrors.NewConflict(v1alpha1.Resource("podcliquescalinggroups"), group.Name,
 			fmt.Errorf("replica %d of PodCliqueSet %s is replaced", i, set.Name))
 	}
@@ -114,9 +113,9 @@ func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueS
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
 			return decisions{}, err
 		}
-		counted := observed.WithCounts(children.ControlledBy(group, cliques), pods)
+		counted := workload.WithCounts(children.ControlledBy(group, cliques), pods)
 		if len(d.termination.Replicas) > 0 {
-			d.termination = decideTermination(set, group, observed.WithReady(children.ControlledBy(group, cliques), pods), now)
+			d.termination = decideTermination(set, group, workload.WithReady(children.ControlledBy(group, cliques), pods), now)
 		}
 		d.update, d.holds = r.decideUpdate(set, group, revision, counted, now)
 		replace = d.replace()
@@ -152,14 +151,14 @@ func (r *Reconciler) leaveToSet(ctx context.Context, group *v1alpha1.PodCliqueSc
 	if err != nil {
 		return err
 	}
-	standalone, members := observed.UnitNames(set, i, groups)
-	whole := observed.SetUnit(set, i, slices.Concat(standalone, members), cliques, pods, groups, nil, r.children.Unreachable(ctx))
+	standalone, members := workload.UnitNames(set, i, groups)
+	whole := workload.SetUnitFacts(set, i, slices.Concat(standalone, members), cliques, pods, groups, nil, r.children.Unreachable(ctx))
 	if !deleted(lifecycle.DecideUnit(whole, now)) {
 		return nil
 	}
 	for j := range units {
 		if deleted(units[j]) {
-			units[j] = units[j].LeftToSet(observed.GroupAttempt(group, j))
+			units[j] = units[j].LeftToSet(workload.GroupAttempt(group, j))
 		}
 	}
 	return nil
@@ -168,14 +167,14 @@ func (r *Reconciler) leaveToSet(ctx context.Context, group *v1alpha1.PodCliqueSc
 // decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created from
 // the previous revision. revision is the one that the group follows, members are its PodCliques. nil for a Training
 // workload, whose template is not rolled out.
-func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, revision *desired.Revision, members []*v1alpha1.PodClique, now time.Time) (*lifecycle.GroupUpdateDecision, map[int]bool) {
+func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, revision *workload.Revision, members []*v1alpha1.PodClique, now time.Time) (*lifecycle.GroupUpdateDecision, map[int]bool) {
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil, nil
 	}
 	u := lifecycle.GroupUpdate{
-		Revision: observed.Revision(group), Generation: observed.GenerationHash(group),
-		OnDelete: observed.FollowsOnDelete(group), Turn: observed.HasTurn(group), Paused: set.Spec.IsPaused() || observed.IsPaused(group),
-		Progress: observed.GroupProgress(group),
+		Revision: workload.RevisionNumber(group), Generation: workload.GenerationHash(group),
+		OnDelete: workload.FollowsOnDelete(group), Turn: workload.HasTurn(group), Paused: set.Spec.IsPaused() || workload.IsPaused(group),
+		Progress: workload.GroupProgress(group),
 		Replicas: wantedReplicas(group, revision.Templates(), members), Wanted: max(group.Spec.Replicas, 0),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
 		StalledAfter: r.stalledUpdateAfter, Followed: ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""), New: map[int]bool{},
@@ -187,7 +186,7 @@ func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.Po
 			existing = &u.Replicas[at]
 		}
 		switch {
-		case u.HoldsPrevious(j, existing, observed.GroupReplaced(group, j)):
+		case u.HoldsPrevious(j, existing, workload.RecordedGroupAttempt(group, j)):
 			holds[j] = true
 		case existing == nil:
 			u.New[j] = true
@@ -210,7 +209,7 @@ func memberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueS
 func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique, j int) []*v1alpha1.PodClique {
 	var own []*v1alpha1.PodClique
 	for _, c := range cliques {
-		if c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == group.Name && observed.GroupReplicaIndex(c) == j {
+		if c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == group.Name && workload.GroupReplicaIndex(c) == j {
 			own = append(own, c)
 		}
 	}
@@ -221,7 +220,7 @@ func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodCli
 func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.Raised {
 	attempts := map[int]lifecycle.Raised{}
 	for j, d := range u {
-		if d.Attempt != observed.GroupAttempt(group, j) {
+		if d.Attempt != workload.GroupAttempt(group, j) {
 			attempts[j] = lifecycle.Raised{Attempt: d.Attempt.Group, Replacement: d.Replacement}
 		}
 	}

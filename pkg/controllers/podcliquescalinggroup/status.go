@@ -11,15 +11,14 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // writeStatus writes the status of a group if it has changed, emits events about replaced replicas, breaches of the minimum
 // and new failures, and returns the group with that status.
-func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, facts desired.GroupFacts, now time.Time) (*v1alpha1.PodCliqueScalingGroup, error) {
+func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, facts workload.GroupStatusFacts, now time.Time) (*v1alpha1.PodCliqueScalingGroup, error) {
 	recorded := group.DeepCopy()
-	recorded.Status = desired.ScalingGroupStatus(group, facts, metav1.NewTime(now))
+	recorded.Status = workload.ScalingGroupStatus(group, facts, metav1.NewTime(now))
 	if err := r.children.WriteStatus(ctx, group, recorded); err != nil {
 		return nil, err
 	}
@@ -40,19 +39,19 @@ func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueS
 // reportMixed emits an event, once for each update under OnDelete, about a replica in which only some pods have followed a
 // change of their template: Muster does not know whether they work together.
 // set and revision are those that the group follows, nil if they are unknown.
-func (r *Reconciler) reportMixed(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *desired.Revision, members []*v1alpha1.PodClique) {
+func (r *Reconciler) reportMixed(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *workload.Revision, members []*v1alpha1.PodClique) {
 	reported := r.mixed.Of(group, nil)
-	if set == nil || !observed.FollowsOnDelete(group) || *reported == observed.Revision(group) {
+	if set == nil || !workload.FollowsOnDelete(group) || *reported == workload.RevisionNumber(group) {
 		return
 	}
-	j := observed.MixedReplica(members, func(clique, since string) bool {
+	j := workload.MixedReplica(members, func(clique, since string) bool {
 		earlier, err := r.children.Revision(ctx, set, since)
 		return err == nil && earlier != nil && revision.Changes(earlier, clique)
 	})
 	if j < 0 {
 		return
 	}
-	*reported = observed.Revision(group)
+	*reported = workload.RevisionNumber(group)
 	r.recorder.Eventf(group, nil, corev1.EventTypeWarning, v1alpha1.EventMixedTemplates, v1alpha1.ActionUpdate,
 		"Replica %d has pods of the new template beside pods of an earlier one; to replace it whole: kubectl delete pclq -n %s -l %s=%s,%s=%d",
 		j, group.Namespace, v1alpha1.LabelPodCliqueScalingGroup, group.Name, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex, j)

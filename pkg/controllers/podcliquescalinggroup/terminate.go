@@ -8,7 +8,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // delayOf returns the effective termination delay of a group; nil: gang termination is off, or there is no set.
@@ -16,7 +16,7 @@ func delayOf(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) 
 	if set == nil {
 		return nil
 	}
-	return observed.TerminationDelay(set, group.Labels[v1alpha1.LabelTemplateName])
+	return workload.TerminationDelay(set, group.Labels[v1alpha1.LabelTemplateName])
 }
 
 // decideTermination returns which replicas of a group are terminated by the group itself. members are its PodCliques.
@@ -32,7 +32,7 @@ func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScal
 	}, now)
 }
 
-// wantedReplicas returns the desired replicas of a group of which a PodClique exists. See observed.GroupReplicas.
+// wantedReplicas returns the desired replicas of a group of which a PodClique exists. See workload.GroupReplicasFacts.
 func wantedReplicas(group *v1alpha1.PodCliqueScalingGroup, templates lifecycle.Templates, members []*v1alpha1.PodClique) []lifecycle.GroupReplica {
-	return slices.DeleteFunc(observed.GroupReplicas(group, templates, members), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
+	return slices.DeleteFunc(workload.GroupReplicasFacts(group, templates, members), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
 }

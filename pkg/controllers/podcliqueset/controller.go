@@ -27,8 +27,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Reconciler reconciles PodCliqueSets: it creates, updates and deletes the objects that they own.
@@ -38,12 +37,12 @@ type Reconciler struct {
 	children      *children.Client
 	clock         clock.PassiveClock
 	schedulerName string
-	waitImage     string // see desired.PodOptions
+	waitImage     string // see workload.PodOptions
 	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
 	unwritten          children.Since       // statuses that differ from the written ones, by UID
-	stories            children.Memory[desired.SetStory]
+	stories            children.Memory[workload.SetStory]
 	trials             children.Memory[trial]
 	stops              children.Memory[string] // the latest reason and generation with which a stop of an update was reported
 }
@@ -104,7 +103,7 @@ func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent
 	}
 	key := types.NamespacedName{Namespace: is.Namespace, Name: name}
 	set, delay := &v1alpha1.PodCliqueSet{}, children.SyncBatchPeriod
-	if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && (set.Status.Phase != v1alpha1.PodCliqueSetPhaseRunning || observed.Failed(set) != "") {
+	if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && (set.Status.Phase != v1alpha1.PodCliqueSetPhaseRunning || workload.FailedReason(set) != "") {
 		delay = children.PromptBatchPeriod
 	}
 	q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
@@ -119,7 +118,7 @@ func hasEnded(pod *corev1.Pod) bool {
 func (r *Reconciler) enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, key := range setOfPod(ctx, e.Object) {
 		set, delay := &v1alpha1.PodCliqueSet{}, children.SyncBatchPeriod
-		if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && observed.Failed(set) != "" {
+		if err := r.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy); err == nil && workload.FailedReason(set) != "" {
 			delay = children.PromptBatchPeriod
 		}
 		q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
@@ -161,11 +160,11 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 // its state in a Training workload, which the set restarts and finishes.
 func cliqueUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*v1alpha1.PodClique), after.(*v1alpha1.PodClique)
-	if observed.Minimum(was).Enforced() != observed.Minimum(is).Enforced() {
+	if workload.Minimum(was).Enforced() != workload.Minimum(is).Enforced() {
 		return children.Urgent
 	}
-	if owner := metav1.GetControllerOfNoCopy(is); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup && !observed.IsTraining(is) &&
-		observed.Trouble(was.Status.Conditions) == observed.Trouble(is.Status.Conditions) {
+	if owner := metav1.GetControllerOfNoCopy(is); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup && !workload.IsTraining(is) &&
+		workload.TroubleOf(was.Status.Conditions) == workload.TroubleOf(is.Status.Conditions) {
 		return children.SpecChanged(was, is)
 	}
 	return children.SpecOrStatusChanged(was, is)

@@ -17,11 +17,10 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // trialTimeout is how long the answers about all pods of a revision may take. Webhooks that take longer answer nothing.
@@ -47,9 +46,9 @@ type trialPod struct {
 // creates one pod with dry-run, so that a template that is rejected costs no pod. It asks once; as long as pods are
 // rejected, again every lifecycle.RetryRejected. Under OnDelete it only reports what is rejected. Source:
 // docs/decisions, U9.
-func (r *Reconciler) tryTemplate(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *desired.Revision, owned ownedObjects, now time.Time) (rejected string, err error) {
+func (r *Reconciler) tryTemplate(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *workload.Revision, owned ownedObjects, now time.Time) (rejected string, err error) {
 	onDelete := set.Spec.IsOnDelete()
-	if progress := observed.SetProgress(set); set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || progress == nil ||
+	if progress := workload.SetProgress(set); set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || progress == nil ||
 		!progress.Open() && !onDelete || owned.isReached(revision) {
 		return "", nil
 	}
@@ -78,7 +77,7 @@ func (r *Reconciler) tryTemplate(ctx context.Context, set *v1alpha1.PodCliqueSet
 	var refused, unknown []string
 	for i, answer := range answers {
 		switch text := fmt.Sprintf("clique %s: %v", pods[i].clique, answer); {
-		case answer == nil || observed.FitsQuotaAfter(answer.Error(), pods[i].gone, pods[i].also):
+		case answer == nil || workload.FitsQuotaAfter(answer.Error(), pods[i].gone, pods[i].also):
 		case children.IsRejection(answer):
 			refused = append(refused, text)
 		default:
@@ -113,7 +112,7 @@ func (t *trial) told(onDelete bool) string {
 func (r *Reconciler) reportTrial(set *v1alpha1.PodCliqueSet, t *trial, kind, reason, text string) {
 	was := t.reported
 	t.reported = children.WithoutDigits(text)
-	if t.reported == was || t.reported == children.WithoutDigits(observed.UpdateState(set.Status.Conditions).Message) {
+	if t.reported == was || t.reported == children.WithoutDigits(workload.UpdateState(set.Status.Conditions).Message) {
 		return
 	}
 	r.recorder.Eventf(set, nil, kind, reason, v1alpha1.ActionUpdate, "%s", message.Truncate(text, message.MaxCondition))
@@ -121,9 +120,9 @@ func (r *Reconciler) reportTrial(set *v1alpha1.PodCliqueSet, t *trial, kind, rea
 
 // isReached reports whether the update to the revision has begun to replace pods: the turn of a PodClique or scaling
 // group has come.
-func (o ownedObjects) isReached(revision *desired.Revision) bool {
+func (o ownedObjects) isReached(revision *workload.Revision) bool {
 	isTurn := func(child metav1.Object) bool {
-		return observed.Revision(child) == revision.Number && observed.HasTurn(child)
+		return workload.RevisionNumber(child) == revision.Number && workload.HasTurn(child)
 	}
 	for _, c := range o.cliques {
 		if isTurn(c) {
@@ -140,7 +139,7 @@ func (o ownedObjects) isReached(revision *desired.Revision) bool {
 
 // trialPods returns a pod of the revision for each clique of which a pod of an earlier template exists, and for the
 // other cliques of its scaling group, whose replicas are replaced whole.
-func (r *Reconciler) trialPods(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *desired.Revision, owned ownedObjects) ([]trialPod, error) {
+func (r *Reconciler) trialPods(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *workload.Revision, owned ownedObjects) ([]trialPod, error) {
 	all := owned.children().Cliques
 	var trials []trialPod
 	tried := map[string]bool{}
@@ -174,12 +173,12 @@ func (r *Reconciler) trialPods(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 
 // trialUnit returns a pod of the revision for a standalone PodClique, in place of pods; or for each PodClique of the
 // scaling-group replica that it belongs to, in place of all pods of the replica.
-func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *desired.Revision, c *v1alpha1.PodClique, pods []*corev1.Pod, owned ownedObjects) ([]trialPod, error) {
+func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *workload.Revision, c *v1alpha1.PodClique, pods []*corev1.Pod, owned ownedObjects) ([]trialPod, error) {
 	i := naming.Index(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
-	wanted, live := desired.PodCliques(set, revision, i, nil, nil), owned.cliques
+	wanted, live := workload.PodCliques(set, revision, i, nil, nil), owned.cliques
 	group := owned.groups[c.Labels[v1alpha1.LabelPodCliqueScalingGroup]]
 	if group != nil {
-		wanted, live = desired.MemberPodCliques(set, revision, group, observed.GroupReplicaIndex(c), nil, nil), owned.members
+		wanted, live = workload.MemberPodCliques(set, revision, group, workload.GroupReplicaIndex(c), nil, nil), owned.members
 		pods = nil
 	}
 	var trials []trialPod
@@ -190,9 +189,9 @@ func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 			continue
 		}
 		want.Spec.Replicas = existing.Spec.Replicas
-		described, _ := desired.Updated(existing, want)
+		described, _ := workload.Updated(existing, want)
 		// The suffix of the name is not that of any pod: pods replace pods with a UID, or none.
-		pod, err := desired.Pod(described, lifecycle.NewPod{Replaces: "dry-run"}, desired.PodOptions{SchedulerName: r.schedulerName, WaitImage: r.waitImage})
+		pod, err := workload.Pod(described, lifecycle.NewPod{Replaces: "dry-run"}, workload.PodOptions{SchedulerName: r.schedulerName, WaitImage: r.waitImage})
 		if err != nil {
 			continue // the PodClique's controller reports it
 		}

@@ -14,16 +14,15 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // observation is what one pass knows about a set.
 type observation struct {
 	live     *v1alpha1.PodCliqueSet // as it was read, with the revision of its template recorded
 	set      *v1alpha1.PodCliqueSet // a copy with defaults
-	revision *desired.Revision      // nil: the set is not reconciled, because of invalid
+	revision *workload.Revision     // nil: the set is not reconciled, because of invalid
 	invalid  error
 	facts    []lifecycle.SetReplica // of the desired replicas
 	owned    ownedObjects
@@ -68,7 +67,7 @@ func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, o
 		number, templates = seen.revision.Number, seen.revision.Templates()
 	}
 	seen.cliques, seen.groups = owned.listed()
-	seen.facts = observed.SetReplicas(seen.set, number, templates, seen.cliques, seen.groups)
+	seen.facts = workload.SetReplicasFacts(seen.set, number, templates, seen.cliques, seen.groups)
 	return seen, nil
 }
 
@@ -94,13 +93,13 @@ func (r *Reconciler) liveIfMissing(ctx context.Context, set *v1alpha1.PodCliqueS
 
 // setPlan is what one pass decides about a set. That of a set that is not reconciled has no units.
 type setPlan struct {
-	current          desired.Children             // the objects of the set that exist
+	current          workload.Children            // the objects of the set that exist
 	units            []lifecycle.UnitDecision     // of the desired replicas
 	raised           map[int]lifecycle.Raised     // attempts of replicas that are replaced
 	termination      lifecycle.Termination        // of replicas whose minimum is breached; of Training, their restarts
 	training         *lifecycle.TrainingOutcome   // nil: nothing new, or it is an Inference workload
 	update           *lifecycle.SetUpdateDecision // nil: a Training workload
-	holds            map[int]*desired.Hold        // replicas that keep an earlier template
+	holds            map[int]*workload.Hold       // replicas that keep an earlier template
 	recordedReplicas []v1alpha1.RecordedReplicas
 }
 
@@ -138,7 +137,7 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 		// No child gets a turn, and none is told the revision, also not of the replica that was being updated.
 		set.Status.UpdateProgress.CurrentlyUpdating, set.Status.UpdateProgress.ReachedIndices = nil, ""
 	}
-	plan.recordedReplicas = desired.RecordedReplicas(set, plan.current)
+	plan.recordedReplicas = workload.RecordedReplicas(set, plan.current)
 	plan.holds, err = r.holds(ctx, set, seen.facts, owned)
 	return plan, err
 }

@@ -11,10 +11,9 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // ownedObjects are the objects that a PodCliqueSet owns, by name, including those that are being deleted. Read-only.
@@ -71,8 +70,8 @@ func byName[T any](items []T, name func(*T) string) map[string]*T {
 }
 
 // children returns the PodCliques and scaling groups from which the PodGroups are built.
-func (o ownedObjects) children() desired.Children {
-	c := desired.Children{Cliques: make(map[string]*v1alpha1.PodClique, len(o.cliques)+len(o.members)), Groups: o.groups}
+func (o ownedObjects) children() workload.Children {
+	c := workload.Children{Cliques: make(map[string]*v1alpha1.PodClique, len(o.cliques)+len(o.members)), Groups: o.groups}
 	for _, cliques := range []map[string]*v1alpha1.PodClique{o.cliques, o.members} {
 		for name, clique := range cliques {
 			c.Cliques[name] = clique
@@ -109,7 +108,7 @@ func (o ownedObjects) presentPodGroups(set *v1alpha1.PodCliqueSet) map[string]*v
 	present := make(map[string]*v2alpha2.PodGroup, len(o.podGroups))
 	for name, pg := range o.podGroups {
 		i := naming.Index(pg.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
-		if pg.DeletionTimestamp == nil && !isEarlier(pg, observed.SetAttempt(set, i)) {
+		if pg.DeletionTimestamp == nil && !isEarlier(pg, workload.SetAttempt(set, i)) {
 			present[name] = pg
 		}
 	}

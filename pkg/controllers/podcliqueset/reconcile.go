@@ -21,9 +21,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 const (
@@ -86,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if plan.training != nil && plan.training.Expired {
 		removeErr = errors.Join(removeErr, r.children.DeleteVersion(ctx, recorded))
 	}
-	after := lifecycle.Sooner(delay, plan.requeueAfter(desired.SetProgressDiffers(&seen.live.Status, &recorded.Status), now))
+	after := lifecycle.Sooner(delay, plan.requeueAfter(workload.SetProgressDiffers(&seen.live.Status, &recorded.Status), now))
 	after = lifecycle.Sooner(after, r.tell(seen.live, recorded, now))
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueSet", "replicas", seen.set.Spec.Replicas, "deleted", len(removals))
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
@@ -115,12 +114,12 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 		if err := r.children.SpecUnchanged(ctx, seen.live); err != nil {
 			return err
 		}
-		if plan.units[i].Attempt != observed.SetAttempt(set, i) || plan.training != nil && plan.training.Failure != "" {
+		if plan.units[i].Attempt != workload.SetAttempt(set, i) || plan.training != nil && plan.training.Failure != "" {
 			return nil // the replica is replaced, or the workload fails, which must be recorded first
 		}
 		want := wanted(set, seen.revision, i, owned, plan.current, plan.holds[i])
 		names[i] = want.names()
-		if observed.IsFrozen(set, i) {
+		if workload.IsFrozen(set, i) {
 			want = want.existing(owned)
 		}
 		var err error
@@ -192,7 +191,7 @@ func (r *Reconciler) raiseGroups(ctx context.Context, groups []*v1alpha1.PodCliq
 	var errs []error
 	for _, g := range groups {
 		existing := owned.groups[g.Name]
-		if existing == nil || observed.Attempt(existing).Set == observed.Attempt(g).Set {
+		if existing == nil || workload.Attempt(existing).Set == workload.Attempt(g).Set {
 			others = append(others, g)
 			continue
 		}
@@ -213,7 +212,7 @@ func (r *Reconciler) updateGroups(ctx context.Context, want replica, owned owned
 // createOrUpdateAccess allows the waiting containers of the set to read the objects they wait for. The cliques of a
 // set and their order are immutable, so the Role and the RoleBinding are not deleted before the set is.
 func (r *Reconciler) createOrUpdateAccess(ctx context.Context, set *v1alpha1.PodCliqueSet) error {
-	role, binding := desired.StartAccess(set)
+	role, binding := workload.StartAccess(set)
 	if role == nil {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // decideUnits returns the decisions on the PodCliques of each replica of a set with defaults. replace are the replicas
@@ -26,8 +26,8 @@ func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet
 	decisions := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0))
 	err := children.ForEach(len(decisions), maxParallel, func(i int) (err error) {
 		decisions[i], err = r.decideUnit(ctx, set, i, owned, byReplica[i], replace[i], now)
-		if err == nil && observed.IsFrozen(set, i) {
-			decisions[i] = decisions[i].Frozen(observed.SetAttempt(set, i))
+		if err == nil && workload.IsFrozen(set, i) {
+			decisions[i] = decisions[i].Frozen(workload.SetAttempt(set, i))
 		}
 		return err
 	})
@@ -35,16 +35,16 @@ func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet
 }
 
 func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, owned ownedObjects, cliques []*v1alpha1.PodClique, replace lifecycle.Replacement, now time.Time) (lifecycle.UnitDecision, error) {
-	attempt := observed.SetAttempt(set, i)
+	attempt := workload.SetAttempt(set, i)
 	groups := owned.groupsOf(i)
-	standalone, members := observed.UnitNames(set, i, groups)
+	standalone, members := workload.UnitNames(set, i, groups)
 	names := slices.Concat(standalone, members)
-	if !replace.Requested() && observed.Complete(attempt, names, cliques) {
+	if !replace.Requested() && workload.IsUnitComplete(attempt, names, cliques) {
 		return lifecycle.UnitDecision{Attempt: attempt}, nil
 	}
 	decide := func(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
 		podGroup := owned.podGroups[naming.PodGroup(set.Name, i)]
-		unit := observed.SetUnit(set, i, names, cliques, pods, groups, podGroup, r.children.Unreachable(ctx))
+		unit := workload.SetUnitFacts(set, i, names, cliques, pods, groups, podGroup, r.children.Unreachable(ctx))
 		unit.Replace = replace
 		return lifecycle.DecideUnit(unit, now)
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 		return lifecycle.UnitDecision{}, err
 	}
 	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided on live objects
-		replace = liveTermination(set, i, groups, observed.WithReady(cliques, pods), now)
+		replace = liveTermination(set, i, groups, workload.WithReady(cliques, pods), now)
 		if !replace.Requested() {
 			return decide(cliques, pods).Recheck(), nil
 		}
@@ -95,7 +95,7 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 			gone.podGroup = pg
 		}
 		for _, name := range d.Delete {
-			if c := cliques[name]; c != nil && raisedGroups[i] && observed.Attempt(c).Believed(d.Attempt.Set).Set < d.Attempt.Set {
+			if c := cliques[name]; c != nil && raisedGroups[i] && workload.Attempt(c).Believed(d.Attempt.Set).Set < d.Attempt.Set {
 				gone.rest = append(gone.rest, client.Object(c))
 			}
 		}
@@ -108,14 +108,14 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 
 // isEarlier reports whether a PodGroup was created for an earlier attempt of its replica. pg may be nil.
 func isEarlier(pg *v2alpha2.PodGroup, attempt lifecycle.Attempt) bool {
-	return pg != nil && observed.Attempt(pg).Believed(attempt.Set).Set < attempt.Set
+	return pg != nil && workload.Attempt(pg).Believed(attempt.Set).Set < attempt.Set
 }
 
 // raised returns the attempts raised by the decisions, by replica.
 func raised(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]lifecycle.Raised {
 	attempts := map[int]lifecycle.Raised{}
 	for i, d := range decisions {
-		if d.Attempt != observed.SetAttempt(set, i) {
+		if d.Attempt != workload.SetAttempt(set, i) {
 			attempts[i] = lifecycle.Raised{Attempt: d.Attempt.Set, Replacement: d.Replacement}
 		}
 	}

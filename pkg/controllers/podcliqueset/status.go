@@ -11,7 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // writeStatus writes the status of a set if it has changed, emits events about replaced replicas, the outcome of a
@@ -24,11 +24,11 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 		return nil, 0, err
 	}
 	set, recorded := seen.live, seen.live.DeepCopy()
-	recorded.Status = desired.PodCliqueSetStatus(set, desired.SetFacts{
+	recorded.Status = workload.PodCliqueSetStatus(set, workload.SetStatusFacts{
 		Replicas: seen.facts, Running: running, Recorded: plan.recordedReplicas, Reported: r.storyOf(set).Recorded(), Raised: plan.raised, Training: plan.training,
 		NextTermination: plan.termination.Next, Update: plan.update, SchedulerName: r.schedulerName, Problems: r.children.Problems(set, createErr, now),
 	}, metav1.NewTime(now))
-	change, differs := desired.PodCliqueSetStatusChange(&set.Status, &recorded.Status)
+	change, differs := workload.PodCliqueSetStatusChange(&set.Status, &recorded.Status)
 	if delay := r.unwritten.StatusDelay(string(set.UID), change, differs, now, r.clock.Now()); delay > 0 && !removing {
 		return set, delay, nil
 	}

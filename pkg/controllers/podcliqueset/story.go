@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // storyOf returns the story of a set. set is the set before this pass.
-func (r *Reconciler) storyOf(set *v1alpha1.PodCliqueSet) *desired.SetStory {
-	return r.stories.Of(set, func() desired.SetStory { return desired.NewSetStory(set) })
+func (r *Reconciler) storyOf(set *v1alpha1.PodCliqueSet) *workload.SetStory {
+	return r.stories.Of(set, func() workload.SetStory { return workload.NewSetStory(set) })
 }
 
 // tell emits the events about the availability of a set that are due, and returns the time until the next ones are
@@ -22,14 +22,14 @@ func (r *Reconciler) storyOf(set *v1alpha1.PodCliqueSet) *desired.SetStory {
 // after are the set before and after this pass.
 func (r *Reconciler) tell(before, after *v1alpha1.PodCliqueSet, now time.Time) time.Duration {
 	story := r.storyOf(before)
-	if desired.IsReplacing(after) {
+	if workload.IsReplacing(after) {
 		story.Suspend()
 		return 0
 	}
 	if after.Status.Phase == v1alpha1.PodCliqueSetPhaseSucceeded || after.Status.Phase == v1alpha1.PodCliqueSetPhaseFailed {
 		return 0
 	}
-	due, wait := story.Observe(desired.OutlineOf(after), after.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, now)
+	due, wait := story.Observe(workload.OutlineOf(after), after.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, now)
 	for _, e := range due {
 		kind := corev1.EventTypeNormal
 		if e.Warning {

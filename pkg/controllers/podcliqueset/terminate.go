@@ -8,7 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // liveTermination returns why replica i of a set is terminated according to the API server. groups are its scaling
@@ -16,7 +16,7 @@ import (
 // set itself is checked when the attempt is recorded.
 func liveTermination(set *v1alpha1.PodCliqueSet, i int, groups []*v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique, now time.Time) lifecycle.Replacement {
 	standalone := children.ControlledBy(set, cliques)
-	facts := observed.SetReplicas(set, 0, nil, standalone, groups)[i]
+	facts := workload.SetReplicasFacts(set, 0, nil, standalone, groups)[i]
 	for k := range facts.Groups {
 		g := &facts.Groups[k]
 		for _, live := range groups {
@@ -32,10 +32,10 @@ func liveTermination(set *v1alpha1.PodCliqueSet, i int, groups []*v1alpha1.PodCl
 func availableAtMost(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique) int32 {
 	var members []*v1alpha1.PodClique
 	for _, c := range children.ControlledBy(group, cliques) {
-		if observed.GroupReplicaIndex(c) < int(group.Spec.Replicas) {
+		if workload.GroupReplicaIndex(c) < int(group.Spec.Replicas) {
 			members = append(members, c)
 		}
 	}
-	available, unknown := lifecycle.CountAvailable(observed.GroupReplicas(group, nil, members))
+	available, unknown := lifecycle.CountAvailable(workload.GroupReplicasFacts(group, nil, members))
 	return available + unknown
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // readReplica reads the PodCliques and the pods of one replica of a set, from the cache or from the API server.
@@ -36,7 +36,7 @@ func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodClique
 	cached := outcome
 	read := func(ctx context.Context, namespace, name string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 		cliques, pods, err := r.children.LiveSetReplica(ctx, namespace, name, i)
-		return observed.WithoutRecovered(cliques, pods, r.children.LiveUnreachable(ctx), now), pods, err
+		return workload.WithoutRecovered(cliques, pods, r.children.LiveUnreachable(ctx), now), pods, err
 	}
 	if outcome, err = r.trainingOutcome(ctx, set, owned, read, now); err != nil {
 		return nil, err
@@ -56,16 +56,16 @@ func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqu
 			return errs[i]
 		}
 		groups := owned.groupsOf(i)
-		own := observed.OwnershipOf(set, groups, cliques)
+		own := workload.OwnershipOf(set, groups, cliques)
 		cliques, pods[i] = own.Cliques(cliques), own.Pods(pods[i])
-		standalone, members := observed.UnitNames(set, i, groups)
+		standalone, members := workload.UnitNames(set, i, groups)
 		complete := len(groups) == len(set.Spec.Template.PodCliqueScalingGroupConfigs)
-		replicas[i] = observed.TrainingReplica(set, i, slices.Concat(standalone, members), complete, cliques)
+		replicas[i] = workload.TrainingReplicaFacts(set, i, slices.Concat(standalone, members), complete, cliques)
 		return nil
 	}); err != nil {
 		return lifecycle.TrainingOutcome{}, err
 	}
-	facts := observed.Training(set, replicas, slices.Concat(pods...), r.children.Unreachable(ctx))
+	facts := workload.TrainingFacts(set, replicas, slices.Concat(pods...), r.children.Unreachable(ctx))
 	return lifecycle.DecideTraining(facts, now), nil
 }
 
@@ -104,7 +104,7 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 	}
 	count := before.Status.RestartCount
 	for _, a := range after.Status.ReplicaAttempts {
-		if a.Reason == v1alpha1.ReasonRestart && a.Attempt != observed.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
+		if a.Reason == v1alpha1.ReasonRestart && a.Attempt != workload.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
 			count++
 			wait := ""
 			if a.NotBefore != nil {
@@ -115,7 +115,7 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 		}
 	}
 	switch {
-	case o.Failure != "" && observed.Failed(before) == "":
+	case o.Failure != "" && workload.FailedReason(before) == "":
 		event(corev1.EventTypeWarning, string(o.Failure), v1alpha1.ActionFinish, "The workload fails, and its pods are deleted: %s", o.Message)
 	case o.Phase == lifecycle.PhaseSucceeded && before.Status.Phase != v1alpha1.PodCliqueSetPhaseSucceeded:
 		event(corev1.EventTypeNormal, v1alpha1.EventWorkloadSucceeded, v1alpha1.ActionFinish, "All replicas have succeeded")

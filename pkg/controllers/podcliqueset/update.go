@@ -14,10 +14,9 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/message"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // maxRevisions is the number of revisions of a set that are kept, the same as for a StatefulSet.
@@ -26,7 +25,7 @@ const maxRevisions = 10
 // withRevision returns the current revision of a set, which is stored if it is new, and the set whose status has its
 // hash: the set that was read, or a copy whose status was written. A revision that the set has had before gets a new
 // number.
-func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*v1alpha1.PodCliqueSet, *desired.Revision, error) {
+func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*v1alpha1.PodCliqueSet, *workload.Revision, error) {
 	latest, err := r.children.LatestRevision(ctx, set)
 	if err != nil {
 		return nil, nil, err
@@ -59,7 +58,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 		return set, revision, nil
 	}
 	begun := set.DeepCopy()
-	begun.Status = desired.Begin(set, revision, metav1.NewTime(now))
+	begun.Status = workload.BeginUpdate(set, revision, metav1.NewTime(now))
 	if err := r.children.WriteStatus(ctx, set, begun); err != nil {
 		return nil, nil, err
 	}
@@ -77,20 +76,20 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 // presentRevision returns the revision of the current template. revisions are the stored ones, the latest first. Its
 // number is greater than all others, including numbers of revisions that are no longer stored but that children still
 // follow.
-func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, schedulerName string, owned ownedObjects) *desired.Revision {
+func presentRevision(revisions []*workload.Revision, set *v1alpha1.PodCliqueSet, schedulerName string, owned ownedObjects) *workload.Revision {
 	cliques, groups := owned.listed()
-	var present desired.Revision
-	if k := slices.IndexFunc(revisions, func(r *desired.Revision) bool { return r.Describes(set, schedulerName) }); k >= 0 {
+	var present workload.Revision
+	if k := slices.IndexFunc(revisions, func(r *workload.Revision) bool { return r.Describes(set, schedulerName) }); k >= 0 {
 		present = *revisions[k]
 		if k > 0 {
 			present.Number = revisions[0].Number + 1
 		}
 	} else {
-		present = *desired.NewRevision(set, schedulerName, revisions, cliques)
+		present = *workload.NewRevision(set, schedulerName, revisions, cliques)
 	}
 	see := func(child metav1.Object) {
-		number := observed.Revision(child)
-		if observed.GenerationHash(child) != present.Hash {
+		number := workload.RevisionNumber(child)
+		if workload.GenerationHash(child) != present.Hash {
 			number++
 		}
 		present.Number = max(present.Number, number)
@@ -106,7 +105,7 @@ func presentRevision(revisions []*desired.Revision, set *v1alpha1.PodCliqueSet, 
 
 // trimRevisions deletes the oldest stored revisions. revisions are those besides the current one, the latest first;
 // the latest maxRevisions-1 of them are kept, and those that objects follow or are recreated with.
-func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, present *desired.Revision, revisions []*desired.Revision, owned ownedObjects) error {
+func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet, present *workload.Revision, revisions []*workload.Revision, owned ownedObjects) error {
 	inUse := map[string]bool{present.Hash: true}
 	use := func(told string, followed *string, p *lifecycle.Progress) {
 		inUse[told], inUse[ptr.Deref(followed, "")] = true, true
@@ -114,15 +113,15 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 			inUse[p.Previous] = true
 		}
 	}
-	use("", set.Status.CurrentGenerationHash, observed.SetProgress(set))
+	use("", set.Status.CurrentGenerationHash, workload.SetProgress(set))
 	cliques, groups := owned.listed()
 	for _, c := range cliques {
-		use(observed.GenerationHash(c), c.Status.CurrentPodCliqueSetGenerationHash, observed.CliqueProgress(c))
+		use(workload.GenerationHash(c), c.Status.CurrentPodCliqueSetGenerationHash, workload.CliqueProgress(c))
 	}
 	for _, g := range groups {
-		use(observed.GenerationHash(g), g.Status.CurrentPodCliqueSetGenerationHash, observed.GroupProgress(g))
+		use(workload.GenerationHash(g), g.Status.CurrentPodCliqueSetGenerationHash, workload.GroupProgress(g))
 	}
-	others := slices.DeleteFunc(slices.Clone(revisions), func(old *desired.Revision) bool { return old.Hash == present.Hash })
+	others := slices.DeleteFunc(slices.Clone(revisions), func(old *workload.Revision) bool { return old.Hash == present.Hash })
 	for _, old := range others[min(len(others), maxRevisions-1):] {
 		if inUse[old.Hash] {
 			continue
@@ -136,10 +135,10 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 
 // holds returns the previous revision of the replicas that the update in progress has not reached, by index; the others
 // have no entry.
-func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects) (map[int]*desired.Hold, error) {
-	u := observed.SetUpdate(set, facts, nil, nil)
-	var base *desired.Hold
-	holds := map[int]*desired.Hold{}
+func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects) (map[int]*workload.Hold, error) {
+	u := workload.SetUpdateFacts(set, facts, nil, nil)
+	var base *workload.Hold
+	holds := map[int]*workload.Hold{}
 	for _, replica := range facts {
 		if !u.HoldsPrevious(replica) {
 			continue
@@ -161,7 +160,7 @@ func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, fact
 }
 
 // previous returns the revision before the update in progress; an empty Hold if it is not known.
-func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects) (*desired.Hold, error) {
+func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects) (*workload.Hold, error) {
 	hash := set.Status.UpdateProgress.PreviousGenerationHash
 	if hash == "" { // the update was begun by a version that did not record it
 		for _, c := range owned.children().Cliques {
@@ -179,7 +178,7 @@ func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.
 	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
 		return nil
 	}
-	u := observed.SetUpdate(set, facts, cliques, groups)
+	u := workload.SetUpdateFacts(set, facts, cliques, groups)
 	u.Rejected, u.StalledAfter = rejected, r.stalledUpdateAfter
 	d := lifecycle.DecideSetUpdate(u, now)
 	return &d
@@ -194,7 +193,7 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaUpdated, v1alpha1.ActionUpdate,
 			"Replica %d is available with the present template", *d.Done)
 	}
-	if is := observed.SetProgress(after); observed.SetProgress(before).Open() && is != nil && !is.Open() {
+	if is := workload.SetProgress(after); workload.SetProgress(before).Open() && is != nil && !is.Open() {
 		metrics.UpdateEnded(is.EndedAt.Sub(is.StartedAt))
 		text := "Every replica has the present template"
 		if after.Spec.IsOnDelete() {
@@ -202,7 +201,7 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 		}
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventUpdateCompleted, v1alpha1.ActionUpdate, "%s", text)
 	}
-	if d.State.Reason == observed.UpdateState(before.Status.Conditions).Reason {
+	if d.State.Reason == workload.UpdateState(before.Status.Conditions).Reason {
 		return
 	}
 	switch d.State.Reason {
@@ -220,7 +219,7 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 // be interrupted, for example by an updated replica that loses a pod.
 func (r *Reconciler) reportStop(before, after *v1alpha1.PodCliqueSet, event, note string) {
 	key := func(reason string) string { return fmt.Sprintf("%s/%d", reason, after.Generation) }
-	reported := r.stops.Of(after, func() string { return key(string(observed.UpdateState(before.Status.Conditions).Reason)) })
+	reported := r.stops.Of(after, func() string { return key(string(workload.UpdateState(before.Status.Conditions).Reason)) })
 	if *reported == key(event) {
 		return
 	}

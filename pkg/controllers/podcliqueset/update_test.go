@@ -19,8 +19,8 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // TestPresentRevision: the number of the current revision is greater than all others, and never one that a child has
@@ -35,8 +35,8 @@ func TestPresentRevision(t *testing.T) {
 		}
 		return s
 	}
-	numbered := func(image string, number int64) *desired.Revision {
-		r := desired.NewRevision(withImage(image), "", nil, nil)
+	numbered := func(image string, number int64) *workload.Revision {
+		r := workload.NewRevision(withImage(image), "", nil, nil)
 		r.Number = number
 		return r
 	}
@@ -60,7 +60,7 @@ func TestPresentRevision(t *testing.T) {
 		follow(&g.ObjectMeta, hash, number)
 		return ownedObjects{groups: map[string]*v1alpha1.PodCliqueScalingGroup{"g": g}}
 	}
-	type stored = []*desired.Revision
+	type stored = []*workload.Revision
 	for name, tc := range map[string]struct {
 		image  string
 		stored stored
@@ -116,7 +116,7 @@ func TestARevisionThatLostItsLabels(t *testing.T) {
 	}
 	s := podCliqueSet(0)
 	s.Kind, s.APIVersion = v1alpha1.KindPodCliqueSet, v1alpha1.SchemeGroupVersion.String()
-	present := desired.NewRevision(s, "", nil, nil)
+	present := workload.NewRevision(s, "", nil, nil)
 	present.Number = 4
 	s.Status.CurrentGenerationHash = &present.Hash
 	stored, err := present.Stored(s)
@@ -130,7 +130,7 @@ func TestARevisionThatLostItsLabels(t *testing.T) {
 			return []string{string(metav1.GetControllerOf(o).UID)}
 		}).Build()
 	r := &Reconciler{client: cached{api}, live: api, children: children.NewClient(cached{api}, api), recorder: events.NewFakeRecorder(10)}
-	revisionOf := func() *desired.Revision {
+	revisionOf := func() *workload.Revision {
 		t.Helper()
 		live := &v1alpha1.PodCliqueSet{}
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(s), live); err != nil {
@@ -190,8 +190,8 @@ func TestTrimRevisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			builder, s := fake.NewClientBuilder().WithScheme(scheme), podCliqueSet(1)
-			var revisions []*desired.Revision
-			revision := func(n int64) *desired.Revision { return &desired.Revision{Number: n, Hash: fmt.Sprint("hash", n)} }
+			var revisions []*workload.Revision
+			revision := func(n int64) *workload.Revision { return &workload.Revision{Number: n, Hash: fmt.Sprint("hash", n)} }
 			for n := int64(tc.stored); n > 0; n-- {
 				revisions = append(revisions, revision(n))
 				stored, err := revision(n).Stored(s)

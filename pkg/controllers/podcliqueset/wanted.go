@@ -9,9 +9,9 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // replica contains the desired objects of one replica of a set.
@@ -26,13 +26,13 @@ type replica struct {
 
 // wanted returns the desired objects of replica i of a set with defaults. r is the revision of its template, live are
 // owned.children(). hold is the previous revision if the update in progress has not reached the replica, otherwise nil.
-func wanted(set *v1alpha1.PodCliqueSet, r *desired.Revision, i int, owned ownedObjects, live desired.Children, hold *desired.Hold) replica {
+func wanted(set *v1alpha1.PodCliqueSet, r *workload.Revision, i int, owned ownedObjects, live workload.Children, hold *workload.Hold) replica {
 	return replica{
-		podGroup: desired.PodGroup(set, i, live),
-		service:  desired.Service(set, i),
-		cliques:  desired.PodCliques(set, r, i, owned.cliques, hold),
-		groups:   desired.ScalingGroups(set, r, i, owned.groups, hold),
-		hpas:     desired.HPAs(set, i),
+		podGroup: workload.PodGroup(set, i, live),
+		service:  workload.Service(set, i),
+		cliques:  workload.PodCliques(set, r, i, owned.cliques, hold),
+		groups:   workload.ScalingGroups(set, r, i, owned.groups, hold),
+		hpas:     workload.HPAs(set, i),
 	}
 }
 

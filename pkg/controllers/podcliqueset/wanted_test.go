@@ -14,8 +14,8 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/desired"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -34,7 +34,7 @@ func made(s *v1alpha1.PodCliqueSet) ownedObjects {
 		podGroups: map[string]*v2alpha2.PodGroup{}, cliques: map[string]*v1alpha1.PodClique{}, groups: map[string]*v1alpha1.PodCliqueScalingGroup{},
 		members: map[string]*v1alpha1.PodClique{}, services: map[string]*corev1.Service{}, hpas: map[string]*autoscalingv2.HorizontalPodAutoscaler{},
 	}
-	revision := desired.NewRevision(s, "", nil, nil)
+	revision := workload.NewRevision(s, "", nil, nil)
 	for i := range int(s.Spec.Replicas) {
 		r := wanted(s, revision, i, f, f.children(), nil)
 		f.podGroups[r.podGroup.Name], f.services[r.service.Name] = r.podGroup, r.service
@@ -99,7 +99,7 @@ func TestUnwanted(t *testing.T) {
 			var got [][]string
 			var names [][]lifecycle.Child
 			for i := range int(tc.now.Spec.Replicas) {
-				names = append(names, wanted(tc.now, desired.NewRevision(tc.now, "", nil, nil), i, f, f.children(), nil).names())
+				names = append(names, wanted(tc.now, workload.NewRevision(tc.now, "", nil, nil), i, f, f.children(), nil).names())
 			}
 			for _, r := range unwanted(names, f) {
 				var names []string

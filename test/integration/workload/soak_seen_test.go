@@ -25,7 +25,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/observed"
+	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -144,13 +144,13 @@ func (s *soakSeen) observe(kind schema.GroupVersionResource, objects []*unstruct
 				continue
 			}
 			if s.owners[c.UID] = owner.UID; c.Status.WasAvailable {
-				s.available[soakLife{owner.UID, c.Name, observed.Attempt(c)}] = true
+				s.available[soakLife{owner.UID, c.Name, workload.Attempt(c)}] = true
 			}
 		}
 	case podsKind:
 		for _, p := range objects {
 			if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
-				s.lives[soakPodLife{owner.UID, p.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex], observed.Attempt(p).Set}] = true
+				s.lives[soakPodLife{owner.UID, p.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex], workload.Attempt(p).Set}] = true
 			}
 		}
 	}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+func TestReplicaAttempts(t *testing.T) {
+	t.Parallel()
+	earlier := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	now := metav1.NewTime(earlier.Add(time.Hour))
+	entry := func(index, attempt int32, at metav1.Time) v1alpha1.ReplicaAttempt {
+		return v1alpha1.ReplicaAttempt{Index: index, Attempt: attempt, Reason: v1alpha1.ReasonTermination, Message: "why", StartedAt: at}
+	}
+	since := func(a v1alpha1.ReplicaAttempt, at metav1.Time) v1alpha1.ReplicaAttempt {
+		a.AvailableAt = &at
+		return a
+	}
+	raise := func(index int, attempt int32) map[int]lifecycle.Raised {
+		why := lifecycle.Replacement{Reason: lifecycle.ReplacedTermination, Message: "why"}
+		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
+	}
+	restart := func(index int, attempt int32, since metav1.Time) map[int]lifecycle.Raised {
+		why := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "why", Since: since.Time}
+		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
+	}
+	restarted := func(index int32, attempt int32, at metav1.Time, delay time.Duration) v1alpha1.ReplicaAttempt {
+		a := entry(index, attempt, at)
+		if a.Reason = v1alpha1.ReasonRestart; delay > 0 {
+			a.NotBefore = ptr.To(metav1.NewTime(at.Add(delay)))
+		}
+		return a
+	}
+	for name, tc := range map[string]struct {
+		before    []v1alpha1.ReplicaAttempt
+		n         int
+		raised    map[int]lifecycle.Raised
+		available map[int]bool
+		want      []v1alpha1.ReplicaAttempt
+	}{
+		"none":                          {nil, 3, nil, nil, nil},
+		"raised for the first time":     {nil, 3, raise(2, 1), nil, []v1alpha1.ReplicaAttempt{entry(2, 1, now)}},
+		"raised again, another is kept": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, raise(2, 2), nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 2, now)}},
+		"the first restart":             {[]v1alpha1.ReplicaAttempt{entry(2, 1, earlier)}, 3, restart(2, 2, now), nil, []v1alpha1.ReplicaAttempt{restarted(2, 2, now, 0)}},
+		"the second one waits": {[]v1alpha1.ReplicaAttempt{restarted(2, 1, earlier, 0)}, 3, restart(2, 2, now), nil,
+			[]v1alpha1.ReplicaAttempt{restarted(2, 2, now, 10*time.Second)}},
+		"the third one waits longer": {[]v1alpha1.ReplicaAttempt{restarted(2, 1, earlier, 10*time.Second)}, 3, restart(2, 2, now), nil,
+			[]v1alpha1.ReplicaAttempt{restarted(2, 2, now, 20*time.Second)}},
+		"restarted after ten minutes": {[]v1alpha1.ReplicaAttempt{since(restarted(2, 1, earlier, 10*time.Second), metav1.NewTime(now.Add(-10*time.Minute)))}, 3, restart(2, 2, now), nil,
+			[]v1alpha1.ReplicaAttempt{restarted(2, 2, now, 0)}},
+		"ten minutes, most of which it was in breach": {[]v1alpha1.ReplicaAttempt{since(restarted(2, 1, earlier, 10*time.Second), metav1.NewTime(now.Add(-10*time.Minute)))}, 3,
+			restart(2, 2, metav1.NewTime(now.Add(-time.Minute))), nil, []v1alpha1.ReplicaAttempt{restarted(2, 2, now, 20*time.Second)}},
+		"a replica is no longer desired": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
+		"available again, for the first time": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, nil, map[int]bool{1: true, 2: true},
+			[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), since(entry(2, 1, earlier), now)}},
+		"available, and it was before": {[]v1alpha1.ReplicaAttempt{since(entry(2, 1, earlier), earlier)}, 3, nil, map[int]bool{2: true},
+			[]v1alpha1.ReplicaAttempt{since(entry(2, 1, earlier), earlier)}},
+		"raised again: the new attempt was not available": {[]v1alpha1.ReplicaAttempt{since(entry(2, 1, earlier), earlier)}, 3, raise(2, 2), map[int]bool{2: true},
+			[]v1alpha1.ReplicaAttempt{entry(2, 2, now)}},
+	} {
+		if diff := cmp.Diff(tc.want, replicaAttempts(tc.before, tc.n, tc.raised, tc.available, now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestReasonsOfReplacements: the reasons are those documented in the API.
+func TestReasonsOfReplacements(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[lifecycle.ReplacementReason]string{
+		lifecycle.ReplacedDeleted:     v1alpha1.ReasonPodCliquesDeleted,
+		lifecycle.ReplacedTermination: v1alpha1.ReasonTermination,
+		lifecycle.ReplacedRestart:     v1alpha1.ReasonRestart,
+	} {
+		if string(got) != want {
+			t.Errorf("reason %s, want %s", got, want)
+		}
+	}
+}
+
+// TestScalingGroupStartsAfreshWithTheSetsAttempt: a new attempt of the set's replica resets the status of a scaling
+// group: availability in an earlier attempt does not count.
+func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
+	t.Parallel()
+	set := makePodCliqueSet("s", 1).Clique("a", 1).ScalingGroup("g", 2, 0, "a").Obj()
+	group := apply(set, Children{}).Groups["s-0-g"]
+	group.Status = v1alpha1.PodCliqueScalingGroupStatus{WasAvailable: true, ReplicaAttempts: []v1alpha1.ReplicaAttempt{{Index: 1, Attempt: 3}}}
+	if s := ScalingGroupStatus(group, GroupStatusFacts{}, metav1.Now()); !s.WasAvailable || len(s.ReplicaAttempts) != 1 || s.PodCliqueSetAttempt != 0 {
+		t.Errorf("in the same attempt: %+v", s)
+	}
+	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 1}}
+	group, differs := Updated(group, ScalingGroups(set, present(set, Children{}), 0, map[string]*v1alpha1.PodCliqueScalingGroup{group.Name: group}, nil)[0])
+	if !differs {
+		t.Fatal("the group does not learn of the set's attempt")
+	}
+	if s := ScalingGroupStatus(group, GroupStatusFacts{}, metav1.Now()); s.WasAvailable || len(s.ReplicaAttempts) != 0 || s.PodCliqueSetAttempt != 1 {
+		t.Errorf("in a new attempt: %+v", s)
+	}
+}
+
+// TestAttemptsAreCarried: the PodGroup, PodCliques and pods have the attempt that they are created for; an existing
+// PodClique keeps its own.
+func TestAttemptsAreCarried(t *testing.T) {
+	t.Parallel()
+	set := makePodCliqueSet("s", 1).Clique("a", 1).Obj()
+	first := apply(set, Children{})
+	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 2}}
+	const key = v1alpha1.AnnotationPodCliqueSetAttempt
+	if got := PodGroup(set, 0, Children{}).Annotations[key]; got != "2" {
+		t.Errorf("PodGroup: attempt %q, want 2", got)
+	}
+	if got := PodCliques(set, present(set, first), 0, nil, nil)[0].Annotations[key]; got != "2" {
+		t.Errorf("a new PodClique: attempt %q, want 2", got)
+	}
+	if got, ok := PodCliques(set, present(set, first), 0, first.Cliques, nil)[0].Annotations[key]; ok {
+		t.Errorf("a PodClique of the first attempt: attempt %q, want none", got)
+	}
+}

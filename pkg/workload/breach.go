@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// judgeGroup returns the breach status of a scaling group. s is its status for the current attempt, and replicas are
+// the desired replicas that exist.
+func judgeGroup(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScalingGroupStatus, replicas []lifecycle.GroupReplica, needed int32, delay *time.Duration, now time.Time) lifecycle.Breach {
+	available, unknown := lifecycle.CountAvailable(replicas)
+	return lifecycle.JudgeReplicas(lifecycle.Availability{
+		Available: available, Unknown: unknown, Needed: needed, Wanted: group.Spec.Replicas,
+		WasAvailable: s.WasAvailable, Updating: s.UpdateProgress != nil && s.UpdateProgress.UpdateEndedAt == nil,
+		BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
+		Delay:         delay,
+		Cause:         lifecycle.MemberCauses(replicas),
+	}, now)
+}
+
+// setBreach sets the condition MinAvailableBreached, and in since the time from which it is True.
+func setBreach(conditions *[]metav1.Condition, since **metav1.Time, b lifecycle.Breach, generation int64, now metav1.Time) {
+	if b.Undecided {
+		return
+	}
+	setConditions(conditions, generation, now, metav1.Condition{
+		Type: v1alpha1.ConditionMinAvailableBreached, Status: metav1.ConditionStatus(b.Status), Reason: string(b.Reason), Message: b.Message})
+	*since = optionalTime(b.Since)
+}
+
+// optionalTime converts a time for a status; zero becomes nil.
+func optionalTime(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t}
+}
+
+// earliest returns the earlier of two times; zero means not set.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that
+// of the set; nil: gang termination is off. It is also off with a delay that is not positive, which admission rejects,
+// and in Training workloads, whose replicas are restarted instead.
+func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
+	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		return nil
+	}
+	template := &set.Spec.Template
+	var override *time.Duration
+	if config := template.ScalingGroup(group); config != nil {
+		override = duration(config.TerminationDelay)
+	}
+	delay := lifecycle.EffectiveDelay(duration(template.TerminationDelay), override)
+	if delay == nil || *delay <= 0 {
+		return nil
+	}
+	return delay
+}
+
+func duration(d *metav1.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return &d.Duration
+}
+
+// CliqueTerminationDelay returns the effective termination delay that the controller of the PodClique's owner has set
+// on it; nil: there is none, or it is invalid.
+func CliqueTerminationDelay(clique *v1alpha1.PodClique) *time.Duration {
+	d, err := time.ParseDuration(clique.Annotations[v1alpha1.AnnotationTerminationDelay])
+	if err != nil {
+		return nil
+	}
+	return &d
+}
+
+// BreachedSince returns the beginning of a breach of the minimum, from the conditions and the time in the status of an
+// object. Zero: there is no breach.
+func BreachedSince(conditions []metav1.Condition, since *metav1.Time) time.Time {
+	if since == nil || !meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionMinAvailableBreached) {
+		return time.Time{}
+	}
+	return since.Time
+}
+
+// breachCause returns the cause in the message of a breach, which lifecycle writes between the counts and the time; ""
+// if there is no cause or no breach.
+func breachCause(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionMinAvailableBreached)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return ""
+	}
+	counts, _, _ := strings.Cut(c.Message, ", since ")
+	_, cause, _ := strings.Cut(counts, "; ")
+	return cause
+}
+
+// causeOfLack returns the cause in the message of condition Available, which follows the counts; "" if there is no cause, or the
+// object is available.
+func causeOfLack(conditions []metav1.Condition) string {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAvailable)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	_, cause, _ := strings.Cut(c.Message, "; ")
+	return cause
+}
+
+// timeOf returns the time in an optional field of a status, zero if it is unset.
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// WithReady returns copies of PodCliques in whose status the ready pods are counted from the given pods, so that no
+// unitFacts is terminated because of an outdated status. pods may belong to any PodClique.
+func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
+	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
+		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready
+		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, c.Status.ReadyReplicas)
+	})
+}
+
+// recounted returns copies of PodCliques to whose status set was applied, with the facts of each one's pods.
+func recounted(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, set func(*v1alpha1.PodClique, []lifecycle.Pod)) []*v1alpha1.PodClique {
+	owned := podsByOwner(pods)
+	reachable := func(string) bool { return false } // no count depends on the result
+	counted := make([]*v1alpha1.PodClique, 0, len(cliques))
+	for _, c := range cliques {
+		c = c.DeepCopy()
+		set(c, CliquePodsFacts(c, owned[c.UID], reachable))
+		counted = append(counted, c)
+	}
+	return counted
+}
+
+// podsByOwner returns pods by the UID of their controlling owner.
+func podsByOwner(pods []*corev1.Pod) map[types.UID][]*corev1.Pod {
+	owned := map[types.UID][]*corev1.Pod{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+			owned[owner.UID] = append(owned[owner.UID], pod)
+		}
+	}
+	return owned
+}

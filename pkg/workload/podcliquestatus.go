@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// CliqueStatusFacts contains the facts for the status of a PodClique.
+type CliqueStatusFacts struct {
+	Pods []lifecycle.Pod
+	// Leaf is the minMember of the clique's leaf in the PodGroup; 0: not listed. A value above the recorded minimum
+	// must have been read from the API server, not from the cache.
+	Leaf int32
+	// Ends is the history of pods that ended: lifecycle.PodDecision.
+	Ends map[int]lifecycle.Ends
+	// Training is the decision on the pods of a Training workload; nil for Inference.
+	Training *lifecycle.TrainingDecision
+	// Update is the decision on an update; nil for Training.
+	Update   *lifecycle.CliqueUpdateDecision
+	Problems []Problem
+}
+
+// PodCliqueStatus returns the desired status of a PodClique.
+func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1.Time) v1alpha1.PodCliqueStatus {
+	s := *clique.Status.DeepCopy()
+	n := lifecycle.Count(f.Pods)
+	needed := Minimum(clique).Effective(n.Ready, f.Leaf)
+
+	s.ObservedGeneration = clique.Generation
+	s.Replicas, s.ReadyReplicas, s.ScheduledReplicas = n.Pods, n.Ready, n.Scheduled
+	s.ScheduleGatedReplicas, s.UpdatedReplicas = n.Gated, n.Updated
+	s.MinAvailable = &needed
+	s.Selector = selector(naming.OfPodClique(clique.Name))
+	s.EndedPods = endedPods(f.Ends)
+	minReady := MinReady(clique)
+	bound := n.Scheduled
+	var alive int32
+	var breach lifecycle.Breach
+	if f.Training != nil {
+		needed = Minimum(clique).Target()
+		breach = f.Training.Breach
+		setTraining(clique, &s, f.Training, now)
+		alive, bound = s.AvailableReplicas, n.Scheduled+s.SucceededReplicas
+	} else {
+		breach = lifecycle.JudgePods(lifecycle.Availability{
+			Available: n.Ready, Needed: needed, Wanted: clique.Spec.Replicas,
+			WasAvailable: s.WasAvailable, Updating: isUpdating(clique, f.Update),
+			BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
+			Delay:         CliqueTerminationDelay(clique),
+			Cause:         lifecycle.LostNodes(f.Pods),
+		}, now.Time)
+		s.AvailableReplicas = lifecycle.CountAvailablePods(f.Pods, minReady, now.Time)
+		alive = s.AvailableReplicas
+	}
+	s.WasAvailable = breach.WasAvailable
+	s.TerminationDeadline = optionalTime(breach.Deadline)
+	if f.Update == nil {
+		isOutdated := slices.ContainsFunc(f.Pods, func(p lifecycle.Pod) bool { return p.Outdated })
+		f.Update = &lifecycle.CliqueUpdateDecision{Current: !isOutdated, Outdated: isOutdated}
+	}
+	setCliqueUpdate(clique, &s, f.Update, now)
+
+	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
+	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(n.Ready), "pod"), needed)
+	switch {
+	case f.Training == nil && alive < n.Ready:
+		available.Message = fmt.Sprintf("%s ready, %d for %s, %d needed", message.Are(int(n.Ready), "pod"), alive, minReady, needed)
+		if alive < needed && n.Ready >= needed {
+			available.Reason = v1alpha1.ReasonWaitingForMinReadySeconds
+		}
+	case f.Training != nil:
+		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
+	}
+	lacks := n.Ready < needed // otherwise only minReadySeconds are waited for, and a pod that crashes is not needed
+	if f.Training != nil {
+		lacks = alive < needed
+	}
+	if why := lifecycle.WhyNotReady(f.Pods, f.Training != nil); why != "" && lacks {
+		available.Message += "; " + message.Truncate(why, maxDescription)
+	}
+	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
+	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", message.Are(int(bound), "pod"), needed)
+	if needed == 0 {
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
+		scheduled.Message = available.Message
+	}
+	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
+	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, clique.Generation, now)
+	if f.Training != nil && clique.Annotations[v1alpha1.AnnotationWorkloadFailed] != "" {
+		s.MinAvailableBreachedSince = nil // the condition still says what was missing
+	}
+	if p, ok := givenUp(f.Training); ok {
+		f.Problems = append(slices.Clone(f.Problems), p)
+	}
+	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
+	return s
+}
+
+// PodCliqueStatusChange returns how the status of a PodClique changes, without Since, and whether it changes. pods are
+// the pods that the status was computed from.
+func PodCliqueStatusChange(before, after *v1alpha1.PodCliqueStatus, pods []lifecycle.Pod) (lifecycle.StatusChange, bool) {
+	if equality.Semantic.DeepEqual(before, after) {
+		return lifecycle.StatusChange{}, false
+	}
+	n := lifecycle.Count(pods)
+	return lifecycle.StatusChange{
+		First:    before.ObservedGeneration == 0,
+		Observed: before.ObservedGeneration != after.ObservedGeneration,
+		Urgent: updateDiffers(before, after) || ConditionsDiffer(before.Conditions, after.Conditions) ||
+			before.WasAvailable != after.WasAvailable || before.StartedIndices != after.StartedIndices ||
+			before.MinAvailable != nil && !equality.Semantic.DeepEqual(before.MinAvailable, after.MinAvailable) ||
+			!slices.EqualFunc(before.LastErrors, after.LastErrors, func(a, b v1alpha1.LastError) bool {
+				return a.Code == b.Code && a.Description == b.Description
+			}),
+		Settling: n.Ready < n.Pods,
+	}, true
+}

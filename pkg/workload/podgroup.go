@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// Children are the existing PodCliques (standalone and member ones) and PodCliqueScalingGroups of a set, by name. nil
+// maps are empty.
+type Children struct {
+	Cliques map[string]*v1alpha1.PodClique
+	Groups  map[string]*v1alpha1.PodCliqueScalingGroup
+	// PodGroups are the existing PodGroups of the set's replicas that are not being deleted.
+	PodGroups map[string]*v2alpha2.PodGroup
+}
+
+// PodGroup returns the PodGroup of replica i of a set. nil if the replica needs none, because all of it is scaled to
+// zero, has succeeded without leaving pods, or belongs to a Training workload that has failed. Source: docs/decisions,
+// W1, W7, G9.
+//
+//	root                            every standalone clique and every scaling group
+//	├── <standalone clique>         minMember: its minimum
+//	└── <scaling group>             minSubGroup: its minAvailable
+//	    └── <group replica>         every clique
+//	        └── <member clique>     minMember: its minimum
+//
+// The nodes have the full names of the objects, in the order of the template. An existing child counts with its own
+// replicas, a missing one with those that it will be created with. Objects that are scaled to zero are not in the
+// tree. A scaling group with fewer replicas than an explicit minAvailable, which admission rejects, lists minAvailable
+// replicas, so that it waits rather than run below its minimum.
+//
+// The minimum of a leaf is the enforced one (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and
+// it rises after the status of the PodClique. A PodClique that has succeeded is removed from the tree as long as
+// others of the replica have not: the scheduler counts its pods only together with other pods of the same run, which
+// may all be replaced. The PodGroup is valid for gang.Build, and not larger than allowed, if the template is valid.
+func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGroup {
+	if FailedReason(set) != "" {
+		return nil
+	}
+	t := treeNodes{existing: live.PodGroups[naming.PodGroup(set.Name, i)], attempt: SetAttempt(set, i).Set}
+	if t.addReplica(set, i, live); len(t.nodes) == 0 { // no clique has pods left to run
+		t.withFinished = true
+		t.addReplica(set, i, live)
+	}
+	if len(t.nodes) == 0 {
+		return nil
+	}
+	template := &set.Spec.Template
+	name := naming.PodGroup(set.Name, i)
+	annotations := withAttempt(map[string]string{}, v1alpha1.AnnotationPodCliqueSetAttempt, ReplicaAttempt(set.Status.ReplicaAttempts, i))
+	if IsCurrentlyUpdating(set, i) {
+		annotations[v2alpha2.ReplacingAnnotation] = "update" // the scheduler keeps the room of a replaced pod for its successor
+	}
+	return &v2alpha2.PodGroup{
+		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
+		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
+			naming.ReplicaLabels(set.Name, i, name, v1alpha1.ComponentPodGroup),
+			annotations),
+		Spec: v2alpha2.PodGroupSpec{SubGroups: t.nodes, PriorityClassName: template.PriorityClassName},
+	}
+}
+
+// treeNodes collects the nodes of a PodGroup.
+type treeNodes struct {
+	existing *v2alpha2.PodGroup // the existing PodGroup; nil: it does not exist
+	attempt  int32              // of the set replica
+	// withFinished: cliques that have succeeded are listed as long as their pods exist; otherwise they are left out.
+	withFinished bool
+	nodes        []v2alpha2.SubGroup
+}
+
+// addReplica adds all nodes of replica i of a set.
+func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children) {
+	template := &set.Spec.Template
+	for _, c := range template.CliquesInOrder() {
+		if template.ScalingGroupOf(c.Name) == nil {
+			name := naming.PodClique(set.Name, i, c.Name)
+			t.leaf(name, "", t.minimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
+		}
+	}
+	for k := range template.PodCliqueScalingGroupConfigs {
+		t.scalingGroup(set, i, &template.PodCliqueScalingGroupConfigs[k], live)
+	}
+}
+
+// leaf adds a clique unless its minimum is 0, and reports whether it did. parent "" is the root.
+func (t *treeNodes) leaf(name, parent string, minMember int32) bool {
+	if minMember <= 0 {
+		return false
+	}
+	t.add(name, parent).MinMember = &minMember
+	return true
+}
+
+func (t *treeNodes) add(name, parent string) *v2alpha2.SubGroup {
+	node := v2alpha2.SubGroup{Name: name}
+	if parent != "" {
+		node.Parent = &parent
+	}
+	t.nodes = append(t.nodes, node)
+	return &t.nodes[len(t.nodes)-1]
+}
+
+// scalingGroup adds a scaling group and all nodes below it, unless there is no node below it.
+func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, live Children) {
+	name := naming.ScalingGroup(set.Name, i, config.Name)
+	minAvailable, replicas := config.MinAvailable, recordedScale(set, i, config.Name, groupReplicas(config)).replicas
+	if g := live.Groups[name]; g != nil {
+		minAvailable, replicas = g.Spec.MinAvailable, g.Spec.Replicas
+	}
+	needed := lifecycle.GroupMinimum(minAvailable, replicas)
+	at := len(t.nodes)
+	t.add(name, "")
+	children, finished := int32(0), int32(0)
+	for j := range int(max(replicas, needed)) {
+		switch {
+		case t.groupReplica(set, i, config, j, live):
+			children++
+		case t.groupReplicaFinished(set, i, config, j, live):
+			finished++
+		}
+	}
+	if children == 0 {
+		t.nodes = t.nodes[:at]
+		return
+	}
+	needed = min(max(needed-finished, 1), children) // without finished children; at least one has not finished
+	t.nodes[at].MinSubGroup = &needed
+}
+
+// groupReplica adds replica j of a scaling group, and reports whether it contains a node.
+func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+	at := len(t.nodes)
+	node := naming.GroupReplica(set.Name, i, config.Name, j)
+	t.add(node, naming.ScalingGroup(set.Name, i, config.Name))
+	empty := true
+	for _, clique := range config.CliqueNames {
+		c := set.Spec.Template.Clique(clique)
+		if c == nil {
+			continue
+		}
+		name := naming.MemberPodClique(set.Name, i, config.Name, j, clique)
+		if t.leaf(name, node, t.minimum(name, live.Cliques[name], c, templateScale(c.Spec.Replicas))) {
+			empty = false
+		}
+	}
+	if empty {
+		t.nodes = t.nodes[:at]
+	}
+	return !empty
+}
+
+// groupReplicaFinished reports whether every clique of replica j of a scaling group has succeeded.
+func (t *treeNodes) groupReplicaFinished(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+	for _, clique := range config.CliqueNames {
+		c := live.Cliques[naming.MemberPodClique(set.Name, i, config.Name, j, clique)]
+		if !t.finished(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// minimum returns the minMember of the leaf of a clique: according to the PodClique if it exists, otherwise to the
+// values that it will be created with.
+func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
+	if t.finished(live) && !t.withFinished {
+		return 0
+	}
+	m := lifecycle.Minimum{Explicit: template.Spec.MinAvailable, AtCreation: recorded.initial, Replicas: recorded.replicas}
+	if live != nil {
+		m = Minimum(live)
+	}
+	if t.existing == nil {
+		return trainingLeaf(live, m.Leaf(nil))
+	}
+	listed, _ := LeafOf(t.existing, name)
+	return trainingLeaf(live, m.Leaf(&listed))
+}
+
+// finished reports whether a clique has succeeded. A PodClique of an earlier attempt, which may still be in the cache,
+// has not. c may be nil.
+func (t *treeNodes) finished(c *v1alpha1.PodClique) bool {
+	return c != nil && c.DeletionTimestamp == nil && Attempt(c).Set >= t.attempt && CliqueFacts(c).Finished
+}
+
+// LeafOf returns the minMember of the leaf of a PodGroup that a PodClique's pods count towards, and whether the PodGroup
+// lists it. If pg is nil, no leaf is listed.
+func LeafOf(pg *v2alpha2.PodGroup, podClique string) (minMember int32, listed bool) {
+	if pg == nil {
+		return 0, false
+	}
+	for i := range pg.Spec.SubGroups {
+		if sg := &pg.Spec.SubGroups[i]; sg.Name == podClique {
+			if sg.MinMember != nil {
+				minMember = *sg.MinMember
+			}
+			return minMember, true
+		}
+	}
+	return 0, false
+}
+
+// trainingLeaf returns the minMember of the leaf of a PodClique of a Training workload, given the minMember if no pod had
+// succeeded. The scheduler counts pods that have succeeded as long as their objects exist; minMember is reduced by
+// pods that can no longer be counted. A clique that has succeeded is listed only beside others that have, with a
+// minMember that does not exceed its existing pods. A clique that has not succeeded needs at least one pod, because a
+// pod of it may have to be replaced. Source: docs/decisions, G9.
+func trainingLeaf(clique *v1alpha1.PodClique, minMember int32) int32 {
+	if clique == nil || !IsTraining(clique) || minMember <= 0 {
+		return minMember
+	}
+	s := &clique.Status
+	if CliqueFacts(clique).Finished {
+		return min(minMember, s.SucceededReplicas-s.RemovedSucceededReplicas)
+	}
+	return max(minMember-s.RemovedSucceededReplicas, 1)
+}

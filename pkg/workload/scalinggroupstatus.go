@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// GroupStatusFacts contains the facts for the status of a PodCliqueScalingGroup.
+type GroupStatusFacts struct {
+	// Replicas are the existing replicas: GroupReplicasFacts.
+	Replicas []lifecycle.GroupReplica
+	// Delay is the effective termination delay, NextTermination when the next replica of the group is due.
+	Delay           *time.Duration
+	NextTermination time.Time
+	// Training: the set restarts its replicas as a whole and emits the events about it. A breach of the group is only
+	// reported in its status. Failed: the workload has failed, so that nothing follows from a breach.
+	Training, Failed bool
+	// Raised are the attempts of replicas that are replaced, by index. Waits describes what the first waiting replica
+	// waits for: UnitDecision.Note.
+	Raised map[int]lifecycle.Raised
+	Waits  string
+	// Update is the decision on an update; nil: there is no set, or it is a Training workload.
+	Update   *lifecycle.GroupUpdateDecision
+	Problems []Problem
+}
+
+// ScalingGroupStatus returns the desired status of a PodCliqueScalingGroup. Replicas above spec.replicas, which are
+// being deleted, count as existing only.
+func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFacts, now metav1.Time) v1alpha1.PodCliqueScalingGroupStatus {
+	s := *group.Status.DeepCopy()
+	s.ObservedGeneration = group.Generation
+	if attempt := GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt { // a new attempt of the set's replica
+		s.PodCliqueSetAttempt, s.ReplicaAttempts, s.WasAvailable, s.MinAvailableBreachedSince = attempt, nil, false, nil
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionMinAvailableBreached)
+	}
+	availableReplicas := map[int]bool{}
+	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = int32(len(f.Replicas)), 0, 0, 0
+	var wanted []lifecycle.GroupReplica
+	for _, r := range f.Replicas {
+		if r.Index >= int(group.Spec.Replicas) {
+			continue
+		}
+		wanted = append(wanted, r)
+		availableReplicas[r.Index] = r.Available()
+		s.ScheduledReplicas += one(r.IsScheduled())
+		s.AvailableReplicas += one(r.Available())
+		s.UpdatedReplicas += one(r.IsUpdated())
+	}
+	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(max(group.Spec.Replicas, 0)), f.Raised, availableReplicas, now)
+	s.Selector = selector(naming.OfScalingGroup(group.Name))
+	needed := lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas)
+	s.MinAvailable = &needed
+	switch {
+	case f.Update != nil:
+		setGroupUpdate(group, &s, f.Update, now)
+	case f.Training:
+		s.ObservedRevision = RevisionNumber(group)
+		setFollowed(&s.CurrentPodCliqueSetGenerationHash, GenerationHash(group), s.UpdatedReplicas >= group.Spec.Replicas, false)
+	}
+	breach := judgeGroup(group, &s, wanted, needed, f.Delay, now.Time)
+	if f.Failed && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionMinAvailableBreached) {
+		breach = lifecycle.Breach{Undecided: true, WasAvailable: s.WasAvailable} // the condition still says what was missing
+	}
+	s.WasAvailable = breach.WasAvailable
+	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
+	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
+	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.Are(int(group.Spec.Replicas), "replica"), needed)
+	if f.Failed {
+		f.Waits = "" // nothing is created any more, so nothing is waited for
+	}
+	if why := cmp.Or(f.Waits, lifecycle.FirstLack(wanted)); why != "" && s.AvailableReplicas < needed {
+		available.Message += "; " + message.Truncate(why, maxDescription)
+	}
+	if needed == 0 {
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
+	}
+	setConditions(&s.Conditions, group.Generation, now, available)
+	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, group.Generation, now)
+	if f.Failed {
+		s.MinAvailableBreachedSince = nil // as in PodCliqueStatus
+	}
+	setProblems(&s.Conditions, &s.LastErrors, f.Problems, group.Generation, now)
+	return s
+}

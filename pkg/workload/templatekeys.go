@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/naming"
+)
+
+// templateKeys are the keys of the labels and annotations that a template set on an object. They are stored on the
+// object, because otherwise a key that was removed from the template could not be distinguished from a key that
+// another client added.
+type templateKeys struct {
+	Labels      []string `json:"labels,omitempty"`
+	Annotations []string `json:"annotations,omitempty"`
+}
+
+// noteKeys stores the keys of a template's labels and annotations in the annotations of an object that is created from
+// it, unless there are no keys.
+func noteKeys(ours, labels, annotations map[string]string) {
+	if len(labels) == 0 && len(annotations) == 0 {
+		return
+	}
+	text, err := json.Marshal(templateKeys{slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(annotations))})
+	if err != nil { // cannot happen: strings can always be marshalled
+		panic(fmt.Sprintf("keys of a template: %v", err))
+	}
+	ours[naming.AnnotationTemplateKeys] = string(text)
+}
+
+// givenBy returns the labels and annotations that an object has from its template; nil if their keys are not stored on
+// it.
+func givenBy(live metav1.Object) (labels, annotations map[string]string) {
+	var given templateKeys
+	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
+		return nil, nil
+	}
+	of := func(keys []string, has map[string]string) map[string]string {
+		var values map[string]string
+		for _, key := range keys {
+			if value, ok := has[key]; ok && !naming.Internal(key) {
+				if values == nil {
+					values = map[string]string{}
+				}
+				values[key] = value
+			}
+		}
+		return values
+	}
+	return of(given.Labels, live.GetLabels()), of(given.Annotations, live.GetAnnotations())
+}
+
+// takenOut returns the keys that live has from its template and that are no longer desired. None if the keys of the
+// template are not stored on live.
+func takenOut(live, want metav1.Object) templateKeys {
+	var given templateKeys
+	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
+		return templateKeys{}
+	}
+	gone := func(given []string, live, want map[string]string) []string {
+		return slices.DeleteFunc(given, func(key string) bool {
+			_, has := live[key]
+			_, wanted := want[key]
+			return !has || wanted || naming.Internal(key)
+		})
+	}
+	return templateKeys{
+		gone(given.Labels, live.GetLabels(), want.GetLabels()),
+		gone(given.Annotations, live.GetAnnotations(), want.GetAnnotations()),
+	}
+}

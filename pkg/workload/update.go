@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// RevisionNumber returns the number of the PodCliqueSet's revision that a PodClique or PodCliqueScalingGroup must follow,
+// from the annotation that the controller of its owner sets; 0: not set.
+func RevisionNumber(object metav1.Object) int64 {
+	n, err := strconv.ParseInt(object.GetAnnotations()[v1alpha1.AnnotationRevision], 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// GenerationHash returns the hash of that revision; "": not set.
+func GenerationHash(object metav1.Object) string {
+	return object.GetAnnotations()[v1alpha1.AnnotationGenerationHash]
+}
+
+// FollowsRevision reports whether every pod of a PodClique or PodCliqueScalingGroup follows the revision with this hash and
+// number, according to a status that is not older than its metadata.
+func FollowsRevision(object metav1.Object, hash string, number int64) bool {
+	if RevisionNumber(object) != number || GenerationHash(object) != hash {
+		return false
+	}
+	switch o := object.(type) {
+	case *v1alpha1.PodClique:
+		return o.Status.ObservedRevision == number && textOf(o.Status.CurrentPodCliqueSetGenerationHash) == hash
+	case *v1alpha1.PodCliqueScalingGroup:
+		return o.Status.ObservedRevision == number && textOf(o.Status.CurrentPodCliqueSetGenerationHash) == hash
+	}
+	return false
+}
+
+// HasTurn reports whether the turn of a PodClique or PodCliqueScalingGroup has come in the update to its revision.
+func HasTurn(object metav1.Object) bool {
+	turn := object.GetAnnotations()[v1alpha1.AnnotationUpdateTurn]
+	return turn != "" && turn == object.GetAnnotations()[v1alpha1.AnnotationRevision] && !FollowsOnDelete(object)
+}
+
+// FollowsOnDelete reports whether the annotation of a PodClique or PodCliqueScalingGroup sets the strategy OnDelete.
+func FollowsOnDelete(object metav1.Object) bool {
+	return object.GetAnnotations()[v1alpha1.AnnotationUpdateStrategy] == string(v1alpha1.OnDeleteStrategyType)
+}
+
+// MinReady returns the time for which a pod of a PodClique must be ready before it is available.
+func MinReady(clique *v1alpha1.PodClique) time.Duration {
+	return time.Duration(max(clique.Spec.MinReadySeconds, 0)) * time.Second
+}
+
+// IsPaused reports whether the annotation of a PodClique pauses its update.
+func IsPaused(object metav1.Object) bool {
+	return object.GetAnnotations()[v1alpha1.AnnotationUpdatePaused] != ""
+}
+
+// IsCurrentlyUpdating reports whether replica i of a set is the one that is being updated.
+func IsCurrentlyUpdating(set *v1alpha1.PodCliqueSet, i int) bool {
+	if !SetProgress(set).Open() {
+		return false
+	}
+	current := set.Status.UpdateProgress.CurrentlyUpdating
+	return current != nil && current.ReplicaIndex == int32(i)
+}
+
+// IsGroupUpdating reports whether an update of the scaling group is in progress. Source: docs/decisions, T6.
+func IsGroupUpdating(group *v1alpha1.PodCliqueScalingGroup) bool { return GroupProgress(group).Open() }
+
+// CliqueProgress returns the progress of the latest update of a PodClique; nil: there was none.
+func CliqueProgress(clique *v1alpha1.PodClique) *lifecycle.Progress {
+	p := clique.Status.UpdateProgress
+	if p == nil {
+		return nil
+	}
+	progress := &lifecycle.Progress{
+		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash, Template: p.PodTemplateHash},
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
+		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
+	if s := p.ReadyPodsSelectedToUpdate; s != nil {
+		progress.Selected, progress.Completed = s.Current, s.Completed
+	}
+	return progress
+}
+
+// GroupProgress is CliqueProgress for a scaling group.
+func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
+	p := group.Status.UpdateProgress
+	if p == nil {
+		return nil
+	}
+	progress := &lifecycle.Progress{
+		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash},
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
+		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
+	if s := p.ReadyReplicaIndicesSelectedToUpdate; s != nil {
+		if s.Current != nil {
+			progress.Selected = strconv.Itoa(int(*s.Current))
+		}
+		for _, index := range s.Completed {
+			progress.Completed = append(progress.Completed, strconv.Itoa(int(index)))
+		}
+	}
+	return progress
+}
+
+// SetProgress is CliqueProgress for a set: its target is the current revision, and it has no selected unit.
+func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
+	p := set.Status.UpdateProgress
+	if p == nil {
+		return nil
+	}
+	return &lifecycle.Progress{
+		Target:    lifecycle.Target{Generation: textOf(set.Status.CurrentGenerationHash)},
+		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
+		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
+}
+
+// SetUpdateFacts returns the facts that decide how an update of a set continues, without StalledAfter. replicas are the
+// desired replicas; cliques are the PodCliques of the set, where members of scaling groups may be omitted, and groups
+// its scaling groups.
+func SetUpdateFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
+	u := lifecycle.SetUpdate{
+		Generation: textOf(set.Status.CurrentGenerationHash), Progress: SetProgress(set),
+		OnDelete: set.Spec.IsOnDelete(), Paused: set.Spec.IsPaused(), Partition: int(set.Spec.Partition()),
+		Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
+	if p := set.Status.UpdateProgress; p != nil {
+		u.Updated = int(p.UpdatedPodCliquesCount + p.UpdatedPodCliqueScalingGroupsCount)
+		if c := p.CurrentlyUpdating; c != nil {
+			index := int(c.ReplicaIndex)
+			u.Current, u.CurrentSince = &index, c.UpdateStartedAt.Time
+		}
+	}
+	for _, c := range cliques {
+		u.Waits[c.Name] = UpdateState(c.Status.Conditions)
+	}
+	for _, g := range groups {
+		u.Waits[g.Name] = UpdateState(g.Status.Conditions)
+	}
+	return u
+}
+
+// UpdateState returns the content of the condition Progressing; the zero value: there is none.
+func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing)
+	if c == nil {
+		return lifecycle.UpdateState{}
+	}
+	return lifecycle.UpdateState{Reason: lifecycle.UpdateReason(c.Reason), Message: c.Message}
+}
+
+// WithScheduled returns the PodCliques with the number of bound pods counted from the given pods, which may belong to any
+// PodClique, so that an update does not say that it waits for nodes when it no longer does. PodCliques whose statuses have
+// another number are copied.
+func WithScheduled(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
+	bound := map[types.UID]int32{}
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil &&
+			pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			bound[owner.UID]++
+		}
+	}
+	counted := slices.Clone(cliques)
+	for i, c := range counted {
+		if n := bound[c.UID]; n != c.Status.ScheduledReplicas {
+			counted[i] = c.DeepCopy()
+			counted[i].Status.ScheduledReplicas = n
+		}
+	}
+	return counted
+}
+
+// WithCounts returns copies of PodCliques in whose status pods are counted from the given pods: a status may be
+// outdated, and ready pods are deleted only on current counts. pods may belong to any PodClique.
+func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
+	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
+		n := lifecycle.Count(facts)
+		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.ReadyReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Ready, n.Updated
+		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, n.Ready)
+		c.Status.ObservedGeneration, c.Status.ObservedRevision = c.Generation, RevisionNumber(c)
+		c.Status.CurrentPodCliqueSetGenerationHash = nil
+		if hash := GenerationHash(c); !slices.ContainsFunc(facts, func(p lifecycle.Pod) bool { return p.Outdated }) {
+			c.Status.CurrentPodCliqueSetGenerationHash = &hash
+		}
+	})
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+)
+
+// TestWithCounts: counts of the pods replace those in the status, also for whether all pods follow: a pod that ended
+// does not count as outdated.
+// sameIndices compares sets of indices by their texts.
+var sameIndices = cmp.Comparer(func(a, b lifecycle.IndexSet) bool { return a.String() == b.String() })
+
+func TestWithCounts(t *testing.T) {
+	t.Parallel()
+	pod := func(template string, phase corev1.PodPhase) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelPodTemplateHash: template},
+			OwnerReferences: []metav1.OwnerReference{{UID: types.UID("a"), Controller: ptr.To(true)}}}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	for name, tc := range map[string]struct {
+		pods          []*corev1.Pod
+		count, update int32
+		followed      string
+	}{
+		"all follow":                 {[]*corev1.Pod{pod("b", corev1.PodRunning), pod("b", corev1.PodRunning)}, 2, 2, "gen-b"},
+		"all follow, one has ended":  {[]*corev1.Pod{pod("b", corev1.PodRunning), pod("b", corev1.PodFailed)}, 2, 1, "gen-b"},
+		"one does not":               {[]*corev1.Pod{pod("b", corev1.PodRunning), pod("a", corev1.PodRunning)}, 2, 1, ""},
+		"one does not and has ended": {[]*corev1.Pod{pod("b", corev1.PodRunning), pod("a", corev1.PodFailed)}, 2, 1, ""},
+	} {
+		clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 3,
+			Labels: map[string]string{v1alpha1.LabelPodTemplateHash: "b"}, Annotations: map[string]string{v1alpha1.AnnotationGenerationHash: "gen-b", v1alpha1.AnnotationRevision: "2"}},
+			Status: v1alpha1.PodCliqueStatus{CurrentPodCliqueSetGenerationHash: ptr.To("gen-b"), Replicas: 7}}
+		got := CliqueFacts(WithCounts([]*v1alpha1.PodClique{clique}, tc.pods)[0])
+		if got.Pods != tc.count || got.Updated != tc.update || got.Followed != tc.followed || !got.Observed || got.Revision != 2 {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if clique.Status.Replicas != 7 || ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, "") != "gen-b" {
+			t.Errorf("%s: the PodClique that was given was changed: %+v", name, clique.Status)
+		}
+	}
+}
+
+func TestAnnotationsOfAnUpdate(t *testing.T) {
+	t.Parallel()
+	type facts struct {
+		Revision       int64
+		Hash           string
+		Turn, OnDelete bool
+	}
+	const revision, hash, turn, strategy = v1alpha1.AnnotationRevision, v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationUpdateTurn, v1alpha1.AnnotationUpdateStrategy
+	type annotations = map[string]string
+	for name, tc := range map[string]struct {
+		annotations annotations
+		want        facts
+	}{
+		"nothing":                             {nil, facts{}},
+		"a revision":                          {annotations{revision: "7", hash: "gen-b"}, facts{Revision: 7, Hash: "gen-b"}},
+		"no number":                           {annotations{revision: "seven"}, facts{}},
+		"below zero":                          {annotations{revision: "-1"}, facts{}},
+		"above all numbers":                   {annotations{revision: "9223372036854775808"}, facts{}},
+		"its turn":                            {annotations{revision: "7", turn: "7"}, facts{Revision: 7, Turn: true}},
+		"its turn in the previous update":     {annotations{revision: "7", turn: "6"}, facts{Revision: 7}},
+		"a turn of nothing":                   {annotations{turn: ""}, facts{}},
+		"OnDelete":                            {annotations{strategy: "OnDelete"}, facts{OnDelete: true}},
+		"RollingRecreate":                     {annotations{strategy: "RollingRecreate"}, facts{}},
+		"under OnDelete no object has a turn": {annotations{revision: "7", turn: "7", strategy: "OnDelete"}, facts{Revision: 7, OnDelete: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &metav1.ObjectMeta{Annotations: tc.annotations}
+			got := facts{RevisionNumber(o), GenerationHash(o), HasTurn(o), FollowsOnDelete(o)}
+			if got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	began, last, ended := metav1.NewTime(t0), metav1.NewTime(t0.Add(time.Minute)), metav1.NewTime(t0.Add(time.Hour))
+	clique := func(p *v1alpha1.PodCliqueUpdateProgress) *lifecycle.Progress {
+		return CliqueProgress(&v1alpha1.PodClique{Status: v1alpha1.PodCliqueStatus{UpdateProgress: p}})
+	}
+	group := func(p *v1alpha1.PodCliqueScalingGroupUpdateProgress) *lifecycle.Progress {
+		return GroupProgress(&v1alpha1.PodCliqueScalingGroup{Status: v1alpha1.PodCliqueScalingGroupStatus{UpdateProgress: p}})
+	}
+	set := func(p *v1alpha1.PodCliqueSetUpdateProgress) *lifecycle.Progress {
+		return SetProgress(&v1alpha1.PodCliqueSet{Status: v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("gen-b"), UpdateProgress: p}})
+	}
+	for name, tc := range map[string]struct{ got, want *lifecycle.Progress }{
+		"a PodClique that was never updated": {clique(nil), nil},
+		"one of which nothing is selected": {clique(&v1alpha1.PodCliqueUpdateProgress{UpdateStartedAt: began, PodCliqueSetGenerationHash: "gen-b", PodTemplateHash: "b"}),
+			&lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b", Template: "b"}, StartedAt: t0}},
+		"one with a pod that is replaced": {clique(&v1alpha1.PodCliqueUpdateProgress{UpdateStartedAt: began, LastProgressTime: &last, UpdateEndedAt: &ended,
+			ReadyPodsSelectedToUpdate: &v1alpha1.PodsSelectedToUpdate{Current: "p-1", Completed: []string{"p-0"}}}),
+			&lifecycle.Progress{StartedAt: t0, LastProgress: last.Time, EndedAt: ended.Time, Selected: "p-1", Completed: []string{"p-0"}}},
+		"a scaling group that was never updated": {group(nil), nil},
+		"one with nothing selected": {group(&v1alpha1.PodCliqueScalingGroupUpdateProgress{UpdateStartedAt: began, PodCliqueSetGenerationHash: "gen-b"}),
+			&lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0}},
+		"replica 0 is replaced": {group(&v1alpha1.PodCliqueScalingGroupUpdateProgress{UpdateStartedAt: began, LastProgressTime: &last, UpdateEndedAt: &ended,
+			ReadyReplicaIndicesSelectedToUpdate: &v1alpha1.ReplicaIndicesSelectedToUpdate{Current: ptr.To(int32(0)), Completed: []int32{2, 10}}}),
+			&lifecycle.Progress{StartedAt: t0, LastProgress: last.Time, EndedAt: ended.Time, Selected: "0", Completed: []string{"2", "10"}}},
+		"a set that was never updated": {set(nil), nil},
+		"a set":                        {set(&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: began}), &lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0}},
+		"a set whose update is over": {set(&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: began, LastProgressTime: &last, UpdateEndedAt: &ended}),
+			&lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0, LastProgress: last.Time, EndedAt: ended.Time}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, tc.got, sameIndices); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestIsCurrentlyUpdating(t *testing.T) {
+	t.Parallel()
+	current, now := &v1alpha1.PodCliqueSetReplicaUpdateProgress{ReplicaIndex: 1}, metav1.NewTime(t0)
+	for name, tc := range map[string]struct {
+		progress *v1alpha1.PodCliqueSetUpdateProgress
+		want     [2]bool // replicas 0 and 1
+	}{
+		"no update":          {nil, [2]bool{}},
+		"none is selected":   {&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now}, [2]bool{}},
+		"replica 1":          {&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, CurrentlyUpdating: current}, [2]bool{false, true}},
+		"replica 0":          {&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, CurrentlyUpdating: &v1alpha1.PodCliqueSetReplicaUpdateProgress{}}, [2]bool{true, false}},
+		"the update is over": {&v1alpha1.PodCliqueSetUpdateProgress{UpdateStartedAt: now, UpdateEndedAt: &now, CurrentlyUpdating: current}, [2]bool{}},
+	} {
+		set := &v1alpha1.PodCliqueSet{Status: v1alpha1.PodCliqueSetStatus{UpdateProgress: tc.progress}}
+		if got := [2]bool{IsCurrentlyUpdating(set, 0), IsCurrentlyUpdating(set, 1)}; got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestSetUpdate(t *testing.T) {
+	t.Parallel()
+	says := func(reason, text string) []metav1.Condition {
+		return []metav1.Condition{{Type: "Other", Reason: "Other"}, {Type: v1alpha1.ConditionProgressing, Reason: reason, Message: text}}
+	}
+	replicas := []lifecycle.SetReplica{{Index: 0}, {Index: 1}}
+	cliques := []*v1alpha1.PodClique{
+		{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: v1alpha1.PodCliqueStatus{Conditions: says("WaitingForReadiness", "pod web-0 is not ready")}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "silent"}}}
+	groups := []*v1alpha1.PodCliqueScalingGroup{
+		{ObjectMeta: metav1.ObjectMeta{Name: "model"}, Status: v1alpha1.PodCliqueScalingGroupStatus{Conditions: says("UpdateStalled", "no progress")}}}
+	waits := map[string]lifecycle.UpdateState{"web": {Reason: lifecycle.UpdateWaitsForReadiness, Message: "pod web-0 is not ready"},
+		"silent": {}, "model": {Reason: lifecycle.UpdateStalled, Message: "no progress"}}
+	began := metav1.NewTime(t0)
+	for name, tc := range map[string]struct {
+		set  v1alpha1.PodCliqueSet
+		want lifecycle.SetUpdate
+	}{
+		"a set without a revision": {v1alpha1.PodCliqueSet{}, lifecycle.SetUpdate{Replicas: replicas, Waits: waits}},
+		"under OnDelete": {
+			v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{UpdateStrategy: &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}},
+				Status: v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("gen-b")}},
+			lifecycle.SetUpdate{Generation: "gen-b", OnDelete: true, Replicas: replicas, Waits: waits}},
+		"an update of replica 1": {
+			v1alpha1.PodCliqueSet{Status: v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("gen-b"), UpdateProgress: &v1alpha1.PodCliqueSetUpdateProgress{
+				UpdateStartedAt: began, UpdatedPodCliquesCount: 3, UpdatedPodCliqueScalingGroupsCount: 4,
+				ReachedIndices: "1-2", CurrentlyUpdating: &v1alpha1.PodCliqueSetReplicaUpdateProgress{ReplicaIndex: 1, UpdateStartedAt: began}}}},
+			lifecycle.SetUpdate{Generation: "gen-b", Progress: &lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0, Reached: lifecycle.Indices(1, 2)},
+				Current: ptr.To(1), CurrentSince: t0, Updated: 7, Replicas: replicas, Waits: waits}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, SetUpdateFacts(&tc.set, replicas, cliques, groups), sameIndices); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
