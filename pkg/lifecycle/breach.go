@@ -49,6 +49,8 @@ type Availability struct {
 	BreachedSince time.Time
 	// Delay is the effective termination delay. nil: gang termination is off.
 	Delay *time.Duration
+	// IsFinal: the workload has failed, and the status records a breach, which stays as it is: it says what was missing.
+	IsFinal bool
 	// Cause is text for the message about why some are not available, "" if the cause is unknown. See LostNodes.
 	Cause string
 }
@@ -131,6 +133,8 @@ func readyPods(ready, needed int32) string {
 // judge checks the conditions in the order of the Gang Termination Design Doc. Every message begins with counts.
 func (a Availability) judge(sufficient, insufficient BreachReason, counts string, now time.Time) Breach {
 	switch {
+	case a.IsFinal:
+		return Breach{Undecided: true, WasAvailable: a.WasAvailable}
 	case a.Needed <= 0:
 		// A later scale-out is a new start: earlier availability does not count for termination.
 		return Breach{Status: NotBreached, Reason: sufficient, Message: "nothing is needed"}

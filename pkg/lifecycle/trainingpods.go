@@ -22,10 +22,9 @@ const (
 
 // TrainingPods contains the facts about a clique of a Training workload and its pods.
 type TrainingPods struct {
-	// CliquePods without LeafMinMember: a Training workload is not scaled.
+	// CliquePods without LeafMinMember: a Training workload is not scaled. MinAvailable is the number of pods that must run
+	// or have succeeded; 0: none.
 	CliquePods
-	// MinAvailable is the number of pods that must run or have succeeded; 0: none.
-	MinAvailable int32
 	// Delay is how long the clique may be below this minimum before the replica of the set is restarted.
 	Delay time.Duration
 	// Succeeded are the indices whose pods have succeeded, Started those whose pods ran at least once, as recorded in
@@ -121,6 +120,13 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 	}
 	slices.SortFunc(d.Release, byAge)
 	return d
+}
+
+// Available returns the number of pods that run or have succeeded.
+func (t TrainingPods) Available(now time.Time) int32 {
+	d := TrainingDecision{}
+	d.countAvailable(t, int(max(t.Replicas, 0)), d.indices(t, now))
+	return d.Available
 }
 
 // indices returns the pods of each index, and records which indices have succeeded and which have started. Of two

@@ -56,7 +56,7 @@ func TestDecideTrainingPods(t *testing.T) {
 	}
 	const four = 4
 	clique := func(change func(*lifecycle.TrainingPods), pods ...lifecycle.Pod) lifecycle.TrainingPods {
-		c := lifecycle.TrainingPods{MinAvailable: four}
+		c := lifecycle.TrainingPods{CliquePods: lifecycle.CliquePods{MinAvailable: four}}
 		c.Replicas, c.Pods = four, pods
 		if change != nil {
 			change(&c)
@@ -245,7 +245,7 @@ func TestDecideTrainingPods(t *testing.T) {
 func TestSucceededPodsAreRecordedWithinBounds(t *testing.T) {
 	t.Parallel()
 	const n = 60_000
-	c := lifecycle.TrainingPods{MinAvailable: n}
+	c := lifecycle.TrainingPods{CliquePods: lifecycle.CliquePods{MinAvailable: n}}
 	c.Replicas = n
 	for i := 0; i < n; i += 2 {
 		c.Pods = append(c.Pods, worker(i, succeeded), worker(i+1))
@@ -266,7 +266,7 @@ func TestSucceededPodsAreRecordedWithinBounds(t *testing.T) {
 
 func TestTheBreachOfATrainingClique(t *testing.T) {
 	t.Parallel()
-	c := lifecycle.TrainingPods{MinAvailable: 2, WasAvailable: true, BreachedSince: ago(time.Minute), Delay: time.Hour}
+	c := lifecycle.TrainingPods{CliquePods: lifecycle.CliquePods{MinAvailable: 2}, WasAvailable: true, BreachedSince: ago(time.Minute), Delay: time.Hour}
 	c.Replicas, c.Pods = 2, []lifecycle.Pod{worker(0, crashed(137)), worker(1)}
 	want := lifecycle.Breach{
 		Status: lifecycle.Breached, Reason: lifecycle.InsufficientReadyPods, WasAvailable: true,

@@ -94,7 +94,7 @@ func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
 	set := makePodCliqueSet("s", 1).Clique("a", 1).ScalingGroup("g", 2, 0, "a").Obj()
 	group := apply(set, Children{}).Groups["s-0-g"]
 	group.Status = v1alpha1.PodCliqueScalingGroupStatus{WasAvailable: true, ReplicaAttempts: []v1alpha1.ReplicaAttempt{{Index: 1, Attempt: 3}}}
-	if s := ScalingGroupStatus(group, GroupStatusFacts{}, metav1.Now()); !s.WasAvailable || len(s.ReplicaAttempts) != 1 || s.PodCliqueSetAttempt != 0 {
+	if s := groupStatus(group, GroupStatusFacts{}, metav1.Now()); !s.WasAvailable || len(s.ReplicaAttempts) != 1 || s.PodCliqueSetAttempt != 0 {
 		t.Errorf("in the same attempt: %+v", s)
 	}
 	set.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 1}}
@@ -102,7 +102,7 @@ func TestScalingGroupStartsAfreshWithTheSetsAttempt(t *testing.T) {
 	if !differs {
 		t.Fatal("the group does not learn of the set's attempt")
 	}
-	if s := ScalingGroupStatus(group, GroupStatusFacts{}, metav1.Now()); s.WasAvailable || len(s.ReplicaAttempts) != 0 || s.PodCliqueSetAttempt != 1 {
+	if s := groupStatus(group, GroupStatusFacts{}, metav1.Now()); s.WasAvailable || len(s.ReplicaAttempts) != 0 || s.PodCliqueSetAttempt != 1 {
 		t.Errorf("in a new attempt: %+v", s)
 	}
 }

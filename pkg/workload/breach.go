@@ -15,17 +15,36 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// judgeGroup returns the breach status of a scaling group. s is its status for the current attempt, and replicas are
-// the desired replicas that exist.
-func judgeGroup(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodCliqueScalingGroupStatus, replicas []lifecycle.GroupReplica, needed int32, delay *time.Duration, now time.Time) lifecycle.Breach {
+// CliqueAvailabilityFacts returns the facts that decide whether a PodClique of an Inference workload is in breach of its
+// minimum: lifecycle.JudgePods. minAvailable is the effective minimum, update the decision on an update.
+func CliqueAvailabilityFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, update *lifecycle.CliqueUpdateDecision) lifecycle.Availability {
+	return lifecycle.Availability{
+		Available: lifecycle.Count(pods).Ready, Needed: minAvailable, Wanted: clique.Spec.Replicas,
+		WasAvailable: clique.Status.WasAvailable, Updating: isUpdating(clique, update),
+		BreachedSince: BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince),
+		Delay:         CliqueTerminationDelay(clique),
+		Cause:         lifecycle.LostNodes(pods),
+	}
+}
+
+// GroupAvailabilityFacts returns the facts that decide whether a scaling group is in breach of its minimum:
+// lifecycle.JudgeReplicas. replicas are the desired replicas that exist, delay is the effective termination delay, update
+// the decision on an update, nil: none. failed: the workload has failed.
+func GroupAvailabilityFacts(group *v1alpha1.PodCliqueScalingGroup, replicas []lifecycle.GroupReplica, delay *time.Duration, update *lifecycle.GroupUpdateDecision, failed bool) lifecycle.Availability {
+	s := statusOfAttempt(group)
 	available, unknown := lifecycle.CountAvailable(replicas)
-	return lifecycle.JudgeReplicas(lifecycle.Availability{
-		Available: available, Unknown: unknown, Needed: needed, Wanted: group.Spec.Replicas,
-		WasAvailable: s.WasAvailable, Updating: s.UpdateProgress != nil && s.UpdateProgress.UpdateEndedAt == nil,
+	a := lifecycle.Availability{
+		Available: available, Unknown: unknown, Needed: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas), Wanted: group.Spec.Replicas,
+		WasAvailable: s.WasAvailable, Updating: IsGroupUpdating(group),
 		BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
 		Delay:         delay,
 		Cause:         lifecycle.MemberCauses(replicas),
-	}, now)
+		IsFinal:       failed && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionMinAvailableBreached),
+	}
+	if update != nil {
+		a.Updating = update.Progress.Open()
+	}
+	return a
 }
 
 // setBreach sets the condition MinAvailableBreached, and in since the time from which it is True.

@@ -28,7 +28,7 @@ func TestScalingGroupBreach(t *testing.T) {
 	t.Parallel()
 	at := func(d time.Duration) *metav1.Time { return ptr.To(metav1.NewTime(before.Add(d))) }
 	group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 2}}
-	group.Status = ScalingGroupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{replicaOf(0, 1, true)}}, before)
+	group.Status = groupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{replicaOf(0, 1, true)}}, before)
 	for _, step := range []struct {
 		name            string
 		after           time.Duration
@@ -47,7 +47,7 @@ func TestScalingGroupBreach(t *testing.T) {
 		{"recovered", 3 * time.Minute, []lifecycle.GroupReplica{replicaOf(0, 1, true)}, ptr.To(time.Hour), time.Time{}, nil, nil},
 		{"another breach, another timer", 4 * time.Minute, []lifecycle.GroupReplica{replicaOf(0, 0, true)}, ptr.To(time.Hour), time.Time{}, at(4 * time.Minute), at(64 * time.Minute)},
 	} {
-		group.Status = ScalingGroupStatus(group, GroupStatusFacts{Replicas: step.replicas, Delay: step.delay, NextTermination: step.next}, metav1.NewTime(before.Add(step.after)))
+		group.Status = groupStatus(group, GroupStatusFacts{Replicas: step.replicas, NextTermination: step.next}, metav1.NewTime(before.Add(step.after)), step.delay)
 		if diff := cmp.Diff(step.since, group.Status.MinAvailableBreachedSince); diff != "" {
 			t.Errorf("%s: since (-want +got):\n%s", step.name, diff)
 		}
@@ -61,7 +61,7 @@ func TestScalingGroupBreach(t *testing.T) {
 	// A new attempt of the set's replica ends the breach, although the state of the new PodCliques is still unknown.
 	group.Annotations = map[string]string{v1alpha1.AnnotationPodCliqueSetAttempt: "1"}
 	for _, replicas := range [][]lifecycle.GroupReplica{nil, {replicaOf(0, 0, false)}} {
-		s := ScalingGroupStatus(group, GroupStatusFacts{Replicas: replicas, Delay: ptr.To(time.Hour)}, now)
+		s := groupStatus(group, GroupStatusFacts{Replicas: replicas}, now, ptr.To(time.Hour))
 		if s.MinAvailableBreachedSince != nil || s.TerminationDeadline != nil || s.WasAvailable || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionMinAvailableBreached) {
 			t.Errorf("in a new attempt: %+v", s)
 		}
@@ -120,14 +120,14 @@ func TestCauseOfABreach(t *testing.T) {
 	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
 	clique.Status.WasAvailable = true
 	for lost, want := range map[string]string{"n1": "node n1 does not answer", "": ""} {
-		clique.Status = PodCliqueStatus(clique, CliqueStatusFacts{Pods: []lifecycle.Pod{{Running: true, LostNode: lost}}}, now)
+		clique.Status = cliqueStatus(clique, CliqueStatusFacts{Pods: []lifecycle.Pod{{Running: true, LostNode: lost}}}, now)
 		member := CliqueFacts(clique)
 		if member.Cause != want || member.BreachedSince.IsZero() {
 			t.Errorf("cause %q, since %s, want %q", member.Cause, member.BreachedSince, want)
 		}
 		group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1}}
 		group.Status.WasAvailable = true
-		group.Status = ScalingGroupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{{Members: []lifecycle.Clique{member}}}}, now)
+		group.Status = groupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{{Members: []lifecycle.Clique{member}}}}, now)
 		if got := ScalingGroupFacts(group); got.Cause != want || got.BreachedSince.IsZero() {
 			t.Errorf("cause of the group %q, since %s, want %q", got.Cause, got.BreachedSince, want)
 		}

@@ -21,6 +21,8 @@ type CliqueStatusFacts struct {
 	// Leaf is the minMember of the clique's leaf in the PodGroup; 0: not listed. A value above the recorded minimum
 	// must have been read from the API server, not from the cache.
 	Leaf int32
+	// Breach is the decision on the minimum.
+	Breach lifecycle.Breach
 	// Ends is the history of pods that ended: lifecycle.PodDecision.
 	Ends map[int]lifecycle.Ends
 	// Training is the decision on the pods of a Training workload; nil for Inference.
@@ -45,25 +47,16 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	minReady := MinReady(clique)
 	bound := n.Scheduled
 	var alive int32
-	var breach lifecycle.Breach
 	if f.Training != nil {
 		needed = Minimum(clique).Target()
-		breach = f.Training.Breach
 		setTraining(clique, &s, f.Training, now)
 		alive, bound = s.AvailableReplicas, n.Scheduled+s.SucceededReplicas
 	} else {
-		breach = lifecycle.JudgePods(lifecycle.Availability{
-			Available: n.Ready, Needed: needed, Wanted: clique.Spec.Replicas,
-			WasAvailable: s.WasAvailable, Updating: isUpdating(clique, f.Update),
-			BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
-			Delay:         CliqueTerminationDelay(clique),
-			Cause:         lifecycle.LostNodes(f.Pods),
-		}, now.Time)
 		s.AvailableReplicas = lifecycle.CountAvailablePods(f.Pods, minReady, now.Time)
 		alive = s.AvailableReplicas
 	}
-	s.WasAvailable = breach.WasAvailable
-	s.TerminationDeadline = optionalTime(breach.Deadline)
+	s.WasAvailable = f.Breach.WasAvailable
+	s.TerminationDeadline = optionalTime(f.Breach.Deadline)
 	if f.Update == nil {
 		isOutdated := slices.ContainsFunc(f.Pods, func(p lifecycle.Pod) bool { return p.Outdated })
 		f.Update = &lifecycle.CliqueUpdateDecision{Current: !isOutdated, Outdated: isOutdated}
@@ -95,7 +88,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 		scheduled.Message = available.Message
 	}
 	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
-	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, clique.Generation, now)
+	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, f.Breach, clique.Generation, now)
 	if f.Training != nil && clique.Annotations[v1alpha1.AnnotationWorkloadFailed] != "" {
 		s.MinAvailableBreachedSince = nil // the condition still says what was missing
 	}

@@ -21,11 +21,11 @@ func TestEndsWrittenAndReadAgain(t *testing.T) {
 	t.Parallel()
 	ends := map[int]lifecycle.Ends{-1: {Count: 2, Last: now.Time}, 0: {Count: 1, Last: now.Time}, 12: {Count: 3, Last: now.Add(time.Second)}}
 	clique := &v1alpha1.PodClique{}
-	clique.Status = PodCliqueStatus(clique, CliqueStatusFacts{Ends: ends}, now)
+	clique.Status = cliqueStatus(clique, CliqueStatusFacts{Ends: ends}, now)
 	if diff := cmp.Diff(ends, EndsRecorded(clique)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := PodCliqueStatus(clique, CliqueStatusFacts{}, now).EndedPods; got != nil {
+	if got := cliqueStatus(clique, CliqueStatusFacts{}, now).EndedPods; got != nil {
 		t.Errorf("a removed history is written as %v", got)
 	}
 }
@@ -50,7 +50,7 @@ func TestWaitingForMinReadySeconds(t *testing.T) {
 		"Available=True SufficientReadyPods: 3 pods are ready, 2 for 1m0s, 2 needed":        readyFor(time.Minute, time.Second, time.Hour),
 		"Available=True SufficientReadyPods: 2 pods are ready, 2 needed":                    readyFor(time.Minute, time.Hour),
 	} {
-		s := PodCliqueStatus(clique, CliqueStatusFacts{Pods: pods, Leaf: 2}, now)
+		s := cliqueStatus(clique, CliqueStatusFacts{Pods: pods, Leaf: 2}, now)
 		if got := conditionText(s.Conditions)[0]; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -149,7 +149,7 @@ func TestOnlyAPodThatLacksIsBlamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To[int32](2), MinReadySeconds: 30}}
-			status := PodCliqueStatus(c, CliqueStatusFacts{Pods: tc.pods, Training: tc.training}, now)
+			status := cliqueStatus(c, CliqueStatusFacts{Pods: tc.pods, Training: tc.training}, now)
 			available := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAvailable)
 			if available.Status != metav1.ConditionFalse {
 				t.Fatalf("available: %+v", available)
@@ -192,7 +192,7 @@ func TestWhyASetIsNotAvailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := clique("s-0-w")
-			c.Status = PodCliqueStatus(c, CliqueStatusFacts{Pods: tc.pods}, now)
+			c.Status = cliqueStatus(c, CliqueStatusFacts{Pods: tc.pods}, now)
 			_, got, _ := strings.Cut(message(c.Status.Conditions), "; ")
 			if got != tc.want {
 				t.Errorf("of the PodClique: %q, want %q", got, tc.want)
@@ -212,7 +212,7 @@ func TestWhyASetIsNotAvailable(t *testing.T) {
 			group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1}}
 			group.Name = "s-0-g"
 			group.Labels = map[string]string{v1alpha1.LabelPodCliqueSetReplicaIndex: "0", v1alpha1.LabelTemplateName: "g"}
-			group.Status = ScalingGroupStatus(group, GroupStatusFacts{Replicas: GroupReplicasFacts(group, nil, []*v1alpha1.PodClique{c})}, now)
+			group.Status = groupStatus(group, GroupStatusFacts{Replicas: GroupReplicasFacts(group, nil, []*v1alpha1.PodClique{c})}, now)
 			inGroup := ""
 			if tc.want != "" {
 				inGroup = "PodClique s-0-w: " + tc.want

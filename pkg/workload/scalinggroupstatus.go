@@ -20,8 +20,8 @@ import (
 type GroupStatusFacts struct {
 	// Replicas are the existing replicas: GroupReplicasFacts.
 	Replicas []lifecycle.GroupReplica
-	// Delay is the effective termination delay, NextTermination when the next replica of the group is due.
-	Delay           *time.Duration
+	// Breach is the decision on the minimum of the group, NextTermination when the next replica of the group is due.
+	Breach          lifecycle.Breach
 	NextTermination time.Time
 	// Training: the set restarts its replicas as a whole and emits the events about it. A breach of the group is only
 	// reported in its status. Failed: the workload has failed, so that nothing follows from a breach.
@@ -38,12 +38,8 @@ type GroupStatusFacts struct {
 // ScalingGroupStatus returns the desired status of a PodCliqueScalingGroup. Replicas above spec.replicas, which are
 // being deleted, count as existing only.
 func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFacts, now metav1.Time) v1alpha1.PodCliqueScalingGroupStatus {
-	s := *group.Status.DeepCopy()
+	s := statusOfAttempt(group)
 	s.ObservedGeneration = group.Generation
-	if attempt := GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt { // a new attempt of the set's replica
-		s.PodCliqueSetAttempt, s.ReplicaAttempts, s.WasAvailable, s.MinAvailableBreachedSince = attempt, nil, false, nil
-		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionMinAvailableBreached)
-	}
 	availableReplicas := map[int]bool{}
 	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = int32(len(f.Replicas)), 0, 0, 0
 	var wanted []lifecycle.GroupReplica
@@ -68,12 +64,8 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 		s.ObservedRevision = RevisionNumber(group)
 		setFollowed(&s.CurrentPodCliqueSetGenerationHash, GenerationHash(group), s.UpdatedReplicas >= group.Spec.Replicas, false)
 	}
-	breach := judgeGroup(group, &s, wanted, needed, f.Delay, now.Time)
-	if f.Failed && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionMinAvailableBreached) {
-		breach = lifecycle.Breach{Undecided: true, WasAvailable: s.WasAvailable} // the condition still says what was missing
-	}
-	s.WasAvailable = breach.WasAvailable
-	s.TerminationDeadline = optionalTime(earliest(breach.Deadline, f.NextTermination))
+	s.WasAvailable = f.Breach.WasAvailable
+	s.TerminationDeadline = optionalTime(earliest(f.Breach.Deadline, f.NextTermination))
 	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
 	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.Are(int(group.Spec.Replicas), "replica"), needed)
 	if f.Failed {
@@ -86,10 +78,21 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
 	}
 	setConditions(&s.Conditions, group.Generation, now, available)
-	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, breach, group.Generation, now)
+	setBreach(&s.Conditions, &s.MinAvailableBreachedSince, f.Breach, group.Generation, now)
 	if f.Failed {
 		s.MinAvailableBreachedSince = nil // as in PodCliqueStatus
 	}
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, group.Generation, now)
+	return s
+}
+
+// statusOfAttempt returns a copy of the status of a scaling group, without what it records about an earlier attempt of the
+// set's replica.
+func statusOfAttempt(group *v1alpha1.PodCliqueScalingGroup) v1alpha1.PodCliqueScalingGroupStatus {
+	s := *group.Status.DeepCopy()
+	if attempt := GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt {
+		s.PodCliqueSetAttempt, s.ReplicaAttempts, s.WasAvailable, s.MinAvailableBreachedSince = attempt, nil, false, nil
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionMinAvailableBreached)
+	}
 	return s
 }

@@ -4,6 +4,7 @@ package workload
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -48,6 +49,29 @@ func somePods(ready, pending, terminating, ended int) []lifecycle.Pod {
 		pods = append(pods, lifecycle.Pod{Scheduled: true, Ended: true})
 	}
 	return pods
+}
+
+// cliqueStatus returns the status of a PodClique with the breach that follows from the facts.
+func cliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1.Time) v1alpha1.PodCliqueStatus {
+	if f.Training != nil {
+		f.Breach = f.Training.Breach
+	} else {
+		needed := Minimum(clique).Effective(lifecycle.Count(f.Pods).Ready, f.Leaf)
+		f.Breach = lifecycle.JudgePods(CliqueAvailabilityFacts(clique, f.Pods, needed, f.Update), now.Time)
+	}
+	return PodCliqueStatus(clique, f, now)
+}
+
+// groupStatus returns the status of a scaling group with the breach that follows from the facts, given at most one
+// termination delay.
+func groupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFacts, now metav1.Time, delays ...*time.Duration) v1alpha1.PodCliqueScalingGroupStatus {
+	wanted := slices.DeleteFunc(slices.Clone(f.Replicas), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
+	var delay *time.Duration
+	for _, d := range delays {
+		delay = d
+	}
+	f.Breach = lifecycle.JudgeReplicas(GroupAvailabilityFacts(group, wanted, delay, f.Update, f.Failed), now.Time)
+	return ScalingGroupStatus(group, f, now)
 }
 
 func TestPodCliqueStatus(t *testing.T) {
@@ -123,7 +147,7 @@ func TestPodCliqueStatus(t *testing.T) {
 					Annotations: map[string]string{v1alpha1.AnnotationTerminationDelay: "1m30s"}},
 				Spec: tc.spec, Status: tc.status,
 			}
-			got := PodCliqueStatus(clique, tc.facts, now)
+			got := cliqueStatus(clique, tc.facts, now)
 			if diff := cmp.Diff(tc.told, conditionText(got.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -134,7 +158,7 @@ func TestPodCliqueStatus(t *testing.T) {
 			// Once written, nothing is to be written, whatever the time.
 			clique.Status = got
 			later := metav1.NewTime(now.Add(1e12))
-			if diff := cmp.Diff(got, PodCliqueStatus(clique, tc.facts, later)); diff != "" {
+			if diff := cmp.Diff(got, cliqueStatus(clique, tc.facts, later)); diff != "" {
 				t.Errorf("changes by itself:\n%s", diff)
 			}
 		})
@@ -145,14 +169,14 @@ func TestProblemsClear(t *testing.T) {
 	t.Parallel()
 	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 1}}
 	old := Problem{v1alpha1.ConditionForeignObject, v1alpha1.ReasonNameTaken, "pod x has another owner"}
-	clique.Status = PodCliqueStatus(clique, CliqueStatusFacts{Problems: []Problem{old}}, before)
+	clique.Status = cliqueStatus(clique, CliqueStatusFacts{Problems: []Problem{old}}, before)
 	fresh := Problem{"", "SomethingElse", "and more"}
-	clique.Status = PodCliqueStatus(clique, CliqueStatusFacts{Problems: []Problem{fresh, old}}, now)
+	clique.Status = cliqueStatus(clique, CliqueStatusFacts{Problems: []Problem{fresh, old}}, now)
 	want := []v1alpha1.LastError{{Code: "SomethingElse", Description: "and more", ObservedAt: now}, {Code: "NameTaken", Description: "pod x has another owner", ObservedAt: before}}
 	if diff := cmp.Diff(want, clique.Status.LastErrors); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	clique.Status = PodCliqueStatus(clique, CliqueStatusFacts{}, now)
+	clique.Status = cliqueStatus(clique, CliqueStatusFacts{}, now)
 	if len(clique.Status.LastErrors) > 0 || meta.FindStatusCondition(clique.Status.Conditions, v1alpha1.ConditionForeignObject) != nil {
 		t.Errorf("does not clear: %+v", clique.Status)
 	}
@@ -160,7 +184,7 @@ func TestProblemsClear(t *testing.T) {
 	for n := range 40 {
 		many = append(many, Problem{"", "Error", fmt.Sprint(n)})
 	}
-	if got := len(PodCliqueStatus(clique, CliqueStatusFacts{Problems: many}, now).LastErrors); got != 16 {
+	if got := len(cliqueStatus(clique, CliqueStatusFacts{Problems: many}, now).LastErrors); got != 16 {
 		t.Errorf("%d errors are kept, the CRD allows 16", got)
 	}
 }
@@ -175,7 +199,7 @@ func TestScalingGroupStatus(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "s-0-g", Generation: 3},
 		Spec:       v1alpha1.PodCliqueScalingGroupSpec{Replicas: 3, MinAvailable: ptr.To[int32](2)},
 	}
-	got := ScalingGroupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 1), replica(3, 2, 2)}}, now)
+	got := groupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 1), replica(3, 2, 2)}}, now)
 	want := v1alpha1.PodCliqueScalingGroupStatus{
 		ObservedGeneration: 3, Replicas: 3, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 1,
 		MinAvailable: ptr.To[int32](2),
@@ -189,7 +213,7 @@ func TestScalingGroupStatus(t *testing.T) {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	group.Status = got
-	group.Status = ScalingGroupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 2)}}, now)
+	group.Status = groupStatus(group, GroupStatusFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2), replica(1, 2, 2)}}, now)
 	if diff := cmp.Diff([]string{"Available=True SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas are available, 2 needed",
 		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: 2 of 3 replicas available, 2 needed"}, conditionText(group.Status.Conditions)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
@@ -198,23 +222,23 @@ func TestScalingGroupStatus(t *testing.T) {
 		t.Error("wasAvailable is not set")
 	}
 	below := GroupStatusFacts{Replicas: []lifecycle.GroupReplica{replica(0, 2, 2)}}
-	if since := ScalingGroupStatus(group, below, now).MinAvailableBreachedSince; since == nil {
+	if since := groupStatus(group, below, now).MinAvailableBreachedSince; since == nil {
 		t.Error("a breach has no beginning")
 	}
 	breached := group.DeepCopy()
-	breached.Status, below.Failed = ScalingGroupStatus(group, below, now), true
-	if breached.Status = ScalingGroupStatus(breached, below, now); breached.Status.MinAvailableBreachedSince != nil {
+	breached.Status, below.Failed = groupStatus(group, below, now), true
+	if breached.Status = groupStatus(breached, below, now); breached.Status.MinAvailableBreachedSince != nil {
 		t.Errorf("the group of a workload that has failed is in breach since %v", breached.Status.MinAvailableBreachedSince)
 	}
-	if diff := cmp.Diff(breached.Status, ScalingGroupStatus(breached, below, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
+	if diff := cmp.Diff(breached.Status, groupStatus(breached, below, metav1.NewTime(now.Add(time.Hour)))); diff != "" {
 		t.Errorf("an hour later (-before +after):\n%s", diff)
 	}
 	group.Spec.MinAvailable = nil
-	if got := *ScalingGroupStatus(group, GroupStatusFacts{}, now).MinAvailable; got != 1 {
+	if got := *groupStatus(group, GroupStatusFacts{}, now).MinAvailable; got != 1 {
 		t.Errorf("minAvailable = %d where none is given, want 1", got)
 	}
 	group.Spec.Replicas = 0
-	zero := ScalingGroupStatus(group, GroupStatusFacts{}, now)
+	zero := groupStatus(group, GroupStatusFacts{}, now)
 	if diff := cmp.Diff([]string{"Available=True ScaledToZero: no replicas are wanted",
 		"MinAvailableBreached=False SufficientAvailablePodCliqueScalingGroupReplicas: nothing is needed"}, conditionText(zero.Conditions)); diff != "" || zero.WasAvailable {
 		t.Errorf("scaled to zero (-want +got):\n%s", diff)

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -73,7 +72,6 @@ func groupTemplate(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) string {
 func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod) lifecycle.TrainingPods {
 	s := &clique.Status
 	t := lifecycle.TrainingPods{
-		MinAvailable:  Minimum(clique).Target(),
 		Succeeded:     lifecycle.ParseIndices(s.SucceededIndices),
 		Started:       lifecycle.ParseIndices(s.StartedIndices),
 		WasAvailable:  s.WasAvailable,
@@ -81,7 +79,7 @@ func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod)
 		Done:          meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionSucceeded),
 		Halted:        clique.Annotations[v1alpha1.AnnotationWorkloadFailed] != "",
 	}
-	t.Replicas, t.Pods, t.Others, t.Ends = clique.Spec.Replicas, pods, others, EndsRecorded(clique)
+	t.Replicas, t.MinAvailable, t.Pods, t.Others, t.Ends = clique.Spec.Replicas, Minimum(clique).Target(), pods, others, EndsRecorded(clique)
 	if d := CliqueTerminationDelay(clique); d != nil {
 		t.Delay = *d
 	}
@@ -92,19 +90,14 @@ func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod)
 // have succeeded according to pods, are replaced by copies without the breach, so that an outdated status restarts
 // nothing. pods may belong to any PodClique; see CliquePodsFacts.
 func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, now time.Time) []*v1alpha1.PodClique {
-	owned := map[types.UID][]*corev1.Pod{}
-	for _, pod := range pods {
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-			owned[owner.UID] = append(owned[owner.UID], pod)
-		}
-	}
+	owned := podsByOwner(pods)
 	present := slices.Clone(cliques)
 	for i, c := range present {
 		if c.Status.MinAvailableBreachedSince == nil {
 			continue
 		}
 		t := TrainingPodsFacts(c, CliquePodsFacts(c, owned[c.UID], unreachable), nil)
-		if d := lifecycle.DecideTrainingPods(t, now); d.Available >= t.MinAvailable {
+		if t.Available(now) >= t.MinAvailable {
 			present[i] = c.DeepCopy()
 			present[i].Status.MinAvailableBreachedSince = nil
 		}

@@ -319,7 +319,7 @@ func TestGroupOfAJobThatHasFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			group := &v1alpha1.PodCliqueScalingGroup{Spec: v1alpha1.PodCliqueScalingGroupSpec{Replicas: 1}}
-			s := ScalingGroupStatus(group, GroupStatusFacts{Training: true, Failed: tc.failed, Waits: "waits until PodClique x is gone"}, now)
+			s := groupStatus(group, GroupStatusFacts{Training: true, Failed: tc.failed, Waits: "waits until PodClique x is gone"}, now)
 			if diff := cmp.Diff(tc.want, meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable).Message); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
@@ -336,7 +336,7 @@ func TestPodCliqueStatusOfTraining(t *testing.T) {
 	}
 	facts := TrainingPodsFacts(clique, pods, nil)
 	d := lifecycle.DecideTrainingPods(facts, at.Time)
-	s := PodCliqueStatus(clique, CliqueStatusFacts{Pods: pods, Training: &d}, at)
+	s := cliqueStatus(clique, CliqueStatusFacts{Pods: pods, Training: &d}, at)
 	want := []string{"Available=True", "PodCliqueScheduled=True", "MinAvailableBreached=False"}
 	var got []string
 	for _, c := range s.Conditions {
@@ -347,7 +347,7 @@ func TestPodCliqueStatusOfTraining(t *testing.T) {
 	}
 	pods[2].Ended, pods[2].Succeeded = true, true
 	d = lifecycle.DecideTrainingPods(TrainingPodsFacts(clique, pods, nil), at.Time)
-	s = PodCliqueStatus(clique, CliqueStatusFacts{Pods: pods, Training: &d}, at)
+	s = cliqueStatus(clique, CliqueStatusFacts{Pods: pods, Training: &d}, at)
 	done := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionSucceeded)
 	if done == nil || done.Message != "3 pods succeeded, 1 that never started cancelled" {
 		t.Errorf("condition %+v", done)
@@ -358,7 +358,7 @@ func TestPodCliqueStatusOfTraining(t *testing.T) {
 	clique.Status.MinAvailableBreachedSince = &at
 	clique.Annotations[v1alpha1.AnnotationWorkloadFailed] = "x"
 	d = lifecycle.DecideTrainingPods(TrainingPodsFacts(clique, pods, nil), at.Time)
-	s = PodCliqueStatus(clique, CliqueStatusFacts{Pods: pods, Training: &d}, at)
+	s = cliqueStatus(clique, CliqueStatusFacts{Pods: pods, Training: &d}, at)
 	failure := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReplicaFailure)
 	if failure == nil || failure.Message != "pods 3 have failed 6 times in a row and are not replaced in this attempt" || s.MinAvailableBreachedSince != nil {
 		t.Errorf("condition %+v, in breach since %v", failure, s.MinAvailableBreachedSince)

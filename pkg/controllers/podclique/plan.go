@@ -59,6 +59,7 @@ func (r *Reconciler) observeClique(ctx context.Context, clique *v1alpha1.PodCliq
 type cliquePlan struct {
 	lifecycle.PodDecision
 	minAvailable int32
+	breach       lifecycle.Breach
 	training     *lifecycle.TrainingDecision     // nil: an Inference workload
 	update       *lifecycle.CliqueUpdateDecision // nil: a Training workload
 	previous     *v1alpha1.PodClique             // with the template of pods that the update has not reached
@@ -71,7 +72,7 @@ func (r *Reconciler) decideClique(seen *observation, now time.Time) *cliquePlan 
 	plan := &cliquePlan{previous: clique, minAvailable: workload.Minimum(clique).Effective(lifecycle.Count(seen.facts).Ready, seen.leafMinMember)}
 	if workload.IsTraining(clique) {
 		decision := lifecycle.DecideTrainingPods(workload.TrainingPodsFacts(clique, seen.facts, seen.otherFacts), now)
-		plan.PodDecision, plan.training = decision.PodDecision, &decision
+		plan.PodDecision, plan.training, plan.breach = decision.PodDecision, &decision, decision.Breach
 	} else {
 		plan.PodDecision = lifecycle.DecidePods(lifecycle.CliquePods{
 			Replicas: clique.Spec.Replicas, LeafMinMember: seen.leafMinMember, MinAvailable: plan.minAvailable, OnDelete: workload.FollowsOnDelete(clique),
@@ -79,6 +80,7 @@ func (r *Reconciler) decideClique(seen *observation, now time.Time) *cliquePlan 
 		plan.update = r.decideUpdate(clique, seen.facts, plan.minAvailable, plan.PodDecision, now)
 		plan.Delete = append(plan.Delete, plan.update.Delete...)
 		plan.RequeueAfter = lifecycle.Sooner(plan.RequeueAfter, plan.update.RequeueAfter)
+		plan.breach = lifecycle.JudgePods(workload.CliqueAvailabilityFacts(clique, seen.facts, plan.minAvailable, plan.update), now)
 	}
 	plan.unlisted = !seen.listed && len(plan.Create)+len(plan.Blocked) > 0
 	if plan.unlisted {

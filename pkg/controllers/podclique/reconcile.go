@@ -99,7 +99,7 @@ func (r *Reconciler) createPods(ctx context.Context, name types.NamespacedName, 
 func (r *Reconciler) recordClique(ctx context.Context, seen *observation, plan *cliquePlan, created int, createErr error, now time.Time) (*v1alpha1.PodClique, time.Duration, error) {
 	clique, recorded := seen.clique, seen.clique.DeepCopy()
 	recorded.Status = workload.PodCliqueStatus(clique, workload.CliqueStatusFacts{
-		Pods: seen.facts, Leaf: seen.leafMinMember, Ends: plan.Ends, Training: plan.training, Update: plan.update,
+		Pods: seen.facts, Leaf: seen.leafMinMember, Breach: plan.breach, Ends: plan.Ends, Training: plan.training, Update: plan.update,
 		Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
 	after := lifecycle.Sooner(plan.RequeueAfter, lifecycle.NextAvailable(seen.facts, workload.MinReady(clique), now))
 	if after > 0 {
