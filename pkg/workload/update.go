@@ -152,6 +152,54 @@ func SetUpdateFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica,
 	return u
 }
 
+// CliqueUpdateFacts returns the facts that decide how an update of a PodClique continues, without StalledAfter. pods are
+// its pods, minAvailable is its effective minimum, d are the pods that this pass creates, and deletes for other reasons.
+func CliqueUpdateFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, d lifecycle.PodDecision) lifecycle.CliqueUpdate {
+	u := lifecycle.CliqueUpdate{
+		Target:   lifecycle.Target{Generation: GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
+		OnDelete: FollowsOnDelete(clique), Turn: HasTurn(clique), Paused: IsPaused(clique),
+		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
+		Progress: CliqueProgress(clique), Followed: textOf(clique.Status.CurrentPodCliqueSetGenerationHash),
+		Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: MinReady(clique),
+		Pods: pods, Deleted: map[string]bool{},
+	}
+	for _, deletion := range d.Delete {
+		if deletion.Reason != lifecycle.DeletedUpdate {
+			u.Deleted[deletion.Pod.UID] = true
+		}
+	}
+	for _, n := range d.Create {
+		u.Created = append(u.Created, n.Index)
+	}
+	return u
+}
+
+// GroupUpdateFacts returns the facts that decide how an update of a scaling group continues, without StalledAfter, and the
+// replicas whose missing PodCliques are created from the previous revision. replicas are the desired ones that exist.
+func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, replicas []lifecycle.GroupReplica) (u lifecycle.GroupUpdate, holds map[int]bool) {
+	u = lifecycle.GroupUpdate{
+		Revision: RevisionNumber(group), Generation: GenerationHash(group),
+		OnDelete: FollowsOnDelete(group), Turn: HasTurn(group), Paused: set.Spec.IsPaused() || IsPaused(group),
+		Progress: GroupProgress(group), Followed: textOf(group.Status.CurrentPodCliqueSetGenerationHash),
+		Replicas: replicas, Wanted: max(group.Spec.Replicas, 0), New: map[int]bool{},
+		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
+	}
+	holds = map[int]bool{}
+	for j := range int(u.Wanted) {
+		var existing *lifecycle.GroupReplica
+		if at := slices.IndexFunc(replicas, func(r lifecycle.GroupReplica) bool { return r.Index == j }); at >= 0 {
+			existing = &replicas[at]
+		}
+		switch {
+		case u.HoldsPrevious(j, existing, RecordedGroupAttempt(group, j)):
+			holds[j] = true
+		case existing == nil:
+			u.New[j] = true
+		}
+	}
+	return u, holds
+}
+
 // UpdateState returns the content of the condition Progressing; the zero value: there is none.
 func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionProgressing)

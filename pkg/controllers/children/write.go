@@ -201,6 +201,18 @@ func (c *Client) deleteIf(ctx context.Context, object client.Object, preconditio
 	return client.IgnoreNotFound(err)
 }
 
+// DeleteRecorded calls remove for 0 to n-1, at most parallel calls at a time, unless recorded, whose status says what is
+// deleted, has changed since it was written.
+func (c *Client) DeleteRecorded(ctx context.Context, recorded client.Object, n, parallel int, remove func(i int) error) error {
+	if n == 0 {
+		return nil
+	}
+	if err := c.EnsureUpToDate(ctx, recorded); err != nil {
+		return err
+	}
+	return ForEach(n, parallel, remove)
+}
+
 // Release removes the owner reference from the objects, of the kinds of lists, of an owner that is being deleted with
 // --cascade=orphan. The garbage collector does the same, except for kinds that were installed less than half a minute
 // ago: it discovers kinds one after the other, and may remove the owner before it knows all kinds that the owner owns,

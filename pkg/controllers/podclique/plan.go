@@ -92,22 +92,8 @@ func (r *Reconciler) decideClique(seen *observation, now time.Time) *cliquePlan 
 // decideUpdate returns the decision on an update of a PodClique. d are the pods that this pass creates, and deletes for
 // other reasons.
 func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, d lifecycle.PodDecision, now time.Time) *lifecycle.CliqueUpdateDecision {
-	u := lifecycle.CliqueUpdate{
-		Target:   lifecycle.Target{Generation: workload.GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
-		OnDelete: workload.FollowsOnDelete(clique), Turn: workload.HasTurn(clique), Paused: workload.IsPaused(clique),
-		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
-		Progress: workload.CliqueProgress(clique), Followed: ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""),
-		Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: workload.MinReady(clique),
-		Pods: pods, Deleted: map[string]bool{}, StalledAfter: r.options.StalledUpdateAfter,
-	}
-	for _, deletion := range d.Delete {
-		if deletion.Reason != lifecycle.DeletedUpdate {
-			u.Deleted[deletion.Pod.UID] = true
-		}
-	}
-	for _, n := range d.Create {
-		u.Created = append(u.Created, n.Index)
-	}
+	u := workload.CliqueUpdateFacts(clique, pods, minAvailable, d)
+	u.StalledAfter = r.options.StalledUpdateAfter
 	decision := lifecycle.DecideCliqueUpdate(u, now)
 	return &decision
 }

@@ -5,14 +5,12 @@ package podcliquescalinggroup
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -21,112 +19,96 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// units are the decisions on the replicas of a scaling group, by index.
-type units []lifecycle.UnitDecision
-
-// decisions are the decisions on the replicas of a scaling group.
-type decisions struct {
-	units       units
-	termination lifecycle.Termination
-	update      *lifecycle.GroupUpdateDecision // nil: Training, or there is no set
-	// holds are the replicas whose missing PodCliques are created from the previous revision.
-	holds map[int]bool
-}
-
-// replace returns the replicas to replace, by index, with the reasons. It includes the replicas to terminate.
-func (d decisions) replace() map[int]lifecycle.Replacement {
-	replace := map[int]lifecycle.Replacement{}
-	if d.update != nil {
-		maps.Copy(replace, d.update.Replace)
-	}
-	maps.Copy(replace, d.termination.Replicas)
-	return replace
-}
-
-// decideUnits returns the decisions on the PodCliques of each replica of a group; the zero value without a set.
-// members are the group's PodCliques in the cache. The cached objects are sufficient to leave a replica alone; before
-// a replica is replaced, or a PodClique is created in a group that had PodCliques before, decideUnits reads from the
-// API server.
-func (r *Reconciler) decideUnits(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *workload.Revision, members []*v1alpha1.PodClique, now time.Time) (decisions, error) {
-	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
-	if set == nil {
-		return decisions{}, nil
-	}
-	d := decisions{units: make(units, max(group.Spec.Replicas, 0)), termination: decideTermination(set, group, members, now)}
+// decideUnits decides on the PodCliques of each replica of a group. The cached objects are sufficient to leave a replica
+// alone; before a replica is replaced, or a PodClique is created in a group that had PodCliques before, decideUnits reads
+// from the API server.
+func (r *Reconciler) decideUnits(ctx context.Context, seen *observation, plan *groupPlan, now time.Time) error {
+	group, set := seen.group, seen.set
+	plan.units, plan.termination = make(units, max(group.Spec.Replicas, 0)), decideTermination(set, group, seen.members, now)
+	i := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if i < 0 {
-		return d, nil
+		return nil
 	}
 	cliques, pods, err := r.children.SetReplica(ctx, group.Namespace, set.Name, i)
 	if err != nil {
-		return decisions{}, err
+		return err
 	}
+	members := seen.members
 	if workload.IsGroupUpdating(group) { // statuses are some seconds behind
 		members = workload.WithScheduled(members, pods)
 	}
-	d.update, d.holds = r.decideUpdate(set, group, revision, members, now)
-	replace := d.replace()
+	plan.rollout, plan.holds = r.decideUpdate(seen, members, now)
+	r.decideReplicas(ctx, seen, plan, i, cliques, pods, now)
+	askServer, isNew := false, group.Status.ObservedGeneration == 0
+	for j, d := range plan.units {
+		askServer = askServer || d.Attempt != workload.GroupAttempt(group, j) || len(d.Create) > 0 && !isNew
+	}
+	if !askServer {
+		return nil
+	}
+	return r.confirmUnits(ctx, seen, plan, i, now)
+}
+
+// decideReplicas decides on each replica of the group, whose set replica is i. cliques and pods are all of that.
+func (r *Reconciler) decideReplicas(ctx context.Context, seen *observation, plan *groupPlan, i int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, now time.Time) {
+	group, set, replace := seen.group, seen.set, plan.replacements()
 	own := workload.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
-	decide := func(j int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
-		names := memberNames(group, set, i, config, j)
-		named := replicaOf(group, cliques, j)
+	for j := range plan.units {
+		names, named := memberNames(group, set, i, j), replicaOf(group, cliques, j)
 		if !replace[j].Requested() && workload.IsUnitComplete(workload.GroupAttempt(group, j), names, own.Cliques(named)) {
-			return lifecycle.UnitDecision{Attempt: workload.GroupAttempt(group, j)}
+			plan.units[j] = lifecycle.UnitDecision{Attempt: workload.GroupAttempt(group, j)}
+			continue
 		}
 		unit := workload.GroupUnitFacts(own, group, j, names, named, cliques, pods, r.children.Unreachable(ctx))
 		unit.Replace = replace[j]
-		d := lifecycle.DecideUnit(unit, now)
+		plan.units[j] = lifecycle.DecideUnit(unit, now)
 		if workload.IsFrozen(set, i) {
-			d = d.Frozen(unit.Attempt)
+			plan.units[j] = plan.units[j].Frozen(unit.Attempt)
 		}
-		return d
 	}
-	askServer, isNew := false, group.Status.ObservedGeneration == 0
-	for j := range d.units {
-		d.units[j] = decide(j, cliques, pods)
-		askServer = askServer || d.units[j].Attempt != workload.GroupAttempt(group, j) || len(d.units[j].Create) > 0 && !isNew
-	}
-	if !askServer {
-		return d, nil
-	}
+}
+
+// confirmUnits makes the decisions of decideUnits on objects read from the API server.
+func (r *Reconciler) confirmUnits(ctx context.Context, seen *observation, plan *groupPlan, i int, now time.Time) error {
+	group, set := seen.group, seen.set
 	// An attempt that was raised but is not in the cache yet has no PodCliques: without this check, those of the
 	// previous attempt would be created once more.
 	if err := r.children.EnsureUpToDate(ctx, group); err != nil {
-		return decisions{}, err
+		return err
 	}
-	cliques, pods, err = r.children.LiveSetReplica(ctx, group.Namespace, set.Name, i)
+	cliques, pods, err := r.children.LiveSetReplica(ctx, group.Namespace, set.Name, i)
 	if err != nil {
-		return decisions{}, err
+		return err
 	}
-	own = workload.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
 	// What an attempt of the set explains is replaced by the set, which is about to tell the group.
 	recorded, err := r.children.LiveSetAttempt(ctx, set, i)
 	if err != nil {
-		return decisions{}, err
+		return err
 	}
 	if recorded.Set > workload.GroupAttempt(group, 0).Set {
-		return decisions{}, apierrors.NewConflict(v1alpha1.Resource("podcliquescalinggroups"), group.Name,
+		return apierrors.NewConflict(v1alpha1.Resource("podcliquescalinggroups"), group.Name,
 			fmt.Errorf("replica %d of PodCliqueSet %s is replaced", i, set.Name))
 	}
-	asked := replace
+	asked := plan.replacements()
 	if len(asked) > 0 {
 		// The delay and the strategy must be current, too.
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
-			return decisions{}, err
+			return err
 		}
-		counted := workload.WithCounts(children.ControlledBy(group, cliques), pods)
-		if len(d.termination.Replicas) > 0 {
-			d.termination = decideTermination(set, group, workload.WithReady(children.ControlledBy(group, cliques), pods), now)
+		members := children.ControlledBy(group, cliques)
+		if len(plan.termination.Replicas) > 0 {
+			plan.termination = decideTermination(set, group, workload.WithReady(members, pods), now)
 		}
-		d.update, d.holds = r.decideUpdate(set, group, revision, counted, now)
-		replace = d.replace()
+		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods), now)
 	}
-	for j := range d.units {
-		d.units[j] = decide(j, cliques, pods)
+	r.decideReplicas(ctx, seen, plan, i, cliques, pods, now)
+	replace := plan.replacements()
+	for j := range plan.units {
 		if asked[j].Requested() && !replace[j].Requested() {
-			d.units[j] = d.units[j].Recheck()
+			plan.units[j] = plan.units[j].Recheck()
 		}
 	}
-	return d, r.leaveToSet(ctx, group, set, i, cliques, pods, d.units, now)
+	return r.leaveToSet(ctx, group, set, i, cliques, pods, plan.units, now)
 }
 
 // leaveToSet changes the decisions on replicas whose PodCliques were deleted by a user if all other PodCliques of the
@@ -164,43 +146,11 @@ func (r *Reconciler) leaveToSet(ctx context.Context, group *v1alpha1.PodCliqueSc
 	return nil
 }
 
-// decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created from
-// the previous revision. revision is the one that the group follows, members are its PodCliques. nil for a Training
-// workload, whose template is not rolled out.
-func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, revision *workload.Revision, members []*v1alpha1.PodClique, now time.Time) (*lifecycle.GroupUpdateDecision, map[int]bool) {
-	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
-		return nil, nil
-	}
-	u := lifecycle.GroupUpdate{
-		Revision: workload.RevisionNumber(group), Generation: workload.GenerationHash(group),
-		OnDelete: workload.FollowsOnDelete(group), Turn: workload.HasTurn(group), Paused: set.Spec.IsPaused() || workload.IsPaused(group),
-		Progress: workload.GroupProgress(group),
-		Replicas: wantedReplicas(group, revision.Templates(), members), Wanted: max(group.Spec.Replicas, 0),
-		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
-		StalledAfter: r.stalledUpdateAfter, Followed: ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""), New: map[int]bool{},
-	}
-	holds := map[int]bool{}
-	for j := range int(u.Wanted) {
-		var existing *lifecycle.GroupReplica
-		if at := slices.IndexFunc(u.Replicas, func(r lifecycle.GroupReplica) bool { return r.Index == j }); at >= 0 {
-			existing = &u.Replicas[at]
-		}
-		switch {
-		case u.HoldsPrevious(j, existing, workload.RecordedGroupAttempt(group, j)):
-			holds[j] = true
-		case existing == nil:
-			u.New[j] = true
-		}
-	}
-	d := lifecycle.DecideGroupUpdate(u, now)
-	return &d, holds
-}
-
 // memberNames returns the names of the PodCliques of replica j of a group.
-func memberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, i int, config string, j int) []string {
+func memberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, i, j int) []string {
 	var names []string
 	for _, clique := range group.Spec.CliqueNames {
-		names = append(names, naming.MemberPodClique(set.Name, i, config, j, clique))
+		names = append(names, naming.MemberPodClique(set.Name, i, group.Labels[v1alpha1.LabelTemplateName], j, clique))
 	}
 	return names
 }
@@ -214,38 +164,4 @@ func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodCli
 		}
 	}
 	return own
-}
-
-// raised returns the attempts raised by the decisions, by replica.
-func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.Raised {
-	attempts := map[int]lifecycle.Raised{}
-	for j, d := range u {
-		if d.Attempt != workload.GroupAttempt(group, j) {
-			attempts[j] = lifecycle.Raised{Attempt: d.Attempt.Group, Replacement: d.Replacement}
-		}
-	}
-	return attempts
-}
-
-// postponeNew removes the creation of replicas of which no PodClique exists, and reports whether there were any. existing
-// are the others.
-func (u units) postponeNew(existing []lifecycle.GroupReplica) bool {
-	postponed := false
-	for j := range u {
-		isNew := !slices.ContainsFunc(existing, func(r lifecycle.GroupReplica) bool { return r.Index == j })
-		if isNew && len(u[j].Create) > 0 {
-			u[j].Create, postponed = nil, true
-		}
-	}
-	return postponed
-}
-
-// note returns what the first waiting replica waits for, "" if none waits.
-func (u units) note() string {
-	for _, d := range u {
-		if note := d.Note(); note != "" {
-			return note
-		}
-	}
-	return ""
 }

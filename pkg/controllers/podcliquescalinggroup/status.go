@@ -15,8 +15,14 @@ import (
 )
 
 // writeStatus writes the status of a group if it has changed, emits events about replaced replicas, breaches of the minimum
-// and new failures, and returns the group with that status.
-func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, facts workload.GroupStatusFacts, now time.Time) (*v1alpha1.PodCliqueScalingGroup, error) {
+// and new failures, and returns the group with that status. createErr are
+// the errors of creating and updating PodCliques.
+func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *groupPlan, createErr error, now time.Time) (*v1alpha1.PodCliqueScalingGroup, error) {
+	group, set := seen.group, seen.set
+	facts := workload.GroupStatusFacts{
+		Replicas: seen.replicas, Breach: plan.breach, NextTermination: plan.termination.Next,
+		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, Failed: set != nil && workload.FailedReason(set) != "",
+		Raised: plan.raised, Waits: plan.units.note(), Update: plan.rollout, Problems: r.children.Problems(group, createErr, now)}
 	recorded := group.DeepCopy()
 	recorded.Status = workload.ScalingGroupStatus(group, facts, metav1.NewTime(now))
 	if err := r.children.WriteStatus(ctx, group, recorded); err != nil {
@@ -38,15 +44,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, group *v1alpha1.PodCliqueS
 
 // reportMixed emits an event, once for each update under OnDelete, about a replica in which only some pods have followed a
 // change of their template: Muster does not know whether they work together.
-// set and revision are those that the group follows, nil if they are unknown.
-func (r *Reconciler) reportMixed(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, revision *workload.Revision, members []*v1alpha1.PodClique) {
+func (r *Reconciler) reportMixed(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, seen *observation) {
 	reported := r.mixed.Of(group, nil)
-	if set == nil || !workload.FollowsOnDelete(group) || *reported == workload.RevisionNumber(group) {
+	if seen.set == nil || !workload.FollowsOnDelete(group) || *reported == workload.RevisionNumber(group) {
 		return
 	}
-	j := workload.MixedReplica(members, func(clique, since string) bool {
-		earlier, err := r.children.Revision(ctx, set, since)
-		return err == nil && earlier != nil && revision.Changes(earlier, clique)
+	j := workload.MixedReplica(seen.members, func(clique, since string) bool {
+		earlier, err := r.children.Revision(ctx, seen.set, since)
+		return err == nil && earlier != nil && seen.revision.Changes(earlier, clique)
 	})
 	if j < 0 {
 		return

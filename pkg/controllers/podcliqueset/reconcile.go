@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 6. Delete.
-	removeErr := r.removeAll(ctx, recorded, removals)
+	removeErr := r.children.DeleteRecorded(ctx, recorded, len(removals), maxParallel, func(i int) error { return r.remove(ctx, removals[i]) })
 	if plan.training != nil && plan.training.Expired {
 		removeErr = errors.Join(removeErr, r.children.DeleteVersion(ctx, recorded))
 	}
@@ -224,17 +224,6 @@ func (r *Reconciler) createOrUpdateAccess(ctx context.Context, set *v1alpha1.Pod
 		return fmt.Errorf("granting access to pods that wait for other cliques: %w", err)
 	}
 	return nil
-}
-
-// removeAll deletes objects, unless the set has changed since it was recorded.
-func (r *Reconciler) removeAll(ctx context.Context, recorded *v1alpha1.PodCliqueSet, removals []removal) error {
-	if len(removals) == 0 {
-		return nil
-	}
-	if err := r.children.EnsureUpToDate(ctx, recorded); err != nil {
-		return err
-	}
-	return children.ForEach(len(removals), maxParallel, func(i int) error { return r.remove(ctx, removals[i]) })
 }
 
 // remove deletes the objects of one replica that are no longer desired: first its PodGroup, so that no pod is deleted

@@ -34,7 +34,7 @@ func all(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet) unit
 	decisions := make(units, group.Spec.Replicas)
 	for j := range decisions {
 		if set != nil {
-			decisions[j].Create = memberNames(group, set, 0, "g", j)
+			decisions[j].Create = memberNames(group, set, 0, j)
 		}
 	}
 	return decisions
@@ -64,17 +64,18 @@ func TestDecide(t *testing.T) {
 			if tc.noSet {
 				set = nil
 			}
-			existing, missing, remove := decide(group, set, revision, podGroup, members, decisions{units: all(group, set)}, nil)
+			plan := &groupPlan{units: all(group, set)}
+			plan.decideMembers(&observation{group: group, set: set, revision: revision, podGroup: podGroup, members: members}, nil)
 			var made, removed []string
-			for _, k := range missing {
+			for _, k := range plan.create {
 				made = append(made, k.want.Name)
 			}
-			for _, k := range existing {
+			for _, k := range plan.update {
 				if _, differs := workload.Updated(k.existing, k.want); differs {
 					t.Errorf("%s is changed", k.want.Name)
 				}
 			}
-			for _, c := range remove {
+			for _, c := range plan.remove {
 				removed = append(removed, c.Name)
 			}
 			if diff := cmp.Diff(tc.make, made); diff != "" {
@@ -91,8 +92,9 @@ func TestDecide(t *testing.T) {
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup, revision := scene(2, 2)
 	members := append(workload.MemberPodCliques(set, revision, group, 0, nil, nil), workload.MemberPodCliques(set, revision, group, 3, nil, nil)...)
-	_, missing, remove := decide(group, set, revision, podGroup, members, decisions{units: all(group, set)}, nil)
-	if len(missing) != 2 || len(remove) != 2 || remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
-		t.Errorf("%v to be made, %v to be removed", missing, remove)
+	plan := &groupPlan{units: all(group, set)}
+	plan.decideMembers(&observation{group: group, set: set, revision: revision, podGroup: podGroup, members: members}, nil)
+	if len(plan.create) != 2 || len(plan.remove) != 2 || plan.remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {
+		t.Errorf("%v to be made, %v to be removed", plan.create, plan.remove)
 	}
 }

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podcliquescalinggroup
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/workload"
+)
+
+// groupPlan is what one pass decides about a scaling group. Without a set it has no units and no members.
+type groupPlan struct {
+	units       units                          // of the desired replicas
+	raised      map[int]lifecycle.Raised       // attempts of replicas that are replaced
+	termination lifecycle.Termination          // of replicas whose minimum is breached
+	breach      lifecycle.Breach               // of the minimum of the group
+	rollout     *lifecycle.GroupUpdateDecision // nil: Training, or there is no set
+	holds       map[int]bool                   // replicas whose missing PodCliques are created from the previous revision
+	// awaitsRevision: new replicas are not created before the group is told the newest revision.
+	awaitsRevision bool
+	// update, create and remove are the PodCliques to update and to create, lowest replica first, and those to delete.
+	update, create []member
+	remove         []*v1alpha1.PodClique
+}
+
+// units are the decisions on the replicas of a scaling group, by index.
+type units []lifecycle.UnitDecision
+
+// member is a desired PodClique, and the existing one, nil if there is none.
+type member struct{ existing, want *v1alpha1.PodClique }
+
+// decideGroup decides what to do about a scaling group.
+func (r *Reconciler) decideGroup(ctx context.Context, seen *observation, now time.Time) (*groupPlan, error) {
+	plan := &groupPlan{}
+	if seen.set != nil {
+		if err := r.decideUnits(ctx, seen, plan, now); err != nil {
+			return nil, err
+		}
+	}
+	if awaitsNewest(seen.set, seen.group) {
+		plan.awaitsRevision = plan.units.postponeNew(seen.replicas)
+	}
+	plan.raised = plan.units.raised(seen.group)
+	failed := seen.set != nil && workload.FailedReason(seen.set) != ""
+	plan.breach = lifecycle.JudgeReplicas(workload.GroupAvailabilityFacts(
+		seen.group, wantedReplicas(seen.group, seen.replicas), delayOf(seen.set, seen.group), plan.rollout, failed), now)
+	hold, err := r.previousRevision(ctx, seen, plan.holds)
+	if err != nil {
+		return nil, err
+	}
+	plan.decideMembers(seen, hold)
+	return plan, nil
+}
+
+// decideMembers decides which PodCliques to update, create and delete; see lifecycle.DecideMembers. hold is the previous
+// revision, for the replicas in p.holds.
+func (p *groupPlan) decideMembers(seen *observation, hold *workload.Hold) {
+	if seen.set == nil {
+		return
+	}
+	facts := lifecycle.Members{Listed: map[string]bool{}, Units: p.units}
+	list := func(name string) { _, facts.Listed[name] = workload.LeafOf(seen.podGroup, name) }
+	live, wanted := map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodClique{}
+	for _, c := range seen.members {
+		live[c.Name] = c
+		list(c.Name)
+		facts.Existing = append(facts.Existing, lifecycle.Member{Name: c.Name, Replica: workload.GroupReplicaIndex(c)})
+	}
+	for j := range int(max(seen.group.Spec.Replicas, 0)) {
+		var names []string
+		var previous *workload.Hold
+		if p.holds[j] {
+			previous = hold
+		}
+		for _, want := range workload.MemberPodCliques(seen.set, seen.revision, seen.group, j, live, previous) {
+			wanted[want.Name] = want
+			list(want.Name)
+			names = append(names, want.Name)
+		}
+		facts.Wanted = append(facts.Wanted, names)
+	}
+	d := lifecycle.DecideMembers(facts)
+	for _, name := range d.Update {
+		p.update = append(p.update, member{live[name], wanted[name]})
+	}
+	for _, name := range d.Create {
+		p.create = append(p.create, member{nil, wanted[name]})
+	}
+	for _, name := range d.Delete {
+		p.remove = append(p.remove, live[name])
+	}
+}
+
+// requeueAfter returns the time until the plan has to be made again, 0: an event will tell.
+func (p *groupPlan) requeueAfter(seen *observation, now time.Time) time.Duration {
+	after := lifecycle.Sooner(lifecycle.RequeueAfter(p.units, len(p.raised) > 0), p.termination.RequeueAfter(now))
+	if p.awaitsRevision {
+		after = lifecycle.Sooner(after, revisionPeriod)
+	}
+	if p.rollout != nil {
+		after = lifecycle.Sooner(after, p.rollout.RequeueAfter)
+		if workload.IsGroupUpdating(seen.group) != p.rollout.Progress.Open() {
+			after = time.Millisecond // the next pass sets the annotations of the members
+		}
+	}
+	return after
+}
+
+// revisionPeriod is how often a group that waits for the newest revision looks at its set.
+const revisionPeriod = time.Second
+
+// awaitsNewest reports whether the group is about to be told a newer revision than the one that it follows. A new replica
+// waits for it, because it would be replaced at once. A group that the update has not reached is not told. set may be nil.
+func awaitsNewest(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) bool {
+	if set == nil || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || set.Status.CurrentGenerationHash == nil {
+		return false
+	}
+	i := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	if p := workload.SetProgress(set); p.Open() && !set.Spec.IsOnDelete() && !p.Reached.Has(i) {
+		return false
+	}
+	return *set.Status.CurrentGenerationHash != workload.GenerationHash(group)
+}
+
+// delayOf returns the effective termination delay of a group; nil: gang termination is off, or there is no set.
+func delayOf(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) *time.Duration {
+	if set == nil {
+		return nil
+	}
+	return workload.TerminationDelay(set, group.Labels[v1alpha1.LabelTemplateName])
+}
+
+// decideTermination returns which replicas of a group are terminated by the group itself. members are its PodCliques.
+func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, members []*v1alpha1.PodClique, now time.Time) lifecycle.Termination {
+	return lifecycle.DecideGroupTermination(lifecycle.GroupTermination{
+		Replicas:     wantedReplicas(group, workload.GroupReplicasFacts(group, nil, members)),
+		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
+		Delay:        delayOf(set, group),
+		ReportsOnly:  set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
+	}, now)
+}
+
+// decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created from
+// the previous revision. members are its PodCliques. nil for a Training workload, whose template is not rolled out.
+func (r *Reconciler) decideUpdate(seen *observation, members []*v1alpha1.PodClique, now time.Time) (*lifecycle.GroupUpdateDecision, map[int]bool) {
+	if seen.set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		return nil, nil
+	}
+	replicas := workload.GroupReplicasFacts(seen.group, seen.revision.Templates(), members)
+	u, holds := workload.GroupUpdateFacts(seen.set, seen.group, wantedReplicas(seen.group, replicas))
+	u.StalledAfter = r.stalledUpdateAfter
+	d := lifecycle.DecideGroupUpdate(u, now)
+	return &d, holds
+}
+
+// wantedReplicas returns the desired ones of the replicas of a group.
+func wantedReplicas(group *v1alpha1.PodCliqueScalingGroup, replicas []lifecycle.GroupReplica) []lifecycle.GroupReplica {
+	return slices.DeleteFunc(slices.Clone(replicas), func(r lifecycle.GroupReplica) bool { return r.Index >= int(group.Spec.Replicas) })
+}
+
+// replacements returns the replicas to replace, by index, with the reasons. It includes the replicas to terminate.
+func (p *groupPlan) replacements() map[int]lifecycle.Replacement {
+	replace := map[int]lifecycle.Replacement{}
+	if p.rollout != nil {
+		maps.Copy(replace, p.rollout.Replace)
+	}
+	maps.Copy(replace, p.termination.Replicas)
+	return replace
+}
+
+// raised returns the attempts raised by the decisions, by replica.
+func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.Raised {
+	attempts := map[int]lifecycle.Raised{}
+	for j, d := range u {
+		if d.Attempt != workload.GroupAttempt(group, j) {
+			attempts[j] = lifecycle.Raised{Attempt: d.Attempt.Group, Replacement: d.Replacement}
+		}
+	}
+	return attempts
+}
+
+// postponeNew removes the creation of replicas of which no PodClique exists, and reports whether there were any. existing
+// are the others.
+func (u units) postponeNew(existing []lifecycle.GroupReplica) bool {
+	postponed := false
+	for j := range u {
+		isNew := !slices.ContainsFunc(existing, func(r lifecycle.GroupReplica) bool { return r.Index == j })
+		if isNew && len(u[j].Create) > 0 {
+			u[j].Create, postponed = nil, true
+		}
+	}
+	return postponed
+}
+
+// note returns what the first waiting replica waits for, "" if none waits.
+func (u units) note() string {
+	for _, d := range u {
+		if note := d.Note(); note != "" {
+			return note
+		}
+	}
+	return ""
+}
