@@ -230,3 +230,9 @@ func (s UpdateState) stalled(p *Progress, limit time.Duration, now time.Time) (U
 	}
 	return UpdateState{UpdateStalled, fmt.Sprintf("no progress since %s; %s: %s", Timestamp(p.LastProgress), s.Reason, s.Message)}, 0
 }
+
+// deferred returns the state of an object whose pods keep an earlier template, because the strategy was OnDelete when
+// the template changed.
+func deferred(stays string) UpdateState {
+	return UpdateState{UpdateDeferred, stays + ", or the template changes again"}
+}

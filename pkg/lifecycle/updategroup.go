@@ -180,110 +180,97 @@ func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
 //   - A replica in flight stays in flight when the target changes or the turn is lost.
 //   - Unknown states replace no replica, and do not complete the update.
 func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
-	d := GroupUpdateDecision{Progress: u.Progress, Known: true}
+	d := GroupUpdateDecision{Known: true}
 	c := u.count(&d, now)
 	// The cache of a group that sees none of its replicas may lack those that it has just created from the template before.
 	known := d.Known && (len(u.Replicas) > 0 || u.Wanted <= 0 || u.Followed == "")
 	d.Current, d.Outdated = known && c.leaving == 0 && len(c.outdated) == 0, len(c.outdated) > 0
-	old := message.Are(len(c.outdated), "replica") + " of an earlier template"
-	target := Target{Generation: u.Generation}
-	stays := old + message.Plural(len(c.outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")
-	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
-	switch {
-	case u.OnDelete:
-		d.Progress = u.Progress.onDelete(target, len(c.outdated) > 0, now)
-		switch {
-		case len(c.outdated) > 0:
-			d.State = UpdateState{UpdateOnDelete, stays}
-		case known:
-			d.State = complete
-		}
-		return d
-	case !known && !u.Progress.Open():
-		return d // the deletion will change this in a moment
-	case len(c.outdated) > 0 && !u.Turn:
-		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached " + message.Plural(len(c.outdated), "it", "them")}
-		d.Progress, d.State = u.Progress.withoutTurn(target, u.inFlight, turn, deferred(stays))
-		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
-		return d
-	case len(c.outdated) == 0 && !u.Progress.Open():
-		d.State = complete
+	r := rollout{target: Target{Generation: u.Generation}, progress: u.Progress, followed: u.Followed, onDelete: u.OnDelete, turn: u.Turn, paused: u.Paused,
+		known: known, stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.Are(len(c.outdated), "replica") + " of an earlier template",
+		awaitsTurn: "the update of the PodCliqueSet has not reached " + message.Plural(len(c.outdated), "it", "them"),
+		complete:   "every replica is of the present template", inFlight: u.inFlight}
+	var isIdle bool
+	if d.Progress, d.State, d.RequeueAfter, isIdle = r.idle(now); isIdle {
 		return d
 	}
-
-	p := u.Progress.towards(target, u.Followed, now)
+	p, waits := r.proceed(now)
 	d.Progress = p
 	u.reach(p)
-	var waits UpdateState
-	if p.InFlight() {
-		if waits = u.inFlight(p.Selected); waits.Reason == "" {
-			p.complete(now)
-		}
-	}
 	lacking := p.lacking(c.updated, int(u.Wanted)-len(c.outdated)-len(c.updated))
-	isBlocked := u.Paused || c.made != nil || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
-	replace := func(r GroupReplica, was string) {
-		if d.Replace == nil {
-			d.Replace = map[int]Replacement{}
-		}
-		d.Replace[r.Index] = Replacement{Reason: ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
-		p.reach(r.Index)
+	ready := d.replaceUnavailable(c.outdated, r.isBlocked(c.made != nil, waits))
+	next := ""
+	if len(ready) > 0 {
+		next = strconv.Itoa(ready[0].Index)
 	}
-	var ready []GroupReplica
-	for _, r := range c.outdated {
+	state, replaces := r.advance(p, u.obstacle(c, r, d.Known, waits, len(ready) > 0, lacking), "replica", next, false, u.remaining(c), now)
+	if replaces {
+		d.replace(ready[0], "is the oldest available one")
+	}
+	d.Current = known && !d.Outdated && c.leaving == 0 && !p.Open()
+	d.State, d.RequeueAfter = r.pace(p, state, c.ripens, 0, c.settles, now) // the end of minReadySeconds changes the status of a PodClique
+	return d
+}
+
+// replace replaces a replica of an earlier template; was says why it.
+func (d *GroupUpdateDecision) replace(r GroupReplica, was string) {
+	if d.Replace == nil {
+		d.Replace = map[int]Replacement{}
+	}
+	d.Replace[r.Index] = Replacement{Reason: ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
+	d.Progress.reach(r.Index)
+}
+
+// replaceUnavailable replaces the outdated replicas that are not available, and returns the others. isBlocked: only the one
+// in flight, which is then of an intermediate template.
+func (d *GroupUpdateDecision) replaceUnavailable(outdated []GroupReplica, isBlocked bool) (available []GroupReplica) {
+	for _, r := range outdated {
 		switch {
 		case r.Available():
-			ready = append(ready, r)
-		case isBlocked && !(p.InFlight() && p.Selected == strconv.Itoa(r.Index)): // there: of an intermediate template
+			available = append(available, r)
+		case isBlocked && !(d.Progress.InFlight() && d.Progress.Selected == strconv.Itoa(r.Index)):
 		case !r.IsScheduled():
-			replace(r, "is not scheduled")
+			d.replace(r, "is not scheduled")
 		default:
-			replace(r, "is not available")
+			d.replace(r, "is not available")
 		}
 	}
+	return available
+}
+
+// obstacle returns what is against replacing the next available replica, if there is one, or against going on.
+func (u GroupUpdate) obstacle(c groupCount, r rollout, known bool, waits UpdateState, hasNext bool, lacking int) UpdateState {
 	switch {
 	case waits.Reason != "":
-		d.State = waits
-	case !d.Known:
-		d.State = UpdateState{Updating, "the statuses of PodCliques do not describe the present template yet"}
-	case c.unhealthy != nil && (len(ready) > 0 || c.made != nil || len(c.outdated) == 0):
+		return waits
+	case !known:
+		return UpdateState{Updating, "the statuses of PodCliques do not describe the present template yet"}
+	case c.unhealthy != nil && (hasNext || c.made != nil || len(c.outdated) == 0):
 		wait := c.unhealthy.waitsFor()
 		if c.made != nil {
 			wait = c.made.waitsFor()
 		}
-		d.State = UpdateState{wait.Reason, "an updated replica is not available: " + wait.Message}
+		return UpdateState{wait.Reason, "an updated replica is not available: " + wait.Message}
 	case u.Paused && len(c.outdated) > 0:
-		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
-	case len(ready) > 0 && lacking > 0:
-		d.State = UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated replica") + " not created yet"}
-	case len(ready) > 0 && !sparesOne(c.available-1, u.MinAvailable, u.Wanted):
-		wait := u.belowMinimum(c.available)
-		d.State = UpdateState{UpdateWaitsForMinAvailable, "no available replica is replaced, because too few others are available: " + wait.Message}
-	case len(ready) > 0:
-		p.pick(strconv.Itoa(ready[0].Index), now)
-		replace(ready[0], "is the oldest available one")
-		d.State = UpdateState{Updating, fmt.Sprintf("replacing replica %d; %s", ready[0].Index, old)}
+		return UpdateState{UpdatePaused, "the update is paused; " + r.old}
+	case hasNext && lacking > 0:
+		return UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated replica") + " not created yet"}
+	case hasNext && !sparesOne(c.available-1, u.MinAvailable, u.Wanted):
+		return UpdateState{UpdateWaitsForMinAvailable, "no available replica is replaced, because too few others are available: " + u.belowMinimum(c.available).Message}
+	}
+	return UpdateState{}
+}
+
+// remaining returns what an update waits for that replaces no further available replica. No reason: for nothing.
+func (u GroupUpdate) remaining(c groupCount) UpdateState {
+	switch {
 	case len(c.outdated)+c.leaving > 0:
-		d.State = UpdateState{UpdateWaitsForDeletion, message.Are(len(c.outdated)+c.leaving, "replica") + " being replaced"}
+		return UpdateState{UpdateWaitsForDeletion, message.Are(len(c.outdated)+c.leaving, "replica") + " being replaced"}
 	case len(u.Replicas) < int(u.Wanted):
-		d.State = UpdateState{UpdateWaitsForCreation, message.Are(int(u.Wanted)-len(u.Replicas), "replica") + " not created yet"}
+		return UpdateState{UpdateWaitsForCreation, message.Are(int(u.Wanted)-len(u.Replicas), "replica") + " not created yet"}
 	case c.bound && c.available < u.MinAvailable:
-		d.State = u.belowMinimum(c.available)
-	default:
-		p.end(now)
-		d.State = complete
+		return u.belowMinimum(c.available)
 	}
-	d.Current = known && !d.Outdated && c.leaving == 0 && !p.Open()
-	if !c.ripens { // to wait for minReadySeconds is no stall, and its end changes the status of a PodClique
-		d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
-	}
-	if u.Paused && p.Open() {
-		d.RequeueAfter = Sooner(d.RequeueAfter, p.rest(u.StalledAfter, now))
-	}
-	if !c.settles.IsZero() {
-		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(c.settles, now))
-	}
-	return d
+	return UpdateState{}
 }
 
 // reach records the replicas that do not exist and are created from the current template.

@@ -128,109 +128,45 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	c := u.count(now)
 	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0, Outdated: len(c.outdated)+c.leaving > 0}
-	complete := UpdateState{UpdateComplete, "every pod is of the present template"}
-	old := message.Are(len(c.outdated), "pod") + " of an earlier template"
-	stays := old + message.Plural(len(c.outdated), "; it is replaced when it is deleted", "; each is replaced when it is deleted")
-	switch {
-	case u.Member:
-		d.Progress, d.State = nil, UpdateState{}
+	if u.Member {
+		d.Progress = nil
 		return d
-	case u.OnDelete:
-		d.Progress = u.Progress.onDelete(u.Target, len(c.outdated) > 0, now)
-		d.State = complete
-		if len(c.outdated) > 0 {
-			d.State = UpdateState{UpdateOnDelete, stays}
-		}
-		return d
-	case len(c.outdated) > 0 && !u.Turn:
-		turn := UpdateState{UpdateWaitsForTurn, old + "; the update of the PodCliqueSet has not reached this replica"}
-		waitsFor := func(unit string) UpdateState {
-			waits, _ := u.inFlight(unit, now)
+	}
+	var awaited *Pod // the replacement of the pod in flight, if it is of an intermediate template
+	r := rollout{target: u.Target, progress: u.Progress, followed: u.Followed, onDelete: u.OnDelete, turn: u.Turn, paused: u.Paused, known: true,
+		stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.Are(len(c.outdated), "pod") + " of an earlier template",
+		awaitsTurn: "the update of the PodCliqueSet has not reached this replica", complete: "every pod is of the present template",
+		inFlight: func(unit string) (waits UpdateState) {
+			waits, awaited = u.inFlight(unit, now)
 			return waits
-		}
-		d.Progress, d.State = u.Progress.withoutTurn(u.Target, waitsFor, turn, deferred(stays))
-		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
-		return d
-	case len(c.outdated) == 0 && !u.Progress.Open():
-		d.State = complete
+		}}
+	var isIdle bool
+	if d.Progress, d.State, d.RequeueAfter, isIdle = r.idle(now); isIdle {
 		return d
 	}
-
-	p := u.Progress.towards(u.Target, u.Followed, now)
+	p, waits := r.proceed(now)
 	d.Progress = p
-	waits := UpdateState{}
-	var awaited *Pod
-	if p.InFlight() {
-		if waits, awaited = u.inFlight(p.Selected, now); waits.Reason == "" {
-			p.complete(now)
-		}
-	}
 	if c.present >= u.Replicas {
 		p.Reached = p.Reached.of(u.Pods) // what was scaled in is forgotten
 	}
 	lacking := p.lacking(c.updated, int(u.Replicas-c.present))
 	hasFailed := slices.ContainsFunc(c.unhealthy, func(pod Pod) bool { return p.Reached.Has(pod.Index) })
-	isBlocked := u.Paused || hasFailed || c.unsettled != nil || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
+	isBlocked := r.isBlocked(hasFailed || c.unsettled != nil, waits)
 	d.place(u.replacement(p, waits), u.Created, isBlocked)
 
-	// 1. Replace pods that are not ready.
-	var readyOutdated []Pod
-	var unhealthy []Deletion
-	for _, pod := range c.outdated {
-		switch {
-		case pod.isReady():
-			readyOutdated = append(readyOutdated, pod)
-		case isBlocked && (awaited == nil || awaited.UID != pod.UID): // the awaited one is of an intermediate template
-		case !pod.Scheduled:
-			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
-		default:
-			unhealthy = append(unhealthy, Deletion{pod, DeletedUpdate})
-		}
-	}
-	d.Delete = append(d.Delete, unhealthy...)
-
-	// 2. Replace a ready pod, if nothing is against it.
-	var next *Pod
-	at := slices.IndexFunc(readyOutdated, func(pod Pod) bool { return p.InFlight() && pod.Name == p.Selected }) // selected earlier, but not deleted
-	if at < 0 && waits.Reason == "" && lacking == 0 && len(readyOutdated) > 0 {
+	ready := d.replaceUnready(c.outdated, isBlocked, awaited)
+	next := Pod{}
+	at := slices.IndexFunc(ready, func(pod Pod) bool { return p.InFlight() && pod.Name == p.Selected }) // selected earlier, but not deleted
+	if at < 0 && waits.Reason == "" && lacking == 0 && len(ready) > 0 {
 		at = 0
 	}
 	if at >= 0 {
-		next = &readyOutdated[at]
+		next = ready[at]
 	}
-	switch {
-	case next == nil && waits.Reason != "":
-		d.State = waits
-	case len(c.unhealthy) > 0 && (next != nil || hasFailed || len(c.outdated) == 0):
-		d.State = u.updatedUnhealthy(c)
-	case c.unsettled != nil && (next != nil || len(c.outdated) == 0):
-		d.State = u.waitsFor(*c.unsettled)
-	case u.Paused && len(c.outdated) > 0:
-		d.State = UpdateState{UpdatePaused, "the update is paused; " + old}
-	case next != nil && !sparesOne(u.othersAvailable(c, *next, now), u.MinAvailable, u.Replicas):
-		d.State = u.belowMinimum(c.available, now)
-	case next != nil:
-		if p.Selected != next.Name {
-			p.pick(next.Name, now)
-		}
-		d.Delete = append(d.Delete, Deletion{*next, DeletedUpdate})
-		d.State = UpdateState{Updating, fmt.Sprintf("replacing pod %s; %s", next.Name, old)}
-	case len(readyOutdated) > 0:
-		d.State = UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated pod") + " not created yet"}
-	case len(c.outdated) > 0:
-		d.State = UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(c.outdated), "pod"), message.Plural(len(c.outdated), "is", "are"))}
-	case c.leaving > 0:
-		d.State = UpdateState{UpdateWaitsForDeletion, message.Count(c.leaving, "pod") + " of an earlier template " + message.Plural(c.leaving, "terminates", "terminate")}
-	case c.present < u.Replicas:
-		d.State = UpdateState{UpdateWaitsForCreation, message.Are(int(u.Replicas-c.present), "pod") + " not created yet"}
-	case c.bound > 0 && c.available < u.MinAvailable:
-		d.State = UpdateState{UpdateWaitsForReadiness, availablePods(c.available, u.MinAvailable)}
-		if wait := u.notReady(now); wait.Reason != "" {
-			d.State = UpdateState{wait.Reason, wait.Message + "; " + d.State.Message}
-		}
-	default:
-		p.end(now)
-		d.State = complete
+	obstacle := u.obstacle(c, r, waits, at >= 0, next, hasFailed, now)
+	state, replaces := r.advance(p, obstacle, "pod", next.Name, p.Selected == next.Name, u.remaining(c, len(ready), lacking, now), now)
+	if replaces {
+		d.Delete = append(d.Delete, Deletion{next, DeletedUpdate})
 	}
 	var deleted []int
 	for _, deletion := range d.Delete {
@@ -238,25 +174,71 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	}
 	p.reach(deleted...)
 	d.Current = !d.Outdated && !p.Open()
-	ripens := NextAvailable(u.Pods, u.MinReady, now)
-	if ripens > 0 && (d.State.Reason == UpdateWaitsForMinAvailable || len(c.unhealthy) > 0 && !c.isUnready) {
-		d.RequeueAfter = ripens // to wait for minReadySeconds is no stall
-	} else {
-		d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
-	}
-	if u.Paused && p.Open() {
-		d.RequeueAfter = Sooner(d.RequeueAfter, p.rest(u.StalledAfter, now))
-	}
+	ripeAfter := NextAvailable(u.Pods, u.MinReady, now)
+	ripens := ripeAfter > 0 && (state.Reason == UpdateWaitsForMinAvailable || len(c.unhealthy) > 0 && !c.isUnready)
+	var settles time.Time
 	if c.unsettled != nil {
-		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(c.unsettled.Created.Add(settleTime), now))
+		settles = c.unsettled.Created.Add(settleTime)
 	}
+	d.State, d.RequeueAfter = r.pace(p, state, ripens, ripeAfter, settles, now)
 	return d
 }
 
-// deferred returns the state of an object whose pods keep an earlier template, because the strategy was OnDelete when
-// the template changed.
-func deferred(stays string) UpdateState {
-	return UpdateState{UpdateDeferred, stays + ", or the template changes again"}
+// replaceUnready replaces the outdated pods that are not ready, first those without a node, and returns the others.
+// isBlocked: only the awaited one is replaced.
+func (d *CliqueUpdateDecision) replaceUnready(outdated []Pod, isBlocked bool, awaited *Pod) (ready []Pod) {
+	var bound []Deletion
+	for _, pod := range outdated {
+		switch {
+		case pod.isReady():
+			ready = append(ready, pod)
+		case isBlocked && (awaited == nil || awaited.UID != pod.UID):
+		case !pod.Scheduled:
+			d.Delete = append(d.Delete, Deletion{pod, DeletedUpdate})
+		default:
+			bound = append(bound, Deletion{pod, DeletedUpdate})
+		}
+	}
+	d.Delete = append(d.Delete, bound...)
+	return ready
+}
+
+// obstacle returns what is against replacing the next ready pod, if there is one, or against going on.
+func (u CliqueUpdate) obstacle(c cliqueCount, r rollout, waits UpdateState, hasNext bool, next Pod, hasFailed bool, now time.Time) UpdateState {
+	switch {
+	case !hasNext && waits.Reason != "":
+		return waits
+	case len(c.unhealthy) > 0 && (hasNext || hasFailed || len(c.outdated) == 0):
+		return u.updatedUnhealthy(c)
+	case c.unsettled != nil && (hasNext || len(c.outdated) == 0):
+		return u.waitsFor(*c.unsettled)
+	case u.Paused && len(c.outdated) > 0:
+		return UpdateState{UpdatePaused, "the update is paused; " + r.old}
+	case hasNext && !sparesOne(u.othersAvailable(c, next, now), u.MinAvailable, u.Replicas):
+		return u.belowMinimum(c.available, now)
+	}
+	return UpdateState{}
+}
+
+// remaining returns what an update waits for that replaces no further ready pod. No reason: for nothing.
+func (u CliqueUpdate) remaining(c cliqueCount, ready, lacking int, now time.Time) UpdateState {
+	switch {
+	case ready > 0:
+		return UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated pod") + " not created yet"}
+	case len(c.outdated) > 0:
+		return UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(c.outdated), "pod"), message.Plural(len(c.outdated), "is", "are"))}
+	case c.leaving > 0:
+		return UpdateState{UpdateWaitsForDeletion, message.Count(c.leaving, "pod") + " of an earlier template " + message.Plural(c.leaving, "terminates", "terminate")}
+	case c.present < u.Replicas:
+		return UpdateState{UpdateWaitsForCreation, message.Are(int(u.Replicas-c.present), "pod") + " not created yet"}
+	case c.bound > 0 && c.available < u.MinAvailable:
+		state := UpdateState{UpdateWaitsForReadiness, availablePods(c.available, u.MinAvailable)}
+		if wait := u.notReady(now); wait.Reason != "" {
+			state = UpdateState{wait.Reason, wait.Message + "; " + state.Message}
+		}
+		return state
+	}
+	return UpdateState{}
 }
 
 // replacement returns the index at which this pass creates the replacement of the pod in flight, -1 if it does not. It is

@@ -137,55 +137,17 @@ func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
 //     deleted, or that must be gone before the replica is recreated: their pods are of an earlier template.
 func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	d := SetUpdateDecision{Progress: u.Progress, Current: u.Current, CurrentSince: u.CurrentSince}
-	known := true
-	var pending []SetReplica
-	var current, leaving, unhealthy, made *SetReplica
-	below := 0 // pending replicas below the partition
-	for i := range u.Replicas {
-		r := &u.Replicas[i]
-		d.count(*r)
-		changes, knows := r.changes()
-		known = known && knows
-		if changes && r.isUnfinished() && made == nil && (u.Current == nil || *u.Current != r.Index) {
-			unhealthy, made = r, r // of an update that is no longer wanted: what it has deleted comes back first
-		}
-		switch {
-		case changes && r.Index < u.Partition:
-			below++
-		case changes:
-			pending = append(pending, *r)
-		default:
-			if leaving == nil && (r.Terminating() != "" || r.Waits != "") {
-				leaving = r
-			}
-			if r.Available() || r.isUnfit(now) {
-				break
-			}
-			if unhealthy == nil {
-				unhealthy = r
-			}
-			if made == nil && u.Progress != nil && u.Progress.Reached.Has(r.Index) {
-				made = r
-			}
-		}
-		if u.Current != nil && *u.Current == r.Index {
-			current = r
-		}
-	}
-	count := len(pending) + below
-	old := message.Count(count, "replica") + message.Plural(count, " has", " have") + " pods of an earlier template"
-	complete := UpdateState{UpdateComplete, "every replica is of the present template"}
-	switch {
-	case u.OnDelete || !u.Progress.Open():
+	c := u.count(&d, now)
+	if u.OnDelete || !u.Progress.Open() {
 		d.Progress = u.Progress.onDelete(Target{Generation: u.Generation}, false, now)
 		d.Current, d.CurrentSince = nil, time.Time{}
-		switch {
-		case count > 0 && u.OnDelete:
-			d.State = UpdateState{UpdateOnDelete, old + "; they stay until they are deleted"}
-		case count > 0:
-			d.State = deferred(old + "; they stay until they are deleted")
-		case known:
-			d.State = complete
+		switch stays := c.old() + "; they stay until they are deleted"; {
+		case len(c.pending)+c.below > 0 && u.OnDelete:
+			d.State = UpdateState{UpdateOnDelete, stays}
+		case len(c.pending)+c.below > 0:
+			d.State = deferred(stays)
+		case c.known:
+			d.State = UpdateState{UpdateComplete, "every replica is of the present template"}
 		}
 		return d
 	}
@@ -195,81 +157,151 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	if updated := int(d.UpdatedCliques + d.UpdatedGroups); updated > u.Updated {
 		p.LastProgress = now
 	}
-	if u.Current != nil && current == nil {
+	if u.Current != nil && c.current == nil {
 		d.Current, d.CurrentSince = nil, time.Time{} // scaled in
 	}
-	if u.Rejected != "" && (len(pending) > 0 || !known) {
+	if u.Rejected != "" && (len(c.pending) > 0 || !c.known) {
 		return u.rejected(d, now)
 	}
-	if current != nil {
-		changes, knows := current.changes()
-		isWhole := !changes && knows && len(current.Missing) == 0 && current.Terminating() == ""
-		if !isWhole || !current.Available() && !current.isUnfit(now) {
-			d.list(*current)
-			ofChild := false
-			d.State, ofChild = u.currentState(*current)
-			switch {
-			case u.Paused:
-				d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + d.State.Message}, p.rest(u.StalledAfter, now)
-			case !ofChild && !current.ripens():
-				d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
-			}
-			if isWhole && !current.hasScheduled() {
-				d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(current.newest().Add(settleTime), now))
-			}
-			return d
+	if c.current != nil && u.awaitsCurrent(&d, *c.current, now) {
+		return d
+	}
+	u.selectNext(&d, c, now)
+	return d
+}
+
+// setCount divides the replicas of a set that is updated.
+type setCount struct {
+	// known: the states of all replicas are known.
+	known bool
+	// pending are the replicas that do not follow the revision, without those below the partition, of which below is the
+	// number.
+	pending []SetReplica
+	below   int
+	// current is the replica that is being updated. leaving is the first that follows the revision and has objects that are
+	// about to go. unhealthy is the first that follows it and is not available, except one that does not fit, and made the
+	// first of them that the update has made. nil: there is none.
+	current, leaving, unhealthy, made *SetReplica
+}
+
+// old describes the replicas that do not follow the revision.
+func (c setCount) old() string {
+	n := len(c.pending) + c.below
+	return message.Count(n, "replica") + message.Plural(n, " has", " have") + " pods of an earlier template"
+}
+
+func (u SetUpdate) count(d *SetUpdateDecision, now time.Time) setCount {
+	c := setCount{known: true}
+	for i := range u.Replicas {
+		r := &u.Replicas[i]
+		d.countObjects(*r)
+		changes, knows := r.changes()
+		c.known = c.known && knows
+		isCurrent := u.Current != nil && *u.Current == r.Index
+		if changes && r.isUnfinished() && c.made == nil && !isCurrent {
+			c.unhealthy, c.made = r, r // of an update that is no longer wanted: what it has deleted comes back first
 		}
-		if done := current.Index; current.Available() { // otherwise it is passed
+		switch {
+		case changes && r.Index < u.Partition:
+			c.below++
+		case changes:
+			c.pending = append(c.pending, *r)
+		default:
+			if c.leaving == nil && (r.Terminating() != "" || r.Waits != "") {
+				c.leaving = r
+			}
+			if r.Available() || r.isUnfit(now) {
+				break
+			}
+			if c.unhealthy == nil {
+				c.unhealthy = r
+			}
+			if c.made == nil && u.Progress != nil && u.Progress.Reached.Has(r.Index) {
+				c.made = r
+			}
+		}
+		if isCurrent {
+			c.current = r
+		}
+	}
+	return c
+}
+
+// awaitsCurrent reports whether the update waits for the replica that is being updated, and sets for what. Otherwise it is
+// done, or does not fit and is passed.
+func (u SetUpdate) awaitsCurrent(d *SetUpdateDecision, current SetReplica, now time.Time) bool {
+	changes, knows := current.changes()
+	isWhole := !changes && knows && len(current.Missing) == 0 && current.Terminating() == ""
+	if isWhole && (current.Available() || current.isUnfit(now)) {
+		if done := current.Index; current.Available() {
 			d.Done = &done
 		}
 		d.Current, d.CurrentSince = nil, time.Time{}
-		p.LastProgress = now
+		d.Progress.LastProgress = now
+		return false
 	}
+	d.listUpdated(current)
+	ofChild := false
+	d.State, ofChild = u.currentState(current)
 	switch {
-	case !known:
+	case u.Paused:
+		d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + d.State.Message}, d.Progress.rest(u.StalledAfter, now)
+	case !ofChild && !current.ripens():
+		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
+	}
+	if isWhole && !current.hasScheduled() {
+		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(current.newest().Add(settleTime), now))
+	}
+	return true
+}
+
+// selectNext selects the next replica to update, or sets what the update waits for, or ends it.
+func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
+	p := d.Progress
+	switch {
+	case !c.known:
 		d.State = UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the present template yet"}
-	case len(pending) > 0 && u.Paused:
-		d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + old}, p.rest(u.StalledAfter, now)
-		return d
-	case len(pending) == 0 && leaving != nil:
-		wait := leaving.waitsFor()
-		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", leaving.Index, wait.Message)}
-	case unhealthy != nil && (made != nil || !slices.ContainsFunc(pending, isUnavailable)):
-		if made != nil {
-			unhealthy = made
+	case len(c.pending) > 0 && u.Paused:
+		d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + c.old()}, p.rest(u.StalledAfter, now)
+		return
+	case len(c.pending) == 0 && c.leaving != nil:
+		wait := c.leaving.waitsFor()
+		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", c.leaving.Index, wait.Message)}
+	case c.unhealthy != nil && (c.made != nil || !slices.ContainsFunc(c.pending, isUnavailable)):
+		awaited := c.unhealthy
+		if c.made != nil {
+			awaited = c.made
 		}
-		wait := unhealthy.waitsFor()
-		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", unhealthy.Index, wait.Message)}
-		if !unhealthy.hasScheduled() {
-			d.RequeueAfter = delayUntil(unhealthy.newest().Add(settleTime), now)
+		wait := awaited.waitsFor()
+		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", awaited.Index, wait.Message)}
+		if !awaited.hasScheduled() {
+			d.RequeueAfter = delayUntil(awaited.newest().Add(settleTime), now)
 		}
-		if unhealthy.ripens() {
-			return d // to wait for minReadySeconds is no stall
+		if awaited.ripens() {
+			return // to wait for minReadySeconds is no stall
 		}
-		state, after := d.State.stalled(p, u.StalledAfter, now)
-		d.State, d.RequeueAfter = state, Sooner(d.RequeueAfter, after)
-		return d
-	case len(pending) > 0:
-		if unhealthy != nil { // only what is down already
+	case len(c.pending) > 0:
+		pending, old := c.pending, c.old()
+		if c.unhealthy != nil { // only what is down already
 			pending = slices.DeleteFunc(pending, func(r SetReplica) bool { return !isUnavailable(r) })
 		}
-		next := slices.MinFunc(pending, before)
+		next := slices.MinFunc(pending, compareByUpdateOrder)
 		index := next.Index
 		d.Current, d.CurrentSince, p.LastProgress = &index, now, now
 		p.reach(index)
-		d.list(next)
+		d.listUpdated(next)
 		d.State = UpdateState{Updating, fmt.Sprintf("updating replica %d since %s; %s", index, Timestamp(now), old)}
-	case below > 0:
-		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on are of the present template; %s", u.Partition, old)}
+	case c.below > 0:
+		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on are of the present template; %s", u.Partition, c.old())}
 		d.RequeueAfter = p.rest(u.StalledAfter, now)
-		return d
+		return
 	default:
 		p.end(now)
-		d.State = complete
-		return d
+		d.State = UpdateState{UpdateComplete, "every replica is of the present template"}
+		return
 	}
-	d.State, d.RequeueAfter = d.State.stalled(p, u.StalledAfter, now)
-	return d
+	state, after := d.State.stalled(p, u.StalledAfter, now)
+	d.State, d.RequeueAfter = state, Sooner(d.RequeueAfter, after)
 }
 
 func isUnavailable(r SetReplica) bool { return !r.Available() }
@@ -323,8 +355,8 @@ func (u SetUpdate) rejected(d SetUpdateDecision, now time.Time) SetUpdateDecisio
 	return d
 }
 
-// before compares replicas by the order in which they are updated.
-func before(a, b SetReplica) int {
+// compareByUpdateOrder compares replicas by the order in which they are updated.
+func compareByUpdateOrder(a, b SetReplica) int {
 	rank := func(r SetReplica) int {
 		switch {
 		case !r.hasScheduled():
@@ -403,7 +435,8 @@ func (r SetReplica) waitsFor() UpdateState {
 	return UpdateState{UpdateWaitsForDeletion, "it " + r.Waits}
 }
 
-func (d *SetUpdateDecision) count(r SetReplica) {
+// countObjects counts the objects of a replica.
+func (d *SetUpdateDecision) countObjects(r SetReplica) {
 	for _, c := range r.Cliques {
 		d.TotalCliques++
 		if c.knows(r.Revision) && c.follows(r.Generation) {
@@ -418,8 +451,8 @@ func (d *SetUpdateDecision) count(r SetReplica) {
 	}
 }
 
-// list sets the names of the PodCliques and scaling groups of the current replica that follow the revision.
-func (d *SetUpdateDecision) list(r SetReplica) {
+// listUpdated sets the names of the PodCliques and scaling groups of the current replica that follow the revision.
+func (d *SetUpdateDecision) listUpdated(r SetReplica) {
 	for _, c := range r.Cliques {
 		if c.knows(r.Revision) && c.follows(r.Generation) {
 			d.Cliques = append(d.Cliques, c.Name)

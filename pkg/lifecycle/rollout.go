@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// rollout is what the update of a PodClique, which replaces pods, and that of a scaling group, which replaces replicas,
+// have in common. A pass takes these steps:
+//
+//  1. idle: an update that may replace nothing is decided.
+//  2. proceed: the unit in flight is waited for.
+//  3. The caller replaces units that are not available, unless something is against it.
+//  4. advance: one available unit is replaced, or the update waits, or it ends.
+//  5. pace: an update without progress has stalled.
+type rollout struct {
+	target   Target
+	progress *Progress // as recorded
+	followed string    // the hash of the revision that all units followed last
+	// onDelete, turn, paused and stalledAfter are as in CliqueUpdate. known: the states of all units are known.
+	onDelete, turn, paused, known bool
+	stalledAfter                  time.Duration
+	// outdated is the number of units of an earlier template that are not being replaced, old says so.
+	outdated int
+	old      string
+	// awaitsTurn and complete are messages.
+	awaitsTurn, complete string
+	// inFlight returns what the replacement of a unit waits for. No reason: it is available, or no longer desired.
+	inFlight func(unit string) UpdateState
+}
+
+// idle returns the progress and the state of an update that replaces nothing. ok: the update is one.
+func (r rollout) idle(now time.Time) (p *Progress, state UpdateState, requeueAfter time.Duration, ok bool) {
+	stays := r.old + message.Plural(r.outdated, "; it is replaced when it is deleted", "; each is replaced when it is deleted")
+	p, ok = r.progress, true
+	switch {
+	case r.onDelete:
+		p = p.onDelete(r.target, r.outdated > 0, now)
+		if r.outdated > 0 {
+			state = UpdateState{UpdateOnDelete, stays}
+		} else if r.known {
+			state = UpdateState{UpdateComplete, r.complete}
+		}
+	case !r.known && !p.Open(): // the deletion will change this in a moment
+	case r.outdated > 0 && !r.turn:
+		p, state = p.withoutTurn(r.target, r.inFlight, UpdateState{UpdateWaitsForTurn, r.old + "; " + r.awaitsTurn}, deferred(stays))
+		state, requeueAfter = state.stalled(p, r.stalledAfter, now)
+	case r.outdated == 0 && !p.Open():
+		state = UpdateState{UpdateComplete, r.complete}
+	default:
+		ok = false
+	}
+	return p, state, requeueAfter, ok
+}
+
+// proceed returns the progress of the update to the target, and what the unit in flight waits for.
+func (r rollout) proceed(now time.Time) (p *Progress, waits UpdateState) {
+	p = r.progress.towards(r.target, r.followed, now)
+	if p.InFlight() {
+		if waits = r.inFlight(p.Selected); waits.Reason == "" {
+			p.complete(now)
+		}
+	}
+	return p, waits
+}
+
+// isBlocked reports whether no unit is replaced, not even one that is not available. hasFailed: one that the update has
+// made is not available.
+func (r rollout) isBlocked(hasFailed bool, waits UpdateState) bool {
+	return r.paused || hasFailed || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
+}
+
+// advance returns the state of the update, and whether the next available unit is replaced. next is its name, "": there is
+// none; kind is its kind, isSelected: an earlier pass has selected it. obstacle is what is against it, and remaining what
+// the update waits for when there is no other unit.
+func (r rollout) advance(p *Progress, obstacle UpdateState, kind, next string, isSelected bool, remaining UpdateState, now time.Time) (state UpdateState, replaces bool) {
+	switch {
+	case obstacle.Reason != "":
+		return obstacle, false
+	case next != "":
+		if !isSelected {
+			p.pick(next, now)
+		}
+		return UpdateState{Updating, fmt.Sprintf("replacing %s %s; %s", kind, next, r.old)}, true
+	case remaining.Reason != "":
+		return remaining, false
+	}
+	p.end(now)
+	return UpdateState{UpdateComplete, r.complete}, false
+}
+
+// pace returns the state of an update, which may have stalled, and the time until the decision changes without an event.
+// ripens: the update only waits for minReadySeconds, which is no stall and ends after ripeAfter, 0: with an event. settles is
+// when a unit that is not bound is taken for one that does not fit, zero: there is none.
+func (r rollout) pace(p *Progress, state UpdateState, ripens bool, ripeAfter time.Duration, settles, now time.Time) (UpdateState, time.Duration) {
+	requeueAfter := ripeAfter
+	if !ripens {
+		state, requeueAfter = state.stalled(p, r.stalledAfter, now)
+	}
+	if r.paused && p.Open() {
+		requeueAfter = Sooner(requeueAfter, p.rest(r.stalledAfter, now))
+	}
+	if !settles.IsZero() {
+		requeueAfter = Sooner(requeueAfter, delayUntil(settles, now))
+	}
+	return state, requeueAfter
+}
