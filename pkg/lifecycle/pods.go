@@ -152,47 +152,9 @@ const (
 // scaling in.
 func DecidePods(c CliquePods, now time.Time) PodDecision {
 	d := PodDecision{Ends: map[int]Ends{}}
-	after := func(t time.Time) { d.after(t, now) }
 
 	// 1. Find the pods that count, and the indices in use.
-	pods := slices.Clone(c.Pods)
-	slices.SortFunc(pods, byAge)
-	taken := map[int]bool{}   // by a pod that counts
-	leaving := map[int]bool{} // by a terminating pod that is not lost
-	lost := map[int]Pod{}     // the youngest per index
-	var counted []Pod
-	for _, p := range pods {
-		switch {
-		case p.lost(now):
-			lost[p.Index] = p
-		case p.Terminating:
-			leaving[p.Index] = true
-			if p.Unreachable {
-				after(p.GraceEnds)
-			}
-		case p.Index >= 0 && taken[p.Index]:
-			d.Delete = append(d.Delete, Deletion{p, DeletedDuplicate})
-			leaving[p.Index] = true
-		default:
-			taken[p.Index] = true
-			counted = append(counted, p)
-		}
-	}
-	blocked := map[int]Pod{}
-	for _, p := range c.Others {
-		switch {
-		case p.Ended && p.Orphan && !p.Terminating:
-		case !p.lost(now):
-			blocked[p.Index] = p
-			if p.Terminating && p.Unreachable {
-				after(p.GraceEnds)
-			}
-		default:
-			if _, own := lost[p.Index]; !own {
-				lost[p.Index] = p
-			}
-		}
-	}
+	counted, indices := d.countPods(c, now)
 
 	// 2. Scale in, as far as the PodGroup allows.
 	surplus := len(counted) - int(max(c.Replicas, 0))
@@ -221,25 +183,104 @@ func DecidePods(c CliquePods, now time.Time) PodDecision {
 
 	// 4. Fill the lowest indices; wait for an index that is about to be free.
 	for i, missing := 0, -surplus; missing > 0; i++ {
-		if taken[i] {
+		x := indices[i]
+		if x != nil && x.live != nil {
 			continue
 		}
 		missing--
-		if p, held := blocked[i]; held {
-			d.Blocked = append(d.Blocked, p)
-			continue
+		switch {
+		case x == nil:
+			d.createAt(i, nil)
+		case x.blocked != nil:
+			d.Blocked = append(d.Blocked, *x.blocked)
+		case x.leaving == nil:
+			d.createAt(i, x.lost)
 		}
-		if leaving[i] {
-			continue
-		}
-		n := NewPod{Index: i}
-		if p, ok := lost[i]; ok {
-			n.Replaces = p.UID
-			d.Lost = append(d.Lost, p)
-		}
-		d.Create = append(d.Create, n)
 	}
 	return d
+}
+
+// podsByIndex contains the pods of a clique by index.
+type podsByIndex map[int]*indexPods
+
+// indexPods contains the pods with one index; nil: there is none.
+type indexPods struct {
+	live    *Pod // it counts
+	failed  *Pod // of a Training workload, and not terminating: a container has failed, or the pod has ended
+	leaving *Pod // a pod that is about to go, and not lost
+	lost    *Pod // the youngest
+	blocked *Pod // a pod of another owner
+}
+
+func (m podsByIndex) at(i int) *indexPods {
+	if m[i] == nil {
+		m[i] = &indexPods{}
+	}
+	return m[i]
+}
+
+// countPods returns the pods that count, the oldest first, and all by index. A younger pod of the same index is deleted.
+func (d *PodDecision) countPods(c CliquePods, now time.Time) (counted []Pod, indices podsByIndex) {
+	pods := slices.Clone(c.Pods)
+	slices.SortFunc(pods, byAge)
+	indices = podsByIndex{}
+	for k := range pods {
+		p := &pods[k]
+		switch x := indices.at(p.Index); {
+		case d.addTerminating(x, p, now):
+		case p.Index >= 0 && x.live != nil:
+			d.Delete = append(d.Delete, Deletion{*p, DeletedDuplicate})
+			x.leaving = p
+		default:
+			x.live = p
+			counted = append(counted, *p)
+		}
+	}
+	d.addOthers(indices, c.Others, now)
+	return counted, indices
+}
+
+// addTerminating adds a terminating pod to those of its index, and reports whether it is one.
+func (d *PodDecision) addTerminating(x *indexPods, p *Pod, now time.Time) bool {
+	switch {
+	case p.lost(now):
+		x.lost = p
+	case p.Terminating:
+		x.leaving = p
+		if p.Unreachable {
+			d.after(p.GraceEnds, now)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// addOthers adds the pods of other owners.
+func (d *PodDecision) addOthers(indices podsByIndex, others []Pod, now time.Time) {
+	for k := range others {
+		p := &others[k]
+		switch {
+		case p.Ended && p.Orphan && !p.Terminating:
+		case !p.lost(now):
+			indices.at(p.Index).blocked = p
+			if p.Terminating && p.Unreachable {
+				d.after(p.GraceEnds, now)
+			}
+		case indices.at(p.Index).lost == nil:
+			indices.at(p.Index).lost = p
+		}
+	}
+}
+
+// createAt creates a pod, which reuses the index of a lost pod, nil: there is none.
+func (d *PodDecision) createAt(index int, lost *Pod) {
+	created := NewPod{Index: index}
+	if lost != nil {
+		created.Replaces = lost.UID
+		d.Lost = append(d.Lost, *lost)
+	}
+	d.Create = append(d.Create, created)
 }
 
 // after requests the next decision at time t.

@@ -203,47 +203,89 @@ type UnitDecision struct {
 // API server before it creates the PodCliques in Create.
 func DecideUnit(u Unit, now time.Time) UnitDecision {
 	d := UnitDecision{Attempt: u.Attempt}
-	exists := map[string]bool{} // of any attempt, terminating or not
-	owners := map[string]bool{} // UIDs of PodCliques that are not being deleted
-	earlier, going, explained := false, false, u.Replacing
-	latest := u.Attempt
-	for _, c := range u.Cliques {
-		exists[c.Name] = true
-		explained = explained || c.Explained
-		switch {
-		case c.Attempt.Compare(u.Attempt) < 0:
-			earlier = true
-			d.WaitsFor = append(d.WaitsFor, c.Name)
-			if !c.Terminating {
-				d.Delete = append(d.Delete, c.Name)
-			}
-		case c.Terminating:
-			going = true
-			d.WaitsFor = append(d.WaitsFor, c.Name)
-		default:
-			owners[c.UID] = true
-		}
-		if c.Attempt.Compare(latest) > 0 {
-			latest = c.Attempt
+	c := unitCount{exists: map[string]bool{}, owners: map[string]bool{}, waits: map[string]bool{}, explained: u.Replacing, latest: u.Attempt}
+	c.addCliques(u, &d)
+	c.addPods(u, &d, now)
+	var replacement Replacement
+	switch {
+	case u.Replace.Requested() && len(c.owners) > 0:
+		replacement = u.Replace
+	case len(u.Wanted) > 0 && len(c.owners) == 0 && len(d.Delete) == 0 && !c.explained && (c.going || len(c.waits) > 0 || u.Admitted):
+		replacement = Replacement{Reason: ReplacedDeleted, Message: "all its PodCliques were deleted"}
+	}
+	switch {
+	case replacement.Requested():
+		d.Attempt, d.Replacement = u.next(c.latest), replacement
+		return d
+	case c.earlier:
+		d.Earlier = true
+		return d
+	case now.Before(u.NotBefore) && !now.Before(u.RaisedAt):
+		d.Paused = fmt.Sprintf("waits until %s before restart %d", Timestamp(u.NotBefore), u.Restart)
+		d.RequeueAfter = Sooner(d.RequeueAfter, u.NotBefore.Sub(now))
+		return d
+	}
+	for _, name := range u.Wanted {
+		if !c.exists[name] && !c.waits[name] {
+			d.Create = append(d.Create, name)
 		}
 	}
+	return d
+}
 
-	waits := map[string]bool{} // for pods of this attempt, by the name of their PodClique
+// unitCount is what the PodCliques and pods of a unit say about it.
+type unitCount struct {
+	exists map[string]bool // names of PodCliques of any attempt, terminating or not
+	owners map[string]bool // UIDs of PodCliques that are not being deleted
+	waits  map[string]bool // names of PodCliques that pods of this attempt belong to, which must be gone before
+	// earlier: there is an object of an earlier attempt. going: a PodClique of this attempt is being deleted. explained: the
+	// scaling group of a PodClique or pod replaces it.
+	earlier, going, explained bool
+	latest                    Attempt
+}
+
+func (c *unitCount) addCliques(u Unit, d *UnitDecision) {
+	for _, clique := range u.Cliques {
+		c.exists[clique.Name] = true
+		c.explained = c.explained || clique.Explained
+		switch {
+		case clique.Attempt.Compare(u.Attempt) < 0:
+			c.earlier = true
+			d.WaitsFor = append(d.WaitsFor, clique.Name)
+			if !clique.Terminating {
+				d.Delete = append(d.Delete, clique.Name)
+			}
+		case clique.Terminating:
+			c.going = true
+			d.WaitsFor = append(d.WaitsFor, clique.Name)
+		default:
+			c.owners[clique.UID] = true
+		}
+		if clique.Attempt.Compare(c.latest) > 0 {
+			c.latest = clique.Attempt
+		}
+	}
+	slices.Sort(d.Delete)
+	slices.Sort(d.WaitsFor)
+}
+
+// addPods adds the pods after addCliques.
+func (c *unitCount) addPods(u Unit, d *UnitDecision, now time.Time) {
 	for _, p := range u.Pods {
 		if p.lost(now) {
 			continue
 		}
 		isEarlier := p.Attempt.Set < u.Attempt.Set || !p.Elsewhere && p.Attempt.Compare(u.Attempt) < 0
-		if !isEarlier && (p.Elsewhere || owners[p.CliqueUID] || !slices.Contains(u.Wanted, p.Clique)) {
+		if !isEarlier && (p.Elsewhere || c.owners[p.CliqueUID] || !slices.Contains(u.Wanted, p.Clique)) {
 			continue
 		}
-		explained = explained || p.Explained
+		c.explained = c.explained || p.Explained
 		if isEarlier {
-			earlier = true
+			c.earlier = true
 		} else {
-			waits[p.Clique] = true
-			if p.Attempt.Compare(latest) > 0 {
-				latest = p.Attempt
+			c.waits[p.Clique] = true
+			if p.Attempt.Compare(c.latest) > 0 {
+				c.latest = p.Attempt
 			}
 		}
 		d.Waits = append(d.Waits, p)
@@ -251,36 +293,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 			d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(p.GraceEnds, now))
 		}
 	}
-	slices.Sort(d.Delete)
-	slices.Sort(d.WaitsFor)
 	slices.SortFunc(d.Waits, func(a, b UnitPod) int { return cmp.Compare(a.Name, b.Name) })
-
-	var replacement Replacement
-	switch {
-	case u.Replace.Requested() && len(owners) > 0:
-		replacement = u.Replace
-	case len(u.Wanted) > 0 && len(owners) == 0 && len(d.Delete) == 0 && !explained && (going || len(waits) > 0 || u.Admitted):
-		replacement = Replacement{Reason: ReplacedDeleted, Message: "all its PodCliques were deleted"}
-	}
-	if replacement.Requested() {
-		d.Attempt, d.Replacement = u.next(latest), replacement
-		return d
-	}
-	if earlier {
-		d.Earlier = true
-		return d
-	}
-	if now.Before(u.NotBefore) && !now.Before(u.RaisedAt) {
-		d.Paused = fmt.Sprintf("waits until %s before restart %d", Timestamp(u.NotBefore), u.Restart)
-		d.RequeueAfter = Sooner(d.RequeueAfter, u.NotBefore.Sub(now))
-		return d
-	}
-	for _, name := range u.Wanted {
-		if !exists[name] && !waits[name] {
-			d.Create = append(d.Create, name)
-		}
-	}
-	return d
 }
 
 // next returns the attempt after all observed ones, because the status that recorded them may have been deleted with

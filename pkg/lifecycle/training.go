@@ -143,13 +143,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 	}
 
 	// 3. Replicas that have succeeded.
-	var succeeded []int
-	for _, r := range t.Replicas {
-		if r.succeeded() {
-			succeeded = append(succeeded, r.Index)
-		}
-	}
-	o.Succeeded = t.Succeeded.Union(Indices(succeeded...)).Below(len(t.Replicas))
+	o.Succeeded = t.succeeded()
 	o.Phase = PhasePending
 	switch {
 	case len(t.Replicas) > 0 && o.Succeeded.Len() == len(t.Replicas):
@@ -173,6 +167,12 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 	}
 
 	// 5. Restarts, as long as there are some left.
+	o.restart(t, now)
+	return o
+}
+
+// restart restarts the replicas that are due, or lets the workload fail.
+func (o *TrainingOutcome) restart(t Training, now time.Time) {
 	used := t.RestartCount
 	for _, r := range t.Replicas {
 		if o.Succeeded.Has(r.Index) {
@@ -189,7 +189,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 		case used >= t.MaxRestarts:
 			o.Failure, o.Restart, o.NextRestart = MaxRestartsExceeded, nil, time.Time{}
 			o.Message = fmt.Sprintf("replica %d failed after %d of %d restarts: %s", r.Index, t.RestartCount, t.MaxRestarts, due.message)
-			return o
+			return
 		default:
 			used++
 			if o.Restart == nil {
@@ -198,7 +198,6 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 			o.Restart[r.Index] = Replacement{Reason: ReplacedRestart, Message: due.message, Since: due.since}
 		}
 	}
-	return o
 }
 
 func (o *TrainingOutcome) after(t, now time.Time) {
@@ -221,6 +220,17 @@ func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
 	} else {
 		o.Expired = true
 	}
+}
+
+// succeeded returns the desired replicas that have succeeded, now or earlier.
+func (t Training) succeeded() IndexSet {
+	var succeeded []int
+	for _, r := range t.Replicas {
+		if r.succeeded() {
+			succeeded = append(succeeded, r.Index)
+		}
+	}
+	return t.Succeeded.Union(Indices(succeeded...)).Below(len(t.Replicas))
 }
 
 // succeeded reports whether every PodClique of the replica's current attempt has succeeded.

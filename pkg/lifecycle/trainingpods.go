@@ -60,14 +60,6 @@ type TrainingDecision struct {
 	Failure string
 }
 
-// trainingIndex contains the pods with one index.
-type trainingIndex struct {
-	live, failed *Pod // not terminating; failed: a container has, or the pod has ended
-	leaving      *Pod // a terminating pod that is not lost
-	lost         *Pod
-	blocked      *Pod
-}
-
 // DecideTrainingPods returns which pods of a Training workload to create and to delete, and of which to remove the
 // finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8, J11.
 //
@@ -131,14 +123,8 @@ func (t TrainingPods) Available(now time.Time) int32 {
 
 // indices returns the pods of each index, and records which indices have succeeded and which have started. Of two
 // running pods with the same index the younger is deleted.
-func (d *TrainingDecision) indices(t TrainingPods, now time.Time) map[int]*trainingIndex {
-	indices := map[int]*trainingIndex{}
-	at := func(i int) *trainingIndex {
-		if indices[i] == nil {
-			indices[i] = &trainingIndex{}
-		}
-		return indices[i]
-	}
+func (d *TrainingDecision) indices(t TrainingPods, now time.Time) podsByIndex {
+	indices := podsByIndex{}
 	pods := slices.Clone(t.Pods)
 	slices.SortFunc(pods, byAge)
 	var succeeded, started []int
@@ -153,36 +139,17 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) map[int]*train
 			there[p.Index] = there[p.Index] || !p.Terminating
 			continue
 		}
-		i := at(p.Index)
-		switch {
-		case p.lost(now):
-			i.lost = p
-		case p.Terminating:
-			i.leaving = p
-			if p.Unreachable {
-				d.after(p.GraceEnds, now)
-			}
+		switch x := indices.at(p.Index); {
+		case d.addTerminating(x, p, now):
 		case p.Failed || p.Ended:
-			i.failed = p
-		case i.live != nil && p.Index >= 0:
+			x.failed = p
+		case x.live != nil && p.Index >= 0:
 			d.Delete = append(d.Delete, Deletion{*p, DeletedDuplicate})
 		default:
-			i.live = p
+			x.live = p
 		}
 	}
-	for k := range t.Others {
-		p := &t.Others[k]
-		switch {
-		case p.Ended && p.Orphan && !p.Terminating:
-		case !p.lost(now):
-			at(p.Index).blocked = p
-			if p.Terminating && p.Unreachable {
-				d.after(p.GraceEnds, now)
-			}
-		case at(p.Index).lost == nil:
-			at(p.Index).lost = p
-		}
-	}
+	d.addOthers(indices, t.Others, now)
 	d.Succeeded = t.Succeeded.Union(Indices(succeeded...))
 	if len(d.Succeeded.String()) > MaxIndicesLength {
 		// The remaining succeeded pods keep their finalizers until the status has room for their indices.
@@ -210,7 +177,7 @@ func (s IndexSet) hull() IndexSet {
 }
 
 // countAvailable counts the indices below n whose pods run or have succeeded.
-func (d *TrainingDecision) countAvailable(t TrainingPods, n int, indices map[int]*trainingIndex) {
+func (d *TrainingDecision) countAvailable(t TrainingPods, n int, indices podsByIndex) {
 	succeeded := d.succeeded(t.Pods).Below(n)
 	for i, x := range indices {
 		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil && x.live.runs() {
@@ -234,7 +201,7 @@ func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 // judge sets the breach. A clique that was never available is in breach as soon as a pod has failed without which the
 // minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. Source:
 // docs/decisions, J2.
-func (d *TrainingDecision) judge(t TrainingPods, n int, indices map[int]*trainingIndex, now time.Time) {
+func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now time.Time) {
 	var starting, failed int32
 	var causes []string
 	succeeded := d.succeeded(t.Pods)
@@ -302,7 +269,7 @@ func (d *TrainingDecision) cancel(t TrainingPods, n int, now time.Time) {
 }
 
 // replace creates pods for the indices that have not succeeded and have no pod that still can.
-func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*trainingIndex, now time.Time) {
+func (d *TrainingDecision) replace(t TrainingPods, n int, indices podsByIndex, now time.Time) {
 	for i, x := range indices {
 		if i >= n && x.live != nil { // spec.replicas was changed without admission
 			d.Delete = append(d.Delete, Deletion{*x.live, DeletedScaleIn})
@@ -320,19 +287,14 @@ func (d *TrainingDecision) replace(t TrainingPods, n int, indices map[int]*train
 			d.giveUp(*x.failed, t.Ends)
 		case isGivenUp(t.Ends, i):
 		case x == nil:
-			d.Create = append(d.Create, NewPod{Index: i})
+			d.createAt(i, nil)
 		case x.live != nil || x.leaving != nil:
 		case x.failed != nil:
 			d.replaceEnded(*x.failed, t.Ends, now)
 		case x.blocked != nil:
 			d.Blocked = append(d.Blocked, *x.blocked)
 		default:
-			created := NewPod{Index: i}
-			if x.lost != nil {
-				created.Replaces = x.lost.UID
-				d.Lost = append(d.Lost, *x.lost)
-			}
-			d.Create = append(d.Create, created)
+			d.createAt(i, x.lost)
 		}
 	}
 }

@@ -87,12 +87,6 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 			troubled = r
 		}
 	}
-	foreign := "" // message about the first foreign object with a required name
-	for _, p := range f.Problems {
-		if p.Condition == v1alpha1.ConditionForeignObject && foreign == "" {
-			foreign = p.Message
-		}
-	}
 	s.Selector = selector(naming.OfSet(pcs.Name))
 	s.RecordedReplicas, s.Reported = f.Recorded, f.Reported
 	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(s.Replicas), f.Raised, availableReplicas, now)
@@ -110,37 +104,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	if s.CompletionTime != nil || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionFailed) {
 		s.MinAvailableBreachedSince, s.TerminationDeadline = nil, nil // nothing follows from a breach of a job that is over
 	}
-	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
-	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.Are(int(s.Replicas), "replica"))
-	switch {
-	case s.Replicas == 0:
-		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
-	case first != nil && foreign != "":
-		available.Message += "; " + message.Truncate(foreign, maxDescription)
-	case first != nil && first.Waits != "":
-		available.Message += fmt.Sprintf("; replica %d %s", first.Index, first.Waits)
-	case first != nil && first.Trouble != "":
-		name, _ := first.Unavailable()
-		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, name, message.Truncate(first.Trouble, maxDescription))
-	case first != nil && first.Terminating() != "":
-		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
-	case first != nil && !first.IsScheduled():
-		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, whereWhy(pcs, first.Index, f.SchedulerName))
-	case first != nil:
-		name, why := first.Unavailable()
-		if available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, name); why != "" {
-			available.Message += ": " + message.Truncate(why, maxDescription)
-		}
-	}
-	if troubled != nil && troubled != first {
-		available.Message += fmt.Sprintf("; in replica %d, %s", troubled.Index, message.Truncate(troubled.Trouble, maxDescription))
-	}
-	if failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed); failed != nil && failed.Status == metav1.ConditionTrue {
-		available.Status, available.Reason, available.Message = metav1.ConditionFalse, failed.Reason, failed.Message // its objects are deleted
-	} else if s.Phase == v1alpha1.PodCliqueSetPhaseSucceeded {
-		available.Status, available.Reason = metav1.ConditionTrue, v1alpha1.ReasonAllReplicasSucceeded
-		available.Message = fmt.Sprintf("%s succeeded", message.Count(int(s.Replicas), "replica"))
-	}
+	available := setAvailable(pcs, &s, f, first, troubled)
 	setConditions(&s.Conditions, pcs.Generation, now, available)
 	if f.Update != nil {
 		setSetUpdate(pcs, &s, f.Update, now)
@@ -177,4 +141,47 @@ func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 		c.Message, _, _ = strings.Cut(c.Message, ": ") // without the cause, which changes with the pods that start
 	}
 	return s
+}
+
+// setAvailable returns the condition Available of a set with the status s. first is the first replica that is not available,
+// and troubled the first with trouble; nil: there is none.
+func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f SetStatusFacts, first, troubled *lifecycle.SetReplica) metav1.Condition {
+	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
+	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.Are(int(s.Replicas), "replica"))
+	foreign := "" // message about the first foreign object with a required name
+	for _, p := range f.Problems {
+		if p.Condition == v1alpha1.ConditionForeignObject && foreign == "" {
+			foreign = p.Message
+		}
+	}
+	switch {
+	case s.Replicas == 0:
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
+	case first != nil && foreign != "":
+		available.Message += "; " + message.Truncate(foreign, maxDescription)
+	case first != nil && first.Waits != "":
+		available.Message += fmt.Sprintf("; replica %d %s", first.Index, first.Waits)
+	case first != nil && first.Trouble != "":
+		name, _ := first.Unavailable()
+		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, name, message.Truncate(first.Trouble, maxDescription))
+	case first != nil && first.Terminating() != "":
+		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
+	case first != nil && !first.IsScheduled():
+		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, whereWhy(pcs, first.Index, f.SchedulerName))
+	case first != nil:
+		name, why := first.Unavailable()
+		if available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, name); why != "" {
+			available.Message += ": " + message.Truncate(why, maxDescription)
+		}
+	}
+	if troubled != nil && troubled != first {
+		available.Message += fmt.Sprintf("; in replica %d, %s", troubled.Index, message.Truncate(troubled.Trouble, maxDescription))
+	}
+	if failed := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionFailed); failed != nil && failed.Status == metav1.ConditionTrue {
+		available.Status, available.Reason, available.Message = metav1.ConditionFalse, failed.Reason, failed.Message // its objects are deleted
+	} else if s.Phase == v1alpha1.PodCliqueSetPhaseSucceeded {
+		available.Status, available.Reason = metav1.ConditionTrue, v1alpha1.ReasonAllReplicasSucceeded
+		available.Message = fmt.Sprintf("%s succeeded", message.Count(int(s.Replicas), "replica"))
+	}
+	return available
 }

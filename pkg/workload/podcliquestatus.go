@@ -5,6 +5,7 @@ package workload
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,28 +64,10 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	}
 	setCliqueUpdate(clique, &s, f.Update, now)
 
-	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
-	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(n.Ready), "pod"), needed)
-	switch {
-	case f.Training == nil && alive < n.Ready:
-		available.Message = fmt.Sprintf("%s ready, %d for %s, %d needed", message.Are(int(n.Ready), "pod"), alive, minReady, needed)
-		if alive < needed && n.Ready >= needed {
-			available.Reason = v1alpha1.ReasonWaitingForMinReadySeconds
-		}
-	case f.Training != nil:
-		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
-	}
-	lacks := n.Ready < needed // otherwise only minReadySeconds are waited for, and a pod that crashes is not needed
-	if f.Training != nil {
-		lacks = alive < needed
-	}
-	if why := lifecycle.WhyNotReady(f.Pods, f.Training != nil); why != "" && lacks {
-		available.Message += "; " + message.Truncate(why, maxDescription)
-	}
+	available := cliqueAvailable(f, n.Ready, alive, needed, minReady)
 	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
 	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", message.Are(int(bound), "pod"), needed)
 	if needed == 0 {
-		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
 		scheduled.Message = available.Message
 	}
 	setConditions(&s.Conditions, clique.Generation, now, available, scheduled)
@@ -97,6 +80,33 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	}
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
 	return s
+}
+
+// cliqueAvailable returns the condition Available of a PodClique whose minimum is needed. alive is the number of ready pods
+// that have been ready for minReady; in a Training workload, of pods that run or have succeeded.
+func cliqueAvailable(f CliqueStatusFacts, ready, alive, needed int32, minReady time.Duration) metav1.Condition {
+	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
+	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(ready), "pod"), needed)
+	switch {
+	case f.Training == nil && alive < ready:
+		available.Message = fmt.Sprintf("%s ready, %d for %s, %d needed", message.Are(int(ready), "pod"), alive, minReady, needed)
+		if alive < needed && ready >= needed {
+			available.Reason = v1alpha1.ReasonWaitingForMinReadySeconds
+		}
+	case f.Training != nil:
+		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
+	}
+	lacks := ready < needed // otherwise only minReadySeconds are waited for, and a pod that crashes is not needed
+	if f.Training != nil {
+		lacks = alive < needed
+	}
+	if why := lifecycle.WhyNotReady(f.Pods, f.Training != nil); why != "" && lacks {
+		available.Message += "; " + message.Truncate(why, maxDescription)
+	}
+	if needed == 0 {
+		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no pods are wanted"
+	}
+	return available
 }
 
 // PodCliqueStatusChange returns how the status of a PodClique changes, without Since, and whether it changes. pods are

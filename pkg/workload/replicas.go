@@ -197,14 +197,18 @@ func SetReplicasFacts(set *v1alpha1.PodCliqueSet, revision int64, templates life
 	}
 	wanted := set.Spec.Template.TopLevelNames()
 	for i := range replicas {
-		r := &replicas[i]
-		slices.SortFunc(r.Cliques, func(a, b lifecycle.Clique) int { return cmp.Compare(a.Name, b.Name) })
-		slices.SortFunc(r.Groups, func(a, b lifecycle.ScalingGroup) int { return cmp.Compare(a.Name, b.Name) })
-		for _, name := range wanted {
-			if !exists[i][name] {
-				r.Missing = append(r.Missing, name)
-			}
-		}
+		sortReplica(&replicas[i], wanted, exists[i])
 	}
 	return replicas
+}
+
+// sortReplica sorts the children of a replica by name, and adds the wanted ones that do not exist.
+func sortReplica(r *lifecycle.SetReplica, wanted []string, exists map[string]bool) {
+	slices.SortFunc(r.Cliques, func(a, b lifecycle.Clique) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Groups, func(a, b lifecycle.ScalingGroup) int { return cmp.Compare(a.Name, b.Name) })
+	for _, name := range wanted {
+		if !exists[name] {
+			r.Missing = append(r.Missing, name)
+		}
+	}
 }
