@@ -39,7 +39,7 @@ func Updated[T Object](live, want T) (T, bool) {
 	if !ok || reflect.TypeOf(live) != reflect.TypeOf(want) || RevisionNumber(live) > RevisionNumber(want) {
 		return live, false
 	}
-	gone := takenOut(live, want)
+	gone := keysTakenOut(live, want)
 	for _, key := range []string{naming.AnnotationTemplateKeys, v1alpha1.AnnotationTerminationDelay,
 		v1alpha1.AnnotationUpdateStrategy, v1alpha1.AnnotationUpdateTurn, v1alpha1.AnnotationUpdatePaused, v2alpha2.ReplacingAnnotation} {
 		if want.GetAnnotations()[key] == "" {

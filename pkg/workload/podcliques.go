@@ -45,7 +45,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 				c.Annotations[v1alpha1.AnnotationUpdatePaused] = "true"
 			}
 		} else {
-			follows.follow(set, c, t, follows == r && r.hasTurn(set, i, live[name]), live[name])
+			follows.applyTo(set, c, t, follows == r && r.hasTurn(set, i, live[name]), live[name])
 			if set.Spec.IsPaused() && IsCurrentlyUpdating(set, i) {
 				c.Annotations[v1alpha1.AnnotationUpdatePaused] = "true"
 			}
@@ -99,7 +99,7 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.P
 		if isKept {
 			keepRevision(c, live[name], IsGroupUpdating(group))
 		} else {
-			follows.follow(set, c, t, IsGroupUpdating(group), live[name])
+			follows.applyTo(set, c, t, IsGroupUpdating(group), live[name])
 		}
 		cliques = append(cliques, c)
 	}
@@ -130,7 +130,7 @@ func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, re
 	if failed := FailedReason(set); failed != "" {
 		ours[v1alpha1.AnnotationWorkloadFailed] = failed
 	}
-	noteKeys(ours, t.Labels, t.Annotations)
+	storeTemplateKeys(ours, t.Labels, t.Annotations)
 	if after := lifecycle.FormatRequirements(requirements); after != "" {
 		ours[naming.AnnotationStartRequirements] = after
 	}
@@ -154,7 +154,7 @@ func withTerminationDelay(annotations map[string]string, delay *time.Duration) {
 // labels and annotations. Additional ones of live are ignored unless the template set them, because a user or a tool
 // may have added them.
 func sameTemplate(want, live *v1alpha1.PodClique) bool {
-	if gone := takenOut(live, want); len(gone.Labels) > 0 || len(gone.Annotations) > 0 {
+	if gone := keysTakenOut(live, want); len(gone.Labels) > 0 || len(gone.Annotations) > 0 {
 		return false
 	}
 	within := func(want, live map[string]string) bool {

@@ -70,9 +70,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	replicas := withSucceeded(f.Replicas, f.Training)
 	for i := range replicas {
 		r := &replicas[i]
-		s.ScheduledReplicas += one(r.IsScheduled())
-		s.AvailableReplicas += one(r.Available())
-		s.UpdatedReplicas += one(r.IsUpdated())
+		s.ScheduledReplicas += countIf(r.IsScheduled())
+		s.AvailableReplicas += countIf(r.Available())
+		s.UpdatedReplicas += countIf(r.IsUpdated())
 		availableReplicas[r.Index] = r.Available()
 		breachedSince = earliest(breachedSince, r.BreachedSince())
 		for _, g := range r.Groups {
@@ -146,7 +146,7 @@ func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 // setAvailable returns the condition Available of a set with the status s. first is the first replica that is not available,
 // and troubled the first with trouble; nil: there is none.
 func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f SetStatusFacts, first, troubled *lifecycle.SetReplica) metav1.Condition {
-	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
+	available := conditionIf(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
 	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.Are(int(s.Replicas), "replica"))
 	foreign := "" // message about the first foreign object with a required name
 	for _, p := range f.Problems {

@@ -65,7 +65,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	setCliqueUpdate(clique, &s, f.Update, now)
 
 	available := cliqueAvailable(f, n.Ready, alive, needed, minReady)
-	scheduled := yesNo(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
+	scheduled := conditionIf(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
 	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", message.Are(int(bound), "pod"), needed)
 	if needed == 0 {
 		scheduled.Message = available.Message
@@ -75,7 +75,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	if f.Training != nil && clique.Annotations[v1alpha1.AnnotationWorkloadFailed] != "" {
 		s.MinAvailableBreachedSince = nil // the condition still says what was missing
 	}
-	if p, ok := givenUp(f.Training); ok {
+	if p, ok := givenUpProblem(f.Training); ok {
 		f.Problems = append(slices.Clone(f.Problems), p)
 	}
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, clique.Generation, now)
@@ -85,7 +85,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 // cliqueAvailable returns the condition Available of a PodClique whose minimum is needed. alive is the number of ready pods
 // that have been ready for minReady; in a Training workload, of pods that run or have succeeded.
 func cliqueAvailable(f CliqueStatusFacts, ready, alive, needed int32, minReady time.Duration) metav1.Condition {
-	available := yesNo(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
+	available := conditionIf(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
 	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(ready), "pod"), needed)
 	switch {
 	case f.Training == nil && alive < ready:

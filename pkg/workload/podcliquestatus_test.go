@@ -22,7 +22,7 @@ func TestEndsWrittenAndReadAgain(t *testing.T) {
 	ends := map[int]lifecycle.Ends{-1: {Count: 2, Last: now.Time}, 0: {Count: 1, Last: now.Time}, 12: {Count: 3, Last: now.Add(time.Second)}}
 	clique := &v1alpha1.PodClique{}
 	clique.Status = cliqueStatus(clique, CliqueStatusFacts{Ends: ends}, now)
-	if diff := cmp.Diff(ends, EndsRecorded(clique)); diff != "" {
+	if diff := cmp.Diff(ends, RecordedEnds(clique)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := cliqueStatus(clique, CliqueStatusFacts{}, now).EndedPods; got != nil {

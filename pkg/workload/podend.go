@@ -116,8 +116,8 @@ func endedAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// EndsRecorded returns the history of pods that ended, by index, from a PodClique's status.
-func EndsRecorded(clique *v1alpha1.PodClique) map[int]lifecycle.Ends {
+// RecordedEnds returns the history of pods that ended, by index, from a PodClique's status.
+func RecordedEnds(clique *v1alpha1.PodClique) map[int]lifecycle.Ends {
 	ends := make(map[int]lifecycle.Ends, len(clique.Status.EndedPods))
 	for _, e := range clique.Status.EndedPods {
 		ends[int(e.Index)] = lifecycle.Ends{Count: int(e.Count), Last: e.LastEndedAt.Time}

@@ -81,24 +81,24 @@ func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children)
 	for _, c := range template.CliquesInOrder() {
 		if template.ScalingGroupOf(c.Name) == nil {
 			name := naming.PodClique(set.Name, i, c.Name)
-			t.leaf(name, "", t.minimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
+			t.addLeaf(name, "", t.leafMinimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
 		}
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
-		t.scalingGroup(set, i, &template.PodCliqueScalingGroupConfigs[k], live)
+		t.addScalingGroup(set, i, &template.PodCliqueScalingGroupConfigs[k], live)
 	}
 }
 
-// leaf adds a clique unless its minimum is 0, and reports whether it did. parent "" is the root.
-func (t *treeNodes) leaf(name, parent string, minMember int32) bool {
+// addLeaf adds a clique unless its minimum is 0, and reports whether it did. parent "" is the root.
+func (t *treeNodes) addLeaf(name, parent string, minMember int32) bool {
 	if minMember <= 0 {
 		return false
 	}
-	t.add(name, parent).MinMember = &minMember
+	t.addNode(name, parent).MinMember = &minMember
 	return true
 }
 
-func (t *treeNodes) add(name, parent string) *v2alpha2.SubGroup {
+func (t *treeNodes) addNode(name, parent string) *v2alpha2.SubGroup {
 	node := v2alpha2.SubGroup{Name: name}
 	if parent != "" {
 		node.Parent = &parent
@@ -107,8 +107,8 @@ func (t *treeNodes) add(name, parent string) *v2alpha2.SubGroup {
 	return &t.nodes[len(t.nodes)-1]
 }
 
-// scalingGroup adds a scaling group and all nodes below it, unless there is no node below it.
-func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, live Children) {
+// addScalingGroup adds a scaling group and all nodes below it, unless there is no node below it.
+func (t *treeNodes) addScalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, live Children) {
 	name := naming.ScalingGroup(set.Name, i, config.Name)
 	minAvailable, replicas := config.MinAvailable, recordedScale(set, i, config.Name, groupReplicas(config)).replicas
 	if g := live.Groups[name]; g != nil {
@@ -116,13 +116,13 @@ func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1al
 	}
 	needed := lifecycle.GroupMinimum(minAvailable, replicas)
 	at := len(t.nodes)
-	t.add(name, "")
+	t.addNode(name, "")
 	children, finished := int32(0), int32(0)
 	for j := range int(max(replicas, needed)) {
 		switch {
-		case t.groupReplica(set, i, config, j, live):
+		case t.addGroupReplica(set, i, config, j, live):
 			children++
-		case t.groupReplicaFinished(set, i, config, j, live):
+		case t.groupReplicaSucceeded(set, i, config, j, live):
 			finished++
 		}
 	}
@@ -134,11 +134,11 @@ func (t *treeNodes) scalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1al
 	t.nodes[at].MinSubGroup = &needed
 }
 
-// groupReplica adds replica j of a scaling group, and reports whether it contains a node.
-func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+// addGroupReplica adds replica j of a scaling group, and reports whether it contains a node.
+func (t *treeNodes) addGroupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
 	at := len(t.nodes)
 	node := naming.GroupReplica(set.Name, i, config.Name, j)
-	t.add(node, naming.ScalingGroup(set.Name, i, config.Name))
+	t.addNode(node, naming.ScalingGroup(set.Name, i, config.Name))
 	empty := true
 	for _, clique := range config.CliqueNames {
 		c := set.Spec.Template.Clique(clique)
@@ -146,7 +146,7 @@ func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1al
 			continue
 		}
 		name := naming.MemberPodClique(set.Name, i, config.Name, j, clique)
-		if t.leaf(name, node, t.minimum(name, live.Cliques[name], c, templateScale(c.Spec.Replicas))) {
+		if t.addLeaf(name, node, t.leafMinimum(name, live.Cliques[name], c, templateScale(c.Spec.Replicas))) {
 			empty = false
 		}
 	}
@@ -156,21 +156,21 @@ func (t *treeNodes) groupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1al
 	return !empty
 }
 
-// groupReplicaFinished reports whether every clique of replica j of a scaling group has succeeded.
-func (t *treeNodes) groupReplicaFinished(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+// groupReplicaSucceeded reports whether every clique of replica j of a scaling group has succeeded.
+func (t *treeNodes) groupReplicaSucceeded(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
 	for _, clique := range config.CliqueNames {
 		c := live.Cliques[naming.MemberPodClique(set.Name, i, config.Name, j, clique)]
-		if !t.finished(c) {
+		if !t.hasSucceeded(c) {
 			return false
 		}
 	}
 	return true
 }
 
-// minimum returns the minMember of the leaf of a clique: according to the PodClique if it exists, otherwise to the
+// leafMinimum returns the minMember of the leaf of a clique: according to the PodClique if it exists, otherwise to the
 // values that it will be created with.
-func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
-	if t.finished(live) && !t.withFinished {
+func (t *treeNodes) leafMinimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
+	if t.hasSucceeded(live) && !t.withFinished {
 		return 0
 	}
 	m := lifecycle.Minimum{Explicit: template.Spec.MinAvailable, AtCreation: recorded.initial, Replicas: recorded.replicas}
@@ -184,9 +184,9 @@ func (t *treeNodes) minimum(name string, live *v1alpha1.PodClique, template *v1a
 	return trainingLeaf(live, m.Leaf(&listed))
 }
 
-// finished reports whether a clique has succeeded. A PodClique of an earlier attempt, which may still be in the cache,
+// hasSucceeded reports whether a clique has succeeded. A PodClique of an earlier attempt, which may still be in the cache,
 // has not. c may be nil.
-func (t *treeNodes) finished(c *v1alpha1.PodClique) bool {
+func (t *treeNodes) hasSucceeded(c *v1alpha1.PodClique) bool {
 	return c != nil && c.DeletionTimestamp == nil && Attempt(c).Set >= t.attempt && CliqueFacts(c).Finished
 }
 

@@ -38,7 +38,7 @@ func PodFacts(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node
 		Scheduled:   pod.Spec.NodeName != "",
 		Running:     pod.Status.Phase == corev1.PodRunning,
 		Outdated:    isOutdated(clique, pod),
-		Ended:       pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded,
+		Ended:       HasEnded(pod),
 		Terminating: pod.DeletionTimestamp != nil,
 		Orphan:      metav1.GetControllerOfNoCopy(pod) == nil,
 		Tracked:     slices.Contains(pod.Finalizers, v1alpha1.FinalizerPodTracking),
@@ -102,6 +102,11 @@ func PodIndex(podClique string, pod *corev1.Pod) int {
 		}
 	}
 	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex)
+}
+
+// HasEnded reports whether a pod has failed or succeeded as a whole.
+func HasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // IsReady reports whether the condition Ready of a pod is True.

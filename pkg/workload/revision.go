@@ -194,7 +194,7 @@ func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, stored []*Rev
 			}
 		}
 		if c.Hash == "" {
-			c.adopt(now, live, others)
+			c.adoptHashes(now, live, others)
 		}
 		if c.Hash == "" {
 			spec := now.Spec.Template.PodCliqueSpec(now.Spec.Template.Clique(t.Name)).PodSpec
@@ -217,10 +217,10 @@ func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, stored []*Rev
 	return r
 }
 
-// adopt takes over the hashes of PodCliques that follow the template of the set, with defaults, except hashes known to
+// adoptHashes takes over the hashes of PodCliques that follow the template of the set, with defaults, except hashes known to
 // belong to other templates. The most frequent hash becomes that of the clique, or the alphabetically first of
 // several.
-func (c *RevisionClique) adopt(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodClique, others map[string]bool) {
+func (c *RevisionClique) adoptHashes(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodClique, others map[string]bool) {
 	count := map[string]int{}
 	for _, clique := range live {
 		hash := clique.Labels[v1alpha1.LabelPodTemplateHash]
@@ -285,7 +285,7 @@ func shortHash(data []byte) string {
 // setFollowed applies the revision to a PodClique of the clique t: it sets the hash and the annotations for the PodClique's
 // controller. turn: its turn to be updated has come. live is the existing PodClique, nil if there is none. An existing
 // PodClique of a Training workload keeps its template (docs/decisions, U7).
-func (r *Revision) follow(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, turn bool, live *v1alpha1.PodClique) {
+func (r *Revision) applyTo(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, turn bool, live *v1alpha1.PodClique) {
 	hash := ""
 	if own := r.clique(t.Name); own != nil {
 		hash = own.Hash
@@ -298,7 +298,7 @@ func (r *Revision) follow(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *
 		c.Spec.PodSpec = *live.Spec.PodSpec.DeepCopy()
 	}
 	c.Labels[v1alpha1.LabelPodTemplateHash] = hash
-	r.tell(set, c.Annotations, turn)
+	r.annotate(set, c.Annotations, turn)
 }
 
 // Hold is the previous revision of objects that an update has not reached.
@@ -331,7 +331,7 @@ func (h *Hold) forMissing(set *v1alpha1.PodCliqueSet, r *Revision, t *v1alpha1.P
 // keptTemplate returns the template of a clique with the pod template that the existing PodClique has.
 func keptTemplate(t *v1alpha1.PodCliqueTemplateSpec, live *v1alpha1.PodClique) *v1alpha1.PodCliqueTemplateSpec {
 	kept := t.DeepCopy()
-	kept.Labels, kept.Annotations = givenBy(live)
+	kept.Labels, kept.Annotations = valuesOfTemplate(live)
 	kept.Spec.PodSpec = *live.Spec.PodSpec.DeepCopy()
 	return kept
 }
@@ -364,7 +364,7 @@ func (r *Revision) PodClique(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodCli
 		return nil
 	}
 	then := clique.DeepCopy()
-	labels, annotations := givenBy(clique)
+	labels, annotations := valuesOfTemplate(clique)
 	maps.DeleteFunc(then.Labels, func(key, _ string) bool { _, given := labels[key]; return given })
 	maps.DeleteFunc(then.Annotations, func(key, _ string) bool { _, given := annotations[key]; return given })
 	then.Labels, then.Annotations = withTemplate(t.Labels, then.Labels), withTemplate(t.Annotations, then.Annotations)
@@ -373,9 +373,9 @@ func (r *Revision) PodClique(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodCli
 	return then
 }
 
-// tell sets in the annotations of a PodClique or scaling group the revision that it must follow, the update strategy,
+// annotate sets in the annotations of a PodClique or scaling group the revision that it must follow, the update strategy,
 // and whether its turn has come.
-func (r *Revision) tell(set *v1alpha1.PodCliqueSet, annotations map[string]string, turn bool) {
+func (r *Revision) annotate(set *v1alpha1.PodCliqueSet, annotations map[string]string, turn bool) {
 	annotations[v1alpha1.AnnotationGenerationHash], annotations[v1alpha1.AnnotationRevision] = r.Hash, text64(r.Number)
 	switch {
 	case set.Spec.IsOnDelete():

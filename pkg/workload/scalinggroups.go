@@ -31,11 +31,11 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 				ours[v1alpha1.AnnotationUpdatePaused] = "true"
 			}
 		case hold != nil && g == nil && hold.Revision != nil:
-			hold.Revision.tell(set, ours, false)
+			hold.Revision.annotate(set, ours, false)
 		default:
-			r.tell(set, ours, r.hasTurn(set, i, g))
+			r.annotate(set, ours, r.hasTurn(set, i, g))
 		}
-		noteKeys(ours, nil, config.Annotations)
+		storeTemplateKeys(ours, nil, config.Annotations)
 		groups = append(groups, &v1alpha1.PodCliqueScalingGroup{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueScalingGroup},
 			ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,

@@ -49,9 +49,9 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 		}
 		wanted = append(wanted, r)
 		availableReplicas[r.Index] = r.Available()
-		s.ScheduledReplicas += one(r.IsScheduled())
-		s.AvailableReplicas += one(r.Available())
-		s.UpdatedReplicas += one(r.IsUpdated())
+		s.ScheduledReplicas += countIf(r.IsScheduled())
+		s.AvailableReplicas += countIf(r.Available())
+		s.UpdatedReplicas += countIf(r.IsUpdated())
 	}
 	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(max(group.Spec.Replicas, 0)), f.Raised, availableReplicas, now)
 	s.Selector = selector(naming.OfScalingGroup(group.Name))
@@ -66,7 +66,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 	}
 	s.WasAvailable = f.Breach.WasAvailable
 	s.TerminationDeadline = optionalTime(earliest(f.Breach.Deadline, f.NextTermination))
-	available := yesNo(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
+	available := conditionIf(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
 	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.Are(int(group.Spec.Replicas), "replica"), needed)
 	if f.Failed {
 		f.Waits = "" // nothing is created any more, so nothing is waited for

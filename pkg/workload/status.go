@@ -33,8 +33,8 @@ const (
 	maxDescription = 1024
 )
 
-// yesNo returns a condition that is True for one reason and False for the other.
-func yesNo(conditionType string, yes bool, trueReason, falseReason string) metav1.Condition {
+// conditionIf returns a condition that is True for one reason and False for the other.
+func conditionIf(conditionType string, yes bool, trueReason, falseReason string) metav1.Condition {
 	if yes {
 		return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: trueReason}
 	}
@@ -88,7 +88,7 @@ func selector(match map[string]string) *string {
 	return &text
 }
 
-func one(yes bool) int32 {
+func countIf(yes bool) int32 {
 	if yes {
 		return 1
 	}

@@ -21,9 +21,9 @@ type templateKeys struct {
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// noteKeys stores the keys of a template's labels and annotations in the annotations of an object that is created from
+// storeTemplateKeys stores the keys of a template's labels and annotations in the annotations of an object that is created from
 // it, unless there are no keys.
-func noteKeys(ours, labels, annotations map[string]string) {
+func storeTemplateKeys(ours, labels, annotations map[string]string) {
 	if len(labels) == 0 && len(annotations) == 0 {
 		return
 	}
@@ -34,9 +34,9 @@ func noteKeys(ours, labels, annotations map[string]string) {
 	ours[naming.AnnotationTemplateKeys] = string(text)
 }
 
-// givenBy returns the labels and annotations that an object has from its template; nil if their keys are not stored on
+// valuesOfTemplate returns the labels and annotations that an object has from its template; nil if their keys are not stored on
 // it.
-func givenBy(live metav1.Object) (labels, annotations map[string]string) {
+func valuesOfTemplate(live metav1.Object) (labels, annotations map[string]string) {
 	var given templateKeys
 	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
 		return nil, nil
@@ -56,9 +56,9 @@ func givenBy(live metav1.Object) (labels, annotations map[string]string) {
 	return of(given.Labels, live.GetLabels()), of(given.Annotations, live.GetAnnotations())
 }
 
-// takenOut returns the keys that live has from its template and that are no longer desired. None if the keys of the
+// keysTakenOut returns the keys that live has from its template and that are no longer desired. None if the keys of the
 // template are not stored on live.
-func takenOut(live, want metav1.Object) templateKeys {
+func keysTakenOut(live, want metav1.Object) templateKeys {
 	var given templateKeys
 	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
 		return templateKeys{}

@@ -79,7 +79,7 @@ func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod)
 		Done:          meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionSucceeded),
 		Halted:        clique.Annotations[v1alpha1.AnnotationWorkloadFailed] != "",
 	}
-	t.Replicas, t.MinAvailable, t.Pods, t.Others, t.Ends = clique.Spec.Replicas, Minimum(clique).Target(), pods, others, EndsRecorded(clique)
+	t.Replicas, t.MinAvailable, t.Pods, t.Others, t.Ends = clique.Spec.Replicas, Minimum(clique).Target(), pods, others, RecordedEnds(clique)
 	if d := CliqueTerminationDelay(clique); d != nil {
 		t.Delay = *d
 	}
@@ -161,7 +161,7 @@ func TrainingFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingRepl
 		}
 	}
 	for _, pod := range pods {
-		ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+		ended := HasEnded(pod)
 		t.Started = t.Started || ended || pod.Status.Phase == corev1.PodRunning
 		onLostNode := !ended && pod.Spec.NodeName != "" && unreachable(pod.Spec.NodeName)
 		t.Running = t.Running || pod.Status.Phase == corev1.PodRunning && !onLostNode
@@ -179,7 +179,7 @@ func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lif
 	if !d.Done {
 		return
 	}
-	succeeded := yesNo(v1alpha1.ConditionSucceeded, true, v1alpha1.ReasonAllPodsSucceeded, "")
+	succeeded := conditionIf(v1alpha1.ConditionSucceeded, true, v1alpha1.ReasonAllPodsSucceeded, "")
 	succeeded.Message = fmt.Sprintf("%s succeeded", message.Count(d.Succeeded.Len(), "pod"))
 	if failed := d.GivenUp.Len(); failed > 0 {
 		succeeded.Message += fmt.Sprintf(", %d given up", failed)
@@ -190,8 +190,8 @@ func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lif
 	setConditions(&s.Conditions, clique.Generation, now, succeeded)
 }
 
-// givenUp returns the problem that pods of a Training workload are no longer replaced; ok is false if all are.
-func givenUp(d *lifecycle.TrainingDecision) (p Problem, ok bool) {
+// givenUpProblem returns the problem that pods of a Training workload are no longer replaced; ok is false if all are.
+func givenUpProblem(d *lifecycle.TrainingDecision) (p Problem, ok bool) {
 	if d == nil || d.GivenUp.Len() == 0 {
 		return Problem{}, false
 	}

@@ -216,7 +216,7 @@ func WithScheduled(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha
 	bound := map[types.UID]int32{}
 	for _, pod := range pods {
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil &&
-			pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			!HasEnded(pod) {
 			bound[owner.UID]++
 		}
 	}

@@ -142,7 +142,7 @@ func setProgressing(conditions *[]metav1.Condition, generation int64, state life
 	if state.Reason == "" || state.Reason == lifecycle.UpdateComplete && !always && meta.FindStatusCondition(*conditions, v1alpha1.ConditionProgressing) == nil {
 		return
 	}
-	c := yesNo(v1alpha1.ConditionProgressing, state.Progressing(), string(state.Reason), string(state.Reason))
+	c := conditionIf(v1alpha1.ConditionProgressing, state.Progressing(), string(state.Reason), string(state.Reason))
 	c.Message = message.Truncate(state.Message, maxDescription)
 	setConditions(conditions, generation, now, c)
 }

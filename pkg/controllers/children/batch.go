@@ -10,8 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-
-	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
 // passLimit is how long a pass may create objects. A pass that creates hundreds of objects would otherwise delay the
@@ -38,8 +36,8 @@ func (c *Client) SlowStart(clock clock.PassiveClock, name types.NamespacedName, 
 	}
 	errs := make([]error, n)
 	called, failed := 0, false
-	batches := lifecycle.Batches(n)
-	if c.unfinished.Holds(name.String()) {
+	batches := batchSizes(n)
+	if c.unfinished.HasFacts(name.String()) {
 		batches = nil
 	}
 	for _, size := range batches {
@@ -124,4 +122,19 @@ func distinct(errs []error) error {
 		return kept[0]
 	}
 	return errors.Join(kept...)
+}
+
+// batchSizes returns the batch sizes in which n objects are created: 1, 2, 4 and so on, the last batch being the rest.
+// The caller starts a batch only if all of the previous batch succeeded, so that a template that the API server
+// rejects costs one request, not n.
+//
+// Example: batchSizes(12) = [1 2 4 5].
+func batchSizes(n int) []int {
+	var sizes []int
+	for size := 1; n > 0; size *= 2 {
+		size = min(size, n)
+		sizes = append(sizes, size)
+		n -= size
+	}
+	return sizes
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -148,4 +149,22 @@ func wording(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int][]int{0: nil, 1: {1}, 2: {1, 1}, 3: {1, 2}, 12: {1, 2, 4, 5}, -4: nil} {
+		if diff := cmp.Diff(want, batchSizes(n)); diff != "" {
+			t.Errorf("batchSizes(%d) (-want +got):\n%s", n, diff)
+		}
+	}
+	for n := range 3000 {
+		sum := 0
+		for _, size := range batchSizes(n) {
+			sum += size
+		}
+		if sum != n {
+			t.Fatalf("batches of %d make %d", n, sum)
+		}
+	}
 }

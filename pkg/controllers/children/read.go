@@ -29,10 +29,10 @@ type Client struct {
 	client client.Client
 	live   client.Reader
 
-	passing Since // transient errors, by the UID of the object, see Problems
-	failing Since // kinds of errors, by the name of the object, see Result
+	passing FactTimes // transient errors, by the UID of the object, see Problems
+	failing FactTimes // kinds of errors, by the name of the object, see Result
 	// unfinished are the objects, by name, whose latest pass had no error but left objects to create to the next pass.
-	unfinished Since
+	unfinished FactTimes
 	// unreadable are the UIDs of the ControllerRevisions that could not be read and were logged; if there are more
 	// than maxUnreadable, the most recently seen ones.
 	unreadable *lru.Cache

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -299,4 +301,17 @@ func (c *Client) logChange(ctx context.Context, what string, object client.Objec
 		return // the API server accepted the object: its kind is known
 	}
 	logger.Info(what, "kind", kind.Kind, "object", klog.KObj(object))
+}
+
+// DeleteAt is Delete at now, which also records the end of a PodClique's breach.
+func (c *Client) DeleteAt(ctx context.Context, object client.Object, now time.Time) error {
+	if err := c.Delete(ctx, object); err != nil {
+		return err
+	}
+	if clique, ok := object.(*v1alpha1.PodClique); ok && clique.DeletionTimestamp == nil {
+		if since := workload.BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince); !since.IsZero() {
+			metrics.BreachEnded(v1alpha1.KindPodClique, metrics.EndRemoved, now.Sub(since))
+		}
+	}
+	return nil
 }

@@ -45,12 +45,12 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 	options   Options
 	recorder  events.EventRecorder // nil before SetupWithManager
-	unwritten children.Since       // statuses that differ from the written ones, by UID
+	unwritten children.FactTimes   // statuses that differ from the written ones, by UID
 	// templates contains the template hash of the latest pods of each PodClique; nil: this process created none. This is
 	// safe, because the cache of a new process begins with a list of all pods.
-	templates children.Memory[*string]
+	templates children.PassMemory[*string]
 	// sightings contains when this process saw the states of the pods of each PodClique.
-	sightings children.Memory[lifecycle.Sightings]
+	sightings children.PassMemory[lifecycle.Sightings]
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
@@ -120,9 +120,9 @@ func podUrgency(before, after client.Object) children.Urgency {
 	switch {
 	case was.ResourceVersion == is.ResourceVersion:
 		return children.Never
-	case !ended(was) && is.Status.Phase == corev1.PodSucceeded && slices.Contains(is.Finalizers, v1alpha1.FinalizerPodTracking):
+	case !workload.HasEnded(was) && is.Status.Phase == corev1.PodSucceeded && slices.Contains(is.Finalizers, v1alpha1.FinalizerPodTracking):
 		return children.Prompt // no pod has to be replaced, and pods of a job end together
-	case !ended(was) && ended(is), !maps.Equal(withoutTopology(was.Labels), withoutTopology(is.Labels)):
+	case !workload.HasEnded(was) && workload.HasEnded(is), !maps.Equal(withoutTopology(was.Labels), withoutTopology(is.Labels)):
 		return children.Urgent
 	case workload.IsReady(was) != workload.IsReady(is), was.DeletionTimestamp == nil && is.DeletionTimestamp != nil:
 		return children.Prompt
@@ -138,10 +138,6 @@ func withoutTopology(labels map[string]string) map[string]string {
 	delete(kept, corev1.LabelTopologyZone)
 	delete(kept, corev1.LabelTopologyRegion)
 	return kept
-}
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // StripNode drops the fields of a node that the controller does not read.

@@ -61,7 +61,7 @@ func (r *Reconciler) ensureUpToDate(ctx context.Context, clique *v1alpha1.PodCli
 			}
 		}
 		// The update must come to the same decision on these pods.
-		facts, _ := r.sightings.Of(clique, nil).Date(workload.CliquePodsFacts(clique, own, r.children.Unreachable(ctx)), workload.EndsRecorded(clique), now)
+		facts, _ := r.sightings.Of(clique, nil).Date(workload.CliquePodsFacts(clique, own, r.children.Unreachable(ctx)), workload.RecordedEnds(clique), now)
 		again := r.decideUpdate(clique, facts, minAvailable, d, now)
 		for _, deletion := range deletions {
 			if takesReady(deletion) && !slices.ContainsFunc(again.Delete, func(other lifecycle.Deletion) bool { return other.Pod.UID == deletion.Pod.UID }) {
@@ -154,7 +154,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 		{lifecycle.DeletedUpdate, corev1.EventTypeNormal, v1alpha1.EventPodUpdating, "%s removed, to be replaced by a pod of the present template"},
 	} {
 		if gone := why[reason.reason]; len(gone) > 0 {
-			r.recorder.Eventf(clique, nil, reason.kind, reason.name, v1alpha1.ActionDeletePod, reason.text, describe(gone))
+			r.recorder.Eventf(clique, nil, reason.kind, reason.name, v1alpha1.ActionDeletePod, reason.text, describePods(gone))
 		}
 	}
 	return nil
@@ -169,8 +169,8 @@ func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod) error {
 	return r.children.DeleteVersion(ctx, pod)
 }
 
-// describe returns a text that names a few pods.
-func describe(pods []lifecycle.Pod) string {
+// describePods returns a text that names a few pods.
+func describePods(pods []lifecycle.Pod) string {
 	const few = 5
 	var names []string
 	for _, p := range pods[:min(len(pods), few)] {

@@ -43,7 +43,7 @@ func (r *Reconciler) observeClique(ctx context.Context, clique *v1alpha1.PodCliq
 	unreachable := r.children.Unreachable(ctx)
 	sightings := r.sightings.Of(clique, nil)
 	seen := &observation{clique: clique, pods: pods, others: others, otherFacts: workload.CliquePodsFacts(clique, others, unreachable)}
-	seen.facts, *sightings = sightings.Date(workload.CliquePodsFacts(clique, pods, unreachable), workload.EndsRecorded(clique), now)
+	seen.facts, *sightings = sightings.Date(workload.CliquePodsFacts(clique, pods, unreachable), workload.RecordedEnds(clique), now)
 	seen.leafMinMember, seen.listed = workload.LeafOf(group, clique.Name)
 	if m := workload.Minimum(clique); m.Effective(0, seen.leafMinMember) > m.Enforced() {
 		// A new PodGroup raises the minimum, but not one that is lower in the API server than in the cache.
@@ -76,7 +76,7 @@ func (r *Reconciler) decideClique(seen *observation, now time.Time) *cliquePlan 
 	} else {
 		plan.PodDecision = lifecycle.DecidePods(lifecycle.CliquePods{
 			Replicas: clique.Spec.Replicas, LeafMinMember: seen.leafMinMember, MinAvailable: plan.minAvailable, OnDelete: workload.FollowsOnDelete(clique),
-			Pods: seen.facts, Others: seen.otherFacts, Ends: workload.EndsRecorded(clique)}, now)
+			Pods: seen.facts, Others: seen.otherFacts, Ends: workload.RecordedEnds(clique)}, now)
 		plan.update = r.decideUpdate(clique, seen.facts, plan.minAvailable, plan.PodDecision, now)
 		plan.Delete = append(plan.Delete, plan.update.Delete...)
 		plan.RequeueAfter = lifecycle.Sooner(plan.RequeueAfter, plan.update.RequeueAfter)

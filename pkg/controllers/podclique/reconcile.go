@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 6. Delete pods, and remove the finalizers of pods whose end was recorded.
 	if plan.training != nil {
-		releaseErr = errors.Join(releaseErr, r.release(ctx, seen.pods, plan.training.Release))
+		releaseErr = errors.Join(releaseErr, r.releaseRecorded(ctx, seen.pods, plan.training.Release))
 	}
 	deleteErr := r.ensureUpToDate(ctx, recorded, seen.pods, seen.leafMinMember, plan.minAvailable, plan.PodDecision, now)
 	if deleteErr == nil {
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	if len(plan.Lost) > 0 && createErr == nil {
 		r.recorder.Eventf(recorded, nil, corev1.EventTypeWarning, v1alpha1.EventPodLost, v1alpha1.ActionReplacePod,
-			"%s on nodes that do not answer replaced after the grace period", describe(plan.Lost))
+			"%s on nodes that do not answer replaced after the grace period", describePods(plan.Lost))
 	}
 	klog.FromContext(ctx).V(4).Info("Reconciled PodClique", "pods", len(seen.pods), "created", created, "deleted", len(plan.Delete), "deferred", plan.Deferred)
 	return r.children.Result(ctx, request.NamespacedName, now, after, releaseErr, restoreErr, createErr, deleteErr)

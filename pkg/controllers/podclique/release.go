@@ -19,8 +19,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// release removes the finalizer from pods of a Training workload whose end was recorded.
-func (r *Reconciler) release(ctx context.Context, pods []*corev1.Pod, recorded []lifecycle.Pod) error {
+// releaseRecorded removes the finalizer from pods of a Training workload whose end was recorded.
+func (r *Reconciler) releaseRecorded(ctx context.Context, pods []*corev1.Pod, recorded []lifecycle.Pod) error {
 	byUID := make(map[string]*corev1.Pod, len(pods))
 	for _, p := range pods {
 		byUID[string(p.UID)] = p

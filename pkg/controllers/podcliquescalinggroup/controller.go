@@ -33,8 +33,8 @@ type Reconciler struct {
 	schedulerName string
 	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
-	recorder           events.EventRecorder   // nil before SetupWithManager
-	mixed              children.Memory[int64] // the number of the revision of which a mixed replica was reported last
+	recorder           events.EventRecorder       // nil before SetupWithManager
+	mixed              children.PassMemory[int64] // the number of the revision of which a mixed replica was reported last
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose

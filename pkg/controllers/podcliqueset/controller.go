@@ -41,10 +41,10 @@ type Reconciler struct {
 	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	stalledUpdateAfter time.Duration
 	recorder           events.EventRecorder // nil before SetupWithManager
-	unwritten          children.Since       // statuses that differ from the written ones, by UID
-	stories            children.Memory[workload.SetStory]
-	trials             children.Memory[trial]
-	stops              children.Memory[string] // the latest reason and generation with which a stop of an update was reported
+	unwritten          children.FactTimes   // statuses that differ from the written ones, by UID
+	stories            children.PassMemory[workload.SetStory]
+	trials             children.PassMemory[trial]
+	stops              children.PassMemory[string] // the latest reason and generation with which a stop of an update was reported
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose
@@ -97,7 +97,7 @@ func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent
 	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 	name := is.Labels[v1alpha1.LabelPartOf]
 	begins := was.Status.Phase != corev1.PodRunning && is.Status.Phase == corev1.PodRunning
-	ends := slices.Contains(was.Finalizers, v1alpha1.FinalizerPodTracking) && !hasEnded(was) && hasEnded(is)
+	ends := slices.Contains(was.Finalizers, v1alpha1.FinalizerPodTracking) && !workload.HasEnded(was) && workload.HasEnded(is)
 	if name == "" || !begins && !ends && !r.children.EndsUnreachable(ctx, was, is) {
 		return
 	}
@@ -107,10 +107,6 @@ func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent
 		delay = children.PromptBatchPeriod
 	}
 	q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
-}
-
-func hasEnded(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for it,

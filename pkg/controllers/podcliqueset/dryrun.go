@@ -56,7 +56,7 @@ func (r *Reconciler) tryTemplate(ctx context.Context, set *v1alpha1.PodCliqueSet
 	if t.revision != revision.Number {
 		*t = trial{revision: revision.Number}
 	} else if t.rejected == "" || onDelete || now.Sub(t.at) < lifecycle.RetryRejected {
-		return t.told(onDelete), nil
+		return t.whyNotBegin(onDelete), nil
 	}
 	pods, err := r.trialPods(ctx, set, revision, owned)
 	if err != nil {
@@ -96,11 +96,11 @@ func (r *Reconciler) tryTemplate(ctx context.Context, set *v1alpha1.PodCliqueSet
 		r.reportTrial(set, t, corev1.EventTypeNormal, v1alpha1.EventTemplateUnchecked,
 			"the update begins although it is unknown whether the API server accepts pods of the new template: "+strings.Join(unknown, "; "))
 	}
-	return t.told(onDelete), nil
+	return t.whyNotBegin(onDelete), nil
 }
 
-// told returns why the update may not begin.
-func (t *trial) told(onDelete bool) string {
+// whyNotBegin returns why the update may not begin.
+func (t *trial) whyNotBegin(onDelete bool) string {
 	if onDelete {
 		return ""
 	}
@@ -228,7 +228,7 @@ func (r *Reconciler) countedPods(ctx context.Context, c *v1alpha1.PodClique) ([]
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {
-		if p := &list.Items[i]; p.DeletionTimestamp == nil && !hasEnded(p) {
+		if p := &list.Items[i]; p.DeletionTimestamp == nil && !workload.HasEnded(p) {
 			pods = append(pods, p)
 		}
 	}

@@ -124,7 +124,7 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	if plan.units, err = r.decideUnits(ctx, set, owned, plan.termination.Replicas, now); err != nil {
 		return nil, err
 	}
-	plan.raised = raised(set, plan.units)
+	plan.raised = raisedAttempts(set, plan.units)
 	for i := range plan.units {
 		seen.facts[i].Waits = plan.units[i].Note()
 	}
@@ -138,7 +138,7 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 		set.Status.UpdateProgress.CurrentlyUpdating, set.Status.UpdateProgress.ReachedIndices = nil, ""
 	}
 	plan.recordedReplicas = workload.RecordedReplicas(set, plan.current)
-	plan.holds, err = r.holds(ctx, set, seen.facts, owned)
+	plan.holds, err = r.heldReplicas(ctx, set, seen.facts, owned)
 	return plan, err
 }
 

@@ -89,15 +89,15 @@ const (
 // byChild returns the objects that the set itself owns, by kind and name.
 func (o ownedObjects) byChild() map[lifecycle.Child]client.Object {
 	children := make(map[lifecycle.Child]client.Object, len(o.podGroups)+len(o.cliques)+len(o.groups)+len(o.services)+len(o.hpas))
-	add(children, lifecycle.KindPodGroup, o.podGroups)
-	add(children, v1alpha1.KindPodClique, o.cliques)
-	add(children, v1alpha1.KindPodCliqueScalingGroup, o.groups)
-	add(children, kindService, o.services)
-	add(children, kindHPA, o.hpas)
+	addChildren(children, lifecycle.KindPodGroup, o.podGroups)
+	addChildren(children, v1alpha1.KindPodClique, o.cliques)
+	addChildren(children, v1alpha1.KindPodCliqueScalingGroup, o.groups)
+	addChildren(children, kindService, o.services)
+	addChildren(children, kindHPA, o.hpas)
 	return children
 }
 
-func add[T client.Object](children map[lifecycle.Child]client.Object, kind string, objects map[string]T) {
+func addChildren[T client.Object](children map[lifecycle.Child]client.Object, kind string, objects map[string]T) {
 	for name, o := range objects {
 		children[lifecycle.Child{Kind: kind, Name: name}] = o
 	}

@@ -81,12 +81,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 6. Delete.
-	removeErr := r.children.DeleteRecorded(ctx, recorded, len(removals), maxParallel, func(i int) error { return r.remove(ctx, removals[i]) })
+	removeErr := r.children.DeleteRecorded(ctx, recorded, len(removals), maxParallel, func(i int) error { return r.removeReplica(ctx, removals[i]) })
 	if plan.training != nil && plan.training.Expired {
 		removeErr = errors.Join(removeErr, r.children.DeleteVersion(ctx, recorded))
 	}
 	after := lifecycle.Sooner(delay, plan.requeueAfter(workload.SetProgressDiffers(&seen.live.Status, &recorded.Status), now))
-	after = lifecycle.Sooner(after, r.tell(seen.live, recorded, now))
+	after = lifecycle.Sooner(after, r.reportAvailability(seen.live, recorded, now))
 	klog.FromContext(ctx).V(4).Info("Reconciled PodCliqueSet", "replicas", seen.set.Spec.Replicas, "deleted", len(removals))
 	return r.children.Result(ctx, request.NamespacedName, now, after, createErr, removeErr)
 }
@@ -117,10 +117,10 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 		if plan.units[i].Attempt != workload.SetAttempt(set, i) || plan.training != nil && plan.training.Failure != "" {
 			return nil // the replica is replaced, or the workload fails, which must be recorded first
 		}
-		want := wanted(set, seen.revision, i, owned, plan.current, plan.holds[i])
+		want := wantedReplica(set, seen.revision, i, owned, plan.current, plan.holds[i])
 		names[i] = want.names()
 		if workload.IsFrozen(set, i) {
-			want = want.existing(owned)
+			want = want.onlyExisting(owned)
 		}
 		var err error
 		if want.groups, err = r.raiseGroups(ctx, want.groups, owned); err != nil {
@@ -142,10 +142,10 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 	})
 	for i := range names {
 		if names[i] == nil { // the replica is replaced, or the batches ended before it
-			names[i] = wanted(set, seen.revision, i, owned, plan.current, plan.holds[i]).names()
+			names[i] = wantedReplica(set, seen.revision, i, owned, plan.current, plan.holds[i]).names()
 		}
 	}
-	removals := append(replacements(set, plan.units, raisedGroups, owned), unwanted(names, owned)...)
+	removals := append(replacements(set, plan.units, raisedGroups, owned), unwantedObjects(names, owned)...)
 	return removals, errors.Join(accessErr, existingErr, missingErr, serviceErr)
 }
 
@@ -226,9 +226,9 @@ func (r *Reconciler) createOrUpdateAccess(ctx context.Context, set *v1alpha1.Pod
 	return nil
 }
 
-// remove deletes the objects of one replica that are no longer desired: first its PodGroup, so that no pod is deleted
+// removeReplica deletes the objects of one replica that are no longer desired: first its PodGroup, so that no pod is deleted
 // from a gang whose minimum is still in force.
-func (r *Reconciler) remove(ctx context.Context, gone removal) error {
+func (r *Reconciler) removeReplica(ctx context.Context, gone removal) error {
 	if gone.podGroup != nil {
 		if err := r.children.Delete(ctx, gone.podGroup); err != nil {
 			return fmt.Errorf("deleting PodGroup %s: %w", gone.podGroup.Name, err)

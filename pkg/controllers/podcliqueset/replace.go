@@ -111,8 +111,8 @@ func isEarlier(pg *v2alpha2.PodGroup, attempt lifecycle.Attempt) bool {
 	return pg != nil && workload.Attempt(pg).Believed(attempt.Set).Set < attempt.Set
 }
 
-// raised returns the attempts raised by the decisions, by replica.
-func raised(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]lifecycle.Raised {
+// raisedAttempts returns the attempts raised by the decisions, by replica.
+func raisedAttempts(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]lifecycle.Raised {
 	attempts := map[int]lifecycle.Raised{}
 	for i, d := range decisions {
 		if d.Attempt != workload.SetAttempt(set, i) {

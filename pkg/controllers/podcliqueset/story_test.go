@@ -240,7 +240,7 @@ func TestStoryOfASet(t *testing.T) {
 				if next := tc.passes[passed]; next != nil {
 					after = next
 				}
-				wait := r.tell(before, after, start.Add(passed))
+				wait := r.reportAvailability(before, after, start.Add(passed))
 				if wait < 0 || wait > 2*time.Second {
 					t.Errorf("next in %s", wait)
 				}

@@ -80,8 +80,8 @@ func (o ownedObjects) groupsOf(i int) []*v1alpha1.PodCliqueScalingGroup {
 	return groups
 }
 
-// existing returns the replica without the objects that do not exist.
-func (r replica) existing(owned ownedObjects) replica {
+// onlyExisting returns the replica without the objects that do not exist.
+func (r replica) onlyExisting(owned ownedObjects) replica {
 	if r.podGroup != nil && owned.podGroups[r.podGroup.Name] == nil {
 		r.podGroup = nil
 	}

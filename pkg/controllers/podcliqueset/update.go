@@ -133,9 +133,9 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 	return nil
 }
 
-// holds returns the previous revision of the replicas that the update in progress has not reached, by index; the others
+// heldReplicas returns the previous revision of the replicas that the update in progress has not reached, by index; the others
 // have no entry.
-func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects) (map[int]*workload.Hold, error) {
+func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects) (map[int]*workload.Hold, error) {
 	u := workload.SetUpdateFacts(set, facts, nil, nil)
 	var base *workload.Hold
 	holds := map[int]*workload.Hold{}
@@ -145,7 +145,7 @@ func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, fact
 		}
 		if base == nil {
 			var err error
-			if base, err = r.previous(ctx, set, owned); err != nil {
+			if base, err = r.previousRevision(ctx, set, owned); err != nil {
 				return nil, err
 			}
 		}
@@ -159,8 +159,8 @@ func (r *Reconciler) holds(ctx context.Context, set *v1alpha1.PodCliqueSet, fact
 	return holds, nil
 }
 
-// previous returns the revision before the update in progress; an empty Hold if it is not known.
-func (r *Reconciler) previous(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects) (*workload.Hold, error) {
+// previousRevision returns the revision before the update in progress; an empty Hold if it is not known.
+func (r *Reconciler) previousRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects) (*workload.Hold, error) {
 	hash := set.Status.UpdateProgress.PreviousGenerationHash
 	if hash == "" { // the update was begun by a version that did not record it
 		for _, c := range owned.children().Cliques {

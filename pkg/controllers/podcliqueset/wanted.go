@@ -24,9 +24,9 @@ type replica struct {
 	hpas     []*autoscalingv2.HorizontalPodAutoscaler
 }
 
-// wanted returns the desired objects of replica i of a set with defaults. r is the revision of its template, live are
+// wantedReplica returns the desired objects of replica i of a set with defaults. r is the revision of its template, live are
 // owned.children(). hold is the previous revision if the update in progress has not reached the replica, otherwise nil.
-func wanted(set *v1alpha1.PodCliqueSet, r *workload.Revision, i int, owned ownedObjects, live workload.Children, hold *workload.Hold) replica {
+func wantedReplica(set *v1alpha1.PodCliqueSet, r *workload.Revision, i int, owned ownedObjects, live workload.Children, hold *workload.Hold) replica {
 	return replica{
 		podGroup: workload.PodGroup(set, i, live),
 		service:  workload.Service(set, i),
@@ -61,9 +61,9 @@ type removal struct {
 	rest     []client.Object
 }
 
-// unwanted returns the objects that a set owns and that are not desired, by the replica in their labels, highest index
+// unwantedObjects returns the objects that a set owns and that are not desired, by the replica in their labels, highest index
 // first.
-func unwanted(wanted [][]lifecycle.Child, owned ownedObjects) []removal {
+func unwantedObjects(wanted [][]lifecycle.Child, owned ownedObjects) []removal {
 	objects := owned.byChild()
 	facts := make([]lifecycle.OwnedChild, 0, len(objects))
 	for child, o := range objects {

@@ -36,7 +36,7 @@ func made(s *v1alpha1.PodCliqueSet) ownedObjects {
 	}
 	revision := workload.NewRevision(s, "", nil, nil)
 	for i := range int(s.Spec.Replicas) {
-		r := wanted(s, revision, i, f, f.children(), nil)
+		r := wantedReplica(s, revision, i, f, f.children(), nil)
 		f.podGroups[r.podGroup.Name], f.services[r.service.Name] = r.podGroup, r.service
 		for _, c := range r.cliques {
 			f.cliques[c.Name] = c
@@ -99,9 +99,9 @@ func TestUnwanted(t *testing.T) {
 			var got [][]string
 			var names [][]lifecycle.Child
 			for i := range int(tc.now.Spec.Replicas) {
-				names = append(names, wanted(tc.now, workload.NewRevision(tc.now, "", nil, nil), i, f, f.children(), nil).names())
+				names = append(names, wantedReplica(tc.now, workload.NewRevision(tc.now, "", nil, nil), i, f, f.children(), nil).names())
 			}
-			for _, r := range unwanted(names, f) {
+			for _, r := range unwantedObjects(names, f) {
 				var names []string
 				for _, o := range r.rest {
 					names = append(names, fmt.Sprintf("%s %s", o.GetObjectKind().GroupVersionKind().Kind, o.GetName()))

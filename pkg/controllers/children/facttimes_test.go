@@ -11,7 +11,7 @@ import (
 )
 
 func TestSinceKeepsTheFirstTimeAndText(t *testing.T) {
-	var s Since
+	var s FactTimes
 	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	s.Observe("a", t0, Fact{Key: "x", Text: "first"})
 	got := s.Observe("a", t0.Add(time.Second), Fact{Key: "y", Text: "new"}, Fact{Key: "x", Text: "second"})
@@ -29,7 +29,7 @@ func TestSinceKeepsTheFirstTimeAndText(t *testing.T) {
 }
 
 func TestSinceForgetsObjectsThatAreNotObserved(t *testing.T) {
-	var s Since
+	var s FactTimes
 	t0 := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for i := range 1000 {
 		s.Observe(fmt.Sprint(i), t0, Fact{Key: "x"})

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memory stores data of objects between two passes. An object that is recreated under the same name begins anew. The
+// PassMemory stores data of objects between two passes. An object that is recreated under the same name begins anew. The
 // contents are lost when the process ends. The zero value is ready for use.
-type Memory[T any] struct {
+type PassMemory[T any] struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]memoryEntry[T] // guarded by mu, but not the data: see Of
 }
@@ -23,7 +23,7 @@ type memoryEntry[T any] struct {
 
 // Of returns the data of an object; if there are none, they begin with the result of initial, nil means the zero
 // value. Only the worker that processes the object may read or change them.
-func (m *Memory[T]) Of(object client.Object, initial func() T) *T {
+func (m *PassMemory[T]) Of(object client.Object, initial func() T) *T {
 	name := client.ObjectKeyFromObject(object)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,14 +42,14 @@ func (m *Memory[T]) Of(object client.Object, initial func() T) *T {
 }
 
 // Forget removes the data of the object of this name, which is gone.
-func (m *Memory[T]) Forget(name types.NamespacedName) {
+func (m *PassMemory[T]) Forget(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, name)
 }
 
 // Len returns the number of objects with data.
-func (m *Memory[T]) Len() int {
+func (m *PassMemory[T]) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.entries)

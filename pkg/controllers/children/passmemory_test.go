@@ -12,7 +12,7 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	var m Memory[int]
+	var m PassMemory[int]
 	clique := wrappers.MakePodClique("web", 0, "main", "ml").UID("1").Obj()
 	seven := func() int { return 7 }
 	*m.Of(clique, seven)++

@@ -3,7 +3,6 @@
 package children
 
 import (
-	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,15 +78,35 @@ func ReportTerminationDue(recorder events.EventRecorder, object client.Object, b
 		"Termination is due at %s, unless the minimum is reached again before", lifecycle.Timestamp(after.Time))
 }
 
-// DeleteAt is Delete at now, which also records the end of a PodClique's breach.
-func (c *Client) DeleteAt(ctx context.Context, object client.Object, now time.Time) error {
-	if err := c.Delete(ctx, object); err != nil {
-		return err
-	}
-	if clique, ok := object.(*v1alpha1.PodClique); ok && clique.DeletionTimestamp == nil {
-		if since := workload.BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince); !since.IsZero() {
-			metrics.BreachEnded(v1alpha1.KindPodClique, metrics.EndRemoved, now.Sub(since))
+// ReportReplaced emits an event for each replica of owner whose attempt was raised, and counts these replicas and
+// those that have become available again. level is the kind of owner, v1alpha1.KindPodCliqueSet or
+// v1alpha1.KindPodCliqueScalingGroup; before and after are the attempts in its status. For a restart the caller emits
+// the event.
+func ReportReplaced(recorder events.EventRecorder, owner client.Object, level string, before, after []v1alpha1.ReplicaAttempt) {
+	for _, a := range after {
+		if a.Attempt != workload.ReplicaAttempt(before, int(a.Index)) {
+			metrics.Replaced(level, a.Reason)
+			emitReplaced(recorder, owner, a)
+			continue
+		}
+		for _, b := range before {
+			if b.Index == a.Index && b.AvailableAt == nil && a.AvailableAt != nil {
+				metrics.AvailableAgain(level, a.Reason, a.AvailableAt.Sub(a.StartedAt.Time))
+			}
 		}
 	}
-	return nil
+}
+
+func emitReplaced(recorder events.EventRecorder, owner client.Object, a v1alpha1.ReplicaAttempt) {
+	switch a.Reason {
+	case v1alpha1.ReasonPodCliquesDeleted:
+		recorder.Eventf(owner, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaReplaced, v1alpha1.ActionReplaceReplica,
+			"Replacing replica %d (attempt %d): %s", a.Index, a.Attempt, a.Message)
+	case v1alpha1.ReasonUpdate:
+		recorder.Eventf(owner, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaUpdating, v1alpha1.ActionUpdate,
+			"Replacing replica %d (attempt %d): %s", a.Index, a.Attempt, a.Message)
+	case v1alpha1.ReasonTermination:
+		recorder.Eventf(owner, nil, corev1.EventTypeWarning, v1alpha1.EventReplicaTerminated, v1alpha1.ActionReplaceReplica,
+			"Terminated replica %d (attempt %d): %s", a.Index, a.Attempt, a.Message)
+	}
 }

@@ -17,9 +17,9 @@ type Fact struct {
 	Since time.Time
 }
 
-// Since remembers how long facts have lasted, by the clock of this process: timestamps of API objects come from other
+// FactTimes remembers how long facts have lasted, by the clock of this process: timestamps of API objects come from other
 // clocks. Its contents are lost when the process ends; then all facts are new. The zero value is ready for use.
-type Since struct {
+type FactTimes struct {
 	mu      sync.Mutex
 	objects map[string]observation // guarded by mu; by UID or name; only objects with facts
 	swept   time.Time              // guarded by mu
@@ -36,7 +36,7 @@ const forgetAfter = 10 * LastRetry
 
 // Observe replaces the facts of an object. It returns the facts in the same order; a fact that existed before keeps
 // its text and time, the others begin now.
-func (s *Since) Observe(object string, now time.Time, facts ...Fact) []Fact {
+func (s *FactTimes) Observe(object string, now time.Time, facts ...Fact) []Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.objects[object].facts
@@ -65,7 +65,7 @@ func (s *Since) Observe(object string, now time.Time, facts ...Fact) []Fact {
 // StatusDelay returns how long to wait before the status of an object is written, 0: write it now. change is how it
 // changes, without Since; differs: it changes. began is when the pass began: the first pass that finds a difference sets
 // Since. The caller calls Observe without facts when it has written the status.
-func (s *Since) StatusDelay(object string, change lifecycle.StatusChange, differs bool, began, now time.Time) time.Duration {
+func (s *FactTimes) StatusDelay(object string, change lifecycle.StatusChange, differs bool, began, now time.Time) time.Duration {
 	if !differs {
 		s.Observe(object, began)
 		return 0
@@ -74,15 +74,15 @@ func (s *Since) StatusDelay(object string, change lifecycle.StatusChange, differ
 	return lifecycle.StatusDelay(change, now)
 }
 
-// Holds reports whether the object has facts.
-func (s *Since) Holds(object string) bool {
+// HasFacts reports whether the object has facts.
+func (s *FactTimes) HasFacts(object string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.objects[object].facts) > 0
 }
 
 // sweep removes objects that were not observed for forgetAfter.
-func (s *Since) sweep(now time.Time) {
+func (s *FactTimes) sweep(now time.Time) {
 	if now.Sub(s.swept) < forgetAfter {
 		return
 	}
