@@ -13,7 +13,7 @@
 //
 // What is decided is in the API objects: children have fixed names, so that a controller that does not observe an
 // object it has created requests the same object again. Between two passes a process keeps only what it can do
-// without, and begins anew when it is restarted (children.PassMemory, children.FactTimes): when it first saw a state, an error
-// or an unwritten status, which events it has emitted, from which template it created pods last, and what the API
-// server answered about a new template.
+// without, and begins anew when it is restarted (children.PassMemory, children.FactTimes): when it first saw a state,
+// an error or an unwritten status, which events it has emitted, from which template it created pods last, and what
+// the API server answered about a new template.
 package controllers
