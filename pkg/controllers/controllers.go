@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/controllers/podclique"
@@ -37,17 +36,7 @@ type Options struct {
 
 // Setup registers the controllers with a manager, whose cache has CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	kinds := []client.Object{&v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &v2alpha2.PodGroup{},
-		&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.ControllerRevision{}}
-	if err := children.Index(ctx, mgr.GetFieldIndexer(), kinds...); err != nil {
-		return err
-	}
-	for _, index := range []func(context.Context, client.FieldIndexer) error{children.IndexPodsByNode, children.IndexBySetReplica} {
-		if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
-			return err
-		}
-	}
-	if err := children.IndexByPodGroup(ctx, mgr.GetFieldIndexer(), &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}); err != nil {
+	if err := children.IndexAll(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	cached, live := mgr.GetClient(), mgr.GetAPIReader()

@@ -329,6 +329,19 @@ func (d UnitDecision) LeftToSet(attempt Attempt) UnitDecision {
 	return UnitDecision{Attempt: attempt, Waits: d.Waits, WaitsFor: d.WaitsFor, RequeueAfter: d.RequeueAfter}.Recheck()
 }
 
+// RaisedAttempts returns the attempts that the decisions raise, by index. current returns the current attempt of a unit.
+func RaisedAttempts(decisions []UnitDecision, current func(i int) Attempt) map[int]Raised {
+	raised := map[int]Raised{}
+	for i, d := range decisions {
+		if was := current(i); d.Attempt.Set != was.Set {
+			raised[i] = Raised{Attempt: d.Attempt.Set, Replacement: d.Replacement}
+		} else if d.Attempt != was {
+			raised[i] = Raised{Attempt: d.Attempt.Group, Replacement: d.Replacement}
+		}
+	}
+	return raised
+}
+
 // UnderWay returns the number of units of which an object of an earlier attempt exists.
 func UnderWay(decisions []UnitDecision) int {
 	n := 0

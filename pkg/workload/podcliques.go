@@ -173,11 +173,3 @@ func sameTemplate(want, live *v1alpha1.PodClique) bool {
 }
 
 func text(n int32) string { return strconv.Itoa(int(n)) }
-
-func clone(p *int32) *int32 {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
-}

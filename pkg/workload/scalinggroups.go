@@ -42,7 +42,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 				naming.ScalingGroupLabels(set.Name, i, config.Name), withTemplate(config.Annotations, ours)),
 			Spec: v1alpha1.PodCliqueScalingGroupSpec{
 				Replicas:        replicas,
-				MinAvailable:    clone(config.MinAvailable),
+				MinAvailable:    config.DeepCopy().MinAvailable,
 				MinReadySeconds: config.MinReadySeconds,
 				CliqueNames:     append([]string(nil), config.CliqueNames...),
 			},

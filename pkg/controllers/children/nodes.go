@@ -4,7 +4,6 @@ package children
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,19 +15,6 @@ import (
 
 // byNode is the cache's index of pods by node.
 const byNode = "spec.nodeName"
-
-// IndexPodsByNode adds the index by which the cache finds the pods of a node.
-func IndexPodsByNode(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, byNode, func(o client.Object) []string {
-		if node := o.(*corev1.Pod).Spec.NodeName; node != "" {
-			return []string{node}
-		}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("indexing pods by node: %w", err)
-	}
-	return nil
-}
 
 // TerminatingOn returns a function for ChangeHandler.Map that maps a node to the results of the function of for its
 // terminating pods.

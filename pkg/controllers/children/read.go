@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,22 +64,43 @@ const (
 
 // Index adds the indexes by which the cache finds objects of these kinds by their controlling owner.
 func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
-	for _, kind := range kinds {
-		if err := indexer.IndexField(ctx, kind, byOwner, func(o client.Object) []string {
-			if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-				return []string{string(ref.UID)}
-			}
-			return nil
-		}); err != nil {
-			return fmt.Errorf("indexing %T by owner: %w", kind, err)
+	if err := addIndex(ctx, indexer, byOwner, func(o client.Object) string { return string(ownerUID(o)) }, kinds...); err != nil {
+		return err
+	}
+	return addIndex(ctx, indexer, byFormerOwner, func(o client.Object) string {
+		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+			return formerOwner(ref.APIVersion, ref.Kind, ref.Name)
 		}
-		if err := indexer.IndexField(ctx, kind, byFormerOwner, func(o client.Object) []string {
-			if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-				return []string{formerOwner(ref.APIVersion, ref.Kind, ref.Name)}
+		return ""
+	}, kinds...)
+}
+
+// IndexAll adds the indexes by which the cache finds objects by their controlling owner, by PodGroup, by the replica of
+// the PodCliqueSet and by node.
+func IndexAll(ctx context.Context, indexer client.FieldIndexer) error {
+	clique, group, pod := &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &corev1.Pod{}
+	if err := Index(ctx, indexer, clique, group, &v2alpha2.PodGroup{}, pod, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.ControllerRevision{}); err != nil {
+		return err
+	}
+	if err := addIndex(ctx, indexer, byNode, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }, pod); err != nil {
+		return err
+	}
+	if err := addIndex(ctx, indexer, bySetReplica, setReplicaOf, clique, pod); err != nil {
+		return err
+	}
+	return addIndex(ctx, indexer, byPodGroup, func(o client.Object) string { return podGroupName(o.GetLabels()) }, clique, group)
+}
+
+// addIndex adds an index of objects of these kinds by a value, "": the object is left out.
+func addIndex(ctx context.Context, indexer client.FieldIndexer, field string, value func(client.Object) string, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		if err := indexer.IndexField(ctx, kind, field, func(o client.Object) []string {
+			if v := value(o); v != "" {
+				return []string{v}
 			}
 			return nil
 		}); err != nil {
-			return fmt.Errorf("indexing %T by the owner's name: %w", kind, err)
+			return fmt.Errorf("indexing %T by %s: %w", kind, field, err)
 		}
 	}
 	return nil
@@ -85,32 +109,19 @@ func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Obj
 // formerOwner is a key of the index byFormerOwner.
 func formerOwner(apiVersion, kind, name string) string { return apiVersion + "/" + kind + "/" + name }
 
-// IndexByPodGroup adds the index by which the cache finds objects of these kinds by the PodGroup that lists them.
-func IndexByPodGroup(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Object) error {
-	for _, kind := range kinds {
-		if err := indexer.IndexField(ctx, kind, byPodGroup, func(o client.Object) []string {
-			if name := podGroupName(o.GetLabels()); name != "" {
-				return []string{name}
-			}
-			return nil
-		}); err != nil {
-			return fmt.Errorf("indexing %T by PodGroup: %w", kind, err)
-		}
-	}
-	return nil
-}
-
 // ManagedSelector selects the objects that were created for PodCliqueSets.
 func ManagedSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue})
 }
 
-// ListOwned fills list with the cached objects whose controlling owner is owner, including those that are being deleted.
+// ListOwned fills lists with the cached objects whose controlling owner is owner, including those that are being deleted.
 // The objects belong to the cache and must not be modified.
-func (c *Client) ListOwned(ctx context.Context, owner client.Object, list client.ObjectList) error {
-	if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
-		client.MatchingFields{byOwner: string(owner.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing %T of %s: %w", list, owner.GetName(), err)
+func (c *Client) ListOwned(ctx context.Context, owner client.Object, lists ...client.ObjectList) error {
+	for _, list := range lists {
+		if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
+			client.MatchingFields{byOwner: string(owner.GetUID())}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing %T of %s: %w", list, owner.GetName(), err)
+		}
 	}
 	return nil
 }
@@ -129,7 +140,7 @@ func (c *Client) InPodGroup(list client.ObjectList) func(context.Context, client
 }
 
 // ListSetReplica fills list with the cached objects whose labels name the same replica of a PodCliqueSet as those of
-// o. It uses the index of IndexByPodGroup. The objects belong to the cache and must not be modified.
+// o. It uses the index byPodGroup. The objects belong to the cache and must not be modified.
 func (c *Client) ListSetReplica(ctx context.Context, o client.Object, list client.ObjectList) error {
 	name := podGroupName(o.GetLabels())
 	if name == "" {

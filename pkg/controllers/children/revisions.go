@@ -25,7 +25,7 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 	if err := c.ListOwned(ctx, set, list); err != nil {
 		return nil, err
 	}
-	stored := pointers(list.Items)
+	stored := Pointers(list.Items)
 	slices.SortFunc(stored, func(a, b *appsv1.ControllerRevision) int { return cmp.Compare(b.Revision, a.Revision) })
 	for i := range stored {
 		if revisions := c.readRevisions(ctx, stored[i:i+1]); len(revisions) == 1 {

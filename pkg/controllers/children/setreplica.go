@@ -20,21 +20,13 @@ import (
 // bySetReplica is the cache's index of PodCliques and pods by the replica of the PodCliqueSet in their labels.
 const bySetReplica = "podcliqueset.replica"
 
-// IndexBySetReplica adds the index by which the cache finds the PodCliques and the pods of one replica of a PodCliqueSet.
-func IndexBySetReplica(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, kind := range []client.Object{&v1alpha1.PodClique{}, &corev1.Pod{}} {
-		if err := indexer.IndexField(ctx, kind, bySetReplica, func(o client.Object) []string {
-			labels := o.GetLabels()
-			set, i := labels[v1alpha1.LabelPartOf], naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
-			if set == "" || i < 0 {
-				return nil
-			}
-			return []string{setReplica(set, i)}
-		}); err != nil {
-			return fmt.Errorf("indexing %T by replica of a PodCliqueSet: %w", kind, err)
-		}
+// setReplicaOf returns the key of an object in the index bySetReplica, "" if its labels name no replica.
+func setReplicaOf(o client.Object) string {
+	set, i := o.GetLabels()[v1alpha1.LabelPartOf], naming.Index(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
+	if set == "" || i < 0 {
+		return ""
 	}
-	return nil
+	return setReplica(set, i)
 }
 
 // setReplica is a key of the index bySetReplica.
@@ -63,7 +55,7 @@ func listSetReplica(ctx context.Context, reader client.Reader, namespace, set st
 			return nil, nil, fmt.Errorf("listing %T of replica %d of PodCliqueSet %s: %w", list, i, set, err)
 		}
 	}
-	return pointers(cliques.Items), pointers(pods.Items), nil
+	return Pointers(cliques.Items), Pointers(pods.Items), nil
 }
 
 // LiveGroups returns those of the scaling groups that still exist, read from the API server.
@@ -103,7 +95,8 @@ func ControlledBy(owner metav1.Object, cliques []*v1alpha1.PodClique) []*v1alpha
 	return controlled
 }
 
-func pointers[T any](items []T) []*T {
+// Pointers returns pointers to the items of a list.
+func Pointers[T any](items []T) []*T {
 	out := make([]*T, len(items))
 	for i := range items {
 		out[i] = &items[i]

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -240,3 +241,10 @@ func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.G
 
 // unawaited hides the WaitForSync method of a source.
 type unawaited struct{ source.Source }
+
+// ControllerOptions returns the options of a controller with so many concurrent passes, which wait for the API server most
+// of the time.
+func ControllerOptions(passes int) controller.Options {
+	return controller.Options{MaxConcurrentReconciles: passes,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry)}
+}

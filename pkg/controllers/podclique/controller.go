@@ -12,13 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -79,7 +76,7 @@ func indexPods(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // SetupWithManager registers the controller. The cache finds pods by owner (children.Index) and
-// PodCliques by PodGroup (children.IndexByPodGroup).
+// PodCliques by PodGroup (children.IndexAll).
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
 	ctx := context.Background() // for indexing, which does not block
@@ -96,11 +93,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			Map: r.children.InPodGroup(&v1alpha1.PodCliqueList{}), Urgency: children.SpecChanged}.Handler()).
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.PodsOn(cliqueOf), Urgency: children.ReachabilityChanged}.Handler()).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 32, // they wait for the API server most of the time
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				children.FirstRetry, children.LastRetry),
-		}).
+		WithOptions(children.ControllerOptions(32)).
 		Complete(r)
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -156,9 +157,6 @@ func (r *Reconciler) podsOf(ctx context.Context, clique *v1alpha1.PodClique) (po
 	if err := r.children.ListOwned(ctx, clique, owned); err != nil {
 		return nil, nil, err
 	}
-	for i := range owned.Items {
-		pods = append(pods, &owned.Items[i])
-	}
 	if err := r.client.List(ctx, named, client.InNamespace(clique.Namespace), client.MatchingFields{byName: clique.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, fmt.Errorf("listing pods labelled with the name: %w", err)
 	}
@@ -168,5 +166,5 @@ func (r *Reconciler) podsOf(ctx context.Context, clique *v1alpha1.PodClique) (po
 			others = append(others, pod)
 		}
 	}
-	return pods, others, nil
+	return children.Pointers(owned.Items), others, nil
 }

@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -46,7 +45,7 @@ func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedule
 }
 
 // SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index) and
-// scaling groups by PodGroup (children.IndexByPodGroup).
+// scaling groups by PodGroup (children.IndexAll).
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
 	return ctrl.NewControllerManagedBy(mgr).
@@ -62,11 +61,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			Map: r.children.TerminatingOn(r.groupsThatWaitFor), Urgency: children.ReachabilityChanged}.Handler()).
 		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
 			Map: r.children.InPodGroup(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: children.SpecChanged}.Handler()).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 16, // they wait for the API server most of the time
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				children.FirstRetry, children.LastRetry),
-		}).
+		WithOptions(children.ControllerOptions(16)).
 		Complete(r)
 }
 

@@ -46,7 +46,7 @@ func (r *Reconciler) decideGroup(ctx context.Context, seen *observation, now tim
 	if awaitsNewest(seen.set, seen.group) {
 		plan.awaitsRevision = plan.units.postponeNew(seen.replicas)
 	}
-	plan.raised = plan.units.raised(seen.group)
+	plan.raised = lifecycle.RaisedAttempts(plan.units, func(j int) lifecycle.Attempt { return workload.GroupAttempt(seen.group, j) })
 	failed := seen.set != nil && workload.FailedReason(seen.set) != ""
 	plan.breach = lifecycle.JudgeReplicas(workload.GroupAvailabilityFacts(
 		seen.group, wantedReplicas(seen.group, seen.replicas), delayOf(seen.set, seen.group), plan.rollout, failed), now)
@@ -172,17 +172,6 @@ func (p *groupPlan) replacements() map[int]lifecycle.Replacement {
 	}
 	maps.Copy(replace, p.termination.Replicas)
 	return replace
-}
-
-// raised returns the attempts raised by the decisions, by replica.
-func (u units) raised(group *v1alpha1.PodCliqueScalingGroup) map[int]lifecycle.Raised {
-	attempts := map[int]lifecycle.Raised{}
-	for j, d := range u {
-		if d.Attempt != workload.GroupAttempt(group, j) {
-			attempts[j] = lifecycle.Raised{Attempt: d.Attempt.Group, Replacement: d.Replacement}
-		}
-	}
-	return attempts
 }
 
 // postponeNew removes the creation of replicas of which no PodClique exists, and reports whether there were any. existing

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -20,7 +21,7 @@ import (
 // observation is what one pass knows about a scaling group.
 type observation struct {
 	group    *v1alpha1.PodCliqueScalingGroup
-	members  []*v1alpha1.PodClique    // that it owns
+	members  []*v1alpha1.PodClique    // that it owns; read-only
 	podGroup *v2alpha2.PodGroup       // nil: there is none
 	set      *v1alpha1.PodCliqueSet   // see setOf
 	revision *workload.Revision       // see setOf
@@ -29,11 +30,12 @@ type observation struct {
 
 // observeGroup returns what a pass knows about a scaling group.
 func (r *Reconciler) observeGroup(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup) (*observation, error) {
-	seen := &observation{group: group}
-	var err error
-	if seen.members, err = r.membersOf(ctx, group); err != nil {
+	owned := &v1alpha1.PodCliqueList{}
+	err := r.children.ListOwned(ctx, group, owned)
+	if err != nil {
 		return nil, err
 	}
+	seen := &observation{group: group, members: children.Pointers(owned.Items)}
 	if seen.set, seen.revision, err = r.setOf(ctx, group); err != nil {
 		return nil, err
 	}
@@ -46,19 +48,6 @@ func (r *Reconciler) observeGroup(ctx context.Context, group *v1alpha1.PodClique
 	}
 	seen.replicas = workload.GroupReplicasFacts(group, templates, seen.members)
 	return seen, nil
-}
-
-// membersOf returns the PodCliques that the group owns. Read-only.
-func (r *Reconciler) membersOf(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup) ([]*v1alpha1.PodClique, error) {
-	list := &v1alpha1.PodCliqueList{}
-	if err := r.children.ListOwned(ctx, group, list); err != nil {
-		return nil, err
-	}
-	members := make([]*v1alpha1.PodClique, len(list.Items))
-	for i := range list.Items {
-		members[i] = &list.Items[i]
-	}
-	return members, nil
 }
 
 // setOf returns the PodCliqueSet that owns the group, with defaults and with the template of the revision that the

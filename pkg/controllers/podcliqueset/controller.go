@@ -19,7 +19,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -81,11 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&appsv1.ControllerRevision{}, handler.Funcs{DeleteFunc: enqueueForDeletedRevision}).
 		Watches(&corev1.Service{}, owned).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, owned).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 8,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				children.FirstRetry, children.LastRetry),
-		}).
+		WithOptions(children.ControllerOptions(8)).
 		Complete(r)
 }
 

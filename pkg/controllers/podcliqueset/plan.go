@@ -124,7 +124,7 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	if plan.units, err = r.decideUnits(ctx, set, owned, plan.termination.Replicas, now); err != nil {
 		return nil, err
 	}
-	plan.raised = raisedAttempts(set, plan.units)
+	plan.raised = lifecycle.RaisedAttempts(plan.units, func(i int) lifecycle.Attempt { return workload.SetAttempt(set, i) })
 	for i := range plan.units {
 		seen.facts[i].Waits = plan.units[i].Note()
 	}

@@ -30,16 +30,8 @@ type ownedObjects struct {
 func (r *Reconciler) ownedBy(ctx context.Context, set *v1alpha1.PodCliqueSet) (ownedObjects, error) {
 	podGroups, cliques, groups := &v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}
 	services, hpas := &corev1.ServiceList{}, &autoscalingv2.HorizontalPodAutoscalerList{}
-	for _, read := range []func() error{
-		func() error { return r.children.ListOwned(ctx, set, podGroups) },
-		func() error { return r.children.ListOwned(ctx, set, cliques) },
-		func() error { return r.children.ListOwned(ctx, set, groups) },
-		func() error { return r.children.ListOwned(ctx, set, services) },
-		func() error { return r.children.ListOwned(ctx, set, hpas) },
-	} {
-		if err := read(); err != nil {
-			return ownedObjects{}, err
-		}
+	if err := r.children.ListOwned(ctx, set, podGroups, cliques, groups, services, hpas); err != nil {
+		return ownedObjects{}, err
 	}
 	owned := ownedObjects{
 		podGroups: byName(podGroups.Items, func(o *v2alpha2.PodGroup) string { return o.Name }),

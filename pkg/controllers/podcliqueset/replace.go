@@ -110,14 +110,3 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 func isEarlier(pg *v2alpha2.PodGroup, attempt lifecycle.Attempt) bool {
 	return pg != nil && workload.Attempt(pg).Believed(attempt.Set).Set < attempt.Set
 }
-
-// raisedAttempts returns the attempts raised by the decisions, by replica.
-func raisedAttempts(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision) map[int]lifecycle.Raised {
-	attempts := map[int]lifecycle.Raised{}
-	for i, d := range decisions {
-		if d.Attempt != workload.SetAttempt(set, i) {
-			attempts[i] = lifecycle.Raised{Attempt: d.Attempt.Set, Replacement: d.Replacement}
-		}
-	}
-	return attempts
-}
