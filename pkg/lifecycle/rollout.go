@@ -93,9 +93,9 @@ func (r rollout) advance(p *Progress, obstacle UpdateState, kind, next string, i
 	return UpdateState{UpdateComplete, r.complete}, false
 }
 
-// pace returns the state of an update, which may have stalled, and the time until the decision changes without an event.
-// ripens: the update only waits for minReadySeconds, which is no stall and ends after ripeAfter, 0: with an event. settles is
-// when a unit that is not bound is taken for one that does not fit, zero: there is none.
+// pace returns the state of an update, which may have stalled, and the time until the decision changes without an
+// event. ripens: the update only waits for minReadySeconds, which is no stall and ends after ripeAfter, 0: with an
+// event. settles is when a unit that is not bound is taken for one that does not fit, zero: there is none.
 func (r rollout) pace(p *Progress, state UpdateState, ripens bool, ripeAfter time.Duration, settles, now time.Time) (UpdateState, time.Duration) {
 	requeueAfter := ripeAfter
 	if !ripens {

@@ -48,7 +48,8 @@ type TrainingDecision struct {
 	Succeeded, Started IndexSet
 	// SucceededGone is the number of pods that have succeeded and whose objects are gone.
 	SucceededGone int32
-	// Running counts running pods, on nodes that respond, of which no container has failed; Available also counts pods that have succeeded.
+	// Running counts running pods, on nodes that respond, of which no container has failed; Available also counts pods
+	// that have succeeded.
 	Running, Available int32
 	// Done: the clique has succeeded. Cancelled is the number of its pods that never started.
 	Done      bool

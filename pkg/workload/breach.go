@@ -130,8 +130,8 @@ func breachCause(conditions []metav1.Condition) string {
 	return cause
 }
 
-// causeOfLack returns the cause in the message of condition Available, which follows the counts; "" if there is no cause, or the
-// object is available.
+// causeOfLack returns the cause in the message of condition Available, which follows the counts; "" if there is no
+// cause, or the object is available.
 func causeOfLack(conditions []metav1.Condition) string {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAvailable)
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -150,7 +150,7 @@ func timeOf(t *metav1.Time) time.Time {
 }
 
 // WithReady returns copies of PodCliques in whose status the ready pods are counted from the given pods, so that no
-// unitFacts is terminated because of an outdated status. pods may belong to any PodClique.
+// unit is terminated because of an outdated status. pods may belong to any PodClique.
 func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
 	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready

@@ -67,7 +67,7 @@ func (o Ownership) createdFor(object metav1.Object) bool {
 	return !created.Before(&began)
 }
 
-// cliquesFacts returns those of the PodCliques that belong to the set.
+// Cliques returns those of the PodCliques that belong to the set.
 func (o Ownership) Cliques(cliques []*v1alpha1.PodClique) []*v1alpha1.PodClique {
 	var own []*v1alpha1.PodClique
 	for _, c := range cliques {

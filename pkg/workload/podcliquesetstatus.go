@@ -113,9 +113,9 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	return s
 }
 
-// PodCliqueSetStatusChange returns how the status of a set changes, without Since, and whether it changes. What an update
-// in progress waits for, why a replica is not available, and which objects follow it, can wait: it changes several times for each pod that is replaced,
-// and no controller acts on it.
+// PodCliqueSetStatusChange returns how the status of a set changes, without Since, and whether it changes. What an
+// update in progress waits for, why a replica is not available, and which objects follow it, can wait: it changes
+// several times for each pod that is replaced, and no controller acts on it.
 func PodCliqueSetStatusChange(before, after *v1alpha1.PodCliqueSetStatus) (lifecycle.StatusChange, bool) {
 	if equality.Semantic.DeepEqual(before, after) {
 		return lifecycle.StatusChange{}, false

@@ -49,8 +49,8 @@ func CliqueFacts(clique *v1alpha1.PodClique) lifecycle.Clique {
 	}
 }
 
-// cliquesFacts returns the facts in PodCliques, by name. templates are those of the revision that their owner follows; nil: no
-// template is old.
+// cliquesFacts returns the facts in PodCliques, by name. templates are those of the revision that their owner follows;
+// nil: no template is old.
 func cliquesFacts(templates lifecycle.Templates, cliques []*v1alpha1.PodClique) []lifecycle.Clique {
 	facts := make([]lifecycle.Clique, 0, len(cliques))
 	for _, clique := range cliques {

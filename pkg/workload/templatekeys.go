@@ -21,8 +21,8 @@ type templateKeys struct {
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// storeTemplateKeys stores the keys of a template's labels and annotations in the annotations of an object that is created from
-// it, unless there are no keys.
+// storeTemplateKeys stores the keys of a template's labels and annotations in the annotations of an object that is
+// created from it, unless there are no keys.
 func storeTemplateKeys(ours, labels, annotations map[string]string) {
 	if len(labels) == 0 && len(annotations) == 0 {
 		return
@@ -34,8 +34,8 @@ func storeTemplateKeys(ours, labels, annotations map[string]string) {
 	ours[naming.AnnotationTemplateKeys] = string(text)
 }
 
-// valuesOfTemplate returns the labels and annotations that an object has from its template; nil if their keys are not stored on
-// it.
+// valuesOfTemplate returns the labels and annotations that an object has from its template; nil if their keys are not
+// stored on it.
 func valuesOfTemplate(live metav1.Object) (labels, annotations map[string]string) {
 	var given templateKeys
 	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {

@@ -172,8 +172,8 @@ func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []
 	return u
 }
 
-// isGroupReplicaReplacing reports whether the status of a scaling group records that it has replaced its replica j, which has not
-// become available since.
+// isGroupReplicaReplacing reports whether the status of a scaling group records that it has replaced its replica j,
+// which has not become available since.
 func isGroupReplicaReplacing(group *v1alpha1.PodCliqueScalingGroup, j int) bool {
 	return slices.ContainsFunc(group.Status.ReplicaAttempts, func(a v1alpha1.ReplicaAttempt) bool {
 		return a.Index == int32(j) && a.AvailableAt == nil && a.Attempt == GroupAttempt(group, j).Group

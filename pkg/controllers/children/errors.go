@@ -209,9 +209,9 @@ func flatten(err error) []error {
 }
 
 // Result returns the result of Reconcile for the object with the given name, given the errors of its steps. Errors are
-// retried with backoff. Requests that admission rejects are retried as well, but are logged once and are not errors; those
-// of a namespace that is being deleted are not logged. An invalid object is not retried until it is changed. after is the time until the next regular pass, 0: none; errors do
-// not change that time.
+// retried with backoff. Requests that admission rejects are retried as well, but are logged once and are not errors;
+// those of a namespace that is being deleted are not logged. An invalid object is not retried until it is changed.
+// after is the time until the next regular pass, 0: none; errors do not change that time.
 func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time.Time, after time.Duration, errs ...error) (ctrl.Result, error) {
 	var failed, refused []error
 	var kinds []Fact // of errors

@@ -47,8 +47,8 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose
-// template has no schedulerName; waitImage is the image of the container that waits for other cliques. stalledUpdateAfter is the time without progress after which an update has stalled;
-// not positive: never.
+// template has no schedulerName; waitImage is the image of the container that waits for other cliques.
+// stalledUpdateAfter is the time without progress after which an update has stalled; not positive: never.
 func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName, waitImage string, stalledUpdateAfter time.Duration) *Reconciler {
 	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
 		waitImage: waitImage, stalledUpdateAfter: stalledUpdateAfter}

@@ -17,9 +17,9 @@ func (r *Reconciler) storyOf(set *v1alpha1.PodCliqueSet) *workload.SetStory {
 	return r.stories.Of(set, func() workload.SetStory { return workload.NewSetStory(set) })
 }
 
-// reportAvailability emits the events about the availability of a set that are due, and returns the time until the next ones are
-// due, 0: there are none. After events the next pass, which records them in the status, follows at once. before and
-// after are the set before and after this pass.
+// reportAvailability emits the events about the availability of a set that are due, and returns the time until the next
+// ones are due, 0: there are none. After events the next pass, which records them in the status, follows at once.
+// before and after are the set before and after this pass.
 func (r *Reconciler) reportAvailability(before, after *v1alpha1.PodCliqueSet, now time.Time) time.Duration {
 	story := r.storyOf(before)
 	if workload.IsReplacing(after) {

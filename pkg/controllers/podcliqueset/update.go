@@ -133,8 +133,8 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 	return nil
 }
 
-// heldReplicas returns the previous revision of the replicas that the update in progress has not reached, by index; the others
-// have no entry.
+// heldReplicas returns the previous revision of the replicas that the update in progress has not reached, by index; the
+// others have no entry.
 func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects) (map[int]*workload.Hold, error) {
 	u := workload.SetUpdateFacts(set, facts, nil, nil)
 	var base *workload.Hold

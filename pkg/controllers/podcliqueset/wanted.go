@@ -61,8 +61,8 @@ type removal struct {
 	rest     []client.Object
 }
 
-// unwantedObjects returns the objects that a set owns and that are not desired, by the replica in their labels, highest index
-// first.
+// unwantedObjects returns the objects that a set owns and that are not desired, by the replica in their labels, highest
+// index first.
 func unwantedObjects(wanted [][]lifecycle.Child, owned ownedObjects) []removal {
 	objects := owned.byChild()
 	facts := make([]lifecycle.OwnedChild, 0, len(objects))
