@@ -105,7 +105,7 @@ bench-scheduler: build controlplane ## Compare schedulers: make bench-scheduler 
 
 .PHONY: bench-workload
 bench-workload: build controlplane ## Time a PodCliqueSet of 1,000 pods from apply to ready and back to nothing, beside the floor
-	go run ./test/performance workload
+	SHAPE=workload go run ./test/performance
 
 .PHONY: lint
 lint: $(LINT) ## Run go vet, staticcheck and the analyzers of hack/lint

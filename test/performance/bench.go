@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 )
 
 // entry is one column of a table: a contestant in one variant of the shape.
@@ -20,7 +21,12 @@ type results map[entry][]outcome
 func bench(ctx context.Context, plans []plan, out io.Writer) error {
 	var failed error
 	for _, p := range plans {
-		all, err := p.bench(ctx, out)
+		fmt.Fprintf(out, "%s: %s.\n%d nodes x %d GPUs, %d rounds.\n\n", p.shape.name, p.shape.about, p.o.nodes, p.o.gpus, p.o.repeat)
+		do := benchShape
+		if p.shape.name == workloadShape {
+			do = benchWorkload
+		}
+		all, err := do(ctx, p, out)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.shape.name, err)
 		}
@@ -37,24 +43,19 @@ func bench(ctx context.Context, plans []plan, out io.Writer) error {
 		}
 	}
 	if dir := plans[0].o.out; dir != "" {
-		if err := writePicture(dir); err != nil {
-			return errors.Join(failed, err)
-		}
-		fmt.Fprintf(out, "results.jsonl and results.svg are in %s\n", dir)
+		fmt.Fprintf(out, "results.jsonl is in %s\n", dir)
 	}
 	return failed
 }
 
-// bench runs every contestant in every variant o.repeat times, interleaved. Every round begins with another variant.
-func (p plan) bench(ctx context.Context, out io.Writer) (results, error) {
-	fmt.Fprintf(out, "%s: %s.\n%d nodes x %d GPUs, %d rounds.\n\n", p.shape.name, p.shape.about, p.o.nodes, p.o.gpus, p.o.repeat)
+// benchShape runs every contestant in every variant o.repeat times, interleaved. Every round begins with another variant.
+func benchShape(ctx context.Context, p plan, out io.Writer) (results, error) {
 	all := results{}
-	lines := newLines(p)
 	for round := range p.o.repeat {
 		for _, v := range rotated(p.o.variants, round) {
 			var bindings []binding // of the round, for the floor
 			for _, name := range p.inTurn(round) {
-				r, err := p.shape.run(ctx, run{o: p.o, c: contests[name], variant: v, earlier: bindings})
+				r, err := p.shape.run(ctx, p.o, contests[name], v, bindings)
 				var late unfinished
 				if errors.As(err, &late) {
 					r.unfinished = late.Error()
@@ -64,16 +65,21 @@ func (p plan) bench(ctx context.Context, out io.Writer) (results, error) {
 				if bindings == nil || name == muster {
 					bindings = r.bindings
 				}
-				r.bindings = nil
-				all[entry{v.String(), name}] = append(all[entry{v.String(), name}], r)
-				fmt.Fprintf(out, "round %d  %-12s %-14s %s  (load average before %s)\n", round+1, v, name, r.headline(), r.load)
-				if err := lines.write(v, name, round, r); err != nil {
+				if err := p.record(out, all, round, v, name, r); err != nil {
 					return nil, err
 				}
 			}
 		}
 	}
 	return all, nil
+}
+
+// record adds a run to the results, prints a line about it, and appends it to results.jsonl.
+func (p plan) record(out io.Writer, all results, round int, v variant, name string, r outcome) error {
+	r.bindings = nil
+	all[entry{v.String(), name}] = append(all[entry{v.String(), name}], r)
+	fmt.Fprintf(out, "round %d  %-12s %-14s %s  (load average before %s)\n", round+1, v, name, r.headline(), r.load)
+	return p.appendLine(p.line(time.Now(), v, name, round, r))
 }
 
 // inTurn returns the contestants in the order of a round: the first one changes, so that neither always finds the

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -33,22 +34,54 @@ type unfinished struct{ error }
 type cluster struct {
 	o       options
 	c       contest
+	variant variant
+	earlier []binding // the bindings of muster in this round, for the floor; nil: none
 	cp      *controlplane.ControlPlane
 	client  *kubernetes.Clientset
 	dynamic *dynamic.DynamicClient
 	nodes   []string
+	pods    *podWatch                   // from before the start of the scheduler
 	program controlplane.ProcessOptions // the scheduler; prepared, not started
 	process *controlplane.Process       // nil before startScheduler, and for the floor
-	failed  chan error                  // receives an error when the scheduler exits by itself
+	failed  chan error                  // receives an error when the scheduler exits by itself, or the floor cannot post
+}
+
+// run does the shape once with one contestant, on a control plane of its own.
+func (s shape) run(ctx context.Context, o options, c contest, v variant, earlier []binding) (out outcome, err error) {
+	if s.withoutGangs {
+		c.api = noGangs
+	}
+	cl, err := newCluster(ctx, o, c, controlplane.Options{})
+	if err != nil {
+		return out, err
+	}
+	defer cl.cp.Stop()
+	cl.variant, cl.earlier = v, earlier
+	if s.prepare != nil {
+		if err := s.prepare(ctx, cl); err != nil {
+			return out, err
+		}
+	}
+	if cl.pods, err = watchPods(ctx, cl.client); err != nil {
+		return out, err
+	}
+	defer cl.pods.stop()
+	out.load = loadAverage()
+	if !s.startsScheduler {
+		if err := cl.startReady(ctx); err != nil {
+			return out, err
+		}
+	}
+	return out, cl.withLog(s.measure(ctx, cl, &out))
 }
 
 // newCluster starts a control plane and creates the nodes. The scheduler does not run yet.
-func newCluster(ctx context.Context, o options, c contest) (_ *cluster, err error) {
-	bin, err := filepath.Abs(o.bin)
-	if err != nil {
+func newCluster(ctx context.Context, o options, c contest, with controlplane.Options) (_ *cluster, err error) {
+	if with.BinDir, err = filepath.Abs(o.bin); err != nil {
 		return nil, err
 	}
-	cp, err := controlplane.Start(ctx, controlplane.Options{BinDir: bin, Verbose: o.verbose})
+	with.Verbose = o.verbose
+	cp, err := controlplane.Start(ctx, with)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +90,7 @@ func newCluster(ctx context.Context, o options, c contest) (_ *cluster, err erro
 			cp.Stop()
 		}
 	}()
-	cl := &cluster{o: o, c: c, cp: cp}
+	cl := &cluster{o: o, c: c, cp: cp, failed: make(chan error, 2)}
 	if cl.client, cl.dynamic, err = plainClients(cp); err != nil {
 		return nil, err
 	}
@@ -78,8 +111,6 @@ func newCluster(ctx context.Context, o options, c contest) (_ *cluster, err erro
 	}
 	return cl, nil
 }
-
-func (cl *cluster) stop() { cl.cp.Stop() }
 
 // startScheduler starts the contestant's program, without waiting until it is ready.
 func (cl *cluster) startScheduler() (err error) {
@@ -125,6 +156,22 @@ func (cl *cluster) usage() (usage, error) {
 	return usageOf(cl.process.PID())
 }
 
+// addUsage adds the resource usage of the scheduler since before.
+func (cl *cluster) addUsage(out *outcome, before usage) error {
+	u, err := cl.usage()
+	if err != nil || cl.process == nil {
+		return err
+	}
+	out.add(schedulerCPU, (u.cpu - before.cpu).Seconds())
+	out.add(schedulerMemory, mebibytes(u.memory))
+	return nil
+}
+
+// untilDone waits within the limits of every shape.
+func (cl *cluster) untilDone(ctx context.Context, done func() bool) error {
+	return cl.pods.until(ctx, cl.o.stall, cl.o.limit, cl.failed, done)
+}
+
 // withLog adds the end of the scheduler's log to an error.
 func (cl *cluster) withLog(err error) error {
 	if err == nil || cl.process == nil || !cl.process.Running() {
@@ -151,6 +198,9 @@ func plainClients(cp *controlplane.ControlPlane) (*kubernetes.Clientset, *dynami
 	client, err := kubernetes.NewForConfig(config)
 	return client, untyped, err
 }
+
+// inParallel does n things, writers at a time, beginning them in order. It returns the first error.
+func inParallel(n int, do func(i int) error) error { return controlplane.InParallel(n, writers, do) }
 
 // createGangs creates the PodGroups, then the pods of one gang after the other.
 func (cl *cluster) createGangs(ctx context.Context, gangs ...gang) error {
@@ -267,6 +317,15 @@ func (cl *cluster) churn(ctx context.Context, perSecond int) error {
 	}
 }
 
+// startPosting posts bindings in the background; an error is sent to failed.
+func (cl *cluster) startPosting(ctx context.Context, gangs []gang) {
+	go func() {
+		if err := cl.post(ctx, gangs, cl.earlier); err != nil {
+			cl.failed <- err
+		}
+	}()
+}
+
 // post is the floor: it posts the earlier bindings of a scheduler in the same order; without any, it fills node after
 // node.
 func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) error {
@@ -281,24 +340,9 @@ func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) er
 	}
 	return inParallel(len(earlier), func(i int) error {
 		b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: earlier[i].pod}, Target: corev1.ObjectReference{Kind: "Node", Name: earlier[i].node}}
-		b.Annotations = earlier[i].annotations()
+		if mark := earlier[i].mark; mark != "" { // without it muster-scheduler's binding would be smaller
+			b.Annotations = map[string]string{v2alpha2.BoundForAnnotation: mark}
+		}
 		return cl.client.CoreV1().Pods(namespace).Bind(ctx, b, metav1.CreateOptions{})
 	})
-}
-
-// prepared returns a cluster with what prepare creates, the scheduler ready, and a watch from before its start. stop stops both; it
-// is not nil.
-func prepared(ctx context.Context, r run, out *outcome, prepare func(*cluster) error) (cl *cluster, seen *sights, stop func(), err error) {
-	if cl, err = newCluster(ctx, r.o, r.c); err != nil {
-		return nil, nil, func() {}, err
-	}
-	stop = cl.stop
-	if err = prepare(cl); err != nil {
-		return cl, nil, stop, err
-	}
-	if seen, err = watchSights(ctx, cl.client); err != nil {
-		return cl, nil, stop, err
-	}
-	out.load = loadAverage()
-	return cl, seen, func() { seen.stop(); cl.stop() }, cl.startReady(ctx)
 }

@@ -127,11 +127,7 @@ subjects:
 // coschedulingScheduler is kube-scheduler with the Coscheduling plugin. The plugin reads PodGroups and counts their pods
 // itself; the project's controller only writes the status of PodGroups, and does not run.
 func coschedulingScheduler(ctx context.Context, cp *controlplane.ControlPlane, o options) (controlplane.ProcessOptions, error) {
-	rights, err := controlplane.ParseManifests([]byte(coschedulingRights))
-	if err != nil {
-		return controlplane.ProcessOptions{}, err
-	}
-	if err := cp.Apply(ctx, rights...); err != nil {
+	if err := applyText(ctx, cp, coschedulingRights); err != nil {
 		return controlplane.ProcessOptions{}, err
 	}
 	kubeconfig, err := cp.Kubeconfig("system:kube-scheduler")
@@ -154,7 +150,12 @@ func (c contest) gangCRD(ctx context.Context, cp *controlplane.ControlPlane, o o
 	if err != nil {
 		return err
 	}
-	objects, err := controlplane.ParseManifests(content)
+	return applyText(ctx, cp, string(content))
+}
+
+// applyText applies manifests.
+func applyText(ctx context.Context, cp *controlplane.ControlPlane, manifests string) error {
+	objects, err := controlplane.ParseManifests([]byte(manifests))
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,10 @@
 
 // Command performance is the benchmarks; docs/performance.md explains the shapes and the figures.
 //
-// "performance workload" measures the workload API: PodCliqueSets are created, scaled and deleted, with muster-controller,
+// The shape "workload" measures the workload API: PodCliqueSets are created, scaled and deleted, with muster-controller,
 // muster-scheduler, kube-controller-manager and KWOK running, beside a floor where a plain client makes the same objects.
 //
-// Without that word it measures schedulers: each shape of work is done by every contestant in turn, each time on a fresh
+// The other shapes measure schedulers: each shape of work is done by every contestant in turn, each time on a fresh
 // control plane, all in one invocation, since times move with the machine and only the ratios mean something:
 //
 //   - muster: muster-scheduler, the pods in gangs, under the identity and the rights of its manifests

@@ -34,18 +34,18 @@ type podFeed struct {
 	warn    io.Writer       // receives long interruptions
 }
 
-// openFeed returns a feed of the namespace from now on, and a pod if there is one already.
-func openFeed(ctx context.Context, client kubernetes.Interface) (*podFeed, []corev1.Pod, error) {
+// openFeed returns a feed of the namespace from now on.
+func openFeed(ctx context.Context, client kubernetes.Interface) (*podFeed, error) {
 	pods := client.CoreV1().Pods(namespace)
 	list, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	open, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {
-		return nil, nil, fmt.Errorf("watching pods: %w", err)
+		return nil, fmt.Errorf("watching pods: %w", err)
 	}
-	return &podFeed{pods: pods, version: list.ResourceVersion, open: open, warn: os.Stderr}, list.Items, nil
+	return &podFeed{pods: pods, version: list.ResourceVersion, open: open, warn: os.Stderr}, nil
 }
 
 // follow calls note for every change, until ctx ends (nil) or the API server no longer has the next version.

@@ -68,17 +68,17 @@ var (
 	serverCPU       = kind{"server_cpu_seconds", "API server and etcd CPU, s", "%.2f"}
 	serverCollected = kind{"server_collections", "API server garbage collections", "%.0f"}
 	writesPerPod    = kind{"writes_per_pod", "API writes per pod", "%.2f"}
-)
 
-// allKinds are the kinds in the order of a table, without the shares of single resources.
-var allKinds = []kind{
-	firstBind, lastBind, lastWrite, podsPerSecond, gangLatencyMedian, gangLatency99, spreadMedian,
-	spreadLongest, partialGangSeconds, heldGPUSeconds, created, perCreated, toFirstBind, firstToLast, deleted, aloneMedian,
-	alone99, meanwhile50, meanwhile99, meanwhileMax, whileCreated50, whileCreated99, whileBound50, whileBound99,
-	whileDeleted50, whileDeleted99, plainMedian, plain99, plainNever, fittingMedian, fitting99,
-	fittingNever, probes, busyCPU, quietCPU, quietWrites, refusalMedian, refusal99, podRefused50, podRefused99,
-	restartFirst, restartReady, restartGang, schedulerCPU, schedulerMemory, serverCPU, serverCollected, writesPerPod,
-}
+	podsCreated      = kind{"last_created_seconds", "last pod created, s", "%.1f"}
+	podsBound        = kind{"last_bound_seconds", "last pod bound, s", "%.1f"}
+	podsReady        = kind{"last_ready_seconds", "last pod ready, s", "%.1f"}
+	podsGone         = kind{"last_gone_seconds", "last pod gone, s", "%.1f"}
+	settled          = kind{"settled_seconds", "Available, or nothing left, s", "%.1f"}
+	controllerMemory = kind{"controller_peak_mib", "muster-controller peak memory, MiB", "%.0f"}
+	writesButEvents  = kind{"writes_per_pod_but_events", "API writes per pod, but events", "%.2f"}
+	webhookCalls     = kind{"webhook_calls", "calls of webhooks", "%.0f"}
+	webhookLatency   = kind{"webhook_latency_ms", "their latency, mean, ms", "%.1f"}
+)
 
 // writesOf is the share of one resource in writesPerPod.
 func writesOf(resource string) kind {
@@ -104,6 +104,13 @@ type outcome struct {
 func (r *outcome) add(k kind, value float64) {
 	if !math.IsNaN(value) {
 		r.figures = append(r.figures, figure{k, value})
+	}
+}
+
+// addPositive is add without zeros.
+func (r *outcome) addPositive(k kind, value float64) {
+	if value > 0 {
+		r.add(k, value)
 	}
 }
 

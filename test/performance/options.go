@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,6 +29,12 @@ type options struct {
 	kills                           int // restarts in a run
 	settle, window, quiet, patience time.Duration
 
+	// The workload.
+	sets, replicas, cliques, podsPerClique int
+	groupReplicas, groupMin                int // 0: the cliques are standalone
+	steps                                  []variant
+	workloadFloor                          bool
+
 	repeat                        int
 	contestants                   []string
 	bin                           string        // directory of the programs
@@ -37,7 +44,7 @@ type options struct {
 	profiles                      string        // directory for CPU profiles of the schedulers; "" = none
 	profileFor                    time.Duration
 	qps, burst                    int
-	out                           string // directory of results.jsonl and results.svg; "" = none
+	out                           string // directory of results.jsonl; "" = none
 	verbose                       io.Writer
 }
 
@@ -78,11 +85,12 @@ type plan struct {
 // parse returns the shapes to run, with their options.
 func parse(args []string) ([]plan, error) {
 	var o options
-	var shapes, contestants, variants string
+	var shapes, contestants, variants, steps string
+	var floored int
 	var settle, window, quiet, patience int
 	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
 	with := &environment{flags: flags}
-	with.word(&shapes, "shape", "drain-1000", "shapes, separated by commas, or all; known: "+strings.Join(shapeNames(), ", "))
+	with.word(&shapes, "shape", "drain-1000", "shapes, separated by commas, or all, which is all but workload; known: "+strings.Join(shapeNames(), ", "))
 	with.number(&o.nodes, "nodes", 0, "nodes; 0 here and below: what the shape has")
 	with.number(&o.gpus, "gpus", 8, "GPUs per node")
 	with.number(&o.gangs, "gangs", 0, "gangs")
@@ -95,6 +103,14 @@ func parse(args []string) ([]plan, error) {
 	with.number(&window, "window", 120, "seconds after which no probe begins")
 	with.number(&quiet, "quiet", 30, "seconds for which what goes on when nothing changes is measured")
 	with.number(&patience, "patience", 30, "seconds after which a probe is given up")
+	with.number(&o.sets, "sets", 1, "PodCliqueSets of the workload, created together")
+	with.number(&o.replicas, "replicas", 500, "replicas of each")
+	with.number(&o.cliques, "cliques", 1, "cliques of each replica")
+	with.number(&o.podsPerClique, "pods-per-clique", 2, "pods of each clique, each with one GPU, all of them its minimum")
+	with.number(&o.groupReplicas, "group-replicas", 0, "if not 0, the cliques of a replica are a scaling group with so many replicas")
+	with.number(&o.groupMin, "group-min", 1, "how many of those are its minimum; below it nothing can be scaled")
+	with.word(&steps, "steps", "create,zero", "what is done with the workload, in this order: "+strings.Join(allSteps, ", "))
+	with.number(&floored, "floor", 1, "0: the workload without the floor")
 	with.number(&o.repeat, "repeat", 3, "how often every contestant runs")
 	with.number(&o.qps, "qps", 5000, "requests per second that the schedulers' clients allow themselves")
 	with.number(&o.burst, "burst", 10000, "burst of the same")
@@ -102,9 +118,9 @@ func parse(args []string) ([]plan, error) {
 	with.word(&o.bin, "bin", "bin", "directory of the programs")
 	with.word(&o.musterScheduler, "muster-scheduler", "", "the program to measure; empty: muster-scheduler in the directory of the programs")
 	with.word(&o.musterBefore, "muster-before", "", "another build of it, which runs as muster-before beside the first")
-	with.word(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers in a drain, and of a huge gang from when its pods are created; profiling costs a few percent")
-	with.word(&o.out, "out", "", "directory for results.jsonl, to which the runs are added, and results.svg")
-	flags.DurationVar(&o.profileFor, "profile-for", 5*time.Second, "length of a CPU profile; in a drain from the start of the scheduler")
+	with.word(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers in a drain, and of a huge gang from when its pods are created; of the programs in a workload; profiling costs a few percent")
+	with.word(&o.out, "out", "", "directory for results.jsonl, to which the runs are added")
+	flags.DurationVar(&o.profileFor, "profile-for", 0, "length of a CPU profile; in a drain from the start of the scheduler; 0: 5 s, of a workload 15 s")
 	flags.DurationVar(&o.stall, "stall", time.Minute, "give up when nothing was bound for so long")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "give up when not all was bound after so long")
 	verbose := flags.Bool("v", false, "one line per step of the control plane")
@@ -124,6 +140,10 @@ func parse(args []string) ([]plan, error) {
 		}
 		o.variants = append(o.variants, v)
 	}
+	var err error
+	if o.steps, err = parseSteps(steps); err != nil {
+		return nil, err
+	}
 	if o.musterScheduler == "" {
 		o.musterScheduler = filepath.Join(o.bin, "muster-scheduler")
 	}
@@ -134,6 +154,7 @@ func parse(args []string) ([]plan, error) {
 	if err := o.setContestants(contestants); err != nil {
 		return nil, err
 	}
+	o.workloadFloor = floored != 0
 	return plans(shapes, o)
 }
 
@@ -166,7 +187,7 @@ func (o *options) setContestants(names string) error {
 // plans returns the shapes of these names with the given options, and the shapes' own defaults for the others.
 func plans(names string, o options) ([]plan, error) {
 	if names == "all" {
-		names = strings.Join(shapeNames(), ",")
+		names = strings.TrimSuffix(strings.Join(shapeNames(), ","), ","+workloadShape)
 	}
 	var all []plan
 	for name := range strings.SplitSeq(names, ",") {
@@ -175,6 +196,11 @@ func plans(names string, o options) ([]plan, error) {
 			return nil, fmt.Errorf("unknown shape %q; known: %s", name, strings.Join(shapeNames(), ", "))
 		}
 		p := plan{shape: allShapes[i], o: o.over(allShapes[i].defaults)}
+		if name == workloadShape {
+			if err := p.setWorkload(); err != nil {
+				return nil, err
+			}
+		}
 		if p.o.nodes < 1 || p.o.gpus < 1 || p.o.gangs < 1 || p.o.podsPerGang < 1 || p.o.repeat < 1 {
 			return nil, fmt.Errorf("nodes, gpus, gangs, pods-per-gang and repeat must be positive")
 		}
@@ -186,10 +212,25 @@ func plans(names string, o options) ([]plan, error) {
 	return all, nil
 }
 
+// setWorkload sets what is different for the workload: its steps are variants, and it has all the nodes that it needs.
+func (p *plan) setWorkload() error {
+	o := &p.o
+	if o.sets < 1 || o.replicas < 1 || o.cliques < 1 || o.podsPerClique < 1 || o.groupReplicas < 0 {
+		return fmt.Errorf("sets, replicas, cliques and pods-per-clique must be positive")
+	}
+	o.variants, o.contestants = o.steps, []string{muster}
+	if o.workloadFloor {
+		o.contestants = append(o.contestants, floor) // after muster: it creates the same objects
+	}
+	o.nodes = (o.workloadPods() + o.gpus - 1) / o.gpus
+	p.shape.targets = o.workloadTargets()
+	return nil
+}
+
 // room returns how many pods of one GPU are to be bound at a time. Where a cluster is full anyway, none.
 func (p plan) room() int {
 	switch p.shape.name {
-	case "waiting", "refused", "throughput":
+	case "waiting", "refused", "throughput", workloadShape:
 		return 0
 	case "huge-gang":
 		most := 0
@@ -218,6 +259,7 @@ func (o options) over(shape options) options {
 	if shape.noProbes {
 		o.probes = 0
 	}
+	o.profileFor = cmp.Or(o.profileFor, shape.profileFor, 5*time.Second)
 	if len(o.variants) == 0 {
 		o.variants = shape.variants
 	}

@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		},
 		"an unknown shape": {
 			env:     map[string]string{"SHAPE": "drain"},
-			wantErr: `unknown shape "drain"; known: drain-1000, drain-5000, small-gangs, trees, plain, big-gang, refused, restart, waiting, throughput, huge-gang`,
+			wantErr: `unknown shape "drain"; known: drain-1000, drain-5000, small-gangs, trees, plain, big-gang, refused, restart, waiting, throughput, huge-gang, workload`,
 		},
 		"the other build without its path": {
 			args:    []string{"-contestants=muster,muster-before"},
@@ -53,6 +53,14 @@ func TestParse(t *testing.T) {
 			env:  map[string]string{"NODES": "2000"},
 			args: []string{"-nodes=3000"},
 			want: "drain-1000: 3000 nodes, 8 GPUs, 250 gangs of 16, 3 times, [muster stock floor], bin/muster-scheduler",
+		},
+		"the workload has steps for variants, the nodes that it needs, and contestants of its own": {
+			env:  map[string]string{"SHAPE": "workload", "REPLICAS": "20", "PODS_PER_CLIQUE": "3"},
+			want: "workload: 8 nodes, 8 GPUs, 1 gangs of 1, 3 times, [muster floor], bin/muster-scheduler, create zero",
+		},
+		"a workload begins with its creation": {
+			env:     map[string]string{"SHAPE": "workload", "STEPS": "zero"},
+			wantErr: `step "zero": the first is create, the others are some of half, up, zero, back, delete`,
 		},
 		"a number that is none": {
 			env:     map[string]string{"REPEAT": "x", "GANGS": "5O"},
@@ -72,7 +80,7 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) { // not parallel: the environment is one
-			for _, variable := range []string{"NODES", "GPUS", "GANGS", "PODS_PER_GANG", "REPEAT", "CONTESTANTS", "MUSTER_SCHEDULER", "BIN", "QPS", "BURST", "PROFILES", "SHAPE", "VARIANTS", "MUSTER_BEFORE", "PROBES", "OUT"} {
+			for _, variable := range []string{"NODES", "GPUS", "GANGS", "PODS_PER_GANG", "REPEAT", "CONTESTANTS", "MUSTER_SCHEDULER", "BIN", "QPS", "BURST", "PROFILES", "SHAPE", "VARIANTS", "MUSTER_BEFORE", "PROBES", "OUT", "REPLICAS", "PODS_PER_CLIQUE", "STEPS"} {
 				t.Setenv(variable, test.env[variable])
 			}
 			all, err := parse(test.args)

@@ -5,108 +5,219 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 )
+
+// binding is one pod that got its node.
+type binding struct {
+	pod, node string
+	mark      string    // muster-scheduler's mark, "" for others
+	at        time.Time // when the watch delivered it, on this process's monotonic clock
+}
+
+// seenPod has the observations about one pod: when it was observed as bound, when a scheduler first marked it as
+// unschedulable (zero times: not yet), and whether it is ready and not being deleted.
+type seenPod struct {
+	bound, refused time.Time
+	ready          bool
+}
 
 // podCounts has the numbers of pods by state.
 type podCounts struct{ exist, bound, ready int }
 
-func (c podCounts) String() string {
-	return fmt.Sprintf("%d pods, %d bound, %d ready", c.exist, c.bound, c.ready)
+// add counts the pod n times more.
+func (c *podCounts) add(pod seenPod, n int) {
+	c.exist += n
+	if !pod.bound.IsZero() {
+		c.bound += n
+	}
+	if pod.ready {
+		c.ready += n
+	}
 }
 
-// podWatch counts the pods of the namespace, through one watch.
+// podWatch has the observations of one watch about all pods except fillers, in the API server's order.
 type podWatch struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when the watch has ended and will not resume
-	err    error         // the reason, nil if it was stopped; read it once ended is closed
+	err    error         // the reason; read it once ended is closed
 
-	mu      sync.Mutex
-	pods    map[string]podCounts // guarded by mu; of one pod each, by name
-	counts  podCounts            // guarded by mu; their sum
-	changed chan struct{}        // guarded by mu; closed at the next change
+	mu       sync.Mutex
+	pods     map[string]seenPod // guarded by mu; without deleted pods
+	counts   podCounts          // guarded by mu; of pods
+	bindings []binding          // guarded by mu; in order
+	changed  chan struct{}      // guarded by mu; closed at the next change
 }
 
-// watchPods begins to watch a namespace without pods.
+// watchPods starts to watch; objects that existed before and do not change are not recorded.
 func watchPods(ctx context.Context, client kubernetes.Interface) (*podWatch, error) {
-	feed, there, err := openFeed(ctx, client)
+	feed, err := openFeed(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	if len(there) > 0 {
-		feed.open.Stop()
-		return nil, fmt.Errorf("there is a pod already: %s", there[0].Name)
-	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &podWatch{cancel: cancel, ended: make(chan struct{}), pods: map[string]podCounts{}, changed: make(chan struct{})}
+	w := &podWatch{cancel: cancel, ended: make(chan struct{}), pods: map[string]seenPod{}, changed: make(chan struct{})}
 	go func() {
-		defer close(p.ended)
-		p.err = feed.follow(ctx, p.note)
+		defer close(w.ended)
+		w.err = feed.follow(ctx, w.note)
 	}()
-	return p, nil
+	return w, nil
 }
 
-func (p *podWatch) note(pod *corev1.Pod, gone bool) {
-	var is podCounts
-	if !gone {
-		is.exist = 1
-		if pod.Spec.NodeName != "" {
-			is.bound = 1
-		}
-		if controlplane.PodReady(pod) && pod.DeletionTimestamp == nil {
-			is.ready = 1
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	was := p.pods[pod.Name]
-	if was == is {
+func (w *podWatch) stop() {
+	w.cancel()
+	<-w.ended
+}
+
+func (w *podWatch) note(pod *corev1.Pod, gone bool) {
+	if strings.HasPrefix(pod.Name, fillerPrefix) {
 		return
 	}
-	p.pods[pod.Name] = is
-	if gone {
-		delete(p.pods, pod.Name)
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was, known := w.pods[pod.Name]
+	is := was
+	if pod.Spec.NodeName != "" && is.bound.IsZero() {
+		is.bound = now
+		w.bindings = append(w.bindings, binding{pod: pod.Name, node: pod.Spec.NodeName, mark: pod.Annotations[v2alpha2.BoundForAnnotation], at: now})
 	}
-	p.counts.exist += is.exist - was.exist
-	p.counts.bound += is.bound - was.bound
-	p.counts.ready += is.ready - was.ready
-	close(p.changed)
-	p.changed = make(chan struct{})
+	if is.refused.IsZero() && unschedulable(pod) {
+		is.refused = now
+	}
+	is.ready = controlplane.PodReady(pod) && pod.DeletionTimestamp == nil
+	if known && is == was && !gone {
+		return
+	}
+	if known {
+		w.counts.add(was, -1)
+		delete(w.pods, pod.Name)
+	}
+	if !gone {
+		w.counts.add(is, 1)
+		w.pods[pod.Name] = is
+	}
+	close(w.changed)
+	w.changed = make(chan struct{})
 }
 
-// until returns when done returns true, or an error: that of failed, that of ctx, or when stall passes without a change.
-func (p *podWatch) until(ctx context.Context, stall time.Duration, failed <-chan error, done func(podCounts) bool) (time.Time, error) {
-	timer := time.NewTimer(stall)
-	defer timer.Stop()
+// unschedulable returns whether a scheduler has tried the pod and said that it cannot be scheduled.
+func unschedulable(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+// until returns when done returns true; done is called with the lock held. Otherwise it returns an error: that of
+// failed, unfinished when stall passes without a change or most in total, or that of ctx. 0: no such limit.
+func (w *podWatch) until(ctx context.Context, stall, most time.Duration, failed <-chan error, done func() bool) error {
+	idle, end := newTimer(stall), newTimer(most)
+	defer idle.Stop()
+	defer end.Stop()
+	late := func(format string, limit time.Duration) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		c := w.counts
+		return unfinished{fmt.Errorf(format+": of %d pods %d are bound and %d ready", limit, c.exist, c.bound, c.ready)}
+	}
 	for {
-		p.mu.Lock()
-		counts, changed := p.counts, p.changed
-		p.mu.Unlock()
-		if done(counts) {
-			return time.Now(), nil
+		w.mu.Lock()
+		ok, changed := done(), w.changed
+		w.mu.Unlock()
+		if ok {
+			return nil
 		}
 		select {
 		case <-changed:
-			timer.Reset(stall)
-		case <-p.ended:
-			return time.Time{}, fmt.Errorf("after %s: %w", counts, p.err)
+			if stall > 0 {
+				idle.Reset(stall)
+			}
+		case <-w.ended:
+			return fmt.Errorf("the watch on pods ended: %w", w.err)
 		case err := <-failed:
-			return time.Time{}, err
-		case <-timer.C:
-			return time.Time{}, fmt.Errorf("nothing has changed for %s: %s", stall, counts)
+			return err
+		case <-idle.C:
+			return late("nothing has changed for %s", stall)
+		case <-end.C:
+			return late("not done after %s", most)
 		case <-ctx.Done():
-			return time.Time{}, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
 
-func (p *podWatch) stop() {
-	p.cancel()
-	<-p.ended
+// newTimer returns a timer, for 0 one that never fires.
+func newTimer(length time.Duration) *time.Timer {
+	if length <= 0 {
+		length = math.MaxInt64
+	}
+	return time.NewTimer(length)
+}
+
+// all returns a condition for until: every one of the pods satisfies is. Names that were found to do so are not checked
+// again.
+func (w *podWatch) all(names []string, is func(pod seenPod, exists bool) bool) func() bool {
+	next := 0
+	return func() bool {
+		for ; next < len(names); next++ {
+			if pod, exists := w.pods[names[next]]; !is(pod, exists) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func (w *podWatch) allExist(names []string) func() bool {
+	return w.all(names, func(_ seenPod, exists bool) bool { return exists })
+}
+
+func (w *podWatch) allBound(names []string) func() bool {
+	return w.all(names, func(pod seenPod, _ bool) bool { return !pod.bound.IsZero() })
+}
+
+func (w *podWatch) allGone(names []string) func() bool {
+	return w.all(names, func(_ seenPod, exists bool) bool { return !exists })
+}
+
+// boundAt returns when the first and the last of the pods were bound. All must be bound; see allBound.
+func (w *podWatch) boundAt(names []string) (first, last time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range names {
+		at := w.pods[name].bound
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return first, last
+}
+
+// bindingsOf returns the bindings of the gangs' pods, in order.
+func (w *podWatch) bindingsOf(gangs ...gang) []binding {
+	of := gangOf(gangs)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []binding
+	for _, b := range w.bindings {
+		if of[b.pod] != "" {
+			all = append(all, b)
+		}
+	}
+	return all
 }

@@ -22,6 +22,12 @@ type latencies struct {
 
 func (l latencies) ms(q float64) float64 { return 1000 * quantile(l.seconds, q) }
 
+// report adds the median and what 99 of 100 do not exceed, in milliseconds; nothing without probes.
+func (l latencies) report(out *outcome, median, nearlyAll kind) {
+	out.add(median, l.ms(0.5))
+	out.add(nearlyAll, l.ms(0.99))
+}
+
 func (l latencies) longest() float64 { return 1000 * slices.Max(l.seconds) }
 
 // between returns the latencies of the probes that began in this time.
@@ -36,18 +42,14 @@ func (l latencies) between(from, to time.Time) latencies {
 }
 
 // add adds the latency of one probe.
-func (l *latencies) add(began, ended time.Time, bound bool) {
+func (l *latencies) add(began, ended time.Time) {
 	l.began, l.seconds = append(l.began, began), append(l.seconds, since(began, ended))
-	if !bound {
-		l.never++
-	}
 }
 
 // prober creates pods that fit, one probe at a time, and returns the time until each was bound. They request a small
 // amount of CPU, of which every node has plenty.
 type prober struct {
 	cl   *cluster
-	seen *sights
 	name string // of the probes, without a number
 	n    int    // probes so far
 }
@@ -82,19 +84,23 @@ func (p *prober) probe(ctx context.Context, pods int, plain bool, into *latencie
 			return err
 		}
 	}
-	if cl.c.program == nil {
-		if err := p.bind(ctx, g); err != nil {
+	if cl.c.program == nil { // the floor binds as soon as the watch has reported the pods
+		if err := cl.pods.until(ctx, 0, cl.o.patience, nil, cl.pods.allExist(g.podNames())); err != nil {
+			return err
+		}
+		if err := cl.post(ctx, []gang{g}, nil); err != nil {
 			return err
 		}
 	}
-	err := p.seen.until(ctx, 0, cl.o.patience, cl.failed, p.seen.allBound(g.podNames()))
+	err := cl.pods.until(ctx, 0, cl.o.patience, cl.failed, cl.pods.allBound(g.podNames()))
 	var late unfinished
 	switch {
 	case err == nil:
-		_, last := p.seen.boundAt(g.podNames())
-		into.add(began, last, true)
+		_, last := cl.pods.boundAt(g.podNames())
+		into.add(began, last)
 	case errors.As(err, &late):
-		into.add(began, time.Now(), false)
+		into.add(began, time.Now())
+		into.never++
 	default:
 		return err
 	}
@@ -102,16 +108,6 @@ func (p *prober) probe(ctx context.Context, pods int, plain bool, into *latencie
 		return err
 	}
 	return pause(ctx, probeGap)
-}
-
-// bind binds pods of the floor, which has no scheduler, as soon as the watch has reported them.
-func (p *prober) bind(ctx context.Context, g gang) error {
-	for _, name := range g.podNames() {
-		if err := p.seen.until(ctx, p.cl.o.stall, p.cl.o.patience, p.cl.failed, p.seen.exists(name)); err != nil {
-			return err
-		}
-	}
-	return p.cl.post(ctx, []gang{g}, nil)
 }
 
 // pause returns after so long, or with ctx's error.
@@ -126,25 +122,24 @@ func pause(ctx context.Context, length time.Duration) error {
 	}
 }
 
-// meanwhile probes with plain pods until the returned function is called, which returns the measurements.
-func (p *prober) meanwhile(ctx context.Context) (stop func() (latencies, error)) {
+// meanwhile probes with plain pods until the returned function is called; only then may the latencies be read.
+func (p *prober) meanwhile(ctx context.Context, into *latencies) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
-		all  latencies
 		err  error
 		done sync.WaitGroup
 	)
 	done.Go(func() {
 		for ctx.Err() == nil && err == nil {
-			err = p.plain(ctx, &all)
+			err = p.plain(ctx, into)
 		}
 		if ctx.Err() != nil {
 			err = nil // it was stopped during a probe
 		}
 	})
-	return func() (latencies, error) {
+	return func() error {
 		cancel()
 		done.Wait()
-		return all, err
+		return err
 	}
 }

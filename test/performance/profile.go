@@ -12,9 +12,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/muster-project/muster/test/controlplane"
@@ -35,29 +32,32 @@ func (cl *cluster) profiler(ctx context.Context) (*profiler, error) {
 	return newProfiler(ctx, cl.cp, filepath.Join(cl.o.profiles, cl.c.name+".pprof"), cl.o.profileFor)
 }
 
-// newProfiler creates an identity that may read profiles. It is a service account, since the schedulers here have no
-// certificate authority for clients.
+// profilerRights are those of an identity that may read profiles. It is a service account, since the schedulers here have
+// no certificate authority for clients.
+const profilerRights = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: profiler, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: profiler}
+rules:
+- {nonResourceURLs: ["/debug/pprof/*"], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: profiler}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: profiler}
+subjects:
+- {kind: ServiceAccount, namespace: default, name: profiler}
+`
+
 func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string, length time.Duration) (*profiler, error) {
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "profiler", Namespace: namespace}}
-	if _, err := cp.Client().CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+	if err := applyText(ctx, cp, profilerRights); err != nil {
 		return nil, err
 	}
-	role := &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: "profiler"},
-		Rules:      []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/debug/pprof/*"}}},
-	}
-	if _, err := cp.Client().RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
-		return nil, err
-	}
-	rights := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "profiler"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}},
-	}
-	if _, err := cp.Client().RbacV1().ClusterRoleBindings().Create(ctx, rights, metav1.CreateOptions{}); err != nil {
-		return nil, err
-	}
-	config, err := cp.ServiceAccountConfig(ctx, namespace, account.Name)
+	config, err := cp.ServiceAccountConfig(ctx, namespace, "profiler")
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +69,9 @@ func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string
 	return &profiler{client: client, path: path, length: length}, os.MkdirAll(filepath.Dir(path), 0o755)
 }
 
-// begin fetches the profile of a scheduler that is being started, from when it answers. The returned function waits for
-// the end and returns the path of the profile.
-func (p *profiler) begin(ctx context.Context, program controlplane.ProcessOptions) (wait func()) {
-	return p.beginAt(ctx, "https://"+hostOf(program))
-}
-
-// beginAt is begin for a program that serves profiles at an address.
-func (p *profiler) beginAt(ctx context.Context, address string) (wait func()) {
+// begin fetches the profile of a program that is being started, from when it answers at the address. The returned function
+// waits for the end.
+func (p *profiler) begin(ctx context.Context, address string) (wait func()) {
 	done := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, p.length+30*time.Second)
@@ -93,9 +88,9 @@ func (p *profiler) beginAt(ctx context.Context, address string) (wait func()) {
 }
 
 // heap fetches the heap profile of a scheduler after a garbage collection.
-func (p *profiler) heap(ctx context.Context, program controlplane.ProcessOptions) error {
+func (p *profiler) heap(ctx context.Context, host string) error {
 	path := strings.TrimSuffix(p.path, ".pprof") + ".heap.pprof"
-	if err := p.fetch(ctx, "https://"+hostOf(program)+"/debug/pprof/heap?gc=1", path); err != nil {
+	if err := p.fetch(ctx, "https://"+host+"/debug/pprof/heap?gc=1", path); err != nil {
 		return fmt.Errorf("fetching a heap profile: %w", err)
 	}
 	fmt.Fprintln(os.Stderr, "heap profile:", path)

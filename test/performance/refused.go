@@ -14,69 +14,59 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// runRefused fills a cluster and times the refusal of gangs that cannot fit, o.probes of them one after the other: from
-// the creation of the last pod until its PodGroup has the reason, and until a first pod is marked as unschedulable.
-func runRefused(ctx context.Context, r run) (out outcome, err error) {
-	cl, seen, stop, err := prepared(ctx, r, &out, func(cl *cluster) error { return cl.fill(ctx) })
-	defer stop()
-	if err != nil {
-		return out, err
-	}
+// measureRefusals times the refusal of gangs that cannot fit, o.probes of them one after the other: from the creation of
+// the last pod until its PodGroup has the reason, and until a first pod is marked as unschedulable.
+func measureRefusals(ctx context.Context, cl *cluster, out *outcome) error {
 	var answers, refusals latencies
-	for i := range r.o.probes {
-		g := gang{name: fmt.Sprintf("refused-%03d", i), pods: r.o.podsPerGang, gpus: int64(r.o.gpus)}
+	for i := range cl.o.probes {
+		g := gang{name: fmt.Sprintf("refused-%03d", i), pods: cl.o.podsPerGang, gpus: int64(cl.o.gpus)}
 		if err := cl.createGangs(ctx, g); err != nil {
-			return out, err
+			return err
 		}
 		began := time.Now()
 		if cl.c.api == musterGangs {
-			took, err := cl.untilRefused(ctx, g, began)
-			if err != nil {
-				return out, cl.withLog(err)
+			if err := cl.untilRefused(ctx, g); err != nil {
+				return err
 			}
-			answers.add(began, began.Add(took), true)
+			answers.add(began, time.Now())
 		}
-		err := seen.until(ctx, 0, r.o.patience, cl.failed, func() bool {
+		err := cl.pods.until(ctx, 0, cl.o.patience, cl.failed, func() bool {
 			for _, name := range g.podNames() {
-				if at := seen.pods[name].refused; !at.IsZero() {
+				if at := cl.pods.pods[name].refused; !at.IsZero() {
 					if at.Before(began) { // while the last pod was created
 						at = began
 					}
-					refusals.add(began, at, true)
+					refusals.add(began, at)
 					return true
 				}
 			}
 			return false
 		})
 		if err != nil {
-			return out, cl.withLog(err)
+			return err
 		}
 		if err := cl.deleteGangs(ctx, g); err != nil {
-			return out, err
+			return err
 		}
 		if err := pause(ctx, 10*probeGap); err != nil {
-			return out, err
+			return err
 		}
 	}
-	if len(answers.seconds) > 0 {
-		out.add(refusalMedian, answers.ms(0.5))
-		out.add(refusal99, answers.ms(0.99))
-	}
-	out.add(podRefused50, refusals.ms(0.5))
-	out.add(podRefused99, refusals.ms(0.99))
-	return out, addUsage(cl, &out)
+	answers.report(out, refusalMedian, refusal99)
+	refusals.report(out, podRefused50, podRefused99)
+	return cl.addUsage(out, usage{})
 }
 
 // untilRefused waits for the final condition of the PodGroup: the reason why its gang is not admitted.
-func (cl *cluster) untilRefused(ctx context.Context, g gang, began time.Time) (time.Duration, error) {
+func (cl *cluster) untilRefused(ctx context.Context, g gang) error {
 	limited, cancel := context.WithTimeoutCause(ctx, cl.o.patience, unfinished{fmt.Errorf("no refusal of %s after %s", g.name, cl.o.patience)})
 	defer cancel()
 	err := controlplane.Until(limited, cl.dynamic.Resource(podGroups).Namespace(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + g.name},
 		func(found []*unstructured.Unstructured) bool { return len(found) == 1 && final(found[0]) })
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		return 0, context.Cause(limited)
+		return context.Cause(limited)
 	}
-	return time.Since(began), err
+	return err
 }
 
 // final reports whether a PodGroup has the reason why it cannot be admitted, rather than that another gang goes first.

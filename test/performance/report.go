@@ -3,16 +3,20 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"text/tabwriter"
+	"time"
 )
 
 // report prints a table for each variant of the shape, a column for each contestant, and whether targets are reached.
 func report(out io.Writer, p plan, all results) error {
-	fmt.Fprintf(out, "Median of %d, in parentheses least and most. Clients of the schedulers: %d requests per second, burst %d. %d CPUs for\neverything: scheduler, API server, etcd and the watching client.\n\n",
+	fmt.Fprintf(out, "Median of %d, in parentheses least and most. Clients of stock and coscheduling: %d requests per second, burst %d. %d CPUs for\neverything: the programs, API server, etcd and the watching client.\n\n",
 		p.o.repeat, p.o.qps, p.o.burst, runtime.NumCPU())
 	for _, v := range p.o.variants {
 		if err := table(out, p, v, all); err != nil {
@@ -90,6 +94,10 @@ func (t target) print(out io.Writer, variant string, all results) {
 	if len(values) == 0 {
 		return
 	}
+	if t.bound == 0 {
+		fmt.Fprintf(out, "%s: %s\n", what, spread(format, values))
+		return
+	}
 	median, word := quantile(values, 0.5), "at most"
 	reached := median <= t.bound
 	if t.atLeast {
@@ -126,4 +134,49 @@ func spread(format string, values []float64) string {
 	default:
 		return fmt.Sprintf(format+" ("+format+" to "+format+")", quantile(values, 0.5), slices.Min(values), slices.Max(values))
 	}
+}
+
+// line is one run as a line of results.jsonl.
+type line struct {
+	Time       time.Time          `json:"time"`
+	Shape      string             `json:"shape"`
+	Variant    string             `json:"variant,omitempty"`
+	Contestant string             `json:"contestant"`
+	Round      int                `json:"round"` // from 1
+	CPUs       int                `json:"cpus"`
+	Load       string             `json:"loadAverageBefore,omitempty"`
+	Nodes      int                `json:"nodes"`
+	GPUs       int                `json:"gpusPerNode"`
+	Gangs      int                `json:"gangs"`
+	Pods       int                `json:"podsPerGang"`
+	Unfinished string             `json:"unfinished,omitempty"` // the reason why the run did not finish
+	Figures    map[string]float64 `json:"figures"`              // by key, which ends in the unit
+}
+
+func (p plan) line(now time.Time, v variant, contestant string, round int, r outcome) line {
+	one := line{
+		Time: now.UTC().Truncate(time.Second), Shape: p.shape.name, Variant: v.String(), Contestant: contestant, Round: round + 1,
+		CPUs: runtime.NumCPU(), Load: r.load, Nodes: p.o.nodes, GPUs: p.o.gpus, Gangs: p.o.gangs, Pods: p.o.podsPerGang,
+		Unfinished: r.unfinished, Figures: map[string]float64{},
+	}
+	for _, f := range r.figures {
+		one.Figures[f.kind.key] = f.value
+	}
+	return one
+}
+
+// appendLine appends a run to the results, if there is a directory for them.
+func (p plan) appendLine(one line) error {
+	if p.o.out == "" {
+		return nil
+	}
+	if err := os.MkdirAll(p.o.out, 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(p.o.out, "results.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return json.NewEncoder(file).Encode(one)
 }

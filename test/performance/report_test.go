@@ -4,8 +4,15 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestReport(t *testing.T) {
@@ -25,6 +32,7 @@ func TestReport(t *testing.T) {
 			{kind: lastBind, contestant: coscheduling, bound: 1, atLeast: true},
 			{kind: lastBind, otherVariant: "flat", bound: 1, variant: ""},
 			{kind: lastBind, bound: 4},
+			{kind: lastBind, contestant: stock},
 			{kind: firstBind, bound: 4},
 		}},
 		o: options{repeat: 3, contestants: []string{muster, coscheduling, stock, floor}, variants: []variant{{}}},
@@ -44,6 +52,7 @@ func TestReport(t *testing.T) {
 		"muster / stock, last_bind_seconds: 0.40 (0.30 to 0.50), to reach: at most 0.4: reached\n",
 		"muster / floor, last_bind_seconds: 4.00 (3.00 to 5.00), to reach: at most 3: NOT reached\n",
 		"muster / flat, last_bind_seconds: 1.50 (1.00 to 2.00), to reach: at most 1: NOT reached\n",
+		"muster / stock, last_bind_seconds: 0.40 (0.30 to 0.50)\n",
 		"muster, last_bind_seconds: 4 (3 to 5), to reach: at most 4: reached\n",
 		"4.00 (3.00 to 5.00)",
 		"coscheduling did not finish round 1: nothing was bound for 1m0s\n",
@@ -77,5 +86,35 @@ func TestSpread(t *testing.T) {
 	got := []string{spread("%.1f", nil), spread("%.1f", []float64{2}), spread("%.1f", []float64{3, 1, 2})}
 	if want := []string{"-", "2.0", "2.0 (1.0 to 3.0)"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "results")
+	all, err := plans("big-gang", options{repeat: 1, gpus: 8, nodes: 200, out: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := all[0]
+	var took outcome
+	took.add(firstToLast, 3)
+	now := time.Unix(1000, 5)
+	for _, r := range []outcome{took, {unfinished: "slow"}} {
+		if err := p.appendLine(p.line(now, variant{kind: "alike"}, floor, 0, r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "results.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := func(rest string) string {
+		return fmt.Sprintf(`{"time":"1970-01-01T00:16:40Z","shape":"big-gang","variant":"alike","contestant":"floor","round":1,"cpus":%d,`+
+			`"nodes":200,"gpusPerNode":8,"gangs":1,"podsPerGang":1000,%s}`+"\n", runtime.NumCPU(), rest)
+	}
+	want := line(`"figures":{"first_to_last_bind_seconds":3}`) + line(`"unfinished":"slow","figures":{}`)
+	if diff := cmp.Diff(want, string(content)); diff != "" {
+		t.Errorf("results.jsonl (-want +got):\n%s", diff)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// measure computes the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
+// measure adds the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
 // be bound when as many pods are bound as it needs, whichever they are. Without a scheduler there is no CPU time and no memory
 // of one.
 //
 // The latency of a gang is from the moment when it could be scheduled, here the start of the scheduler since all pods exist
 // before, to the last binding of its minimum. Its spread is from its first binding to the last of its minimum: that long it is
 // observably partial.
-func measure(d *drained, scheduler bool) outcome {
+func measure(d *drained, scheduler bool, out *outcome) {
 	gangs := map[string][]time.Time{} // in order
 	for _, b := range d.bindings {
 		gang := d.gangOf[b.pod]
@@ -38,7 +38,6 @@ func measure(d *drained, scheduler bool) outcome {
 	}
 	first, last, pods := d.bindings[0].at, d.bindings[len(d.bindings)-1].at, float64(len(d.bindings))
 
-	var out outcome
 	out.add(lastBind, since(d.start, last))
 	out.add(lastWrite, max(since(d.start, last), since(d.start, d.quiet))) // events and conditions are written after the bindings
 	out.add(firstBind, since(d.start, first))
@@ -55,17 +54,23 @@ func measure(d *drained, scheduler bool) outcome {
 	}
 	out.add(serverCPU, d.server.Seconds())
 	out.add(serverCollected, d.collections)
+	out.addWrites(writesPerPod, d.writes, pods)
+}
+
+// addWrites adds the writes per pod, and the share of each resource that is not next to none.
+func (r *outcome) addWrites(total kind, writes map[string]int64, pods float64) {
 	all := 0.0
-	for _, n := range d.writes {
-		all += float64(n) / pods
-	}
-	out.add(writesPerPod, all)
-	for _, resource := range slices.Sorted(maps.Keys(d.writes)) {
-		if perPod := float64(d.writes[resource]) / pods; perPod >= 0.005 {
-			out.add(writesOf(resource), perPod)
+	for resource, n := range writes {
+		if total != writesButEvents || resource != "events" {
+			all += float64(n) / pods
 		}
 	}
-	return out
+	r.add(total, all)
+	for _, resource := range slices.Sorted(maps.Keys(writes)) {
+		if perPod := float64(writes[resource]) / pods; perPod >= 0.005 {
+			r.add(writesOf(resource), perPod)
+		}
+	}
 }
 
 func since(a, b time.Time) float64 { return b.Sub(a).Seconds() }

@@ -65,7 +65,9 @@ func TestMeasure(t *testing.T) {
 			test.run.start = start
 			test.run.gangOf = map[string]string{"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
 			got := map[kind]float64{}
-			for _, f := range measure(&test.run, true).figures {
+			var out outcome
+			measure(&test.run, true, &out)
+			for _, f := range out.figures {
 				if f.value != 0 {
 					got[f.kind] = f.value
 				}

@@ -3,21 +3,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
-	"net/http"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -29,75 +26,47 @@ type usage struct {
 
 // usageOf reads /proc.
 func usageOf(pid int) (usage, error) {
-	cpu, err := cpuOf(pid)
-	if err != nil {
-		return usage{}, fmt.Errorf("reading the CPU time of process %d: %w", pid, err)
-	}
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return usage{}, err
 	}
-	u := usage{cpu: cpu}
-	for line := range strings.Lines(string(content)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-			if err != nil {
-				return usage{}, fmt.Errorf("reading the memory of process %d: %w", pid, err)
-			}
-			u.memory = kib * 1024
-		}
-	}
-	return u, nil
-}
-
-// clockTick is the unit of CPU times in /proc: USER_HZ, 100 on every Linux.
-const clockTick = 10 * time.Millisecond
-
-func cpuOf(pid int) (time.Duration, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	stat, err := process.Stat()
 	if err != nil {
-		return 0, err
+		return usage{}, err
 	}
-	// The program's name is in parentheses and may contain anything; utime and stime are fields 14 and 15.
-	fields := bytes.Fields(content[bytes.LastIndexByte(content, ')')+1:])
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("%d fields after the name", len(fields))
-	}
-	var ticks int64
-	for _, field := range fields[11:13] {
-		n, err := strconv.ParseInt(string(field), 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * clockTick, nil
+	status, err := process.NewStatus()
+	return usage{cpu: cpuOf(stat), memory: int64(status.VmHWM)}, err
 }
 
-// childrenCPU returns the CPU time of this process's children of these names.
-func childrenCPU(names ...string) time.Duration {
-	var sum time.Duration
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, list := range lists {
-		content, err := os.ReadFile(list)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for child := range strings.FieldsSeq(string(content)) {
-			pid, err := strconv.Atoi(child)
-			if err != nil {
-				continue
-			}
-			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-			if err != nil || !slices.Contains(names, strings.TrimSpace(string(name))) {
-				continue
-			}
-			if cpu, err := cpuOf(pid); err == nil {
-				sum += cpu
-			}
+func cpuOf(stat procfs.ProcStat) time.Duration {
+	return time.Duration(stat.CPUTime() * float64(time.Second))
+}
+
+// childrenCPU returns the CPU time of this process's children, by name.
+func childrenCPU() map[string]time.Duration {
+	children := map[string]time.Duration{}
+	processes, _ := procfs.AllProcs()
+	for _, process := range processes {
+		if stat, err := process.Stat(); err == nil && stat.PPID == os.Getpid() { // otherwise it has ended
+			children[stat.Comm] += cpuOf(stat)
 		}
 	}
-	return sum
+	return children
+}
+
+// serverUsage returns the CPU time of the API server and etcd.
+func serverUsage() time.Duration {
+	children := childrenCPU()
+	return children["kube-apiserver"] + children["etcd"]
+}
+
+func loadAverage() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "?"
+	}
+	load, _, _ := strings.Cut(string(content), " ")
+	return load
 }
 
 // countWrites returns how many writes the API server has answered, by resource, from its own metrics: an audit log would
@@ -109,20 +78,16 @@ func countWrites(ctx context.Context, client kubernetes.Interface) (map[string]i
 	}
 	writes := map[string]int64{}
 	for _, metric := range families["apiserver_request_total"].GetMetric() {
-		label := map[string]string{}
-		for _, pair := range metric.GetLabel() {
-			label[pair.GetName()] = pair.GetValue()
-		}
-		switch label["verb"] {
+		switch label(metric, "verb") {
 		case "POST", "PUT", "PATCH", "APPLY", "DELETE":
 		default:
 			continue
 		}
-		resource := label["resource"]
+		resource := label(metric, "resource")
 		if resource == "leases" { // the API server's own
 			continue
 		}
-		if sub := label["subresource"]; sub != "" {
+		if sub := label(metric, "subresource"); sub != "" {
 			resource += "/" + sub
 		}
 		writes[resource] += int64(metric.GetCounter().GetValue())
@@ -155,59 +120,31 @@ func countCollections(ctx context.Context, client kubernetes.Interface) (float64
 
 // serverMetrics returns the API server's metrics, by name.
 func serverMetrics(ctx context.Context, client kubernetes.Interface) (map[string]*dto.MetricFamily, error) {
-	content, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").DoRaw(ctx)
+	content, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").SetHeader("Accept", "text/plain").Stream(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
+	defer content.Close()
+	return parseMetrics(content)
+}
+
+func parseMetrics(content io.Reader) (map[string]*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(content))
+	families, err := parser.TextToMetricFamilies(content)
 	if err != nil {
-		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+		return nil, fmt.Errorf("reading metrics: %w", err)
 	}
 	return families, nil
 }
 
-// counters are figures that only grow.
-type counters struct {
-	reconciles                   map[string]float64 // by controller
-	webhookSeconds, webhookCalls float64            // of Muster's admission webhooks, as measured by the API server
-}
-
-// counters reads them.
-func (w *workload) counters(ctx context.Context) (counters, error) {
-	c := counters{reconciles: map[string]float64{}}
-	if w.metrics == "" {
-		return c, nil
-	}
-	families, err := serverMetrics(ctx, w.client)
-	if err != nil {
-		return c, err
-	}
-	for _, metric := range families["apiserver_admission_webhook_admission_duration_seconds"].GetMetric() {
-		c.webhookSeconds += metric.GetHistogram().GetSampleSum()
-		c.webhookCalls += float64(metric.GetHistogram().GetSampleCount())
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.metrics, nil)
-	if err != nil {
-		return c, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return c, fmt.Errorf("reading muster-controller's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	if families, err = parser.TextToMetricFamilies(response.Body); err != nil {
-		return c, fmt.Errorf("reading muster-controller's metrics: %w", err)
-	}
-	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
-		for _, pair := range metric.GetLabel() {
-			if pair.GetName() == "controller" {
-				c.reconciles[pair.GetValue()] += metric.GetCounter().GetValue()
-			}
+// label returns the value of a label, "" without it.
+func label(metric *dto.Metric, name string) string {
+	for _, pair := range metric.GetLabel() {
+		if pair.GetName() == name {
+			return pair.GetValue()
 		}
 	}
-	return c, nil
+	return ""
 }
 
 // settledWrites returns the writes since before, when there was none for longer than a status is delayed, and when the
@@ -236,15 +173,4 @@ func settledWrites(ctx context.Context, client kubernetes.Interface, before map[
 	}
 	maps.DeleteFunc(last, func(_ string, n int64) bool { return n == 0 })
 	return last, since, nil
-}
-
-// addUsage adds the resource usage of the scheduler since its start.
-func addUsage(cl *cluster, out *outcome) error {
-	u, err := cl.usage()
-	if err != nil || cl.process == nil {
-		return err
-	}
-	out.add(schedulerCPU, u.cpu.Seconds())
-	out.add(schedulerMemory, mebibytes(u.memory))
-	return nil
 }

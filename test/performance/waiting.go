@@ -8,54 +8,44 @@ import (
 	"time"
 )
 
-// runWaiting has a full cluster where gangs wait that cannot be scheduled, replaces pods continuously, and times pods
-// that fit. After that the cluster does not change, and the remaining work of the scheduler is measured.
-func runWaiting(ctx context.Context, r run) (out outcome, err error) {
-	cl, seen, stop, err := prepared(ctx, r, &out, func(cl *cluster) error {
-		if err := cl.fill(ctx); err != nil {
-			return err
-		}
-		waiting := *cl
-		if r.variant.kind == "plain" {
-			waiting.c.api = noGangs
-		}
-		return waiting.createGangs(ctx, waitingGangs(r.o, r.variant)...)
-	})
-	defer stop()
-	if err != nil {
-		return out, err
+// prepareWaiting fills the cluster, and creates the gangs that wait.
+func prepareWaiting(ctx context.Context, cl *cluster) error {
+	if err := cl.fill(ctx); err != nil {
+		return err
 	}
-	if err := pause(ctx, r.o.settle); err != nil {
-		return out, err
+	waiting := *cl
+	if cl.variant.kind == "plain" {
+		waiting.c.api = noGangs
 	}
+	return waiting.createGangs(ctx, waitingGangs(cl.o, cl.variant)...)
+}
 
+// measureWaiting replaces pods of the full cluster continuously, and times pods that fit. After that the cluster does not
+// change, and the remaining work of the scheduler is measured.
+func measureWaiting(ctx context.Context, cl *cluster, out *outcome) error {
+	if err := pause(ctx, cl.o.settle); err != nil {
+		return err
+	}
 	before, err := cl.usage()
 	if err != nil {
-		return out, err
+		return err
 	}
 	began := time.Now()
-	plain, gangs, err := cl.probeWhileChurning(ctx, seen)
+	plain, gangs, err := cl.probeWhileChurning(ctx)
 	if err != nil {
-		return out, cl.withLog(err)
+		return err
 	}
 	after, err := cl.usage()
 	if err != nil {
-		return out, err
+		return err
 	}
-	busy := 100 * (after.cpu - before.cpu).Seconds() / time.Since(began).Seconds()
-	out.add(plainMedian, plain.ms(0.5))
-	out.add(plain99, plain.ms(0.99))
+	plain.report(out, plainMedian, plain99)
 	out.add(plainNever, float64(plain.never))
-	out.add(fittingMedian, gangs.ms(0.5))
-	out.add(fitting99, gangs.ms(0.99))
+	gangs.report(out, fittingMedian, fitting99)
 	out.add(fittingNever, float64(gangs.never))
 	out.add(probes, float64(len(plain.seconds)))
-	out.add(busyCPU, busy)
-
-	if err := cl.quiet(ctx, &out); err != nil {
-		return out, cl.withLog(err)
-	}
-	return out, nil
+	out.add(busyCPU, 100*(after.cpu-before.cpu).Seconds()/time.Since(began).Seconds())
+	return cl.measureQuiet(ctx, out)
 }
 
 // waitingPods is how many pods a waiting gang has that is not a tree.
@@ -88,7 +78,7 @@ func waitingGangs(o options, v variant) []gang {
 const fittingGang = 4
 
 // probeWhileChurning times plain pods and gangs that fit, in turn, o.probes of each or until o.window is over.
-func (cl *cluster) probeWhileChurning(ctx context.Context, seen *sights) (plain, gangs latencies, err error) {
+func (cl *cluster) probeWhileChurning(ctx context.Context) (plain, gangs latencies, err error) {
 	churning, stop := context.WithCancel(ctx)
 	churned := make(chan error, 1)
 	go func() { churned <- cl.churn(churning, cl.o.churn) }()
@@ -98,7 +88,7 @@ func (cl *cluster) probeWhileChurning(ctx context.Context, seen *sights) (plain,
 			err = failed
 		}
 	}()
-	p := &prober{cl: cl, seen: seen, name: "probe"}
+	p := &prober{cl: cl, name: "probe"}
 	for end := time.Now().Add(cl.o.window); len(plain.seconds) == 0 || len(plain.seconds) < cl.o.probes && time.Now().Before(end); {
 		if err := p.plain(ctx, &plain); err != nil {
 			return plain, gangs, err
@@ -110,8 +100,8 @@ func (cl *cluster) probeWhileChurning(ctx context.Context, seen *sights) (plain,
 	return plain, gangs, nil
 }
 
-// quiet measures the work of the scheduler while nothing changes.
-func (cl *cluster) quiet(ctx context.Context, out *outcome) error {
+// measureQuiet measures the work of the scheduler while nothing changes.
+func (cl *cluster) measureQuiet(ctx context.Context, out *outcome) error {
 	if err := pause(ctx, cl.o.settle); err != nil {
 		return err
 	}
@@ -144,4 +134,48 @@ func (cl *cluster) quiet(ctx context.Context, out *outcome) error {
 	out.add(quietWrites, float64(writes)/took.Minutes())
 	out.add(schedulerMemory, mebibytes(after.memory))
 	return nil
+}
+
+// prepareThroughput creates fitting gangs, which request CPU only, beside those that wait; their PodGroups, or without
+// gangs their pods, are still missing.
+func prepareThroughput(ctx context.Context, cl *cluster) error {
+	if err := prepareWaiting(ctx, cl); err != nil || cl.c.api == noGangs {
+		return err
+	}
+	return cl.createPods(ctx, cl.fittingGangs()...)
+}
+
+// measureThroughput makes the fitting gangs ready at the same time, and measures the time until the last of them is bound.
+func measureThroughput(ctx context.Context, cl *cluster, out *outcome) error {
+	if err := pause(ctx, cl.o.settle); err != nil {
+		return err
+	}
+	before, err := cl.usage()
+	if err != nil {
+		return err
+	}
+	fitting, release := cl.fittingGangs(), cl.createPodGroups
+	if cl.c.api == noGangs {
+		release = cl.createPods
+	}
+	began := time.Now()
+	if err := release(ctx, fitting...); err != nil {
+		return err
+	}
+	names := podNames(fitting...)
+	if err := cl.untilDone(ctx, cl.pods.allBound(names)); err != nil {
+		return err
+	}
+	_, last := cl.pods.boundAt(names)
+	out.add(podsPerSecond, float64(len(names))/since(began, last))
+	out.add(lastBind, since(began, last))
+	return cl.addUsage(out, before)
+}
+
+func (cl *cluster) fittingGangs() []gang {
+	gangs := cl.o.equalGangs()
+	for i := range gangs {
+		gangs[i].gpus = 0
+	}
+	return gangs
 }

@@ -4,10 +4,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,8 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -33,131 +31,80 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// workloadOptions are the shape of the workload and its steps. Each flag has an environment variable for use with make.
-type workloadOptions struct {
-	sets, replicas, cliques, podsPerClique int
-	groupReplicas, groupMin                int // 0: the cliques are standalone
-	repeat                                 int
-	steps                                  []string
-	contestants                            []string
-	bin                                    string
-	stall                                  time.Duration
-	profiles                               string
-	profileFor                             time.Duration
-	verbose                                io.Writer
-}
-
-func (o workloadOptions) pods() int {
-	return o.sets * o.replicas * max(o.groupReplicas, 1) * o.cliques * o.podsPerClique
-}
+// workloadShape is the benchmark of PodCliqueSets. Its variants are the steps of one run.
+const workloadShape = "workload"
 
 // allSteps are the possible steps of a workload, in a valid order.
 var allSteps = []string{"create", "half", "up", "zero", "back", "delete"}
 
-func parseWorkload(args []string) (workloadOptions, error) {
-	var o workloadOptions
-	var steps string
-	var floor int
-	flags := flag.NewFlagSet("performance workload", flag.ContinueOnError)
-	with := &environment{flags: flags}
-	with.number(&o.sets, "sets", 1, "PodCliqueSets, created together")
-	with.number(&o.replicas, "replicas", 500, "replicas of each")
-	with.number(&o.cliques, "cliques", 1, "cliques of each replica")
-	with.number(&o.podsPerClique, "pods-per-clique", 2, "pods of each clique, each with one GPU, all of them its minimum")
-	with.number(&o.groupReplicas, "group-replicas", 0, "if not 0, the cliques of a replica are a scaling group with so many replicas")
-	with.number(&o.groupMin, "group-min", 1, "how many of those are its minimum; below it nothing can be scaled")
-	with.number(&o.repeat, "repeat", 3, "how often every contestant runs")
-	with.word(&steps, "steps", "create,zero", "what is done, in this order: "+strings.Join(allSteps, ", "))
-	with.number(&floor, "floor", 1, "0: without the floor")
-	with.word(&o.bin, "bin", "bin", "directory of the programs")
-	with.word(&o.profiles, "profiles", "", "directory for CPU profiles of muster-controller, muster-scheduler and kube-apiserver")
-	flags.DurationVar(&o.profileFor, "profile-for", 15*time.Second, "length of a CPU profile, from the start of the first step")
-	flags.DurationVar(&o.stall, "stall", time.Minute, "give up when nothing has changed for so long")
-	verbose := flags.Bool("v", false, "one line per step of the control plane")
-	if err := errors.Join(with.err, flags.Parse(args)); err != nil {
-		return o, err
-	}
-	if o.sets < 1 || o.replicas < 1 || o.cliques < 1 || o.podsPerClique < 1 || o.groupReplicas < 0 || o.repeat < 1 {
-		return o, fmt.Errorf("sets, replicas, cliques, pods-per-clique and repeat must be positive")
-	}
-	o.steps, o.contestants = strings.Split(steps, ","), []string{"muster"}
-	if floor != 0 {
-		o.contestants = append(o.contestants, "floor") // after muster: it creates the same objects
-	}
-	for i, step := range o.steps {
+func parseSteps(names string) ([]variant, error) {
+	var steps []variant
+	for i, step := range strings.Split(names, ",") {
 		if !slices.Contains(allSteps, step) || (i == 0) != (step == "create") {
-			return o, fmt.Errorf("step %q: the first is create, the others are some of %s", step, strings.Join(allSteps[1:], ", "))
+			return nil, fmt.Errorf("step %q: the first is create, the others are some of %s", step, strings.Join(allSteps[1:], ", "))
 		}
+		steps = append(steps, variant{kind: step})
 	}
-	o.verbose = io.Discard
-	if *verbose {
-		o.verbose = os.Stderr
-	}
-	return o, nil
+	return steps, nil
 }
 
-// stepResult is one step of one run. Times in seconds since its beginning; 0 if not applicable.
-type stepResult struct {
-	name                   string
-	created, bound, ready  float64            // the last pod of those wanted
-	gone                   float64            // the last pod of those not wanted
-	settled                float64            // the set is Available, or all of its objects are gone
-	cpu                    map[string]float64 // by program
-	writesPerPod           float64            // until writes ended
-	writes                 map[string]float64 // by resource, per pod
-	controllerMiB          float64            // largest resident sets so far
-	schedulerMiB           float64
-	reconciles             map[string]float64 // by controller
-	webhookMillis, webhook float64            // mean latency that the API server saw, number of calls
+// workloadPods returns how many pods the PodCliqueSets have, each of one GPU.
+func (o options) workloadPods() int {
+	return o.sets * o.replicas * max(o.groupReplicas, 1) * o.cliques * o.podsPerClique
 }
 
-// benchWorkload runs every contestant o.repeat times, one after the other, and prints the comparison.
-func benchWorkload(ctx context.Context, o workloadOptions, out io.Writer) error {
-	group := ""
-	if o.groupReplicas > 0 {
-		group = fmt.Sprintf("%d replicas of a scaling group x ", o.groupReplicas)
+// workloadTargets are for 1,000 pods in 500 cliques; for others there is only the ratio to the floor.
+func (o options) workloadTargets() []target {
+	targets := []target{{kind: podsReady, variant: "create", contestant: floor}, {kind: podsGone, variant: "zero", contestant: floor}}
+	if o.workloadPods() == 1000 && o.sets*o.replicas*o.cliques == 500 {
+		targets = append(targets, target{kind: podsReady, variant: "create", bound: 30}, target{kind: podsGone, variant: "zero", bound: 15})
 	}
-	fmt.Fprintf(out, "Workload: %d PodCliqueSets x %d replicas x %s%d cliques x %d pods of one GPU = %d pods.\n\n",
-		o.sets, o.replicas, group, o.cliques, o.podsPerClique, o.pods())
-	results := map[string][][]stepResult{}
+	return targets
+}
+
+// benchWorkload runs every contestant o.repeat times, one after the other.
+func benchWorkload(ctx context.Context, p plan, out io.Writer) (results, error) {
+	o, all := p.o, results{}
+	fmt.Fprintf(out, "%d PodCliqueSets x %d replicas x %d replicas of a scaling group (0: none) x %d cliques x %d pods of one GPU = %d pods.\n\n",
+		o.sets, o.replicas, o.groupReplicas, o.cliques, o.podsPerClique, o.workloadPods())
 	for round := range o.repeat {
 		var made *objects
 		for _, name := range o.contestants {
 			w, err := newWorkload(ctx, o)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			load := loadAverage()
 			var steps []stepResult
-			if name == "muster" {
+			if name == muster {
 				steps, made, err = w.muster(ctx)
 			} else {
 				steps, err = w.floor(ctx, made)
 			}
 			w.close()
 			if err != nil {
-				return fmt.Errorf("round %d, %s: %w", round+1, name, err)
+				return nil, fmt.Errorf("round %d, %s: %w", round+1, name, err)
 			}
-			results[name] = append(results[name], steps)
 			for _, s := range steps {
-				fmt.Fprintf(out, "round %d  %-7s %-7s %s (load average before %s)\n", round+1, name, s.name, s.times(), load)
+				s.load = load
+				if err := p.record(out, all, round, variant{kind: s.step}, name, s.outcome); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
-	fmt.Fprintln(out)
-	return reportWorkload(out, o, results)
+	return all, nil
+}
+
+// stepResult is one step of one run.
+type stepResult struct {
+	step string
+	outcome
 }
 
 // workload is one run on a control plane of its own.
 type workload struct {
-	o       workloadOptions
-	cp      *controlplane.ControlPlane
-	client  *kubernetes.Clientset
-	dynamic *dynamic.DynamicClient
-	nodes   []string
-	pods    *podWatch
-	failed  chan error
-
+	*cluster
 	controller, scheduler *controlplane.Process // nil for the floor
 	metrics               string                // URL of muster-controller's, "" for the floor
 }
@@ -169,37 +116,23 @@ var (
 	podGroups     = v2alpha2.SchemeGroupVersion.WithResource("podgroups")
 )
 
-func newWorkload(ctx context.Context, o workloadOptions) (*workload, error) {
-	bin, err := filepath.Abs(o.bin)
+func newWorkload(ctx context.Context, o options) (*workload, error) {
+	cl, err := newCluster(ctx, o, contest{}, controlplane.Options{WithControllerManager: true, WithKwok: true})
 	if err != nil {
 		return nil, err
 	}
-	cp, err := controlplane.Start(ctx, controlplane.Options{BinDir: bin, Verbose: o.verbose, WithControllerManager: true, WithKwok: true})
+	if err = cl.cp.InstallMuster(ctx); err == nil {
+		cl.pods, err = watchPods(ctx, cl.client)
+	}
 	if err != nil {
+		cl.cp.Stop()
 		return nil, err
 	}
-	w := &workload{o: o, cp: cp, failed: make(chan error, 2)}
-	for _, step := range []func() error{
-		func() (err error) { w.client, w.dynamic, err = plainClients(cp); return err },
-		func() (err error) {
-			w.nodes, err = cp.CreateNodes(ctx, controlplane.NodeOptions{Count: (o.pods() + 7) / 8, GPUs: 8})
-			return err
-		},
-		func() error { return cp.InstallMuster(ctx) },
-		func() (err error) { w.pods, err = watchPods(ctx, w.client); return err },
-	} {
-		if err := step(); err != nil {
-			w.close()
-			return nil, err
-		}
-	}
-	return w, nil
+	return &workload{cluster: cl}, nil
 }
 
 func (w *workload) close() {
-	if w.pods != nil {
-		w.pods.stop()
-	}
+	w.pods.stop()
 	w.cp.Stop()
 }
 
@@ -241,13 +174,13 @@ func (w *workload) muster(ctx context.Context) ([]stepResult, *objects, error) {
 
 	var results []stepResult
 	var made *objects
-	for _, name := range w.o.steps {
-		r, err := w.measured(ctx, name, func(r *stepResult, began time.Time) error { return w.step(ctx, name, r, began) })
+	for _, step := range w.o.variants {
+		r, err := w.measured(ctx, step.kind, func(out *outcome, began time.Time) error { return w.step(ctx, step.kind, out, began) })
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w; the end of muster-controller's log:\n%s", name, err, w.controller.LogTail(10))
+			return nil, nil, fmt.Errorf("%s: %w; the end of muster-controller's log:\n%s", step, err, w.controller.LogTail(10))
 		}
 		results = append(results, r)
-		if name == "create" && slices.Contains(w.o.contestants, "floor") {
+		if step.kind == "create" && slices.Contains(w.o.contestants, floor) {
 			if made, err = w.read(ctx); err != nil {
 				return nil, nil, err
 			}
@@ -257,60 +190,58 @@ func (w *workload) muster(ctx context.Context) ([]stepResult, *objects, error) {
 }
 
 // step does one thing to the workload and waits for it.
-func (w *workload) step(ctx context.Context, name string, r *stepResult, began time.Time) error {
-	all := w.o.pods()
+func (w *workload) step(ctx context.Context, name string, out *outcome, began time.Time) error {
+	var err error
 	switch name {
 	case "create":
-		if err := w.createSets(ctx); err != nil {
-			return err
-		}
-		return w.untilUp(ctx, all, r, began)
+		err = w.createSets(ctx)
 	case "half":
-		if err := w.scale(ctx, 2); err != nil {
-			return err
-		}
-		return w.untilDown(ctx, w.share(2), r, began)
+		err = w.scale(ctx, 2)
 	case "up", "back":
-		if err := w.scale(ctx, 1); err != nil {
-			return err
-		}
-		return w.untilUp(ctx, all, r, began)
+		err = w.scale(ctx, 1)
 	case "zero":
-		if err := w.scale(ctx, 0); err != nil {
-			return err
-		}
-		if err := w.untilDown(ctx, 0, r, began); err != nil {
-			return err
-		}
-		return w.untilNothing(ctx, false, r, began)
+		err = w.scale(ctx, 0)
 	default: // delete
-		if err := inParallel(w.o.sets, func(i int) error {
+		err = inParallel(w.o.sets, func(i int) error {
 			return w.dynamic.Resource(podCliqueSets).Namespace(namespace).Delete(ctx, setName(i), metav1.DeleteOptions{})
-		}); err != nil {
+		})
+	}
+	if err != nil {
+		return err
+	}
+	switch name {
+	case "create", "up", "back":
+		return w.untilUp(ctx, w.o.workloadPods(), out, began)
+	case "half":
+		return w.untilDown(ctx, w.share(2), out, began)
+	default:
+		if err := w.untilDown(ctx, 0, out, began); err != nil {
 			return err
 		}
-		if err := w.untilDown(ctx, 0, r, began); err != nil {
-			return err
-		}
-		return w.untilNothing(ctx, true, r, began)
+		return w.untilNothing(ctx, name == "delete", out, began)
 	}
 }
 
+// untilPods adds how long it takes from began until done.
+func (w *workload) untilPods(ctx context.Context, out *outcome, k kind, began time.Time, done func(podCounts) bool) error {
+	err := w.pods.until(ctx, w.o.stall, 0, w.failed, func() bool { return done(w.pods.counts) })
+	out.add(k, since(began, time.Now()))
+	return err
+}
+
 // untilUp waits until there are n pods, bound and ready, and the sets are Available.
-func (w *workload) untilUp(ctx context.Context, n int, r *stepResult, began time.Time) error {
+func (w *workload) untilUp(ctx context.Context, n int, out *outcome, began time.Time) error {
 	for _, wait := range []struct {
-		at   *float64
+		kind kind
 		done func(podCounts) bool
 	}{
-		{&r.created, func(c podCounts) bool { return c.exist >= n }},
-		{&r.bound, func(c podCounts) bool { return c.bound >= n }},
-		{&r.ready, func(c podCounts) bool { return c.exist == n && c.ready == n }},
+		{podsCreated, func(c podCounts) bool { return c.exist >= n }},
+		{podsBound, func(c podCounts) bool { return c.bound >= n }},
+		{podsReady, func(c podCounts) bool { return c.exist == n && c.ready == n }},
 	} {
-		at, err := w.pods.until(ctx, w.o.stall, w.failed, wait.done)
-		if err != nil {
+		if err := w.untilPods(ctx, out, wait.kind, began, wait.done); err != nil {
 			return err
 		}
-		*wait.at = since(began, at)
 	}
 	limit, cancel := context.WithTimeout(ctx, w.o.stall)
 	defer cancel()
@@ -324,7 +255,7 @@ func (w *workload) untilUp(ctx context.Context, n int, r *stepResult, began time
 			}
 			return true
 		})
-	r.settled = since(began, time.Now())
+	out.add(settled, since(began, time.Now()))
 	if err != nil {
 		return fmt.Errorf("waiting for the sets to be Available: %w", err)
 	}
@@ -332,15 +263,13 @@ func (w *workload) untilUp(ctx context.Context, n int, r *stepResult, began time
 }
 
 // untilDown waits until n pods are left.
-func (w *workload) untilDown(ctx context.Context, n int, r *stepResult, began time.Time) error {
-	at, err := w.pods.until(ctx, w.o.stall, w.failed, func(c podCounts) bool { return c.exist == n })
-	r.gone = since(began, at)
-	return err
+func (w *workload) untilDown(ctx context.Context, n int, out *outcome, began time.Time) error {
+	return w.untilPods(ctx, out, podsGone, began, func(c podCounts) bool { return c.exist == n })
 }
 
 // untilNothing waits until no child of any set is left except objects that were scaled to zero, which stay as long as
 // their set.
-func (w *workload) untilNothing(ctx context.Context, deleted bool, r *stepResult, began time.Time) error {
+func (w *workload) untilNothing(ctx context.Context, deleted bool, out *outcome, began time.Time) error {
 	limit, cancel := context.WithTimeout(ctx, w.o.stall)
 	defer cancel()
 	kinds, scaled := []schema.GroupVersionResource{podGroups, podCliques}, podCliqueSets
@@ -361,7 +290,7 @@ func (w *workload) untilNothing(ctx context.Context, deleted bool, r *stepResult
 			return fmt.Errorf("waiting for the last Service to go: %w", err)
 		}
 	}
-	r.settled = since(began, time.Now())
+	out.add(settled, since(began, time.Now()))
 	return nil
 }
 
@@ -447,7 +376,7 @@ func part(n, of int) int {
 // share returns how many pods those are.
 func (w *workload) share(of int) int {
 	_, _, replicas := w.scaled()
-	return w.o.pods() / replicas * part(replicas, of)
+	return w.o.workloadPods() / replicas * part(replicas, of)
 }
 
 // scale scales the workload to this fraction of its initial size; 0: to zero.
@@ -463,12 +392,9 @@ func (w *workload) scale(ctx context.Context, of int) error {
 // programs are the programs whose CPU time is reported.
 var programs = []string{"muster-controller", "muster-scheduler", "kube-apiserver", "etcd", "kube-controller-manager", "kwok"}
 
-// comm is a program's name in /proc, which is cut there.
-func comm(program string) string { return program[:min(len(program), 15)] }
-
 // measured runs one step and adds its cost.
-func (w *workload) measured(ctx context.Context, name string, do func(*stepResult, time.Time) error) (stepResult, error) {
-	r := stepResult{name: name, cpu: map[string]float64{}, writes: map[string]float64{}, reconciles: map[string]float64{}}
+func (w *workload) measured(ctx context.Context, name string, do func(*outcome, time.Time) error) (stepResult, error) {
+	r := stepResult{step: name}
 	writes, err := countWrites(ctx, w.client)
 	if err != nil {
 		return r, err
@@ -477,48 +403,84 @@ func (w *workload) measured(ctx context.Context, name string, do func(*stepResul
 	if err != nil {
 		return r, err
 	}
-	for _, program := range programs {
-		r.cpu[program] = -childrenCPU(comm(program)).Seconds()
-	}
+	cpuBefore := childrenCPU()
 
-	if err := do(&r, time.Now()); err != nil {
+	if err := do(&r.outcome, time.Now()); err != nil {
 		return r, err
 	}
 
+	cpu := childrenCPU()
 	for _, program := range programs {
-		r.cpu[program] += childrenCPU(comm(program)).Seconds()
+		comm := program[:min(len(program), 15)] // as in /proc
+		r.addPositive(kind{"cpu_seconds:" + program, "CPU of " + program + ", s", "%.1f"}, (cpu[comm] - cpuBefore[comm]).Seconds())
 	}
-	for program, memory := range map[*controlplane.Process]*float64{w.controller: &r.controllerMiB, w.scheduler: &r.schedulerMiB} {
-		if program != nil {
-			u, err := usageOf(program.PID())
+	for _, one := range []struct {
+		program *controlplane.Process
+		memory  kind
+	}{{w.controller, controllerMemory}, {w.scheduler, schedulerMemory}} {
+		if one.program != nil {
+			u, err := usageOf(one.program.PID())
 			if err != nil {
 				return r, err
 			}
-			*memory = float64(u.memory) / (1 << 20)
+			r.add(one.memory, mebibytes(u.memory))
 		}
 	}
 	written, _, err := settledWrites(ctx, w.client, writes)
 	if err != nil {
 		return r, err
 	}
-	pods := float64(w.o.pods())
-	for resource, n := range written {
-		r.writes[resource] = float64(n) / pods
-		if resource != "events" {
-			r.writesPerPod += float64(n) / pods
-		}
-	}
+	r.addWrites(writesButEvents, written, float64(w.o.workloadPods()))
 	after, err := w.counters(ctx)
 	if err != nil {
 		return r, err
 	}
-	for controller, n := range after.reconciles {
-		r.reconciles[controller] = n - before.reconciles[controller]
+	for _, controller := range slices.Sorted(maps.Keys(after.reconciles)) {
+		r.addPositive(kind{"passes:" + controller, "passes of " + controller, "%.0f"}, after.reconciles[controller]-before.reconciles[controller])
 	}
-	if r.webhook = after.webhookCalls - before.webhookCalls; r.webhook > 0 {
-		r.webhookMillis = 1000 * (after.webhookSeconds - before.webhookSeconds) / r.webhook
+	if calls := after.webhookCalls - before.webhookCalls; calls > 0 {
+		r.add(webhookCalls, calls)
+		r.add(webhookLatency, 1000*(after.webhookSeconds-before.webhookSeconds)/calls)
 	}
 	return r, nil
+}
+
+// counters are figures that only grow.
+type counters struct {
+	reconciles                   map[string]float64 // by controller
+	webhookSeconds, webhookCalls float64            // of Muster's admission webhooks, as measured by the API server
+}
+
+// counters reads them.
+func (w *workload) counters(ctx context.Context) (counters, error) {
+	c := counters{reconciles: map[string]float64{}}
+	if w.metrics == "" {
+		return c, nil
+	}
+	families, err := serverMetrics(ctx, w.client)
+	if err != nil {
+		return c, err
+	}
+	for _, metric := range families["apiserver_admission_webhook_admission_duration_seconds"].GetMetric() {
+		c.webhookSeconds += metric.GetHistogram().GetSampleSum()
+		c.webhookCalls += float64(metric.GetHistogram().GetSampleCount())
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.metrics, nil)
+	if err != nil {
+		return c, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return c, fmt.Errorf("reading muster-controller's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	if families, err = parseMetrics(response.Body); err != nil {
+		return c, err
+	}
+	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
+		c.reconciles[label(metric, "controller")] += metric.GetCounter().GetValue()
+	}
+	return c, nil
 }
 
 // profile fetches CPU profiles of both programs and the API server from now on. The returned function waits for them.
@@ -547,7 +509,7 @@ func (w *workload) profile(ctx context.Context, port int) (wait func(), err erro
 		scheduler:  strings.TrimSuffix(w.scheduler.ReadyURL(), "/readyz"),
 		controller: fmt.Sprintf("http://127.0.0.1:%d", port),
 	} {
-		all.Go(func() { p.beginAt(ctx, address)() })
+		all.Go(p.begin(ctx, address))
 	}
 	return all.Wait, nil
 }

@@ -63,7 +63,7 @@ func (w *workload) read(ctx context.Context) (*objects, error) {
 // floor creates the same objects with a plain client, which binds each pod after its creation to the node that muster
 // chose, and deletes all of them, one by one.
 func (w *workload) floor(ctx context.Context, made *objects) ([]stepResult, error) {
-	create, err := w.measured(ctx, "create", func(r *stepResult, began time.Time) error {
+	create, err := w.measured(ctx, "create", func(out *outcome, began time.Time) error {
 		for _, kind := range []schema.GroupVersionResource{podGroups, podCliques} {
 			if err := inParallel(len(made.others[kind]), func(i int) error {
 				_, err := w.dynamic.Resource(kind).Namespace(namespace).Create(ctx, &made.others[kind][i], metav1.CreateOptions{})
@@ -91,14 +91,12 @@ func (w *workload) floor(ctx context.Context, made *objects) ([]stepResult, erro
 		}); err != nil {
 			return err
 		}
-		at, err := w.pods.until(ctx, w.o.stall, w.failed, func(c podCounts) bool { return c.ready == len(made.pods) })
-		r.ready = since(began, at)
-		return err
+		return w.untilPods(ctx, out, podsReady, began, func(c podCounts) bool { return c.ready == len(made.pods) })
 	})
-	if err != nil || !slices.Contains(w.o.steps, "zero") {
+	if err != nil || !slices.Contains(w.o.variants, variant{kind: "zero"}) {
 		return []stepResult{create}, err
 	}
-	zero, err := w.measured(ctx, "zero", func(r *stepResult, began time.Time) error {
+	zero, err := w.measured(ctx, "zero", func(out *outcome, began time.Time) error {
 		if err := inParallel(len(made.pods), func(i int) error {
 			return w.client.CoreV1().Pods(namespace).Delete(ctx, made.pods[i].Name, metav1.DeleteOptions{})
 		}); err != nil {
@@ -116,10 +114,10 @@ func (w *workload) floor(ctx context.Context, made *objects) ([]stepResult, erro
 				return err
 			}
 		}
-		if err := w.untilDown(ctx, 0, r, began); err != nil {
+		if err := w.untilDown(ctx, 0, out, began); err != nil {
 			return err
 		}
-		r.settled = since(began, time.Now())
+		out.add(settled, since(began, time.Now()))
 		return nil
 	})
 	return []stepResult{create, zero}, err

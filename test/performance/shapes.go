@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // shape is one kind of work for the contestants.
@@ -14,16 +15,12 @@ type shape struct {
 	name, about string
 	// defaults are the numbers that differ from shape to shape; values that the user sets override them.
 	defaults options
-	run      func(ctx context.Context, r run) (outcome, error)
-	targets  []target
-}
-
-// run is one run of one contestant.
-type run struct {
-	o       options
-	c       contest
-	variant variant
-	earlier []binding // the bindings of muster in this round, for the floor; nil: none
+	// prepare creates what exists before the scheduler starts; nil: nothing. measure does the work and adds the figures.
+	prepare         func(context.Context, *cluster) error
+	measure         func(context.Context, *cluster, *outcome) error
+	startsScheduler bool // measure does, rather than that it runs before
+	withoutGangs    bool // every contestant schedules the pods one by one
+	targets         []target
 }
 
 // variant is one form of a shape: a kind and up to two numbers, as in "gangs:250" or "trees:10x1024". The zero value is
@@ -68,8 +65,8 @@ type target struct {
 	variant string // the variant; "" with no other: every variant
 	// The ratio is to this contestant (same variant) or to muster in this variant; both "": the figure itself.
 	contestant, otherVariant string
-	bound                    float64
-	atLeast                  bool // otherwise at most
+	bound                    float64 // 0: the figure is only printed
+	atLeast                  bool    // otherwise at most
 }
 
 const (
@@ -83,13 +80,13 @@ var allShapes = []shape{
 	{
 		name: "drain-1000", about: "250 gangs of 16 on 1,000 nodes, all there before the scheduler starts",
 		defaults: options{nodes: 1000, gangs: 250, podsPerGang: 16},
-		run:      runDrain,
-		targets:  []target{{kind: lastBind, contestant: floor, bound: mostOfFloor}, {kind: lastBind, contestant: stock, bound: 0.4}},
+		prepare:  prepareDrain, measure: measureDrain, startsScheduler: true,
+		targets: []target{{kind: lastBind, contestant: floor, bound: mostOfFloor}, {kind: lastBind, contestant: stock, bound: 0.4}},
 	},
 	{
 		name: "drain-5000", about: "500 gangs of 16 on 5,000 nodes",
 		defaults: options{nodes: 5000, gangs: 500, podsPerGang: 16},
-		run:      runDrain,
+		prepare:  prepareDrain, measure: measureDrain, startsScheduler: true,
 		targets: []target{
 			{kind: lastBind, contestant: floor, bound: mostOfFloor},
 			{kind: schedulerMemory, contestant: stock, bound: 1.3},
@@ -98,13 +95,13 @@ var allShapes = []shape{
 	{
 		name: "small-gangs", about: "1,000 gangs of 3 on 1,000 nodes",
 		defaults: options{nodes: 1000, gangs: 1000, podsPerGang: 3},
-		run:      runDrain,
-		targets:  []target{{kind: lastBind, contestant: floor, bound: mostOfFloorSmall}},
+		prepare:  prepareDrain, measure: measureDrain, startsScheduler: true,
+		targets: []target{{kind: lastBind, contestant: floor, bound: mostOfFloorSmall}},
 	},
 	{
 		name: "trees", about: "100 trees of 4 sub-groups of 8, three needed; beside them such of which all are needed, and 100 flat gangs of 32, with a label for the role or bare",
 		defaults: options{nodes: 1000, gangs: 100, podsPerGang: 32, subGroups: 4, minSubGroups: 3, variants: []variant{{kind: "trees"}, {kind: "whole"}, {kind: "flat"}, {kind: "bare"}}},
-		run:      runDrain,
+		prepare:  prepareDrain, measure: measureDrain, startsScheduler: true,
 		targets: []target{
 			{kind: lastBind, variant: "trees", otherVariant: "flat", bound: 1},
 			{kind: lastBind, variant: "whole", otherVariant: "flat", bound: 1},
@@ -113,13 +110,13 @@ var allShapes = []shape{
 	{
 		name: "plain", about: "4,000 pods without gangs on 1,000 nodes",
 		defaults: options{nodes: 1000, gangs: 250, podsPerGang: 16},
-		run:      withoutGangs(runDrain),
-		targets:  []target{{kind: podsPerSecond, contestant: stock, bound: leastOfStock, atLeast: true}},
+		prepare:  prepareDrain, measure: measureDrain, startsScheduler: true, withoutGangs: true,
+		targets: []target{{kind: podsPerSecond, contestant: stock, bound: leastOfStock, atLeast: true}},
 	},
 	{
 		name: "big-gang", about: "one gang of 1,000 pods arrives on 5,000 nodes, like pods and pods with an index label each",
 		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 1000, variants: []variant{{kind: "alike"}, {kind: "index"}}, noProbes: true},
-		run:      runArrive,
+		measure:  measureArrival,
 		targets: []target{
 			{kind: firstToLast, contestant: floor, bound: 2},
 			{kind: toFirstBind, bound: 100},
@@ -128,21 +125,21 @@ var allShapes = []shape{
 	{
 		name: "refused", about: "a gang of 10 x 8 GPUs that cannot fit on a full cluster of 5,000 nodes, until it is refused",
 		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 10, probes: 10},
-		run:      runRefused,
-		targets:  []target{{kind: refusalMedian, bound: 1000}},
+		prepare:  func(ctx context.Context, cl *cluster) error { return cl.fill(ctx) }, measure: measureRefusals,
+		targets: []target{{kind: refusalMedian, bound: 1000}},
 	},
 	{
 		name: "restart", about: "kill -9 with 5,000 nodes and 8,000 bound pods, until the first bind",
 		defaults: options{nodes: 5000, gangs: 500, podsPerGang: 16},
-		run:      runRestart,
-		targets:  []target{{kind: restartFirst, bound: 5}, {kind: schedulerMemory, contestant: stock, bound: 1.3}},
+		prepare:  prepareDrain, measure: measureRestart,
+		targets: []target{{kind: restartFirst, bound: 5}, {kind: schedulerMemory, contestant: stock, bound: 1.3}},
 	},
 	{
 		name: "waiting", about: "gangs of 8 x 8 GPUs wait on a full cluster of 1,000 nodes, and pods that fit come along",
 		defaults: options{nodes: 1000, gangs: 1, podsPerGang: waitingPods, probes: 40, variants: []variant{
 			{kind: "none"}, {kind: "gangs", n: 250}, {kind: "gangs", n: 500}, {kind: "gangs", n: 2000},
 			{kind: "images", n: 500}, {kind: "trees", n: 10, m: 1024}, {kind: "plain", n: 2000}}},
-		run: runWaiting,
+		prepare: prepareWaiting, measure: measureWaiting,
 		targets: []target{
 			{kind: plainMedian, bound: 30}, {kind: plain99, bound: 250},
 			{kind: fittingMedian, bound: 60}, {kind: fitting99, bound: 250},
@@ -152,24 +149,20 @@ var allShapes = []shape{
 	{
 		name: "throughput", about: "250 gangs of 16 that fit become ready at a stroke, without and with gangs that wait on a full cluster of 1,000 nodes",
 		defaults: options{nodes: 1000, gangs: 250, podsPerGang: 16, variants: []variant{{kind: "none"}, {kind: "gangs", n: 500}}},
-		run:      runThroughput,
-		targets:  []target{{kind: podsPerSecond, variant: "gangs:500", otherVariant: "none", bound: 0.95, atLeast: true}},
+		prepare:  prepareThroughput, measure: measureThroughput,
+		targets: []target{{kind: podsPerSecond, variant: "gangs:500", otherVariant: "none", bound: 0.95, atLeast: true}},
 	},
 	{
 		name: "huge-gang", about: "one gang of 5,000 pods, one of 20,000, one of 1,024 sub-groups: created, bound, deleted, with plain pods beside it",
 		defaults: options{nodes: 5000, gangs: 1, podsPerGang: 1, probes: 40,
 			variants: []variant{{kind: "pods", n: 5000}, {kind: "pods", n: 20000}, {kind: "subgroups", n: 1024, m: 2}}},
-		run:     runArrive,
+		measure: measureArrival,
 		targets: []target{{kind: firstToLast, contestant: floor, bound: 1.5}},
 	},
-}
-
-// withoutGangs has every contestant schedule the pods one by one.
-func withoutGangs(do func(context.Context, run) (outcome, error)) func(context.Context, run) (outcome, error) {
-	return func(ctx context.Context, r run) (outcome, error) {
-		r.c.api = noGangs
-		return do(ctx, r)
-	}
+	{
+		name: workloadShape, about: "PodCliqueSets, from apply to ready and back to nothing",
+		defaults: options{nodes: 1, gangs: 1, podsPerGang: 1, profileFor: 15 * time.Second},
+	},
 }
 
 // inVariant returns the options for a variant of the trees.

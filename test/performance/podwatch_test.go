@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-func newSights() *sights {
-	return &sights{ended: make(chan struct{}), pods: map[string]sight{}, changed: make(chan struct{})}
+func newPodWatch() *podWatch {
+	return &podWatch{ended: make(chan struct{}), pods: map[string]seenPod{}, changed: make(chan struct{})}
 }
 
 func refusedPod(name string) *corev1.Pod {
@@ -25,10 +25,10 @@ func refusedPod(name string) *corev1.Pod {
 	return pod
 }
 
-func TestSightsKeepTheFirstTime(t *testing.T) {
+func TestPodWatchKeepsTheFirstTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, began := newSights(), time.Now()
+		s, began := newPodWatch(), time.Now()
 		s.note(wrappers.MakePod("a", namespace).Obj(), false)
 		s.note(wrappers.MakePod("filler-00000-0", namespace).Node("n1").Obj(), false)
 		time.Sleep(time.Second) // on synctest's clock
@@ -39,11 +39,11 @@ func TestSightsKeepTheFirstTime(t *testing.T) {
 		s.note(wrappers.MakePod("a", namespace).Node("n1").Label("one", "more").Obj(), false)
 		s.note(wrappers.MakePod("b", namespace).Node("n2").Obj(), false)
 
-		want := map[string]sight{
+		want := map[string]seenPod{
 			"a": {refused: began.Add(time.Second), bound: began.Add(2 * time.Second)},
 			"b": {bound: began.Add(3 * time.Second)},
 		}
-		if diff := cmp.Diff(want, s.pods, cmp.AllowUnexported(sight{})); diff != "" {
+		if diff := cmp.Diff(want, s.pods, cmp.AllowUnexported(seenPod{})); diff != "" {
 			t.Errorf("pods (-want +got):\n%s", diff)
 		}
 		first, last := s.boundAt([]string{"a", "b"})
@@ -61,35 +61,35 @@ func TestSightsKeepTheFirstTime(t *testing.T) {
 	})
 }
 
-func TestSightsUntil(t *testing.T) {
+func TestPodWatchUntil(t *testing.T) {
 	t.Parallel()
 	ended := errors.New("the scheduler ended")
 	for name, test := range map[string]struct {
 		stall, most time.Duration
-		do          func(s *sights, failed chan error) // meanwhile
-		want        string                             // "" for done
+		do          func(s *podWatch, failed chan error) // meanwhile
+		want        string                               // "" for done
 		took        time.Duration
 		late        bool // the error reports that a contestant was too slow
 	}{
 		"all are bound": {stall: time.Minute, most: time.Hour, took: 3 * time.Second,
-			do: func(s *sights, _ chan error) {
+			do: func(s *podWatch, _ chan error) {
 				for _, name := range []string{"b", "x", "a"} {
 					time.Sleep(time.Second)
 					s.note(wrappers.MakePod(name, namespace).Node("n").Obj(), false)
 				}
 			}},
-		"nothing changes any more": {stall: time.Minute, most: time.Hour, took: 61 * time.Second, late: true, want: "nothing has changed for 1m0s",
-			do: func(s *sights, _ chan error) {
+		"nothing changes any more": {stall: time.Minute, most: time.Hour, took: 61 * time.Second, late: true, want: "nothing has changed for 1m0s: of 1 pods 1 are bound and 0 ready",
+			do: func(s *podWatch, _ chan error) {
 				time.Sleep(time.Second)
 				s.note(wrappers.MakePod("a", namespace).Node("n").Obj(), false)
 			}},
-		"something changes, but not what is waited for": {stall: time.Minute, most: 90 * time.Second, took: 90 * time.Second, late: true, want: "not done after 1m30s",
-			do: func(s *sights, _ chan error) {
+		"something changes, but not what is waited for": {stall: time.Minute, most: 90 * time.Second, took: 90 * time.Second, late: true, want: "not done after 1m30s: of 1 pods 1 are bound and 0 ready",
+			do: func(s *podWatch, _ chan error) {
 				time.Sleep(45 * time.Second)
 				s.note(wrappers.MakePod("x", namespace).Node("n").Obj(), false)
 			}},
 		"the scheduler ends": {took: time.Second, want: "the scheduler ended",
-			do: func(_ *sights, failed chan error) {
+			do: func(_ *podWatch, failed chan error) {
 				time.Sleep(time.Second)
 				failed <- ended
 			}},
@@ -97,7 +97,7 @@ func TestSightsUntil(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, failed, began := newSights(), make(chan error, 1), time.Now()
+				s, failed, began := newPodWatch(), make(chan error, 1), time.Now()
 				go test.do(s, failed)
 				err := s.until(context.Background(), test.stall, test.most, failed, s.allBound([]string{"a", "b"}))
 				if got := time.Since(began); got != test.took {
@@ -117,7 +117,7 @@ func TestSightsUntil(t *testing.T) {
 
 func TestAllGone(t *testing.T) {
 	t.Parallel()
-	s := newSights()
+	s := newPodWatch()
 	s.note(wrappers.MakePod("a", namespace).Node("n").Obj(), false)
 	gone := s.allGone([]string{"a", "b"})
 	if gone() {
