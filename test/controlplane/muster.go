@@ -244,6 +244,7 @@ apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
 metadata: {name: webhook-probe}
 spec:
+  replicas: 1
   template:
     cliques:
     - name: main

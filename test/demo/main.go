@@ -24,7 +24,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/term"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/test/controlplane"
@@ -34,9 +36,10 @@ func main() {
 	pause := flag.Duration("pause", 0, "time to read after each step")
 	flag.Parse()
 
+	log.SetLogger(logr.Discard()) // of the caches that watch
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	t := &teller{out: os.Stdout, began: time.Now(), pause: *pause, said: map[string]string{}, known: map[string]string{}}
+	t := &teller{out: os.Stdout, began: time.Now(), pause: *pause, said: map[string]string{}}
 	t.painter.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 
 	switch err := run(ctx, t); {
@@ -102,7 +105,7 @@ func run(ctx context.Context, t *teller) (err error) {
 	for i, step := range steps {
 		t.headline(i+1, step)
 		act := func(ctx context.Context) error { return step.do(ctx, st) }
-		s, err := o.play(ctx, act, step.throughout, append(step.claims, statusUpToDate), muster, t.tell)
+		s, err := o.play(ctx, step, act, muster, t.tell)
 		if err != nil {
 			if ctx.Err() == nil {
 				t.evidence(s, muster)
@@ -151,9 +154,9 @@ type teller struct {
 	began time.Time
 	pause time.Duration
 
-	stepBegan   time.Time
-	told        bool              // a line about a change was written in this step
-	said, known map[string]string // per gang, the last line about it, and its last drawing
+	stepBegan time.Time
+	told      bool              // a line about a change was written in this step
+	said      map[string]string // per gang, PodCliqueSet and unit, the last line about it
 }
 
 func (t *teller) line(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
@@ -215,13 +218,13 @@ func (t *teller) say(of, now string) {
 	t.told = true
 }
 
-// outcome shows the cluster after a step, and the claims that hold. table is the output of kubectl get for of.show, "" if
+// outcome shows the cluster after a step, and the claims that held. table is the output of kubectl get for of.show, "" if
 // the step shows none.
 func (t *teller) outcome(s scene, of step, table string) {
 	if t.told {
 		t.line("")
 	}
-	t.text(picture(s, gangs, letters, t.known, t.painter))
+	t.text(picture(s, t.painter))
 	t.line("")
 	if table != "" {
 		t.line("    $ kubectl %s", strings.Join(of.show, " "))
@@ -233,7 +236,7 @@ func (t *teller) outcome(s scene, of step, table string) {
 	for _, c := range of.throughout {
 		t.line("    %s at every moment: %s", t.state(true, "ok"), c.text)
 	}
-	for _, c := range of.claims {
+	for _, c := range slices.Concat(of.first, of.claims) {
 		t.line("    %s %s", t.state(true, "ok"), c.text)
 	}
 }
@@ -243,7 +246,7 @@ func (t *teller) evidence(s scene, muster []*controlplane.Process) {
 	t.line("")
 	t.line("The step did not have the expected result. The state of the cluster:")
 	t.line("")
-	t.text(picture(s, gangs, letters, nil, t.painter))
+	t.text(picture(s, t.painter))
 	for _, g := range s.groups {
 		status, err := yaml.Marshal(g.Status)
 		if err != nil {

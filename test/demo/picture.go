@@ -8,10 +8,11 @@ import (
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/gang"
-	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -45,175 +46,31 @@ func (p painter) state(good bool, text string) string {
 	return p.paint("33", text)
 }
 
-// picture draws the scene: a tree per gang, then the nodes. names are the gangs to draw, in this order; letters mark their
-// GPUs. known has the trees, and the branches of services' trees, that were drawn before: of those that have not changed only
-// the first line is drawn. picture updates known, which may be nil.
-func picture(s scene, names []string, letters, known map[string]string, p painter) string {
+// picture shows the scene: the status of each gang and PodCliqueSet, then the nodes.
+func picture(s scene, p painter) string {
 	var b strings.Builder
-	for _, name := range names {
+	for _, name := range gangs {
 		g := s.group(name)
 		if g == nil {
-			delete(known, name)
 			continue
 		}
-		drawn := drawGang(s, g, letters[name], nil, p)
-		switch first, rest, _ := strings.Cut(drawn, "\n"); {
-		case known == nil:
-			b.WriteString(drawn)
-		case known[name] == drawn && rest != "":
-			b.WriteString(first + p.faint("  as before") + "\n")
-		default:
-			known[name] = drawn
-			b.WriteString(drawGang(s, g, letters[name], known, p))
+		fmt.Fprintf(&b, "    %s  %s", p.gang(letters[name], letters[name]+" "+p.bold(name)), p.state(good(g.Status.Phase), string(g.Status.Phase)))
+		if g.Status.Scheduled != "" && g.Status.Phase != v2alpha2.PodGroupCompleted {
+			fmt.Fprintf(&b, "  %s pods of the minimum", g.Status.Scheduled)
 		}
 		b.WriteByte('\n')
+		if why := whyNotAll(s, g); why != "" {
+			b.WriteString(wrap(why, "      ", "        "))
+		}
 	}
-	b.WriteString(drawNodes(s, names, letters, p))
-	return b.String()
-}
-
-// row is one line of a tree.
-type row struct {
-	branch, name, role, count, words string
-	good                             bool
-}
-
-func drawGang(s scene, g *v2alpha2.PodGroup, letter string, known map[string]string, p painter) string {
-	tree, err := podgroup.Tree(&g.Spec)
-	if err != nil {
-		return fmt.Sprintf("  %s %s  %s: %v\n", letter, g.Name, g.Status.Phase, err)
-	}
-	phase := string(g.Status.Phase)
-	if phase == "" {
-		phase = "new"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "  %s  %s", p.gang(letter, letter+" "+p.bold(g.Name)), p.state(good(g.Status.Phase), phase))
-	if g.Status.Scheduled != "" && g.Status.Phase != v2alpha2.PodGroupCompleted {
-		fmt.Fprintf(&b, "  %s pods of the minimum", g.Status.Scheduled)
-	}
-	set, replica := s.serviceOf(g)
-	if set != nil {
-		fmt.Fprintf(&b, "  (replica %s of PodCliqueSet %s)\n", replica, set.Name)
-	} else {
-		fmt.Fprintf(&b, "  (%s)\n", needs(tree))
-	}
-
-	status := map[string]v2alpha2.SubGroupStatus{}
-	for _, sub := range g.Status.SubGroups {
-		status[sub.Name] = sub
-	}
-	var rows []row
-	if set != nil {
-		rows = foldKnown(serviceRows(s, g, tree, status), g.Name, known)
-	} else {
-		grow(tree.Root(), "", func(branch string, group *gang.Group) {
-			r := row{branch: branch, name: group.Name()}
-			r.count, r.words, r.good = describe(group, status[group.Name()], met(g, group.Parent(), status))
-			rows = append(rows, r)
-		})
-	}
-	b.WriteString(drawRows(rows, p))
-
-	if why := whyNotAll(s, g); why != "" {
-		b.WriteString(wrap("status: "+why, "    ", "            "))
-	}
-	if set != nil {
-		for _, says := range []string{availability(set), updating(set, replica)} {
+	for _, set := range s.sets {
+		for _, says := range []string{availability(set), updating(set)} {
 			if says != "" {
-				b.WriteString(wrap(says, "    ", "            "))
+				b.WriteString(wrap(says, "    ", "        "))
 			}
 		}
 	}
-	return b.String()
-}
-
-// grow calls draw for every group below parent in depth-first order, with the branches of the tree before its name.
-func grow(parent *gang.Group, indent string, draw func(branch string, group *gang.Group)) {
-	for i, child := range parent.Children() {
-		branch, below := "├─ ", "│  "
-		if i == len(parent.Children())-1 {
-			branch, below = "└─ ", "   "
-		}
-		draw(indent+branch, child)
-		grow(child, indent+below, draw)
-	}
-}
-
-// drawRows aligns the columns. A column that is empty everywhere is left out.
-func drawRows(rows []row, p painter) string {
-	nameWidth, roleWidth, countWidth := 0, 0, 0
-	for _, r := range rows {
-		nameWidth = max(nameWidth, utf8.RuneCountInString(r.branch+r.name))
-		roleWidth = max(roleWidth, len(r.role))
-		countWidth = max(countWidth, len(r.count))
-	}
-	var b strings.Builder
-	for _, r := range rows {
-		padding := strings.Repeat(" ", nameWidth-utf8.RuneCountInString(r.branch+r.name))
-		fmt.Fprintf(&b, "    %s%s%s  ", p.faint(r.branch), r.name, padding)
-		if roleWidth > 0 {
-			fmt.Fprintf(&b, "%-*s  ", roleWidth, r.role)
-		}
-		if r.words == "" {
-			b.WriteString(r.count + "\n")
-			continue
-		}
-		fmt.Fprintf(&b, "%-*s  %s\n", countWidth, r.count, p.state(r.good, r.words))
-	}
-	return b.String()
-}
-
-// needs describes the minimum of the gang.
-func needs(tree *gang.Tree) string {
-	root := tree.Root()
-	switch {
-	case root.IsLeaf():
-		return fmt.Sprintf("needs %d pods", root.Min())
-	case root.Min() == len(root.Children()) && root.Min() == 2:
-		return "needs both groups"
-	case root.Min() == len(root.Children()):
-		return fmt.Sprintf("needs all %d groups", root.Min())
-	default:
-		return fmt.Sprintf("needs %d of %d groups", root.Min(), len(root.Children()))
-	}
-}
-
-// met reports whether a group of the tree, the root included, has its minimum.
-func met(g *v2alpha2.PodGroup, of *gang.Group, status map[string]v2alpha2.SubGroupStatus) bool {
-	if of.Parent() == nil {
-		return g.Status.Phase == v2alpha2.PodGroupAdmitted
-	}
-	return status[of.Name()].Satisfied
-}
-
-// describe returns the state of a sub-group: a count, a few words, and whether it is good. spare: the group above it has its
-// minimum without it.
-func describe(g *gang.Group, s v2alpha2.SubGroupStatus, spare bool) (count, words string, good bool) {
-	count = fmt.Sprintf("%d/%d", s.Bound, g.Min())
-	unit := "pods"
-	if !g.IsLeaf() {
-		unit = "groups"
-		count += " groups"
-	}
-	switch {
-	case s.Satisfied && s.Admitted:
-		return count, "admitted", true
-	case s.Satisfied:
-		return count, "placed", true
-	case s.Created == 0 && g.IsLeaf():
-		return count, "waits for its pods to be created", false
-	case int(s.Created) < g.Min() && g.IsLeaf():
-		return count, fmt.Sprintf("waits: %d of %d pods exist", s.Created, g.Min()), false
-	case int(s.Created) < g.Min():
-		return count, fmt.Sprintf("waits: the pods of %d of %d groups exist", s.Created, g.Min()), false
-	case s.Bound > 0 && s.Admitted:
-		return count, fmt.Sprintf("lost %d of its %d %s, waits for room", g.Min()-int(s.Bound), g.Min(), unit), false
-	case spare:
-		return count, fmt.Sprintf("not needed; waits for room for %d pods", g.MinPods()), false
-	default:
-		return count, "waits", false
-	}
+	return b.String() + drawNodes(s, p)
 }
 
 // whyNotAll returns the reason and summary of the status, "" if no pod of the gang waits.
@@ -234,8 +91,28 @@ func good(phase v2alpha2.PodGroupPhase) bool {
 	return phase == v2alpha2.PodGroupAdmitted || phase == v2alpha2.PodGroupCompleted
 }
 
+// availability returns the phase and the condition Available of a PodCliqueSet as text, "" if it has no such condition yet.
+func availability(set *v1alpha1.PodCliqueSet) string {
+	for _, c := range set.Status.Conditions {
+		if c.Type == v1alpha1.ConditionAvailable {
+			return fmt.Sprintf("PodCliqueSet %s: %s, %s=%s: %s", set.Name, set.Status.Phase, c.Type, c.Status, c.Message)
+		}
+	}
+	return ""
+}
+
+// updating returns the condition Progressing of a PodCliqueSet as text, "" if no replica is being updated.
+func updating(set *v1alpha1.PodCliqueSet) string {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
+	p := set.Status.UpdateProgress
+	if c == nil || c.Status != metav1.ConditionTrue || p == nil || p.CurrentlyUpdating == nil {
+		return ""
+	}
+	return fmt.Sprintf("PodCliqueSet %s: %s=%s, %s: %s", set.Name, c.Type, c.Status, c.Reason, c.Message)
+}
+
 // drawNodes draws one line per rack, one cell per GPU.
-func drawNodes(s scene, names []string, letters map[string]string, p painter) string {
+func drawNodes(s scene, p painter) string {
 	var racks []string
 	nodes := map[string][]*corev1.Node{}
 	for _, node := range s.nodes {
@@ -251,7 +128,7 @@ func drawNodes(s scene, names []string, letters map[string]string, p painter) st
 		fmt.Fprintf(&b, "    %s", rack)
 		for _, node := range nodes[rack] {
 			fmt.Fprintf(&b, "   %s ", node.Name)
-			for _, cell := range strings.Split(s.cells(node, letters), "") {
+			for _, cell := range strings.Split(s.cells(node), "") {
 				b.WriteString(p.gang(cell, cell))
 			}
 			closed = closed || !takesPods(node)
@@ -259,7 +136,7 @@ func drawNodes(s scene, names []string, letters map[string]string, p painter) st
 		b.WriteByte('\n')
 	}
 	var legend []string
-	for _, name := range names {
+	for _, name := range gangs {
 		if held := s.held(name); held > 0 {
 			legend = append(legend, p.gang(letters[name], fmt.Sprintf("%s %s %d", letters[name], name, held)))
 		}

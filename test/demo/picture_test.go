@@ -122,14 +122,9 @@ func TestPicture(t *testing.T) {
 				return s
 			},
 			want: `
-  B inference-service  Admitted  9/9 pods of the minimum  (needs 3 of 4 groups)
-    ├─ prefill-0  3/3  admitted
-    ├─ prefill-1  3/3  admitted
-    ├─ prefill-2  0/3  not needed; waits for room for 3 pods
-    └─ prefill-3  3/3  admitted
-    status: 9/9 pods bound; more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3
-            pods, 2 are free
-
+    B inference-service  Admitted  9/9 pods of the minimum
+      9/9 pods bound; more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3 pods,
+        2 are free
     rack-000   node-0000 BBB.   node-0001 BBB.
     rack-001   node-0002 BBB.   node-0003 xxxx
     GPUs: B inference-service 9, . free 3, x takes no pods
@@ -152,35 +147,19 @@ func TestPicture(t *testing.T) {
 				return s
 			},
 			want: `
-  A training-job  Waiting  0/9 pods of the minimum  (needs both groups)
-    ├─ decode              0/2 groups  waits
-    │  ├─ leaders          0/1         waits
-    │  └─ workers          0/4         waits
-    └─ prefill             0/1 groups  waits: the pods of 0 of 1 groups exist
-       └─ prefill-workers  0/4         waits: 1 of 4 pods exist
-    status: WaitingForPods: 0/9 pods bound; needs 9 pods, 6 exist
-
+    A training-job  Waiting  0/9 pods of the minimum
+      WaitingForPods: 0/9 pods bound; needs 9 pods, 6 exist
     rack-000   node-0000 ....   node-0001 ....
     rack-001   node-0002 ....   node-0003 xxxx
     GPUs: . free 12, x takes no pods
 `},
-		"a replica of a PodCliqueSet, by the names and roles of its objects": {
+		"a replica of a PodCliqueSet": {
 			scene: service,
 			want: `
-  D chat-0  Admitted  4/4 pods of the minimum  (replica 0 of PodCliqueSet chat)
-                     role           wanted  needed  bound
-    ├─ frontend      web                 3       1      2  admitted; 1 above the minimum waits
-    └─ decode        scaling group       2       1      1  admitted; 1 above the minimum waits
-       ├─ replica 0                      2       2      2  admitted
-       │  ├─ leader  decode-leader       1       1      1  admitted
-       │  └─ worker  decode-worker       2       2      2  admitted
-       └─ replica 1                      2       2      0  not needed; waits for room for 3 pods
-          ├─ leader  decode-leader       1       1      0  waits
-          └─ worker  decode-worker       2       2      0  waits
-    status: 4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1
-            needs 3 nvidia.com/gpu for 3 pods, 2 are free
+    D chat-0  Admitted  4/4 pods of the minimum
+      4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1 needs 3
+        nvidia.com/gpu for 3 pods, 2 are free
     PodCliqueSet chat: Running, Available=True: 1 of 1 replica is available
-
     rack-000   node-0000 DDD.   node-0001 ....
     rack-001   node-0002 ....   node-0003 xxxx
     GPUs: D chat-0 3, . free 9, x takes no pods
@@ -197,11 +176,8 @@ func TestPicture(t *testing.T) {
 				return s
 			},
 			want: `
-  D chat-0  Waiting  0/1 pods of the minimum  (replica 0 of PodCliqueSet chat)
-                        role  wanted  needed  bound
-    └─ chat-0-frontend             ?       1      0  waits for its pods to be created
-    status: WaitingForPods: 0/1 pods bound; needs 1 pod, 0 exist
-
+    D chat-0  Waiting  0/1 pods of the minimum
+      WaitingForPods: 0/1 pods bound; needs 1 pod, 0 exist
     rack-000   node-0000 ....   node-0001 ....
     rack-001   node-0002 ....   node-0003 xxxx
     GPUs: . free 12, x takes no pods
@@ -217,8 +193,7 @@ func TestPicture(t *testing.T) {
 				return s
 			},
 			want: `
-  C fine-tuning  Admitted  2/2 pods of the minimum  (needs 2 pods)
-
+    C fine-tuning  Admitted  2/2 pods of the minimum
     rack-000   node-0000 ....   node-0001 ?CC.
     rack-001   node-0002 ....   node-0003 xxxx
     GPUs: C fine-tuning 2, . free 9, x takes no pods
@@ -227,7 +202,7 @@ func TestPicture(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := tc.scene()
-			got := picture(s, gangs, letters, nil, painter{})
+			got := picture(s, painter{})
 			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), got); diff != "" {
 				t.Errorf("picture (-want +got):\n%s", diff)
 			}
@@ -236,7 +211,7 @@ func TestPicture(t *testing.T) {
 					t.Errorf("a line of %d characters: %s", n, line)
 				}
 			}
-			coloured := picture(s, gangs, letters, nil, painter{colour: true})
+			coloured := picture(s, painter{colour: true})
 			if plain := withoutColour(coloured); plain != got {
 				t.Errorf("colour changes more than colour (-plain +coloured):\n%s", cmp.Diff(got, plain))
 			}
@@ -256,39 +231,6 @@ func withoutColour(text string) string {
 			return b.String()
 		}
 		_, text, _ = strings.Cut(after, "m")
-	}
-}
-
-func TestPictureFoldsUnchangedBranches(t *testing.T) {
-	t.Parallel()
-	known := map[string]string{}
-	s := service()
-	names := []string{chatGang}
-	whole := picture(s, names, letters, nil, painter{})
-	if diff := cmp.Diff(whole, picture(s, names, letters, known, painter{})); diff != "" {
-		t.Errorf("the first picture (-whole +got):\n%s", diff)
-	}
-	const nodes = `
-    rack-000   node-0000 DDD.   node-0001 ....
-    rack-001   node-0002 ....   node-0003 xxxx
-    GPUs: D chat-0 3, . free 9, x takes no pods
-`
-	want := `  D chat-0  Admitted  4/4 pods of the minimum  (replica 0 of PodCliqueSet chat)  as before
-` + nodes
-	if diff := cmp.Diff(want, picture(s, names, letters, known, painter{})); diff != "" {
-		t.Errorf("nothing has changed (-want +got):\n%s", diff)
-	}
-	s.cliques[0].Spec.Replicas = 2 // the frontend
-	want = `  D chat-0  Admitted  4/4 pods of the minimum  (replica 0 of PodCliqueSet chat)
-                 role           wanted  needed  bound
-    ├─ frontend  web                 2       1      2  admitted
-    └─ decode    scaling group       2       1      1  admitted; 1 above the minimum waits; replicas as before
-    status: 4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1
-            needs 3 nvidia.com/gpu for 3 pods, 2 are free
-    PodCliqueSet chat: Running, Available=True: 1 of 1 replica is available
-` + nodes
-	if diff := cmp.Diff(want, picture(s, names, letters, known, painter{})); diff != "" {
-		t.Errorf("the frontend has changed (-want +got):\n%s", diff)
 	}
 }
 

@@ -48,7 +48,6 @@ const (
 // rollout returns the steps in which the template of chat changes.
 func rollout() []step {
 	table := []string{"get", "podcliqueset", chat, "-o", "wide"}
-	whole := []claim{serving(2 * servicePods), admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), free(0)}
 	update := func(ctx context.Context, st *stage) error {
 		if err := st.applyChat(ctx, newImage); err != nil {
 			return err
@@ -56,12 +55,6 @@ func rollout() []step {
 		return st.untilRolledOut(ctx, newImage)
 	}
 	return []step{
-		{
-			title:  "podcliqueset.yaml is applied with replicas: 2",
-			why:    "A second complete service starts beside the first: chat-1, a gang of its own, on the 32 free GPUs.",
-			do:     func(ctx context.Context, st *stage) error { return st.applyChat(ctx, "") },
-			claims: whole,
-		},
 		{
 			title: "podcliqueset.yaml is applied with a new image for frontend and prefill",
 			why: "The update replaces one unit at a time. It begins with the replica of the highest index, chat-1: its frontends one after " +
@@ -74,7 +67,7 @@ func rollout() []step {
 				{"a prefill leader has the same image as its worker", wholeReplicas},
 				{"decode, whose template has not changed, has all 8 pods ready", decodeServes},
 			},
-			claims: append([]claim{rolledOut(newImage)}, whole...),
+			claims: append(bothServe(), rolledOut(newImage)),
 			show:   table,
 		},
 		{
@@ -106,10 +99,15 @@ func rollout() []step {
 			why:        "This undoes the update. The 3 broken pods are replaced; all others already have this template.",
 			do:         update,
 			throughout: []claim{{"the other 17 pods are ready", atLeast(2*servicePods - brokenPods)}},
-			claims:     append([]claim{rolledOut(newImage)}, whole...),
+			claims:     append(bothServe(), rolledOut(newImage)),
 			show:       table,
 		},
 	}
+}
+
+// bothServe claims that both replicas of chat are complete, and leave no GPU free.
+func bothServe() []claim {
+	return []claim{serving(2 * servicePods), admitted(chatGang, servicePods), admitted(chatGang1, servicePods), available(), free(0)}
 }
 
 // applyChat applies the sample with two replicas, and with this image in the cliques that are rolled out; "" keeps theirs.

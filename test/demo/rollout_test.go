@@ -3,13 +3,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/naming"
@@ -202,5 +205,27 @@ func TestThroughoutClaimFailsAfterOneViolation(t *testing.T) {
 	o.throughout(nil)
 	if got := o.brokenClaim(); got != "" {
 		t.Errorf("the next step begins with the broken claim %q", got)
+	}
+}
+
+// The claims of a step have to hold only after those that have to hold first did.
+func TestFirstClaims(t *testing.T) {
+	t.Parallel()
+	o := &observer{stores: map[reflect.Type]toolscache.Store{}, changed: make(chan struct{})}
+	for _, object := range watched {
+		o.stores[reflect.TypeOf(object)] = toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
+	}
+	scenes := 0
+	tell := func(scene) {
+		if scenes++; scenes > 1 { // the second scene follows when the step has acted
+			o.note()
+		}
+	}
+	s := step{
+		first:  []claim{{"the fourth scene", func(scene) bool { return scenes == 4 }}},
+		claims: []claim{{"an odd number of scenes", func(scene) bool { return scenes%2 == 1 }}},
+	}
+	if _, err := o.play(t.Context(), s, func(context.Context) error { return nil }, nil, tell); err != nil || scenes != 5 {
+		t.Errorf("ended after %d scenes: %v", scenes, err)
 	}
 }

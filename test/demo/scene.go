@@ -114,14 +114,14 @@ func (s scene) free() int {
 	n := 0
 	for _, node := range s.nodes {
 		if takesPods(node) {
-			n += strings.Count(s.cells(node, nil), freeCell)
+			n += strings.Count(s.cells(node), freeCell)
 		}
 	}
 	return n
 }
 
 // cells returns one character per GPU of the node: the letters of the gangs that hold them, sorted, then the unused ones.
-func (s scene) cells(node *corev1.Node, letters map[string]string) string {
+func (s scene) cells(node *corev1.Node) string {
 	capacity := node.Status.Capacity[controlplane.GPUResource]
 	var held []string
 	for _, pod := range s.pods {
@@ -222,4 +222,44 @@ func surplus(g *v2alpha2.PodGroup) int {
 		}
 	}
 	return max(0, n-tree.MinPods())
+}
+
+// made lists the objects that exist for a PodCliqueSet as counts by kind, "nothing" if there are none.
+func (s scene) made(set string) string {
+	var parts []string
+	count := func(n int, one, more string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, plural(n, one, more)))
+		}
+	}
+	count(len(ofSet(s.groups, set)), "PodGroup", "PodGroups")
+	count(len(ofSet(s.scalingGroups, set)), "PodCliqueScalingGroup", "PodCliqueScalingGroups")
+	count(len(ofSet(s.cliques, set)), "PodClique", "PodCliques")
+	count(len(ofSet(s.pods, set)), "pod", "pods")
+	count(len(ofSet(s.services, set)), "Service", "Services")
+	switch n := len(parts); n {
+	case 0:
+		return "nothing"
+	case 1:
+		return parts[0]
+	default:
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+}
+
+func ofSet[T metav1.Object](objects []T, set string) []T {
+	var of []T
+	for _, object := range objects {
+		if object.GetLabels()[v1alpha1.LabelPartOf] == set {
+			of = append(of, object)
+		}
+	}
+	return of
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,13 +12,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -51,7 +49,7 @@ var (
 )
 
 // graceSeconds is the terminationDelay of chat in the story: long enough for a slow machine to show the breach.
-const graceSeconds = 10
+const graceSeconds = 6
 
 // gangs are the gangs in order of appearance; letters mark their GPUs.
 var (
@@ -69,20 +67,26 @@ type step struct {
 	title, why string
 	do         func(context.Context, *stage) error
 	throughout []claim // have to hold from before do until all claims hold; about pods only, whose events arrive in one order
+	first      []claim // have to hold after do, at one moment before claims do; nil: none
 	claims     []claim
 	show       []string // arguments of kubectl get, to be shown with its output; nil: nothing
 }
 
 // stage is what steps act on.
 type stage struct {
-	cp *controlplane.ControlPlane
+	cp     *controlplane.ControlPlane
+	client client.Client // for objects of any kind
 	// Objects of manifests/samples.
 	training, inference, tuning, chat, pretrain []*unstructured.Unstructured
 }
 
 // newStage reads the samples.
 func newStage(cp *controlplane.ControlPlane) (*stage, error) {
-	st := &stage{cp: cp}
+	anything, err := client.New(cp.Admin(), client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	st := &stage{cp: cp, client: client.NewNamespacedClient(anything, metav1.NamespaceDefault)}
 	for file, objects := range map[string]*[]*unstructured.Unstructured{
 		"training-job.yaml": &st.training, "inference-service.yaml": &st.inference, "job.yaml": &st.tuning,
 		"podcliqueset.yaml": &st.chat, "podcliqueset-training.yaml": &st.pretrain,
@@ -111,7 +115,7 @@ func newStage(cp *controlplane.ControlPlane) (*stage, error) {
 // story is the demo.
 func story() []step {
 	last := func(objects []*unstructured.Unstructured) int { return len(objects) - 1 }
-	broken := []int{2, 3, 4, 5} // two racks
+	broken := []string{nodeName(2), nodeName(3), nodeName(4), nodeName(5)} // two racks
 	steps := []step{
 		{
 			title: "training-job: the PodGroup and three of its four Jobs are created",
@@ -170,12 +174,20 @@ func story() []step {
 			},
 		},
 		{
-			title: "training-job is deleted",
-			why:   "16 GPUs are free. Now the fourth group of inference-service starts, as a whole.",
-			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.training...) },
+			title: "training-job is deleted, and the 8 pods of fine-tuning exit with 0",
+			why: "Now the fourth group of inference-service starts, as a whole. fine-tuning is Completed and its GPUs are free again. " +
+				"(The next step begins by deleting its Job and PodGroup.)",
+			do: func(ctx context.Context, st *stage) error {
+				if err := st.delete(ctx, st.training...); err != nil {
+					return err
+				}
+				return st.eachPod(ctx, "batch.kubernetes.io/job-name="+tuning, func(pod *corev1.Pod) error {
+					return st.cp.AnnotatePod(ctx, pod.Namespace, pod.Name, map[string]string{controlplane.ExitCodeAnnotation: "0"})
+				})
+			},
 			claims: []claim{
 				{"training-job is gone", func(s scene) bool { return s.group(training) == nil && s.created(training) == 0 }},
-				admitted(inference, 32), free(8),
+				admitted(inference, 32),
 				{"prefill-0 to prefill-3 are admitted", func(s scene) bool {
 					for _, name := range []string{"prefill-0", "prefill-1", "prefill-2", "prefill-3"} {
 						if !s.subGroup(inference, name).Admitted {
@@ -184,20 +196,6 @@ func story() []step {
 					}
 					return true
 				}},
-			},
-		},
-		{
-			title: "fine-tuning completes: its 8 pods exit with 0",
-			why:   "The gang is Completed and its GPUs are free again. (The next step begins by deleting its Job and PodGroup.)",
-			do: func(ctx context.Context, st *stage) error {
-				for i := range 8 {
-					if err := st.finish(ctx, tuning, i); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			claims: []claim{
 				{"fine-tuning is Completed", func(s scene) bool { return phase(s, tuning) == v2alpha2.PodGroupCompleted }},
 				free(16),
 			},
@@ -211,12 +209,8 @@ func story() []step {
 				if err := st.delete(ctx, st.tuning...); err != nil {
 					return err
 				}
-				for _, number := range broken {
-					if err := st.drain(ctx, nodeName(number)); err != nil {
-						return err
-					}
-				}
-				return nil
+				_, err := st.kubectl(ctx, append([]string{"drain"}, broken...)...)
+				return err
 			},
 			claims: []claim{
 				{"inference-service is Degraded: below its minimum, and still Admitted", func(s scene) bool {
@@ -230,7 +224,7 @@ func story() []step {
 				}},
 				{"no pod is left on the drained nodes", func(s scene) bool {
 					return !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
-						return slices.ContainsFunc(broken, func(n int) bool { return pod.Spec.NodeName == nodeName(n) }) && holdsGPUs(pod)
+						return slices.Contains(broken, pod.Spec.NodeName) && holdsGPUs(pod)
 					})
 				}},
 				{"the status states the reason", func(s scene) bool {
@@ -243,12 +237,8 @@ func story() []step {
 			title: "The four nodes are back in service",
 			why:   "The gang gets its minimum again, and then its fourth group.",
 			do: func(ctx context.Context, st *stage) error {
-				for _, number := range broken {
-					if err := st.cordon(ctx, nodeName(number), false); err != nil {
-						return err
-					}
-				}
-				return nil
+				_, err := st.kubectl(ctx, append([]string{"uncordon"}, broken...)...)
+				return err
 			},
 			claims: []claim{admitted(inference, 32), free(16)},
 		},
@@ -310,85 +300,72 @@ func story() []step {
 			},
 		},
 		{
-			title:  "A node joins: 16 GPUs are free",
-			why:    "The decode replica that waited starts.",
-			do:     func(ctx context.Context, st *stage) error { return st.join(ctx, nodesAtFirst+2) },
-			claims: []claim{admitted(chatGang, 18), available(), groupHas(chatDecode, 3), free(0)},
-		},
-		{
-			title: "kubectl scale podcliquescalinggroup " + chatDecode + " --replicas=1",
-			why:   "The replicas with the highest indices are deleted. The remaining one keeps running.",
-			do:    func(ctx context.Context, st *stage) error { return st.scale(ctx, chatDecode, 1) },
-			claims: []claim{
-				admitted(chatGang, 10), available(), groupHas(chatDecode, 1), free(32),
-				{"the 4 pods of the first decode replica still run", func(s scene) bool {
-					pods := s.below(chatDecode, 0)
-					return len(pods) == 4 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || !holdsGPUs(pod) })
-				}},
-				made("1 PodGroup, 2 PodCliqueScalingGroups, 7 PodCliques, 10 pods and 1 Service"),
+			title: "decode is scaled back to 1, a node joins, and podcliqueset.yaml is applied with replicas: 2",
+			why: "The decode replicas with the highest indices are deleted; the remaining one keeps running. A second complete service starts " +
+				"beside the first: chat-1, a gang of its own, on the 32 free GPUs.",
+			do: func(ctx context.Context, st *stage) error {
+				if err := errors.Join(st.scale(ctx, chatDecode, 1), st.join(ctx, nodesAtFirst+2)); err != nil {
+					return err
+				}
+				return st.applyChat(ctx, "")
 			},
+			throughout: []claim{{"the 4 pods of the first decode replica run", func(s scene) bool {
+				pods := s.below(chatDecode, 0)
+				return len(pods) == 4 && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || !holdsGPUs(pod) })
+			}}},
+			claims: append(bothServe(), groupHas(chatDecode, 1),
+				made("2 PodGroups, 4 PodCliqueScalingGroups, 14 PodCliques, 20 pods and 2 Services")),
 		},
 		{
 			title: fmt.Sprintf("chat gets a terminationDelay of %d s, and a prefill worker fails its readiness probe", graceSeconds),
-			why: fmt.Sprintf("The PodClique of the worker is below its minAvailable: a breach. It has %d seconds to recover. kubectl get shows "+
-				"when the breach began, and its deadline. Until then no pod is deleted. chat stays Available with the other prefill replica.", graceSeconds),
+			why: fmt.Sprintf("The PodClique of the worker is below its minAvailable: a breach. Its status has the deadline, in %d seconds. Until then no "+
+				"pod is deleted. The worker does not recover: the whole prefill replica is deleted, including its healthy leader, and created "+
+				"again. All other pods keep running, and chat stays Available with the other prefill replica.", graceSeconds),
 			do: func(ctx context.Context, st *stage) error {
 				if err := st.setDelay(ctx); err != nil {
 					return err
 				}
-				return st.eachPod(ctx, prefillWorker, func(pod *corev1.Pod) error {
+				return st.eachPod(ctx, v1alpha1.LabelPodClique+"="+prefillWorker, func(pod *corev1.Pod) error {
 					return st.cp.AnnotatePod(ctx, pod.Namespace, pod.Name, map[string]string{controlplane.ReadyAnnotation: "false"})
 				})
 			},
-			claims: []claim{
-				{fmt.Sprintf("PodClique %s is in breach, with a deadline", prefillWorker), func(s scene) bool {
+			first: []claim{
+				{fmt.Sprintf("PodClique %s is in breach, with a deadline, and no pod is deleted", prefillWorker), func(s scene) bool {
 					clique := s.clique(prefillWorker)
 					return clique != nil && clique.Status.TerminationDeadline != nil &&
-						meta.IsStatusConditionTrue(clique.Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
+						meta.IsStatusConditionTrue(clique.Status.Conditions, v1alpha1.ConditionMinAvailableBreached) &&
+						admitted(chatGang, servicePods).holds(s) && available().holds(s)
 				}},
-				admitted(chatGang, 10), available(),
 			},
-		},
-		{
-			title: fmt.Sprintf("%d seconds later", graceSeconds),
-			why: "The worker has not recovered. The whole prefill replica is deleted, including its healthy leader, and created again. " +
-				"All other pods keep running.",
-			do: func(context.Context, *stage) error { return nil },
-			claims: []claim{
-				{"the second prefill replica was replaced, reason Termination", func(s scene) bool {
+			claims: append(bothServe(),
+				claim{"the second prefill replica was replaced, reason Termination", func(s scene) bool {
 					group := s.scalingGroup(chatPrefill)
 					return group != nil && len(group.Status.ReplicaAttempts) == 1 && group.Status.ReplicaAttempts[0].Index == 1 &&
 						group.Status.ReplicaAttempts[0].Reason == v1alpha1.ReasonTermination
 				}},
-				{"its 2 pods are new, and no other is", func(s scene) bool {
+				claim{"its 2 pods are new, and no other is", func(s scene) bool {
 					replaced := func(pod *corev1.Pod) bool { return workload.Attempt(pod).Group == 1 }
-					return len(s.pods) == 10 && len(s.below(chatPrefill, 1)) == 2 &&
+					return len(s.pods) == 2*servicePods && len(s.below(chatPrefill, 1)) == 2 &&
 						!slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
 							return replaced(pod) != slices.Contains(s.below(chatPrefill, 1), pod)
 						})
 				}},
-				admitted(chatGang, 10), available(), groupHas(chatPrefill, 2),
-			},
+				groupHas(chatPrefill, 2)),
 		},
 	}
 	steps = append(steps, rollout()...)
 	return append(steps, []step{
 		{
-			title: "kubectl delete podcliqueset chat",
-			why:   "All objects that muster-controller created for it are deleted too.",
-			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.chat...) },
-			claims: []claim{
-				{"the PodCliqueSet is gone", func(s scene) bool { return s.set(chat) == nil }},
-				made("nothing"),
-				{"no pod and no PodGroup is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 }},
-				free(64),
+			title: "chat is deleted, and pretrain applied: a training job of a launcher and 2 workers of 8 GPUs each",
+			why: "All objects that muster-controller created for chat are deleted too. A PodCliqueSet with workloadType Training runs until " +
+				"its pods have succeeded. This one allows one restart.",
+			do: func(ctx context.Context, st *stage) error {
+				return errors.Join(st.delete(ctx, st.chat...), st.cp.Apply(ctx, st.pretrain...))
 			},
-		},
-		{
-			title: "pretrain: a training job of a launcher and 2 workers of 8 GPUs each",
-			why:   "A PodCliqueSet with workloadType Training runs until its pods have succeeded. This one allows one restart.",
-			do:    func(ctx context.Context, st *stage) error { return st.cp.Apply(ctx, st.pretrain...) },
 			claims: []claim{
+				{"the PodCliqueSet chat is gone", func(s scene) bool { return s.set(chat) == nil }},
+				made("nothing"),
+				{"no other pod and no other PodGroup is left", func(s scene) bool { return len(s.pods) == 3 && len(s.groups) == 1 }},
 				admitted(pretrainGang, 3), jobIs(v1alpha1.PodCliqueSetPhaseRunning, 0), free(48),
 			},
 		},
@@ -397,7 +374,7 @@ func story() []step {
 			why:   "The other pods cannot continue without it. The whole gang is deleted and started again. That uses the one restart.",
 			do: func(ctx context.Context, st *stage) error {
 				exited := false
-				return st.eachPod(ctx, trainWorkers, func(pod *corev1.Pod) error {
+				return st.eachPod(ctx, v1alpha1.LabelPodClique+"="+trainWorkers, func(pod *corev1.Pod) error {
 					if exited {
 						return nil
 					}
@@ -419,24 +396,16 @@ func story() []step {
 			why:   "The job has succeeded. Its pods are kept for their logs, and hold no GPUs.",
 			do: func(ctx context.Context, st *stage) error {
 				exit := func(pod *corev1.Pod) error { return st.cp.ExitPod(ctx, pod.Namespace, pod.Name, 0) }
-				if err := st.eachPod(ctx, trainWorkers, exit); err != nil {
+				if err := st.eachPod(ctx, v1alpha1.LabelPodClique+"="+trainWorkers, exit); err != nil {
 					return err
 				}
-				return st.eachPod(ctx, naming.PodClique(pretrain, 0, "launcher"), exit)
+				return st.eachPod(ctx, v1alpha1.LabelPodClique+"="+naming.PodClique(pretrain, 0, "launcher"), exit)
 			},
 			claims: []claim{
 				jobIs(v1alpha1.PodCliqueSetPhaseSucceeded, 1), free(64),
 				{"its 3 pods exist, in phase Succeeded", func(s scene) bool {
 					return len(s.pods) == 3 && !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool { return pod.Status.Phase != corev1.PodSucceeded })
 				}},
-			},
-		},
-		{
-			title: "kubectl delete podcliqueset pretrain",
-			why:   "Its pods and its PodGroup are deleted with it.",
-			do:    func(ctx context.Context, st *stage) error { return st.delete(ctx, st.pretrain...) },
-			claims: []claim{
-				{"no pod, no PodGroup and no PodCliqueSet is left", func(s scene) bool { return len(s.pods) == 0 && len(s.groups) == 0 && len(s.sets) == 0 }},
 			},
 		},
 	}...)
@@ -527,24 +496,8 @@ func sizes(s scene, name string) []int {
 
 // delete deletes the objects, and what they own.
 func (st *stage) delete(ctx context.Context, objects ...*unstructured.Unstructured) error {
-	client, err := dynamic.NewForConfig(st.cp.Admin())
-	if err != nil {
-		return err
-	}
-	resources, err := restmapper.GetAPIGroupResources(st.cp.Client().Discovery())
-	if err != nil {
-		return err
-	}
-	mapper := restmapper.NewDiscoveryRESTMapper(resources)
-	background := metav1.DeletePropagationBackground
 	for _, object := range objects {
-		kind := object.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			return err
-		}
-		if err := client.Resource(mapping.Resource).Namespace(metav1.NamespaceDefault).
-			Delete(ctx, object.GetName(), metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		if err := st.client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return fmt.Errorf("deleting %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -557,75 +510,26 @@ func (st *stage) join(ctx context.Context, number int) error {
 	return err
 }
 
-// scale sets the replicas of a PodCliqueScalingGroup, as kubectl scale does.
+// scale sets the replicas of a PodCliqueScalingGroup.
 func (st *stage) scale(ctx context.Context, group string, replicas int) error {
-	return st.patch(ctx, "podcliquescalinggroups", group, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas), "scale")
-}
-
-// setDelay gives chat a terminationDelay, as kubectl patch does.
-func (st *stage) setDelay(ctx context.Context) error {
-	return st.patch(ctx, "podcliquesets", chat, fmt.Sprintf(`{"spec":{"template":{"terminationDelay":"%ds"}}}`, graceSeconds))
-}
-
-func (st *stage) patch(ctx context.Context, resource, name, patch string, subresources ...string) error {
-	client, err := dynamic.NewForConfig(st.cp.Admin())
-	if err != nil {
-		return err
-	}
-	_, err = client.Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).Namespace(metav1.NamespaceDefault).
-		Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+	_, err := st.kubectl(ctx, "scale", "podcliquescalinggroup", group, fmt.Sprintf("--replicas=%d", replicas))
 	return err
 }
 
-// eachPod calls do for every pod of a PodClique, up to the first error.
-func (st *stage) eachPod(ctx context.Context, clique string, do func(*corev1.Pod) error) error {
-	pods, err := st.cp.Client().CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelPodClique + "=" + clique})
+// setDelay gives chat a terminationDelay.
+func (st *stage) setDelay(ctx context.Context) error {
+	_, err := st.kubectl(ctx, "patch", "podcliqueset", chat, "--type=merge", fmt.Sprintf(`--patch={"spec":{"template":{"terminationDelay":"%ds"}}}`, graceSeconds))
+	return err
+}
+
+// eachPod calls do for every pod that the selector selects, up to the first error.
+func (st *stage) eachPod(ctx context.Context, selector string, do func(*corev1.Pod) error) error {
+	pods, err := st.cp.Client().CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return err
 	}
 	for i := range pods.Items {
 		if err := do(&pods.Items[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// drain does what kubectl drain does.
-func (st *stage) drain(ctx context.Context, node string) error {
-	if err := st.cordon(ctx, node, true); err != nil {
-		return err
-	}
-	pods, err := st.cp.Client().CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
-	if err != nil {
-		return err
-	}
-	for _, pod := range pods.Items {
-		if err := st.cp.Client().CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{
-			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		}); err != nil {
-			return fmt.Errorf("evicting pod %s: %w", pod.Name, err)
-		}
-	}
-	return nil
-}
-
-// cordon closes or opens a node for new pods.
-func (st *stage) cordon(ctx context.Context, node string, closed bool) error {
-	patch := fmt.Appendf(nil, `{"spec":{"unschedulable":%v}}`, closed)
-	_, err := st.cp.Client().CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-	return err
-}
-
-// finish lets the pod with this index of a Job end well.
-func (st *stage) finish(ctx context.Context, job string, index int) error {
-	pods, err := st.cp.Client().CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{
-		LabelSelector: fmt.Sprintf("batch.kubernetes.io/job-name=%s,batch.kubernetes.io/job-completion-index=%d", job, index)})
-	if err != nil {
-		return err
-	}
-	for _, pod := range pods.Items {
-		if err := st.cp.AnnotatePod(ctx, pod.Namespace, pod.Name, map[string]string{controlplane.ExitCodeAnnotation: "0"}); err != nil {
 			return err
 		}
 	}

@@ -4,32 +4,30 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/report"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
 // observer watches the cluster as any client could, and measures for how long gangs are partly bound.
 type observer struct {
-	nodes, pods, services, groups cache.SharedIndexInformer
-	sets, scalingGroups, cliques  cache.SharedIndexInformer
+	stores map[reflect.Type]toolscache.Store // of the watches
 
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu; closed and replaced at every change
@@ -38,63 +36,41 @@ type observer struct {
 	broken  string        // guarded by mu; the first claim that did not hold, "" if all did
 }
 
+// watched has an object of each kind that is watched.
+var watched = []client.Object{&corev1.Node{}, &corev1.Pod{}, &corev1.Service{}, &v2alpha2.PodGroup{},
+	&v1alpha1.PodCliqueSet{}, &v1alpha1.PodCliqueScalingGroup{}, &v1alpha1.PodClique{}}
+
 // newObserver returns when its caches have synced. The observer stops with ctx.
 func newObserver(ctx context.Context, cp *controlplane.ControlPlane) (*observer, error) {
-	client, err := report.NewPodGroupClient(cp.Admin())
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v2alpha2.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	seen, err := cache.New(cp.Admin(), cache.Options{Scheme: scheme})
 	if err != nil {
 		return nil, err
 	}
-	workload, err := workloadClient(cp)
-	if err != nil {
-		return nil, err
-	}
-	factory := informers.NewSharedInformerFactory(cp.Client(), 0)
-	o := &observer{
-		nodes:         factory.Core().V1().Nodes().Informer(),
-		pods:          factory.Core().V1().Pods().Informer(),
-		services:      factory.Core().V1().Services().Informer(),
-		groups:        client.NewInformer(),
-		sets:          workloadInformer(workload, "podcliquesets", &v1alpha1.PodCliqueSet{}),
-		scalingGroups: workloadInformer(workload, "podcliquescalinggroups", &v1alpha1.PodCliqueScalingGroup{}),
-		cliques:       workloadInformer(workload, "podcliques", &v1alpha1.PodClique{}),
-		changed:       make(chan struct{}),
-		partial:       partialGangs{since: map[string]time.Time{}, whole: map[string]bool{}},
-	}
-	synced := []cache.InformerSynced{}
-	for _, informer := range []cache.SharedIndexInformer{o.nodes, o.pods, o.services, o.groups, o.sets, o.scalingGroups, o.cliques} {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	o := &observer{stores: map[reflect.Type]toolscache.Store{}, changed: make(chan struct{}),
+		partial: partialGangs{since: map[string]time.Time{}, whole: map[string]bool{}}}
+	for _, object := range watched {
+		informer, err := seen.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, err
+		}
+		o.stores[reflect.TypeOf(object)] = informer.(toolscache.SharedIndexInformer).GetStore()
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { o.note() },
 			UpdateFunc: func(any, any) { o.note() },
 			DeleteFunc: func(any) { o.note() },
 		}); err != nil {
 			return nil, err
 		}
-		go informer.RunWithContext(ctx)
-		synced = append(synced, informer.HasSynced)
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+	go func() { _ = seen.Start(ctx) }()
+	if !seen.WaitForCacheSync(ctx) {
 		return nil, context.Cause(ctx)
 	}
 	return o, nil
-}
-
-// workloadClient returns a client for the kinds of grove.io.
-func workloadClient(cp *controlplane.ControlPlane) (*rest.RESTClient, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	config := rest.CopyConfig(cp.Admin())
-	config.APIPath = "/apis"
-	config.GroupVersion = &v1alpha1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	return rest.RESTClientFor(config)
-}
-
-func workloadInformer(client *rest.RESTClient, resource string, object runtime.Object) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(
-		cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything()), object, 0, cache.Indexers{})
 }
 
 // note checks the new scene and notifies those that wait for a change.
@@ -155,19 +131,19 @@ func (o *observer) longestPartial() time.Duration {
 // scene returns the objects that the watches have delivered so far, sorted by name.
 func (o *observer) scene() scene {
 	return scene{
-		nodes:         objects[*corev1.Node](o.nodes),
-		pods:          objects[*corev1.Pod](o.pods),
-		services:      objects[*corev1.Service](o.services),
-		groups:        objects[*v2alpha2.PodGroup](o.groups),
-		sets:          objects[*v1alpha1.PodCliqueSet](o.sets),
-		scalingGroups: objects[*v1alpha1.PodCliqueScalingGroup](o.scalingGroups),
-		cliques:       objects[*v1alpha1.PodClique](o.cliques),
+		nodes:         objects[*corev1.Node](o),
+		pods:          objects[*corev1.Pod](o),
+		services:      objects[*corev1.Service](o),
+		groups:        objects[*v2alpha2.PodGroup](o),
+		sets:          objects[*v1alpha1.PodCliqueSet](o),
+		scalingGroups: objects[*v1alpha1.PodCliqueScalingGroup](o),
+		cliques:       objects[*v1alpha1.PodClique](o),
 	}
 }
 
-func objects[T interface{ GetName() string }](informer cache.SharedIndexInformer) []T {
+func objects[T client.Object](o *observer) []T {
 	var all []T
-	for _, object := range informer.GetStore().List() {
+	for _, object := range o.stores[reflect.TypeFor[T]()].List() {
 		all = append(all, object.(T))
 	}
 	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
@@ -219,12 +195,13 @@ type claim struct {
 // patience is how long a step may take. Steps usually take seconds.
 const patience = 40 * time.Second
 
-// play calls act, and returns the first scene after it in which all claims hold. tell is called with every scene until
-// then. An error names the claims that do not hold, or the one that did not hold throughout.
-func (o *observer) play(ctx context.Context, act func(context.Context) error, throughout, claims []claim, muster []*controlplane.Process, tell func(scene)) (scene, error) {
+// play calls act, and returns the first scene after it in which all claims of the step hold, after one in which those that
+// have to hold first did. tell is called with every scene until then. An error names the claims that do not hold, or the one
+// that did not hold throughout.
+func (o *observer) play(ctx context.Context, of step, act func(context.Context) error, muster []*controlplane.Process, tell func(scene)) (scene, error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	o.throughout(throughout)
+	o.throughout(of.throughout)
 	defer o.throughout(nil)
 
 	acting, cancel := context.WithCancel(ctx)
@@ -244,15 +221,14 @@ func (o *observer) play(ctx context.Context, act func(context.Context) error, th
 	}
 
 	hasActed := false
+	first := of.first
 	for {
 		changed := o.next()
 		s := o.scene()
 		tell(s)
-		var open []string
-		for _, c := range claims {
-			if !c.holds(s) {
-				open = append(open, c.text)
-			}
+		open := openClaims(first, s)
+		if hasActed && len(open) == 0 {
+			first, open = nil, openClaims(append(of.claims, statusUpToDate), s)
 		}
 		if broken := o.brokenClaim(); broken != "" {
 			return s, fmt.Errorf("not true at every moment: %s", broken)
@@ -275,4 +251,15 @@ func (o *observer) play(ctx context.Context, act func(context.Context) error, th
 			return s, fmt.Errorf("still not true after %s:\n  - %s", patience, strings.Join(open, "\n  - "))
 		}
 	}
+}
+
+// openClaims returns the claims that do not hold in the scene.
+func openClaims(claims []claim, s scene) []string {
+	var open []string
+	for _, c := range claims {
+		if !c.holds(s) {
+			open = append(open, c.text)
+		}
+	}
+	return open
 }
