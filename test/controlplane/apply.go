@@ -20,9 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
 
@@ -90,14 +92,14 @@ func ParseManifests(content []byte) ([]*unstructured.Unstructured, error) {
 // Apply applies the objects server-side: namespaces first, then custom resource definitions, then, when these are
 // established, the others in the given order. Objects of namespaced kinds without a namespace are applied to "default".
 func (cp *ControlPlane) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
-	client, err := dynamic.NewForConfig(cp.admin)
+	config := cp.Admin()
+	config.WarningHandler = rest.WarningLogger{}
+	anything, err := client.New(config, client.Options{})
 	if err != nil {
 		return err
 	}
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
-
-	kinds := kindFinder{cp: cp}
 	established := true
 	for _, object := range objects {
 		if rank(object) > rankDefinition && !established {
@@ -106,22 +108,8 @@ func (cp *ControlPlane) Apply(ctx context.Context, objects ...*unstructured.Unst
 			}
 			established = true
 		}
-		if rank(object) == rankDefinition {
-			established = false
-		}
-		mapping, err := kinds.find(ctx, object)
-		if err != nil {
-			return err
-		}
-		resource := dynamic.ResourceInterface(client.Resource(mapping.Resource))
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			namespace := object.GetNamespace()
-			if namespace == "" {
-				namespace = metav1.NamespaceDefault
-			}
-			resource = client.Resource(mapping.Resource).Namespace(namespace)
-		}
-		if _, err := resource.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
+		established = established && rank(object) != rankDefinition
+		if err := applyObject(ctx, anything, object.DeepCopy()); err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
@@ -129,6 +117,22 @@ func (cp *ControlPlane) Apply(ctx context.Context, objects ...*unstructured.Unst
 		return cp.waitForDefinitions(ctx, objects)
 	}
 	return nil
+}
+
+// applyObject retries for as long as the kind is unknown: discovery has a new custom resource a moment after it is
+// established, and sends no event.
+func applyObject(ctx context.Context, c client.Client, object *unstructured.Unstructured) error {
+	unknown := func(err error) bool { return meta.IsNoMatchError(err) && ctx.Err() == nil }
+	return retry.OnError(wait.Backoff{Duration: 20 * time.Millisecond, Steps: 500}, unknown, func() error {
+		namespaced, err := c.IsObjectNamespaced(object)
+		if err != nil {
+			return err
+		}
+		if namespaced && object.GetNamespace() == "" {
+			object.SetNamespace(metav1.NamespaceDefault)
+		}
+		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+	})
 }
 
 const (
@@ -172,30 +176,4 @@ func (cp *ControlPlane) waitForDefinitions(ctx context.Context, objects []*unstr
 			}
 			return established == len(waiting)
 		})
-}
-
-// kindFinder finds the resource of a kind. It reads discovery once, and again for each unknown kind.
-type kindFinder struct {
-	cp     *ControlPlane
-	mapper meta.RESTMapper // nil before the first lookup
-}
-
-func (f *kindFinder) find(ctx context.Context, object *unstructured.Unstructured) (*meta.RESTMapping, error) {
-	kind := object.GroupVersionKind()
-	// Discovery has a new custom resource a moment after it is established, and sends no event.
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		if f.mapper != nil {
-			mapping, err := f.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-			if err == nil || !meta.IsNoMatchError(err) || time.Now().After(deadline) || ctx.Err() != nil {
-				return mapping, err
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-		groups, err := restmapper.GetAPIGroupResources(f.cp.client.Discovery())
-		if err != nil {
-			return nil, err
-		}
-		f.mapper = restmapper.NewDiscoveryRESTMapper(groups)
-	}
 }

@@ -16,6 +16,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 // authority is the certificate authority of one control plane. The API server trusts it for clients, and all clients
@@ -38,9 +41,8 @@ const (
 // certificateLife is long enough for a cluster that runs in the background.
 const certificateLife = 365 * 24 * time.Hour
 
-// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, the key pair that signs
-// service account tokens, sa.key and sa.pub, and the front proxy's front-proxy-ca.crt, front-proxy-client.crt and
-// front-proxy-client.key.
+// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, the key that signs service
+// account tokens, sa.key, and the front proxy's front-proxy-ca.crt, front-proxy-client.crt and front-proxy-client.key.
 func newAuthority(dir string) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func newAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificate, keyPEM, err := a.issue(&x509.Certificate{
+	certificate, key, err := a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -58,7 +60,7 @@ func newAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.write("apiserver", certificate, keyPEM); err != nil {
+	if err := a.write("apiserver", certificate, key); err != nil {
 		return nil, err
 	}
 
@@ -67,13 +69,17 @@ func newAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if certificate, keyPEM, err = proxy.clientCertificate(frontProxyClient, nil); err != nil {
+	if certificate, key, err = proxy.clientCertificate(frontProxyClient, nil); err != nil {
 		return nil, err
 	}
-	if err := proxy.write(frontProxyClient, certificate, keyPEM); err != nil {
+	if err := proxy.write(frontProxyClient, certificate, key); err != nil {
 		return nil, err
 	}
-	return a, a.writeServiceAccountKeys()
+	tokens, err := keyutil.MakeEllipticPrivateKeyPEM()
+	if err != nil {
+		return nil, err
+	}
+	return a, os.WriteFile(a.path("sa.key"), tokens, 0o600)
 }
 
 // selfSigned returns a new authority, and writes its certificate into dir.
@@ -82,14 +88,12 @@ func selfSigned(dir, file, commonName string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: commonName},
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: commonName}, key)
+	if err != nil {
+		return nil, err
 	}
-	a := &authority{dir: dir, key: key}
-	if a.certificate, a.pem, err = a.sign(template, template, key.Public()); err != nil {
+	a := &authority{dir: dir, key: key, certificate: certificate}
+	if a.pem, err = cert.EncodeCertificates(certificate); err != nil {
 		return nil, err
 	}
 	return a, os.WriteFile(a.path(file+".crt"), a.pem, 0o644)
@@ -108,48 +112,17 @@ func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
+		return nil, nil, err
+	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
-	if _, certificate, err = a.sign(template, a.certificate, private.Public()); err != nil {
-		return nil, nil, err
-	}
-	key, err = keyPEM(private)
-	return certificate, key, err
-}
-
-func (a *authority) sign(template, parent *x509.Certificate, public crypto.PublicKey) (*x509.Certificate, []byte, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, nil, err
-	}
-	template.SerialNumber = serial
-	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().Add(certificateLife)
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, a.key)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(certificateLife)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signing the certificate of %q: %w", template.Subject.CommonName, err)
 	}
-	certificate, err := x509.ParseCertificate(der)
-	return certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), err
-}
-
-func (a *authority) writeServiceAccountKeys() error {
-	key, err := newKey()
-	if err != nil {
-		return err
-	}
-	private, err := keyPEM(key)
-	if err != nil {
-		return err
-	}
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return err
-	}
-	public := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
-	if err := os.WriteFile(a.path("sa.key"), private, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(a.path("sa.pub"), public, 0o644)
+	key, err = keyutil.MarshalPrivateKeyToPEM(private)
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), key, err
 }
 
 func (a *authority) write(name string, certificate, key []byte) error {
@@ -163,12 +136,4 @@ func (a *authority) path(name string) string { return filepath.Join(a.dir, name)
 
 func newKey() (crypto.Signer, error) {
 	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-}
-
-func keyPEM(key crypto.Signer) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }

@@ -212,7 +212,7 @@ func (cp *ControlPlane) checkBinaries() error {
 	}
 	for _, name := range needed {
 		if _, err := os.Stat(filepath.Join(cp.options.BinDir, name)); err != nil {
-			return fmt.Errorf("%s is missing in %s: run `make controlplane`, which builds the local control plane (five minutes the first time)",
+			return fmt.Errorf("%s is missing in %s: run `make controlplane`, which builds the local control plane (16 to 25 minutes the first time)",
 				name, cp.options.BinDir)
 		}
 	}

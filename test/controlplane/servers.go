@@ -88,7 +88,7 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		"--proxy-client-key-file=" + cp.authority.path(frontProxyClient+".key"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + cp.authority.path("sa.pub"),
+		"--service-account-key-file=" + cp.authority.path("sa.key"),
 		"--service-account-signing-key-file=" + cp.authority.path("sa.key"),
 		"--service-cluster-ip-range=10.96.0.0/16",
 		// No client uses the Service "kubernetes" of this API server, and a loopback address is not allowed there.
