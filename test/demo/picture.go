@@ -29,8 +29,7 @@ func (p painter) paint(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-func (p painter) bold(text string) string  { return p.paint("1", text) }
-func (p painter) faint(text string) string { return p.paint("2", text) }
+func (p painter) bold(text string) string { return p.paint("1", text) }
 
 // gang colours text about the gang with this letter.
 func (p painter) gang(letter, text string) string {
