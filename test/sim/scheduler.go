@@ -29,7 +29,6 @@ import (
 type scheduler struct {
 	api      *API
 	registry *gangs.Registry
-	rooms    []gangs.Room // that are kept
 	stop     func()
 
 	mu      sync.Mutex
@@ -226,14 +225,7 @@ func (s *scheduler) schedule() error {
 // attempt plans a gang, and takes its members to the barrier.
 func (s *scheduler) attempt(work *gangs.Work, now time.Time) error {
 	world := newWorld(s.api, s.bindings, work.Classes)
-	for _, x := range s.registry.RoomChanges() {
-		if x.Counts {
-			s.rooms = append(s.rooms, x.Room)
-		} else {
-			s.rooms = slices.DeleteFunc(s.rooms, func(r gangs.Room) bool { return r.Pod.UID == x.Pod.UID })
-		}
-	}
-	world.keep(s.rooms, work)
+	world.subtractReserved(s.registry.Reservations(), work)
 	placements, refusal := place(work, world)
 	if refusal != nil {
 		s.effects(s.registry.Refuse(work.Gang, *refusal, gangs.Wait{}, now))

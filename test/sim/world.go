@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -63,16 +64,14 @@ func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 	return w
 }
 
-// keep takes the rooms that are kept for replacement pods of other gangs, unless the work has a higher priority. A pod
-// that is still on its node occupies its room itself.
-func (w *world) keep(rooms []gangs.Room, work *gangs.Work) {
-	for _, room := range rooms {
-		if room.Owner.Gang == work.Gang || room.Priority < work.Priority || w.pods[room.Pod.UID] {
-			continue
-		}
-		for _, n := range w.nodes {
-			if n.node.Name == room.Node {
-				n.add(requests(room.Pod), -1)
+// subtractReserved subtracts what is reserved for other gangs, unless the work has a higher priority. A pod that is still
+// on its node occupies its room itself.
+func (w *world) subtractReserved(reserved *reservations.View, work *gangs.Work) {
+	asker := reservations.Asker{Gang: work.Gang, Priority: work.Priority}
+	for _, n := range w.nodes {
+		for _, x := range reserved.On(n.node.Name) {
+			if x.Restricts(asker) && !w.pods[x.Pod.UID] {
+				n.add(requests(x.Pod), -1)
 			}
 		}
 	}

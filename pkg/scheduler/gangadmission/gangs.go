@@ -52,7 +52,6 @@ type Gangs struct {
 	explained explained
 	claims    allocations
 	unwinds   unwinds
-	rooms     keptRooms
 	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used only by
 	// the scheduling loop.
 	committed bool
@@ -116,7 +115,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 			return err
 		}
 	}
-	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry, g.reserved)
+	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.extenders.Answered = g.wakeups.extenderAnswered
 	g.wakeups.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
 		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,

@@ -41,7 +41,7 @@ var (
 		Subsystem: "muster", Name: "refused_gangs", StabilityLevel: metrics.ALPHA,
 		Help: "Gangs whose last attempt found no plan and that wait for a change in the cluster that may help them.",
 	})
-	keptRoomsNow = metrics.NewGauge(&metrics.GaugeOpts{
+	reservationsNow = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "kept_rooms", StabilityLevel: metrics.ALPHA,
 		Help: "Deleted pods of gangs whose room is kept for their replacements, including those that are still terminating.",
 	})
@@ -54,6 +54,6 @@ var (
 
 func register() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs, keptRoomsNow, markKeys)
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs, reservationsNow, markKeys)
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // plan searches for nodes for the pods that the gang needs next, and puts a plan in force if it finds one. It reports
@@ -50,7 +51,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes,
 		kubescheduler.Options{Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: expired,
 			Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { deadline = deadline.Add(d) },
-			Reserved: pl.gangs.reserved(), Asker: kubescheduler.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
+			Reserved: pl.registry.Reservations(), Asker: reservations.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
 	if err != nil {
 		logger.Error(err, "Planning failed")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{took: time.Second, cut: true})

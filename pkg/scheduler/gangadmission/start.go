@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
 	"github.com/muster-project/muster/pkg/scheduler/release"
@@ -44,6 +45,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		RepairTimeout:      g.args.RepairTimeout.Duration,
 		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
 		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
+		Amount:             kubescheduler.AmountOf,
 		Priority: func(name string) (int32, bool) {
 			class, err := classes.Lister().Get(name)
 			if err != nil {
@@ -211,7 +213,7 @@ func (g *Gangs) tick(ctx context.Context) {
 				g.liftGates(ctx)
 				gatedPods.Set(float64(g.wakeups.queue.Gated()))
 				waitingGangs.Set(float64(g.registry.Waiting()))
-				keptRoomsNow.Set(float64(g.reserved().Len()))
+				reservationsNow.Set(float64(g.registry.Reservations().Len()))
 			}
 		case <-ctx.Done():
 			return

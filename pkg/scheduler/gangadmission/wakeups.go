@@ -23,6 +23,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // wakeups determines when a refused gang is tried again. Events arrive after the scheduler's cache has processed
@@ -37,12 +38,10 @@ type wakeups struct {
 	signal         chan struct{} // contains one element if events occurred that have not been evaluated
 
 	clock clock.Clock
-	// vacated: room that was kept when its pods were removed is no longer kept. More pods of any shape may fit.
+	// vacated: room that was reserved when its pods were removed is not reserved any longer. More pods of any shape may fit.
 	vacated atomic.Bool
 	// lowest is the lowest priority of any bound pod observed so far.
 	lowest atomic.Int32
-
-	reserved func() *kubescheduler.Reserved // the room that is currently kept
 
 	// Pods of events that have not been evaluated, and of those since the current cycle began.
 	podMu                  sync.Mutex
@@ -50,7 +49,7 @@ type wakeups struct {
 
 	mu       sync.Mutex               // acquired before the registry's lock
 	shapes   *kubescheduler.Shapes    // guarded by mu
-	kept     *kubescheduler.Reserved  // result of reserved, for the calls of this moment; guarded by mu
+	reserved *reservations.View       // for the calls of this moment; guarded by mu
 	raised   map[gangs.Shape]struct{} // shapes of which more pods fit than at the last look; guarded by mu
 	roomless *roomless                // guarded by mu
 	labels   *labelTopics             // guarded by mu
@@ -61,9 +60,9 @@ type wakeups struct {
 const settle = 2 * time.Millisecond
 
 // newWakeups returns wakeups for a scheduler's cache.
-func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangs.Registry, reserved func() *kubescheduler.Reserved) *wakeups {
+func newWakeups(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangs.Registry) *wakeups {
 	w := &wakeups{
-		clock: c, registry: registry, reserved: reserved, shapes: shapes, signal: make(chan struct{}, 1),
+		clock: c, registry: registry, shapes: shapes, signal: make(chan struct{}, 1),
 		raised: map[gangs.Shape]struct{}{}, roomless: newRoomless(), labels: newLabelTopics(),
 	}
 	w.roomless.fits = w.fits
@@ -128,7 +127,7 @@ func (w *wakeups) look(logger klog.Logger, before gangs.Key) ready {
 	if w.noneWaits() {
 		return ready{} // the events are evaluated when a gang has been refused
 	}
-	w.kept = w.reserved()
+	w.reserved = w.registry.Reservations()
 	w.podMu.Lock()
 	pods := w.podEvents
 	w.podEvents = podEvents{}
@@ -172,7 +171,7 @@ func (w *wakeups) lookAgain(logger klog.Logger) []*corev1.Pod {
 	if w.noneWaits() {
 		return nil
 	}
-	w.kept = w.reserved()
+	w.reserved = w.registry.Reservations()
 	w.count(logger)
 	now := w.clock.Now()
 	w.roomless.forgetful(now, time.Second)
@@ -190,7 +189,7 @@ func (w *wakeups) waitsForRoom(pod *corev1.Pod) bool {
 	logger := klog.Background()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.kept = w.reserved()
+	w.reserved = w.registry.Reservations()
 	w.count(logger)
 	shape, err := w.shapes.Track(context.Background(), pod)
 	if err != nil {
@@ -258,7 +257,7 @@ const maxShapes = 32
 func (w *wakeups) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) gangs.Effects {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.kept = w.reserved()
+	w.reserved = w.registry.Reservations()
 	w.count(logger)
 	now := w.clock.Now()
 	return w.registry.Refuse(a.key, why, w.waitAfter(logger, a, now), now)

@@ -107,12 +107,12 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	switch {
 	case pod.DeletionTimestamp != nil:
 		m.recordTermination(old, known, stood, now)
-		r.keepRoom(m)
+		r.reserveRoom(m)
 	case waited && m.state == bound && r.synced:
-		r.cameToNode(m)
+		r.takeReserved(m)
 	}
 	if m.state == bound {
-		r.endRooms(r.rooms.endRoomTakenBy(pod.UID))
+		r.freeReserved(r.reserved.EndTakenBy(pod.UID))
 	}
 	if pod.DeletionTimestamp != nil {
 		if p := r.planOf(pod.UID); p != nil {
@@ -200,7 +200,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	}
 	if old == nil || old.UID != group.UID {
 		g.partial.known = false
-		r.endRooms(r.rooms.dropGang(key))
+		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {
 		g.adopt(group)
@@ -273,7 +273,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	g.rememberLost(m)
 	g.ownChange()
 	r.forgetVanished(m.pod.UID)
-	r.rooms.restore(m.pod.UID)
+	r.reserved.GiveBack(m.pod.UID)
 	r.removeFromNumbers(m)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)

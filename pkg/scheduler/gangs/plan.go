@@ -264,9 +264,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	}
 	p.progress = now
 	m.state, m.node = assumed, node
-	if m.misplaced == "" {
-		r.rooms.take(m.owner(), uid, node)
-	}
+	r.takeReserved(m)
 	r.recount(m)
 	if p.assumed == len(p.members) && r.committing == p {
 		r.committing = nil
@@ -296,7 +294,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	r.recordGrowth()
-	r.rooms.restore(uid)
+	r.reserved.GiveBack(uid)
 	p, m := r.planOf(uid), r.members[uid]
 	if m != nil && m.state == assumed {
 		m.state, m.node = pending, ""
@@ -343,7 +341,7 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 			m.setMark(p.markOf(uid), "")
 		}
 		r.ranks.Delete(uid)
-		r.endRooms(r.rooms.endRoomTakenBy(uid))
+		r.freeReserved(r.reserved.EndTakenBy(uid))
 		r.recount(m)
 	}
 	if p == nil {

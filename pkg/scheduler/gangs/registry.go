@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Key identifies a gang: namespace and name of its PodGroup.
@@ -29,8 +30,7 @@ type Effects struct {
 	// Cancel: assumed members of plans that were aborted before their barrier opened. The preparation of these
 	// members (PreBind) must be cancelled; until it ends they occupy their reservations.
 	Cancel []types.UID
-	// Vacated: deleted pods whose room is no longer kept (Rooms). For other pods this is equivalent to their deletion
-	// now.
+	// Vacated: deleted pods whose reservations have ended. For other pods this is equivalent to their deletion now.
 	Vacated []*corev1.Pod
 }
 
@@ -51,9 +51,11 @@ type Options struct {
 	// same priority waits. Nodes that are added one by one can thus make up room for these first. Surplus waits 10 s at
 	// most. Zero: no wait.
 	SingleSurplusAfter time.Duration
-	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, counted from the time at
-	// which the pod began to terminate. Zero: no room is kept.
+	// ReplacementTimeout is how long the room of a deleted pod is reserved for its replacement, counted from the time at
+	// which the pod began to terminate. Zero: no room is reserved.
 	ReplacementTimeout time.Duration
+	// Amount returns what a pod uses on its node, for its reservation; nil: nothing. It must not call the Registry.
+	Amount func(*corev1.Pod) reservations.Amount
 	// Clock is used by Arrive; nil: the real clock.
 	Clock clock.Clock
 	// Priority resolves a PriorityClass. It returns false if there is none of that name.
@@ -109,8 +111,8 @@ type Registry struct {
 	vacated         []*corev1.Pod              // likewise
 	resume          bool                       // likewise: a gang that others let go first was tried
 
-	rooms     *rooms      // kept for replacement pods
-	haveRooms atomic.Bool // rooms is not empty
+	reserved     *reservations.Set // room for replacement pods
+	haveReserved atomic.Bool       // false: reserved is empty, as Reservations has returned
 
 	index   indices
 	waiting waitList
@@ -134,7 +136,7 @@ func New() *Registry {
 		unexplained: map[types.UID]*Plan{},
 		vanished:    map[types.UID]time.Time{},
 		leftGang:    map[types.UID]formerMember{},
-		rooms:       newRooms(),
+		reserved:    reservations.NewSet(),
 		index:       newIndices(),
 		waiting:     newWaitList(),
 	}

@@ -11,28 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // While a PodGroup reports that pods are being replaced (v2alpha2.ReplacingAnnotation), the room of a deleted pod is
-// kept for the next pods of its leaf (reservation.go). Users may set that annotation, so its effect is bounded by
+// reserved for the next pods of its leaf. Users may set that annotation, so its effect is bounded by
 // facts that users cannot write:
 //
-//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves room behind: once, as much as it
+//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves a reservation: one, of as much as it
 //     requested, and on its own node. A pod that never was bound leaves none, however often it is created and deleted.
-//   - The room is kept at no higher priority than the pod's own, which quota and admission have checked.
+//   - The room is reserved at no higher priority than the pod's own, which quota and admission have checked.
 //   - The time runs from when the pod began to terminate. It is never extended, neither by another annotation nor by a pod
 //     that was assumed in its place and released.
-//   - The number of rooms is bounded (maxRooms, maxRoomsOfGang).
+//   - The number of reservations is bounded (reservations.Set.Reserve).
 //
 // After a restart, pods that are still terminating are recognized, and their time runs from the timestamps of their
-// objects. Rooms of pods that no longer exist are lost.
+// objects. Reservations of pods that no longer exist are lost.
 
 // parting is the state of a member that leaves its node.
 type parting struct {
-	since  time.Time // when it began to terminate, or vanished; zero: neither
-	stood  bool      // at that time it counted in an admitted sub-group
-	unseen bool      // stood is not known: the pod was already terminating when it was first observed
-	kept   bool      // its room was kept, and is not kept again
+	since    time.Time // when it began to terminate, or vanished; zero: neither
+	stood    bool      // at that time it counted in an admitted sub-group
+	unseen   bool      // stood is not known: the pod was already terminating when it was first observed
+	reserved bool      // its room was reserved, and is not reserved again
 }
 
 // countsInAdmitted reports whether the member is bound and counts in an admitted sub-group.
@@ -73,32 +74,37 @@ func terminatingSince(pod *corev1.Pod, now time.Time) time.Time {
 	return since
 }
 
-// keepRoom keeps the room of a departing member, if the conditions above are met.
-func (r *Registry) keepRoom(m *member) {
+// reserveRoom reserves the room of a departing member, if the conditions above are met.
+func (r *Registry) reserveRoom(m *member) {
 	g, p := m.gang, &m.parting
-	if p.since.IsZero() || p.kept || !g.replacing || r.opts.ReplacementTimeout <= 0 || g.tree == nil || m.misplaced != "" || m.pod.Spec.NodeName == "" {
+	if p.since.IsZero() || p.reserved || !g.replacing || r.opts.ReplacementTimeout <= 0 || g.tree == nil || m.misplaced != "" || m.pod.Spec.NodeName == "" {
 		return
 	}
 	if !p.stood && !(p.unseen && g.admitted) {
 		return
 	}
-	x := Room{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(r.priority(g), m.key.priority), Pod: m.pod}
-	if r.rooms.keep(x, p.since.Add(r.opts.ReplacementTimeout), r.now) {
-		p.kept = true
-		r.haveRooms.Store(true)
+	x := reservations.Reservation{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(r.priority(g), m.key.priority), Pod: m.pod}
+	if r.opts.Amount != nil {
+		x.Amount = r.opts.Amount(m.pod)
+	}
+	if r.reserved.Reserve(x, p.since.Add(r.opts.ReplacementTimeout), r.now) {
+		p.reserved = true
+		r.haveReserved.Store(true)
 	}
 }
 
-// owner returns the owner for which the member's room is kept.
-func (m *member) owner() Owner { return Owner{Gang: m.gang.key, Leaf: m.leaf} }
+// owner returns the owner of the member's reservation.
+func (m *member) owner() reservations.Owner {
+	return reservations.Owner{Gang: m.gang.key, Leaf: m.leaf}
+}
 
-// setReplacing applies the annotation and the tree of the gang's PodGroup to the kept rooms.
+// setReplacing applies the annotation and the tree of the gang's PodGroup to the gang's reservations.
 func (r *Registry) setReplacing(g *gangState) {
 	was := g.replacing
 	g.replacing = g.group != nil && g.group.Annotations[v2alpha2.ReplacingAnnotation] != ""
 	switch {
 	case !g.replacing:
-		r.endRooms(r.rooms.dropGang(g.key))
+		r.freeReserved(r.reserved.EndOfGang(g.key, nil))
 	case !was:
 		// The annotation may arrive after the deletion to which it refers, because informers are not synchronized
 		// with each other.
@@ -110,25 +116,25 @@ func (r *Registry) setReplacing(g *gangState) {
 		}
 		slices.SortFunc(parting, func(a, b *member) int { return strings.Compare(string(a.pod.UID), string(b.pod.UID)) })
 		for _, m := range parting {
-			r.keepRoom(m)
+			r.reserveRoom(m)
 		}
 	case g.tree != nil:
-		r.endRooms(r.rooms.endIf(r.rooms.byGang[g.key], func(x *keptRoom) bool {
+		r.freeReserved(r.reserved.EndOfGang(g.key, func(x *reservations.Reservation) bool {
 			leaf := g.tree.Group(x.Owner.Leaf)
 			return x.Owner.Leaf != "" && (leaf == nil || !leaf.IsLeaf())
 		}))
 	}
 }
 
-// cameToNode lets a pod that another scheduler bound take a room of its leaf, as if it had been assumed here.
-func (r *Registry) cameToNode(m *member) {
+// takeReserved lets a member that was assumed, or bound by another scheduler, take a reservation of its leaf.
+func (r *Registry) takeReserved(m *member) {
 	if m.misplaced == "" {
-		r.rooms.take(m.owner(), m.pod.UID, m.node)
+		r.reserved.Take(m.owner(), m.pod.UID, m.node)
 	}
 }
 
-// endRooms records that rooms are no longer kept. The resources of their pods are free for all.
-func (r *Registry) endRooms(ended []Room) {
+// freeReserved records that reservations have ended. The resources of their pods are free for all.
+func (r *Registry) freeReserved(ended []*reservations.Reservation) {
 	if len(ended) == 0 {
 		return
 	}
@@ -142,11 +148,11 @@ func (r *Registry) endRooms(ended []Room) {
 	if len(r.vacated) > 0 {
 		r.recordGrowth()
 	}
-	r.haveRooms.Store(r.rooms.isNews())
+	r.haveReserved.Store(!r.reserved.IsEmpty())
 }
 
-// PodLeaves records that a pod is about to be removed from the scheduler's cache. Its room must be kept before any
-// plan can see it as free. The other handlers process the removal of the pod.
+// PodLeaves records that a pod is about to be removed from the scheduler's cache. Its room must be reserved before
+// any plan can see it as free. The other handlers process the removal of the pod.
 func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,42 +164,44 @@ func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
 	r.vanishes(m, now)
 }
 
-// vanishes keeps the room of a member that is gone without having been observed terminating.
+// vanishes reserves the room of a member that is gone without having been observed terminating.
 func (r *Registry) vanishes(m *member, now time.Time) {
 	if m.parting.since.IsZero() {
 		m.parting = parting{since: now, stood: m.countsInAdmitted()}
-		r.keepRoom(m)
+		r.reserveRoom(m)
 	}
 }
 
-// endedByItself drops the room of a pod that vanished because it finished, or that reappeared, and was not deleted.
+// endedByItself ends the reservation of a pod that vanished because it finished, or that reappeared, and was not deleted.
 func (r *Registry) endedByItself(m *member) {
 	if m.pod.DeletionTimestamp == nil && !m.parting.since.IsZero() {
 		m.parting = parting{}
-		r.endRooms(r.rooms.drop(m.pod.UID))
+		r.freeReserved(r.reserved.EndOf(m.pod.UID))
 	}
 }
 
-// RemoveNode drops the rooms on a deleted node.
+// RemoveNode ends the reservations on a deleted node.
 func (r *Registry) RemoveNode(name string) {
-	if !r.haveRooms.Load() {
+	if !r.haveReserved.Load() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rooms.dropNode(name)
-	r.haveRooms.Store(r.rooms.isNews())
+	r.reserved.EndOnNode(name)
+	r.haveReserved.Store(!r.reserved.IsEmpty())
 }
 
-// RoomChanges returns how the rooms that count have changed since the last call, in the order in which they were first
-// kept. It takes no lock while there are none.
-func (r *Registry) RoomChanges() []RoomChange {
-	if !r.haveRooms.Load() {
+// Reservations returns the reservations that count, nil if there are none. It takes no lock while there are none.
+func (r *Registry) Reservations() *reservations.View {
+	if !r.haveReserved.Load() {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changes := r.rooms.changes()
-	r.haveRooms.Store(r.rooms.isNews())
-	return changes
+	view := r.reserved.View()
+	r.haveReserved.Store(!r.reserved.IsEmpty())
+	if view.Len() == 0 {
+		return nil
+	}
+	return view
 }

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -28,6 +30,7 @@ func beginReplacing(t *testing.T) *story {
 	s := begin(t)
 	opts := s.r.opts
 	opts.ReplacementTimeout = replacementTimeout
+	opts.Amount = func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 7} }
 	s.r.Configure(opts)
 	return s
 }
@@ -62,14 +65,24 @@ func (s *story) terminate(names ...string) *story {
 	return s
 }
 
-func (s *story) wantRooms(names ...string) *story {
+// counting returns the reservations that count, by the names of their pods, which are in the order of their creation.
+func (s *story) counting() []*reservations.Reservation {
+	var out []*reservations.Reservation
+	for _, list := range s.r.Reservations().ByNode() {
+		out = append(out, list...)
+	}
+	slices.SortFunc(out, func(a, b *reservations.Reservation) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
+	return out
+}
+
+func (s *story) wantReserved(names ...string) *story {
 	s.t.Helper()
 	var got []string
-	for _, x := range s.r.rooms.counted() {
+	for _, x := range s.counting() {
 		got = append(got, x.Pod.Name)
 	}
 	if diff := cmp.Diff(names, got); diff != "" {
-		s.t.Fatalf("rooms that are kept (-want +got):\n%s", diff)
+		s.t.Fatalf("reservations that count (-want +got):\n%s", diff)
 	}
 	return s
 }
@@ -97,20 +110,20 @@ func (s *story) replaces(name string) *story {
 
 func TestTheRoomOfADeletedPodIsKept(t *testing.T) {
 	t.Parallel()
-	s := beginReplacing(t).runs().wantRooms()
-	s.group(replacing(twoLeaves())).wantRooms()
-	s.terminate("x0").wantRooms("x0").wantVacated()
-	list := s.r.rooms.counted()
-	want := Room{Owner: Owner{gangG, "x"}, Node: "n", Priority: 0, Pod: list[0].Pod}
-	if diff := cmp.Diff(want, list[0]); diff != "" {
-		t.Errorf("the room (-want +got):\n%s", diff)
+	s := beginReplacing(t).runs().wantReserved()
+	s.group(replacing(twoLeaves())).wantReserved()
+	s.terminate("x0").wantReserved("x0").wantVacated()
+	list := s.counting()
+	want := &reservations.Reservation{Owner: reservations.Owner{Gang: gangG, Leaf: "x"}, Node: "n", Priority: 0, Amount: reservations.Amount{Pods: 7}, Pod: list[0].Pod}
+	if diff := cmp.Diff(want, list[0], cmpopts.IgnoreUnexported(reservations.Reservation{})); diff != "" {
+		t.Errorf("the reservation (-want +got):\n%s", diff)
 	}
-	s.gone("x0").wantRooms("x0").wantVacated()
-	s.replaces("x2").wantRooms().wantVacated()
-	s.releases("x2").wantRooms("x0").wantVacated() // its cycle failed
-	s.after(time.Second).replaces("x2").wantRooms()
-	s.arrives("x2").posts("x2").wantRooms().wantVacated("x0")
-	s.shownBound("x2").wantRooms().wantVacated()
+	s.gone("x0").wantReserved("x0").wantVacated()
+	s.replaces("x2").wantReserved().wantVacated()
+	s.releases("x2").wantReserved("x0").wantVacated() // its cycle failed
+	s.after(time.Second).replaces("x2").wantReserved()
+	s.arrives("x2").posts("x2").wantReserved().wantVacated("x0")
+	s.shownBound("x2").wantReserved().wantVacated()
 }
 
 func TestRoomIsNotKeptWithoutReason(t *testing.T) {
@@ -137,15 +150,15 @@ func TestRoomIsNotKeptWithoutReason(t *testing.T) {
 			s.runs().group(replacing(twoLeaves())).pods(leafPod("z0").Node("n")).terminate("z0").gone("z0")
 		},
 		"the pod failed by itself": func(s *story) {
-			s.runs().group(replacing(twoLeaves())).gone("x0").wantRooms("x0")
+			s.runs().group(replacing(twoLeaves())).gone("x0").wantReserved("x0")
 			s.r.RemoveFailedPod("x0", s.now)
 		},
 		"the pod succeeded": func(s *story) {
-			s.runs().group(replacing(twoLeaves())).gone("x0").wantRooms("x0")
+			s.runs().group(replacing(twoLeaves())).gone("x0").wantReserved("x0")
 			s.pods(leafPod("x0").Node("n").Phase(corev1.PodSucceeded))
 		},
 		"the pod is back": func(s *story) {
-			s.runs().group(replacing(twoLeaves())).gone("x0").wantRooms("x0")
+			s.runs().group(replacing(twoLeaves())).gone("x0").wantReserved("x0")
 			s.pods(leafPod("x0").Node("n"))
 		},
 		"it is switched off": func(s *story) {
@@ -158,7 +171,7 @@ func TestRoomIsNotKeptWithoutReason(t *testing.T) {
 			t.Parallel()
 			s := beginReplacing(t)
 			do(s)
-			s.wantRooms()
+			s.wantReserved()
 		})
 	}
 }
@@ -171,7 +184,7 @@ func TestRoomIsNoLongerKept(t *testing.T) {
 	}{
 		"when its time is over": {
 			do: func(s *story) {
-				s.gone("x0").after(replacementTimeout - time.Nanosecond).wantRooms("x0").after(time.Nanosecond)
+				s.gone("x0").after(replacementTimeout - time.Nanosecond).wantReserved("x0").after(time.Nanosecond)
 			},
 			vacated: []string{"x0"},
 		},
@@ -211,9 +224,9 @@ func TestRoomIsNoLongerKept(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").wantRooms("x0")
+			s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").wantReserved("x0")
 			tt.do(s)
-			s.wantRooms().wantVacated(tt.vacated...)
+			s.wantReserved().wantVacated(tt.vacated...)
 		})
 	}
 }
@@ -225,18 +238,18 @@ func TestRoomIsNotProlonged(t *testing.T) {
 	s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").gone("x0")
 	for range 10 { // pods that are never bound
 		s.pods(leafPod("x2")).after(20 * time.Second).gone("x2")
-		s.group(replacing(twoLeaves().Generation(2))).wantRooms("x0")
+		s.group(replacing(twoLeaves().Generation(2))).wantReserved("x0")
 	}
-	s.after(replacementTimeout - 200*time.Second).wantRooms()
+	s.after(replacementTimeout - 200*time.Second).wantReserved()
 
-	s.terminate("x1").wantRooms("x1")
-	s.group(twoLeaves()).wantRooms()
-	s.group(replacing(twoLeaves())).wantRooms() // room that was given up is not kept again
-	s.gone("x1").wantRooms()
+	s.terminate("x1").wantReserved("x1")
+	s.group(twoLeaves()).wantReserved()
+	s.group(replacing(twoLeaves())).wantReserved() // room that was given up is not kept again
+	s.gone("x1").wantReserved()
 
 	s.group(twoLeaves()).terminate("y0").after(time.Minute)
-	s.group(replacing(twoLeaves())).wantRooms("y0")
-	s.after(replacementTimeout - time.Minute).wantRooms() // counted from when it began to terminate
+	s.group(replacing(twoLeaves())).wantReserved("y0")
+	s.after(replacementTimeout - time.Minute).wantReserved() // counted from when it began to terminate
 }
 
 // Assuming and releasing a pod repeatedly does not prolong the time for which room is kept.
@@ -244,11 +257,11 @@ func TestAnAssumedPodDoesNotProlongRoom(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").gone("x0")
 	for range 5 {
-		s.replaces("x2").wantRooms().releases("x2").wantRooms("x0")
+		s.replaces("x2").wantReserved().releases("x2").wantReserved("x0")
 		s.after(59 * time.Second)
 	}
-	s.replaces("x2").after(5 * time.Second).wantRooms()
-	s.releases("x2").wantRooms()
+	s.replaces("x2").after(5 * time.Second).wantReserved()
+	s.releases("x2").wantReserved()
 }
 
 // Room is kept at no higher priority than that of the pod that had it, nor than the gang's.
@@ -262,8 +275,8 @@ func TestPriorityOfRoom(t *testing.T) {
 			t.Parallel()
 			s := beginReplacing(t).group(replacing(podGroup().MinMember(2).Priority(tt.class)))
 			s.pods(memberPod("low").Priority(500).Node("n"), memberPod("high").Priority(2000).Node("n"), memberPod("waits").Priority(9000))
-			s.wantAdmitted(true).terminate("low").wantRooms("low")
-			if list := s.r.rooms.counted(); list[0].Priority != tt.want {
+			s.wantAdmitted(true).terminate("low").wantReserved("low")
+			if list := s.counting(); list[0].Priority != tt.want {
 				t.Errorf("priority is %d, want %d", list[0].Priority, tt.want)
 			}
 		})
@@ -276,12 +289,12 @@ func TestTheRoomOfAUnitIsKept(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).group(replacing(podGroup().SubGroup("a", 1).Inner("", "unit", 2).SubGroupOf("unit", "x", 1).SubGroupOf("unit", "y", 1)))
 	s.pods(leafPod("a0").Node("n"), leafPod("x0").Node("n"), leafPod("y0").Node("n")).wantAdmitted(true)
-	s.terminate("x0", "y0").gone("x0", "y0").wantRooms("x0", "y0")
+	s.terminate("x0", "y0").gone("x0", "y0").wantReserved("x0", "y0")
 	s.pods(leafPod("x1"), leafPod("y1")).leads("x1")
 	if diff := cmp.Diff([]string{"x", "y"}, s.work.Leaves()); diff != "" {
 		t.Errorf("pods of leaves with room share a class (-want +got):\n%s", diff)
 	}
-	s.commits("x1", "y1").assumes("x1").wantRooms("y0").assumes("y1").wantRooms()
+	s.commits("x1", "y1").assumes("x1").wantReserved("y0").assumes("y1").wantReserved()
 }
 
 func TestPodsOfLeavesWithoutRoomShareAClass(t *testing.T) {
@@ -295,8 +308,8 @@ func TestPodsOfLeavesWithoutRoomShareAClass(t *testing.T) {
 // Informers are not synchronized: the annotation may be observed after the deletion to which it refers.
 func TestTheAnnotationComesLate(t *testing.T) {
 	t.Parallel()
-	s := beginReplacing(t).runs().terminate("x0").after(time.Second).wantRooms()
-	s.group(replacing(twoLeaves())).wantRooms("x0")
+	s := beginReplacing(t).runs().terminate("x0").after(time.Second).wantReserved()
+	s.group(replacing(twoLeaves())).wantReserved("x0")
 }
 
 // A pod that is deleted without grace period is never observed terminating.
@@ -304,8 +317,8 @@ func TestThePodVanishes(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().group(replacing(twoLeaves()))
 	s.r.PodLeaves("x0", s.now)
-	s.wantRooms("x0").gone("x0").wantRooms("x0").after(departure).wantRooms("x0")
-	s.after(replacementTimeout - departure).wantRooms().wantVacated("x0")
+	s.wantReserved("x0").gone("x0").wantReserved("x0").after(departure).wantReserved("x0")
+	s.after(replacementTimeout - departure).wantReserved().wantVacated("x0")
 }
 
 // After a restart a terminating pod is observed, and its time runs from the timestamp of its object.
@@ -331,9 +344,9 @@ func TestRoomAfterARestart(t *testing.T) {
 			s.pods(leafPod("x1").Node("n"), leafPod("y0").Node("n"))
 			s.group(replacing(twoLeaves().Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "")))
 			s.effects = s.r.Synced(s.now)
-			s.wantRooms(tt.want...).gone("x0").wantRooms(tt.want...)
+			s.wantReserved(tt.want...).gone("x0").wantReserved(tt.want...)
 			if tt.left > 0 {
-				s.after(tt.left - time.Second).wantRooms(tt.want...).after(time.Second).wantRooms()
+				s.after(tt.left - time.Second).wantReserved(tt.want...).after(time.Second).wantReserved()
 			}
 		})
 	}
@@ -349,7 +362,7 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 		s := beginReplacing(t)
 		says := map[string]bool{}
 		wasBound, parted := sets.New[string](), map[string]time.Time{}
-		serial, heard := 0, listener{}
+		serial := 0
 		apply := func(gang string, generation int64) {
 			w := wrappers.MakePodGroup(gang, testNamespace).UID(gang).Generation(generation).SubGroup("x", 1).SubGroup("y", 1)
 			if says[gang] {
@@ -421,7 +434,7 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 				s.after(time.Duration(rng.Intn(40)) * time.Second)
 			}
 			s.effects = s.r.Tick(s.now)
-			list := s.r.rooms.counted()
+			list := s.counting()
 			for _, x := range list {
 				name := x.Pod.Name
 				since, hasParted := parted[name]
@@ -434,23 +447,20 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 					t.Fatalf("seed %d, step %d: room of pod %s, whose PodGroup does not say that pods are replaced", seed, step, name)
 				}
 			}
-			if rng.Intn(3) == 0 {
-				if err := heard.hear(s.r.RoomChanges()); err != nil || len(heard) != len(list) {
-					t.Fatalf("seed %d, step %d: %d rooms, by the changes %d, %v", seed, step, len(list), len(heard), err)
+			for _, owner := range []string{"x", "y"} {
+				for _, gang := range gangs {
+					has := slices.ContainsFunc(list, func(x *reservations.Reservation) bool { return x.Owner.Gang.Name == gang && x.Owner.Leaf == owner })
+					if s.r.reserved.Has(reservations.Owner{Gang: Key{Namespace: testNamespace, Name: gang}, Leaf: owner}) != has {
+						t.Fatalf("seed %d, step %d: a reservation of %s/%s is taken by a pod that no plan has", seed, step, gang, owner)
+					}
 				}
-			}
-			if len(s.r.rooms.byPod) != len(list) {
-				t.Fatalf("seed %d, step %d: %d rooms are taken by pods that no plan has", seed, step, len(s.r.rooms.byPod)-len(list))
 			}
 		}
 		for _, gang := range gangs {
 			s.r.RemoveGroup(Key{Namespace: testNamespace, Name: gang}, s.now)
 		}
-		if err := heard.hear(s.r.RoomChanges()); err != nil || len(heard) > 0 {
-			t.Fatalf("seed %d: no room is kept, and by the changes: %v, %v", seed, heard, err)
-		}
-		if s.wantRooms(); s.r.haveRooms.Load() {
-			t.Fatalf("seed %d: the registry looks for rooms and has none", seed)
+		if s.wantReserved(); s.r.haveReserved.Load() {
+			t.Fatalf("seed %d: the registry looks for reservations and has none", seed)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 			delete(r.leftGang, uid)
 		}
 	}
-	r.endRooms(r.rooms.expire(now))
+	r.freeReserved(r.reserved.Expire(now))
 	var due []*gangState
 	for {
 		g, ok := r.index.timers.first()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Work is what a leader's cycle must plan.
@@ -18,7 +19,7 @@ type Work struct {
 	Gang Key
 	Task Task
 	Tree *gang.Tree
-	// Priority is the gang's priority. Rooms that are kept at a lower priority do not restrict it.
+	// Priority is the gang's priority. Reservations of a lower priority do not restrict it.
 	Priority int32
 	// Skip is the number of choices that the last attempt, which was cut short, has tried.
 	Skip int
@@ -154,12 +155,12 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g), Skip: g.tried}
 	g.tried = 0
 	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
-	pool, kept := n.pools[profile], len(r.rooms.byGang[g.key]) > 0
+	pool, reserved := n.pools[profile], r.reserved.HasGang(g.key)
 	for i := range g.rows {
 		if x := &g.rows[i]; x.flags&isUsable != 0 && x.pool == pool {
 			*buffer = append(*buffer, *x)
-			if kept && r.rooms.has(Owner{g.key, x.leaf.Name()}) {
-				(*buffer)[len(*buffer)-1].class += "\x00" + x.leaf.Name() // only pods of this leaf may use the room that is kept for it
+			if reserved && r.reserved.Has(reservations.Owner{Gang: g.key, Leaf: x.leaf.Name()}) {
+				(*buffer)[len(*buffer)-1].class += "\x00" + x.leaf.Name() // only pods of this leaf may use what is reserved for it
 			}
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -198,21 +199,22 @@ func BenchmarkGangOf16(b *testing.B) {
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
-// BenchmarkKeptRooms plans a gang of 16 on 5,000 nodes while as many rooms as possible are kept for pods that are being
-// replaced: with the same rooms as before, and after one of them has ended.
-func BenchmarkKeptRooms(b *testing.B) {
+// BenchmarkReservations plans a gang of 16 on 5,000 nodes while there are as many reservations as possible: with the same
+// as before, and after one of them has ended.
+func BenchmarkReservations(b *testing.B) {
 	for _, n := range []int{1024, 8192} {
 		c := large(b, 5000)
 		g := flat(members(16, worker))
-		rooms := make([]Reservation, n)
-		for i := range rooms {
+		list := make([]reservations.Reservation, n)
+		for i := range list {
 			name := fmt.Sprintf("old-%d", i)
-			rooms[i] = Reservation{Gang: gangNamed(fmt.Sprintf("other-%d", i/1024)), Node: fmt.Sprintf("n%05d", i/8), Pod: wrappers.MakePod(name, "ml").UID(name).GPUs(1).Obj()}
+			pod := wrappers.MakePod(name, "ml").UID(name).GPUs(1).Node(fmt.Sprintf("n%05d", i/8)).Obj()
+			list[i] = reservationOf(gangNamed(fmt.Sprintf("other-%d", i/1024)), "", 0, pod)
 		}
 		cache := NewFilterCache()
 		p, classes := c.problem(cache, g)
-		plan := func(reserved *Reserved) {
-			w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size, Reserved: reserved, Asker: Asker{Gang: gangNamed("g")}})
+		plan := func(reserved *reservations.View) {
+			w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size, Reserved: reserved, Asker: reservations.Asker{Gang: gangNamed("g")}})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -220,20 +222,20 @@ func BenchmarkKeptRooms(b *testing.B) {
 				b.Fatalf("no plan: %+v", short)
 			}
 		}
-		reserved := reservedOf(rooms...)
-		plan(reserved)
+		reserved := setOf(list...)
+		plan(reserved.View())
 		b.Run(fmt.Sprintf("%d/same", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				plan(reserved)
+				plan(reserved.View())
 			}
 		})
 		b.Run(fmt.Sprintf("%d/changed", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				reserved.End(rooms[0].Pod.UID)
-				reserved.Keep(rooms[0])
-				plan(reserved)
+				reserved.EndOf(list[0].Pod.UID)
+				reserved.Reserve(list[0], time.Now().Add(time.Hour), time.Now())
+				plan(reserved.View())
 			}
 		})
 	}

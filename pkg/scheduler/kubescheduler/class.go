@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 const (
@@ -65,8 +66,8 @@ type class struct {
 	resource    corev1.ResourceName // the main resource
 	request     int64
 
-	leaf  string // of its pods, if room is kept for that leaf
-	takes room   // resources that one of its pods uses; set if Snapshot.reserved is not nil
+	leaf string              // of its pods; this and uses are set if Snapshot.reserved is not nil
+	uses reservations.Amount // resources that one of its pods uses
 }
 
 // newClass runs the profile's PreFilter plugins for a class, in its own CycleState.
@@ -203,7 +204,7 @@ func (w *Snapshot) slotsOn(c *class, i int) int {
 		slots = min(slots, l.accepted)
 	}
 	if on := w.reserved[i]; on != nil {
-		slots = min(slots, c.known.demand.slotsBeside(w.nodes.nodes[i], on.against(c.leaf)))
+		slots = min(slots, c.known.demand.slotsBeside(w.nodes.nodes[i], on.from(c.leaf)))
 	}
 	return slots
 }

@@ -51,8 +51,8 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 			}
 		case w.stop():
 			continue
-		case w.reserved != nil && w.keeps(c, i):
-			why = RoomKept
+		case w.reserved != nil && w.hasOnlyReserved(c, i):
+			why = RoomReserved
 		case c.limits != nil && w.limited(c, i):
 			why = c.limits[i].why
 		default:
@@ -116,10 +116,10 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			continue
 		}
 		matching = append(matching, int32(i))
-		kept := w.keptOn(c, i)
+		reserved := w.reserved[i].from(c.leaf)
 		for k, name := range resources {
 			total := amount(node.GetAllocatable(), name)
-			free := max(0, total-amount(node.GetRequested(), name)-kept.amounts[name])
+			free := max(0, total-amount(node.GetRequested(), name)-reserved.Resources[name])
 			each[k].Nodes++
 			each[k].Total += total
 			each[k].Free += free
@@ -144,7 +144,7 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			for _, i := range nodes {
 				total := amount(w.nodes.nodes[i].GetAllocatable(), name)
 				u.Total += total
-				u.Free += max(0, total-amount(w.nodes.nodes[i].GetRequested(), name)-w.keptOn(c, int(i)).amounts[name])
+				u.Free += max(0, total-amount(w.nodes.nodes[i].GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
 				u.Largest = max(u.Largest, total)
 			}
 			each[k].Unavailable = append(each[k].Unavailable, u)
@@ -220,14 +220,6 @@ func (w *Snapshot) closed(c *class, i int) (cause, advice string) {
 	return "with taint " + taint.ToString(), "tolerate or remove it"
 }
 
-// keptOn returns the room that is kept from the class on a node.
-func (w *Snapshot) keptOn(c *class, i int) room {
-	if on := w.reserved[i]; on != nil {
-		return on.against(c.leaf)
-	}
-	return room{}
-}
-
 // emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
 func (w *Snapshot) emptySlots(c *class, i int32) int {
 	return c.known.demand.slotsOf(w.nodes.nodes[i].GetAllocatable(), &framework.Resource{}, 0)
@@ -237,7 +229,7 @@ func (w *Snapshot) freeSlots(c *class, i int32) int {
 	if w.isPortTaken(c, int(i)) {
 		return 0
 	}
-	return c.known.demand.slotsBeside(w.nodes.nodes[i], w.keptOn(c, int(i)))
+	return c.known.demand.slotsBeside(w.nodes.nodes[i], w.reserved[int(i)].from(c.leaf))
 }
 
 // sumSlots returns how many pods of the class fit on the nodes. It is an upper bound. apart is the topology key over which

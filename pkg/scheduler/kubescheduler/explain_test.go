@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -117,7 +118,7 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 	c := newCluster(t,
 		wrappers.MakeNode("n0").GPUs(8).Obj(), wrappers.MakeNode("n1").GPUs(8).Obj(), wrappers.MakeNode("closed").GPUs(8).Unschedulable().Obj(),
 		running("low", "n0", 5, 1), running("equal", "n1", 4, 5), running("lower", "n1", 1, 4), running("there", "closed", 2, 1))
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").GPUs(2).Obj()}, Options{Asker: Asker{Priority: 5}})
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").GPUs(2).Obj()}, Options{Asker: reservations.Asker{Priority: 5}})
 	if err != nil {
 		t.Fatal(err)
 	}

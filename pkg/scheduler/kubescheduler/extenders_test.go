@@ -26,6 +26,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -68,7 +69,7 @@ func accepts(accepted ...string) func(string, *corev1.Pod, []string) any {
 // patiently returns a world in which extenders are asked for a gang. It waits long, so that a busy machine does not matter.
 func (c *cluster) patiently(e *Extenders, gang string, classes ...*corev1.Pod) *Snapshot {
 	c.t.Helper()
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{Extenders: e, Asker: Asker{Gang: types.NamespacedName{Name: gang}}})
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{Extenders: e, Asker: reservations.Asker{Gang: types.NamespacedName{Name: gang}}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -411,7 +412,7 @@ func TestSlowExtender(t *testing.T) {
 	leader, worker := widgets("leader"), widgets("worker")
 	var waited time.Duration
 	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{leader, worker}, Options{
-		Extenders: e, Asker: Asker{Gang: types.NamespacedName{Name: "g"}}, Waited: func(d time.Duration) { waited += d },
+		Extenders: e, Asker: reservations.Asker{Gang: types.NamespacedName{Name: "g"}}, Waited: func(d time.Duration) { waited += d },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Inventory implements podgroup.Capacities: a copy of the nodes that match one of the classes, without planned pods.
@@ -68,9 +69,9 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
 			continue
 		}
 		flags = flags[:len(flags)+3*classes]
-		kept := room{}
+		var reserved reservations.Amount
 		if on := w.reserved[i]; on != nil {
-			kept = on.foreign
+			reserved = on.others
 		}
 		both := amounts[len(amounts) : len(amounts)+2*resources]
 		amounts = amounts[:len(amounts)+2*resources]
@@ -78,9 +79,9 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
 		for r, name := range v.Resources {
 			total, used := amountsOf(node, name)
 			if name == corev1.ResourcePods {
-				used += kept.pods
+				used += reserved.Pods
 			} else {
-				used += kept.amounts[name]
+				used += reserved.Resources[name]
 			}
 			n.Total[r], n.Free[r] = total, max(0, total-used)
 		}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Shapes counts how many pods of a few shapes fit on the nodes of the scheduler's cache, node by node, outside of the
@@ -38,7 +40,7 @@ type Shapes struct {
 	// node.
 	generations []int64
 	shapes      map[string]*Shape
-	kept        keptSlots
+	reserved    reservedSlots
 }
 
 // Shape contains the requests of a pod and the constraints on its nodes. Pods of one shape fit on the same nodes in
@@ -105,9 +107,9 @@ func (s *Shapes) Track(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
 func (s *Shapes) Release(shape *Shape) {
 	if shape.users--; shape.users == 0 {
 		delete(s.shapes, shape.key)
-		for from := range s.kept.slots {
-			if from.shape == shape {
-				delete(s.kept.slots, from)
+		for key := range s.reserved.slots {
+			if key.shape == shape {
+				delete(s.reserved.slots, key)
 			}
 		}
 	}
@@ -133,7 +135,7 @@ func (s *Shapes) Update() ([]*Shape, error) {
 			continue
 		}
 		s.generations[i] = generation
-		s.kept.slots = nil
+		s.reserved.slots = nil
 		for key, shape := range s.shapes {
 			if shape.set(i, shape.slotsOn(n)) {
 				raised[key] = shape
@@ -222,7 +224,7 @@ func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
 		}
 	}
 	s.nodes, s.generations, s.first = list, generations, nil
-	s.kept = keptSlots{}
+	s.reserved = reservedSlots{}
 	if len(list) > 0 {
 		s.first = &list[0]
 	}
@@ -272,62 +274,59 @@ func (s *Shape) mayUse(node *corev1.Node) bool {
 	return ok || err != nil // an affinity that cannot be parsed is left to the filter
 }
 
-// keptSlots caches the results of Kept for the nodes of the last Update.
-type keptSlots struct {
-	reserved *Reserved
-	version  uint64         // of reserved
-	at       map[string]int // positions of the nodes with kept rooms; nil: must be computed
-	slots    map[keptFrom]int
+// reservedSlots caches the results of Reserved for the nodes of the last Update.
+type reservedSlots struct {
+	view  *reservations.View
+	at    map[string]int // positions of the nodes with reservations; nil: must be computed
+	gangs sets.Set[types.NamespacedName]
+	slots map[reservedSlotsKey]int
 }
 
-type keptFrom struct {
+type reservedSlotsKey struct {
 	shape *Shape
-	asker Asker
+	asker reservations.Asker
 }
 
-// Kept returns how many of Fits use room that is kept from the asker. Room that is kept for any leaf of the asker's
+// Reserved returns how many of Fits use room that is reserved from the asker. What is reserved for any leaf of the asker's
 // own gang counts as free. Repeated calls for the same nodes cost one map lookup.
-func (s *Shapes) Kept(shape *Shape, reserved *Reserved, a Asker) int {
-	if reserved == nil {
+func (s *Shapes) Reserved(shape *Shape, view *reservations.View, a reservations.Asker) int {
+	if view == nil {
 		return 0
 	}
-	reserved.mu.RLock()
-	defer reserved.mu.RUnlock()
-	if reserved.gangs[a.Gang] == 0 {
-		a.Gang = types.NamespacedName{} // the result is the same for all other gangs
+	if s.reserved.view != view {
+		s.reserved = reservedSlots{view: view}
 	}
-	a.Leaf = ""
-	if s.kept.reserved != reserved || s.kept.version != reserved.version {
-		s.kept = keptSlots{reserved: reserved, version: reserved.version}
-	}
-	if s.kept.at == nil {
-		s.kept.at = make(map[string]int, len(reserved.byNode))
+	r := &s.reserved
+	if r.at == nil {
+		r.at, r.gangs = map[string]int{}, sets.New[types.NamespacedName]()
 		for i, n := range s.nodes {
-			if n.Node() != nil && len(reserved.byNode[n.Node().Name]) > 0 {
-				s.kept.at[n.Node().Name] = i
+			if n.Node() == nil {
+				continue
+			}
+			for _, x := range view.On(n.Node().Name) {
+				r.at[n.Node().Name] = i
+				r.gangs.Insert(x.Owner.Gang)
 			}
 		}
 	}
-	from := keptFrom{shape, a}
-	if n, ok := s.kept.slots[from]; ok {
+	if !r.gangs.Has(a.Gang) {
+		a.Gang = types.NamespacedName{} // the result is the same for all other gangs
+	}
+	key := reservedSlotsKey{shape, a}
+	if n, ok := r.slots[key]; ok {
 		return n
 	}
 	n := 0
-	for name, i := range s.kept.at {
-		var kept room
-		for _, x := range reserved.byNode[name] {
-			if x.Gang != a.Gang && x.against(a) && !hasPod(s.nodes[i], x.Pod.UID) {
-				kept.add(x.room, 1)
-			}
-		}
-		if slots := shape.slots[i]; slots > 0 && !kept.isEmpty() {
-			n += int(slots) - min(int(slots), shape.demand.slotsBeside(s.nodes[i], kept))
+	for name, i := range r.at {
+		reserved := reservedFrom(a, s.nodes[i], view.On(name))
+		if slots := int(shape.slots[i]); slots > 0 && !reserved.IsEmpty() {
+			n += slots - min(slots, shape.demand.slotsBeside(s.nodes[i], reserved))
 		}
 	}
-	if s.kept.slots == nil {
-		s.kept.slots = map[keptFrom]int{}
+	if r.slots == nil {
+		r.slots = map[reservedSlotsKey]int{}
 	}
-	s.kept.slots[from] = n
+	r.slots[key] = n
 	return n
 }
 

@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // planningKey marks the CycleStates of a plan: the admission plugin skips itself in them.
@@ -52,7 +54,7 @@ type Snapshot struct {
 	asked     int // nodes visited; the time is checked every 32 nodes
 	outOfTime bool
 
-	reserved map[int]*reservedOn // by node: room that is kept; nil: no relevant room
+	reserved map[int]*reservedOnNode // by node; nil: nothing is reserved from pods of the gang
 
 	claims     claims
 	devices    *devices         // nil: no class needs any
@@ -78,10 +80,10 @@ type Options struct {
 	// for them; nil: nobody is told.
 	Extenders *Extenders
 	Waited    func(time.Duration)
-	// Reserved is the room that is kept for replacement pods; nil: none. Asker is the gang that is planned, Leaves
-	// are the leaves of the classes. Room kept for a leaf of the gang is available only to the classes of that leaf.
-	Reserved *Reserved
-	Asker    Asker
+	// Reserved is what is reserved on nodes; nil: nothing. Asker is the gang that is planned, Leaves are the leaves of the
+	// classes. What is reserved for a leaf of the gang is available only to the classes of that leaf.
+	Reserved *reservations.View
+	Asker    reservations.Asker
 	Leaves   []string
 	// Pods is the number of pods by class. nil: unknown, treated as more than one.
 	Pods []int
@@ -132,7 +134,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		w.classes = append(w.classes, c)
 	}
 	w.relate()
-	w.reserve(opts.Reserved, opts.Asker, opts.Leaves)
+	w.readReservations(opts.Reserved, opts.Asker, opts.Leaves)
 	return w, nil
 }
 
@@ -186,7 +188,7 @@ func (w *Snapshot) takes(c *class, i int) bool {
 	if planned > 0 && w.full(c, i) {
 		return false
 	}
-	if w.reserved != nil && w.keeps(c, i) {
+	if w.reserved != nil && w.hasOnlyReserved(c, i) {
 		return false
 	}
 	return w.refusal(c, i, planned == 0 || c.known.demand.complete) == ""
@@ -358,7 +360,7 @@ func (w *Snapshot) countPlanned(c *class, i, delta int) {
 		c.plannedOn[i] += delta
 	}
 	if w.reserved != nil {
-		w.noteReserved(c, i, delta)
+		w.countReserved(c, i, delta)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -24,16 +26,16 @@ func gangNamed(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ml", Name: name}
 }
 
-// kept is the room of a pod with the given number of GPUs on a node.
-func kept(gang, leaf, node string, gpus int64, priority int32) Reservation {
+// reservation is that of a pod with the given number of GPUs on a node.
+func reservation(gang, leaf, node string, gpus int64, priority int32) reservations.Reservation {
 	pod := wrappers.MakePod(gang+leaf+"-gone", "ml").UID(gang + leaf + node + "-gone").GPUs(gpus).Node(node).Obj()
-	return Reservation{Gang: gangNamed(gang), Leaf: leaf, Priority: priority, Node: node, Pod: pod}
+	return reservationOf(gangNamed(gang), leaf, priority, pod)
 }
 
 // Pods of one GPU each are planned one after another on n0 and n1 with 8 GPUs each, for gang g at priority 10.
 func TestPlansBesideKeptRoom(t *testing.T) {
 	for name, tc := range map[string]struct {
-		reserved []Reservation
+		reserved []reservations.Reservation
 		gpus     []int64  // by class
 		leaves   []string // by class
 		asks     []int    // classes
@@ -46,37 +48,37 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 			capacity: []placement.Capacity{{Nodes: 2, Pods: 2}}, why: map[string]int{"Insufficient nvidia.com/gpu": 2},
 		},
 		"room of another gang of the same priority is taken": {
-			reserved: []Reservation{kept("other", "x", "n0", 4, 10)},
+			reserved: []reservations.Reservation{reservation("other", "x", "n0", 4, 10)},
 			gpus:     []int64{8}, asks: []int{0, 0}, want: []string{"n1", "-"}, capacity: []placement.Capacity{{Nodes: 1, Pods: 1}},
-			why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+			why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
 		},
 		"room of another gang of a higher priority is taken": {
-			reserved: []Reservation{kept("other", "x", "n0", 4, 20)},
+			reserved: []reservations.Reservation{reservation("other", "x", "n0", 4, 20)},
 			gpus:     []int64{4}, asks: []int{0, 0, 0, 0}, want: []string{"n0", "n1", "n1", "-"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 3}},
-			why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+			why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
 		},
 		"room of another gang of a lower priority is free": {
-			reserved: []Reservation{kept("other", "x", "n0", 8, 9)},
+			reserved: []reservations.Reservation{reservation("other", "x", "n0", 8, 9)},
 			gpus:     []int64{8}, asks: []int{0, 0}, want: []string{"n0", "n1"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 2}},
 			why: map[string]int{"Insufficient nvidia.com/gpu": 2},
 		},
 		"its own leaf's room is free, of another leaf it is taken": {
-			reserved: []Reservation{kept("g", "x", "n0", 8, 10), kept("other", "x", "n1", 8, 10)},
+			reserved: []reservations.Reservation{reservation("g", "x", "n0", 8, 10), reservation("other", "x", "n1", 8, 10)},
 			gpus:     []int64{8, 8}, leaves: []string{"y", "x"}, asks: []int{0, 1, 1}, want: []string{"-", "n0", "-"},
-			capacity: []placement.Capacity{{}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+			capacity: []placement.Capacity{{}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
 		},
 		"two leaves of a unit come back to one node": {
-			reserved: []Reservation{kept("g", "x", "n0", 4, 10), kept("g", "y", "n0", 4, 10), kept("other", "x", "n1", 8, 10)},
+			reserved: []reservations.Reservation{reservation("g", "x", "n0", 4, 10), reservation("g", "y", "n0", 4, 10), reservation("other", "x", "n1", 8, 10)},
 			gpus:     []int64{4, 4}, leaves: []string{"x", "y"}, asks: []int{0, 1, 0, 1}, want: []string{"n0", "n0", "-", "-"},
-			capacity: []placement.Capacity{{Nodes: 1, Pods: 1}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+			capacity: []placement.Capacity{{Nodes: 1, Pods: 1}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
 		},
 		"a leaf that uses less than is kept for it does not leave the rest to another leaf": {
-			reserved: []Reservation{kept("g", "x", "n0", 6, 10), kept("other", "x", "n1", 8, 10)},
+			reserved: []reservations.Reservation{reservation("g", "x", "n0", 6, 10), reservation("other", "x", "n1", 8, 10)},
 			gpus:     []int64{2, 2}, leaves: []string{"x", "y"}, asks: []int{0, 1, 1, 0, 0, 0}, want: []string{"n0", "n0", "-", "n0", "n0", "-"},
-			capacity: []placement.Capacity{{Nodes: 1, Pods: 4}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomKept: 1, "Insufficient nvidia.com/gpu": 1},
+			capacity: []placement.Capacity{{Nodes: 1, Pods: 4}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
 		},
 		"a node that does not exist": {
-			reserved: []Reservation{kept("other", "x", "n9", 8, 10)},
+			reserved: []reservations.Reservation{reservation("other", "x", "n9", 8, 10)},
 			gpus:     []int64{8}, asks: []int{0}, want: []string{"n0"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 2}},
 			why: map[string]int{"Insufficient nvidia.com/gpu": 1},
 		},
@@ -90,7 +92,7 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 					classes = append(classes, classPod(fmt.Sprint("c", i)).GPUs(gpus).Obj())
 				}
 				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{
-					Cache: cached, Reserved: reservedOf(tc.reserved...), Asker: Asker{Gang: gangNamed("g"), Priority: 10}, Leaves: tc.leaves,
+					Cache: cached, Reserved: reservedOf(tc.reserved...), Asker: reservations.Asker{Gang: gangNamed("g"), Priority: 10}, Leaves: tc.leaves,
 				})
 				if err != nil {
 					t.Fatal(err)
@@ -126,21 +128,33 @@ func TestPlansBesideKeptRoom(t *testing.T) {
 	}
 }
 
-// While the pod is on its node, it occupies its room itself, and the room is not counted again.
-// reservedOf returns these rooms.
-func reservedOf(rooms ...Reservation) *Reserved {
-	r := &Reserved{}
-	for _, x := range rooms {
-		r.Keep(x)
+// reservationOf reserves the room of a pod.
+func reservationOf(gang types.NamespacedName, leaf string, priority int32, pod *corev1.Pod) reservations.Reservation {
+	return reservations.Reservation{
+		Owner: reservations.Owner{Gang: gang, Leaf: leaf}, Priority: priority, Node: pod.Spec.NodeName, Amount: AmountOf(pod), Pod: pod,
 	}
-	return r
 }
+
+// reservedOf returns the view of these reservations.
+func reservedOf(list ...reservations.Reservation) *reservations.View {
+	return setOf(list...).View()
+}
+
+func setOf(list ...reservations.Reservation) *reservations.Set {
+	set, now := reservations.NewSet(), time.Now()
+	for _, x := range list {
+		set.Reserve(x, now.Add(time.Hour), now)
+	}
+	return set
+}
+
+// While the pod is on its node, it occupies its room itself, and the room is not counted again.
 
 func TestKeptRoomOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 	c := newCluster(t, racks(1, 8)...)
 	there := c.bind(classPod("there").GPUs(4).Obj(), "there", "n0")
-	reserved := reservedOf(Reservation{Gang: gangNamed("other"), Priority: 10, Node: "n0", Pod: there})
-	request := RequestOf(classPod("new").GPUs(4).Obj())
+	reserved := reservedOf(reservationOf(gangNamed("other"), "", 10, there))
+	request := AmountOf(classPod("new").GPUs(4).Obj())
 	ask := func() (planned, spared bool) {
 		w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("new").GPUs(4).Obj()}, Options{Reserved: reserved})
 		if err != nil {
@@ -151,7 +165,7 @@ func TestKeptRoomOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 		if second {
 			t.Error("two pods fit")
 		}
-		return planned, reserved.Spares(c.nodes[0], request, Asker{})
+		return planned, FitsBeside(reserved, c.nodes[0], request, reservations.Asker{})
 	}
 	for _, when := range []string{"there", "gone"} {
 		if planned, spared := ask(); !planned || !spared {
@@ -161,7 +175,7 @@ func TestKeptRoomOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 			c.unbind(there)
 		}
 	}
-	if reserved.Spares(c.nodes[0], RequestOf(classPod("big").GPUs(5).Obj()), Asker{}) {
+	if FitsBeside(reserved, c.nodes[0], AmountOf(classPod("big").GPUs(5).Obj()), reservations.Asker{}) {
 		t.Error("a pod of 5 GPUs takes what is kept")
 	}
 }
@@ -181,8 +195,8 @@ func TestWhatANodeSpares(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, racks(1, 8)...)
-			reserved := reservedOf(kept("g", "x", "n0", 4, 10))
-			if got := reserved.Spares(c.nodes[0], RequestOf(tc.pod.Obj()), Asker{Priority: tc.priority}); got != tc.want {
+			reserved := reservedOf(reservation("g", "x", "n0", 4, 10))
+			if got := FitsBeside(reserved, c.nodes[0], AmountOf(tc.pod.Obj()), reservations.Asker{Priority: tc.priority}); got != tc.want {
 				t.Errorf("spares is %t, want %t", got, tc.want)
 			}
 		})
@@ -193,17 +207,17 @@ func TestWhatANodeSpares(t *testing.T) {
 func TestThePlaceOfAPodIsKept(t *testing.T) {
 	c := newCluster(t, wrappers.MakeNode("n0").Capacity(corev1.ResourcePods, "2").Obj())
 	c.bind(classPod("there").Obj(), "there", "n0")
-	reserved := reservedOf(kept("g", "x", "n0", 0, 10))
+	reserved := reservedOf(reservation("g", "x", "n0", 0, 10))
 	pod := classPod("p").Obj()
-	if reserved.Spares(c.nodes[0], RequestOf(pod), Asker{Priority: 10}) {
+	if FitsBeside(reserved, c.nodes[0], AmountOf(pod), reservations.Asker{Priority: 10}) {
 		t.Error("the last place is given away")
 	}
-	if !reserved.Spares(c.nodes[0], RequestOf(pod), Asker{Priority: 11}) {
+	if !FitsBeside(reserved, c.nodes[0], AmountOf(pod), reservations.Asker{Priority: 11}) {
 		t.Error("the last place is kept from a higher priority")
 	}
 }
 
-// The numbers of Shapes agree with the results of plans in any order of events of nodes, pods and rooms.
+// The numbers of Shapes agree with the results of plans in any order of events of nodes, pods and reservations.
 func TestShapesBesideKeptRoom(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -225,8 +239,8 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 				tracked = append(tracked, shape)
 			}
 			var bound []*corev1.Pod
-			var rooms []Reservation
-			reserved := &Reserved{}
+			var list []reservations.Reservation
+			reserved := setOf()
 			for step := range 60 {
 				switch rng.IntN(4) {
 				case 0:
@@ -237,17 +251,16 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 						pod := bound[0]
 						bound = bound[1:]
 						if rng.IntN(2) == 0 {
-							rooms = append(slices.Clip(rooms), Reservation{
-								Gang: gangNamed(string(rune('a' + rng.IntN(2)))), Priority: int32(rng.IntN(3)), Node: pod.Spec.NodeName, Pod: pod,
-							})
-							reserved.Keep(rooms[len(rooms)-1])
+							x := reservationOf(gangNamed(string(rune('a'+rng.IntN(2)))), "", int32(rng.IntN(3)), pod)
+							list = append(slices.Clip(list), x)
+							reserved.Reserve(x, time.Now().Add(time.Hour), time.Now())
 						}
 						c.unbind(pod)
 					}
 				case 2:
-					if len(rooms) > 0 {
-						reserved.End(rooms[0].Pod.UID)
-						rooms = slices.Clone(rooms[1:])
+					if len(list) > 0 {
+						reserved.EndOf(list[0].Pod.UID)
+						list = slices.Clone(list[1:])
 					}
 				}
 				if _, err := shapes.Update(); err != nil {
@@ -255,9 +268,9 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 				}
 				for _, gang := range []string{"a", "z"} {
 					for priority := range int32(3) {
-						asker := Asker{Gang: gangNamed(gang), Priority: priority}
+						asker := reservations.Asker{Gang: gangNamed(gang), Priority: priority}
 						for i, shape := range tracked {
-							others := slices.DeleteFunc(slices.Clone(rooms), func(x Reservation) bool { return x.Gang.Name == gang })
+							others := slices.DeleteFunc(slices.Clone(list), func(x reservations.Reservation) bool { return x.Owner.Gang.Name == gang })
 							w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pods[i]}, Options{Reserved: reservedOf(others...), Asker: asker})
 							if err != nil {
 								t.Fatal(err)
@@ -266,8 +279,8 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 							for _, ok := w.Place(0, ""); ok; _, ok = w.Place(0, "") {
 								want++
 							}
-							if got := shape.Fits() - shapes.Kept(shape, reserved, asker); got != want {
-								t.Fatalf("step %d: %d pods of %s fit beside rooms %v, a plan for gang %s at priority %d places %d", step, got, shape.pod.Name, rooms, gang, priority, want)
+							if got := shape.Fits() - shapes.Reserved(shape, reserved.View(), asker); got != want {
+								t.Fatalf("step %d: %d pods of %s fit beside reservations %v, a plan for gang %s at priority %d places %d", step, got, shape.pod.Name, list, gang, priority, want)
 							}
 						}
 					}

@@ -15,9 +15,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// BenchmarkRoomsEnd measures the end of a kept room, including the event of the pod that is bound in its place and the
-// look of the next plain pod at what is left. All rooms end, one after another.
-func BenchmarkRoomsEnd(b *testing.B) {
+// BenchmarkReservationsEnd measures the end of a reservation, including the event of the pod that is bound in its place and the
+// look of the next plain pod at what is left. All reservations end, one after another.
+func BenchmarkReservationsEnd(b *testing.B) {
 	for _, n := range []int{1024, 8192} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			now := time.Now()
@@ -46,8 +46,8 @@ func BenchmarkRoomsEnd(b *testing.B) {
 					gone.DeletionTimestamp = &at
 					r.SetPod(gone, now)
 				}
-				if got := g.reserved().Len(); got != n {
-					b.Fatalf("%d rooms, want %d", got, n)
+				if got := r.Reservations().Len(); got != n {
+					b.Fatalf("%d reservations, want %d", got, n)
 				}
 				replacements := make([]*corev1.Pod, n)
 				for i := range n {
@@ -56,8 +56,8 @@ func BenchmarkRoomsEnd(b *testing.B) {
 				b.StartTimer()
 				for i := range n {
 					r.SetPod(replacements[i], now)
-					if got := g.reserved().Len(); got != n-1-i {
-						b.Fatalf("%d rooms, want %d", got, n-1-i)
+					if got := r.Reservations().Len(); got != n-1-i {
+						b.Fatalf("%d reservations, want %d", got, n-1-i)
 					}
 				}
 			}

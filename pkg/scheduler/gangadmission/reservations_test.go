@@ -117,7 +117,7 @@ func TestReplacementHasTheRoomOfItsPod(t *testing.T) {
 	c := updated(t, keepsFor(time.Hour)).rival("b", 10).plain("p", 10)
 	before := c.attemptsOf("b-0")
 	c.leaves("a-x")
-	if kept := c.gangs.reserved().Len(); kept != 1 {
+	if kept := c.gangs.registry.Reservations().Len(); kept != 1 {
 		t.Fatalf("%d rooms are kept, want one", kept)
 	}
 	c.gangs.wakeups.lookAgain(klog.Background()) // runs once a second
@@ -130,7 +130,7 @@ func TestReplacementHasTheRoomOfItsPod(t *testing.T) {
 		t.Errorf("the plain pod is tried %d times", n)
 	}
 	c.replace("a-new").eventually("replaced", c.isBound("a-new"))
-	c.eventually("nothing kept", func() bool { return c.gangs.reserved().Len() == 0 })
+	c.eventually("nothing kept", func() bool { return c.gangs.registry.Reservations().Len() == 0 })
 	for _, other := range []string{"b-0", "p", "late", "later-0"} {
 		if c.isBound(other)() {
 			t.Errorf("%s is bound", other)
@@ -235,7 +235,7 @@ func TestRoomIsKeptBeforeTheCacheForgetsThePod(t *testing.T) {
 	if err := c.sched.Cache.RemovePod(klog.Background(), pod); err != nil { // as the scheduler's handler does
 		t.Fatal(err)
 	}
-	if n := c.gangs.reserved().Len(); n != 1 {
+	if n := c.gangs.registry.Reservations().Len(); n != 1 {
 		t.Fatalf("%d rooms are kept, want one", n)
 	}
 }

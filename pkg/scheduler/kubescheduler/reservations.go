@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+)
+
+// AmountOf returns the resources that a pod uses on a node, in the units of the function amount.
+func AmountOf(pod *corev1.Pod) reservations.Amount {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil { // its affinity cannot be parsed; it was bound nevertheless
+		info = &framework.PodInfo{Pod: pod}
+	}
+	requests := info.CalculateResource().Resource
+	out := reservations.Amount{Pods: 1, Resources: map[corev1.ResourceName]int64{}}
+	for _, name := range resourcesOf(requests) {
+		out.Resources[name] = amount(requests, name)
+	}
+	return out
+}
+
+// reservedFrom returns what is reserved on the node and not available to the asker.
+func reservedFrom(a reservations.Asker, node fwk.NodeInfo, list []*reservations.Reservation) reservations.Amount {
+	var sum reservations.Amount
+	for _, x := range list {
+		if x.Restricts(a) && !hasPod(node, x.Pod.UID) {
+			sum.Add(x.Amount, 1)
+		}
+	}
+	return sum
+}
+
+func hasPod(node fwk.NodeInfo, uid types.UID) bool {
+	return slices.ContainsFunc(node.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == uid })
+}
+
+// RoomReserved is the reason of a node that has room for a pod only in room that is reserved for others.
+const RoomReserved = "node(s) keep room for pods that are being replaced"
+
+// FitsBeside reports whether the node has room for what a pod without a gang uses, beside what is reserved. It also
+// returns true if the node has no room at all: this is left to NodeResourcesFit, which knows which resources count.
+func FitsBeside(reserved *reservations.View, node fwk.NodeInfo, pod reservations.Amount, a reservations.Asker) bool {
+	kept := reservedFrom(a, node, reserved.On(node.Node().Name))
+	crosses := func(free, wanted, kept int64) bool {
+		return kept > 0 && wanted > 0 && free >= wanted && free-kept < wanted
+	}
+	allocatable, requested := node.GetAllocatable(), node.GetRequested()
+	if crosses(int64(allocatable.GetAllowedPodNumber()-len(node.GetPods())), pod.Pods, kept.Pods) {
+		return false
+	}
+	for name, wanted := range pod.Resources {
+		if crosses(amount(allocatable, name)-amount(requested, name), wanted, kept.Resources[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// reservedOnNode is what is reserved on one node, seen from the plan of one gang. nil: nothing.
+type reservedOnNode struct {
+	others  reservations.Amount            // for other gangs
+	own     map[string]reservations.Amount // by leaf of the gang
+	planned map[string]reservations.Amount // by leaf: resources of the pods planned on the node so far
+}
+
+// readReservations reads what is reserved. Nodes on which nothing is reserved from pods of the gang have no entry.
+func (w *Snapshot) readReservations(reserved *reservations.View, a reservations.Asker, leaves []string) {
+	for name, list := range reserved.ByNode() {
+		i, ok := w.nodes.position[name]
+		if !ok {
+			continue
+		}
+		node := w.nodes.nodes[i]
+		on := &reservedOnNode{
+			others: reservedFrom(a, node, list), own: map[string]reservations.Amount{}, planned: map[string]reservations.Amount{},
+		}
+		for _, x := range list {
+			if x.Owner.Gang == a.Gang && !hasPod(node, x.Pod.UID) {
+				sum := on.own[x.Owner.Leaf]
+				sum.Add(x.Amount, 1)
+				on.own[x.Owner.Leaf] = sum
+			}
+		}
+		if on.others.IsEmpty() && len(on.own) == 0 {
+			continue
+		}
+		if w.reserved == nil {
+			w.reserved = map[int]*reservedOnNode{}
+		}
+		w.reserved[i] = on
+	}
+	if len(w.reserved) == 0 {
+		return
+	}
+	for i, c := range w.classes {
+		c.uses = AmountOf(c.info.Pod)
+		if i < len(leaves) {
+			c.leaf = leaves[i]
+		}
+	}
+}
+
+// from returns what is reserved from pods of the leaf. Pods planned for another leaf use the room of that leaf, so they
+// never make room for this one.
+func (on *reservedOnNode) from(leaf string) reservations.Amount {
+	if on == nil {
+		return reservations.Amount{}
+	}
+	if len(on.own) == 0 {
+		return on.others
+	}
+	var sum reservations.Amount
+	sum.Add(on.others, 1)
+	for other, reserved := range on.own {
+		if other != leaf {
+			sum.AddRest(reserved, on.planned[other])
+		}
+	}
+	return sum
+}
+
+// hasOnlyReserved reports whether the node has room for another pod of the class only in room that is reserved for others.
+func (w *Snapshot) hasOnlyReserved(c *class, i int) bool {
+	on := w.reserved[i]
+	if on == nil {
+		return false
+	}
+	node := w.nodes.node(i)
+	return c.known.demand.slots(node) > 0 && c.known.demand.slotsBeside(node, on.from(c.leaf)) == 0
+}
+
+// countReserved records a pod of the class that was added to (1) or removed from (-1) a node of the plan.
+func (w *Snapshot) countReserved(c *class, i, delta int) {
+	if on := w.reserved[i]; on != nil && len(on.own) > 0 {
+		sum := on.planned[c.leaf]
+		sum.Add(c.uses, int64(delta))
+		on.planned[c.leaf] = sum
+	}
+}
+
+// slotsBeside returns how many such pods the node has room for beside what is reserved.
+func (d *demand) slotsBeside(node fwk.NodeInfo, reserved reservations.Amount) int {
+	n := int64(d.slots(node))
+	allocatable, requested := node.GetAllocatable(), node.GetRequested()
+	if d.pods {
+		n = min(n, int64(allocatable.GetAllowedPodNumber()-len(node.GetPods()))-reserved.Pods)
+	}
+	for _, r := range d.requests {
+		if k := reserved.Resources[r.name]; k > 0 {
+			n = min(n, (amount(allocatable, r.name)-amount(requested, r.name)-k)/r.amount)
+		}
+	}
+	return int(max(0, n))
+}

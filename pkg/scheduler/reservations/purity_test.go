@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reservations
+
+import (
+	"testing"
+
+	"github.com/muster-project/muster/test/purity"
+)
+
+func TestPure(t *testing.T) {
+	purity.Check(t, "time", "k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/types")
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reservations
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Owner identifies the pods for which room is reserved: those of one leaf of a gang.
+type Owner struct {
+	Gang types.NamespacedName
+	Leaf string // "" for a PodGroup without sub-groups
+}
+
+// Asker identifies the pods that look for room. Gang is zero for pods without a gang.
+type Asker struct {
+	Gang     types.NamespacedName
+	Priority int32
+}
+
+// Reservation is the room of one pod that is reserved on a node. Its exported fields are not changed after Reserve.
+type Reservation struct {
+	Owner    Owner
+	Node     string
+	Priority int32
+	Amount   Amount
+	// Pod is the pod that had the room. It may still be on its node, terminating: then it occupies the room itself.
+	Pod *corev1.Pod
+
+	seq   int // order of Reserve
+	until time.Time
+	taker types.UID // the assumed pod that is bound in its place; "": none
+}
+
+// Restricts reports whether pods of the asker may not use the room because another gang has it: unless their priority is
+// higher. What the leaves of the asker's own gang may use is not evaluated.
+func (x *Reservation) Restricts(a Asker) bool {
+	return x.Owner.Gang != a.Gang && x.Priority >= a.Priority
+}
+
+// Amount is an amount of resources: a number of pods, and amounts by resource in its smallest unit (CPU: millicores). Host
+// ports, volumes and devices of claims are not part of it. The zero value is empty.
+type Amount struct {
+	Pods      int64
+	Resources map[corev1.ResourceName]int64
+}
+
+// Add adds k times the other amount; a negative k subtracts it.
+func (a *Amount) Add(o Amount, k int64) {
+	a.Pods += k * o.Pods
+	for name, n := range o.Resources {
+		a.add(name, k*n)
+	}
+}
+
+// AddRest adds what remains of the other amount after taken is subtracted from it.
+func (a *Amount) AddRest(o, taken Amount) {
+	a.Pods += max(0, o.Pods-taken.Pods)
+	for name, n := range o.Resources {
+		if rest := n - taken.Resources[name]; rest > 0 {
+			a.add(name, rest)
+		}
+	}
+}
+
+func (a *Amount) add(name corev1.ResourceName, n int64) {
+	if a.Resources == nil {
+		a.Resources = map[corev1.ResourceName]int64{}
+	}
+	a.Resources[name] += n
+}
+
+// IsEmpty reports whether nothing was added.
+func (a *Amount) IsEmpty() bool { return a.Pods == 0 && len(a.Resources) == 0 }

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reservations
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// maxReservations bounds the reservations of all gangs together, maxOfGang those of one gang.
+	maxReservations = 8192
+	maxOfGang       = 1024
+)
+
+// Set contains the reservations that exist. The zero value is not usable; see NewSet.
+//
+// Room is reserved once for each pod that had it, until the first of these events: a pod of the owner is bound in its
+// place, its time is over, or it is ended. An assumed pod of the owner, on any node, takes one of the owner's
+// reservations: the one on its own node if there is one, otherwise the oldest. A reservation that is taken no longer
+// counts, unless the pod is released again.
+//
+// No operation visits the reservations of other gangs and nodes: thousands of large gangs' reservations end one after
+// another.
+type Set struct {
+	max, maxOfGang int
+
+	seq     int
+	byPod   map[types.UID]*Reservation
+	byTaker map[types.UID]*Reservation
+	// In the order of Reserve.
+	byGang  map[types.NamespacedName][]*Reservation
+	byOwner map[Owner][]*Reservation
+	byNode  map[string][]*Reservation
+	due     []*Reservation // in the order in which their time ends
+
+	view    *View
+	changed map[string]struct{} // nodes of which view is out of date
+}
+
+// NewSet returns a set without reservations.
+func NewSet() *Set {
+	return &Set{
+		max: maxReservations, maxOfGang: maxOfGang,
+		byPod: map[types.UID]*Reservation{}, byTaker: map[types.UID]*Reservation{}, byGang: map[types.NamespacedName][]*Reservation{},
+		byOwner: map[Owner][]*Reservation{}, byNode: map[string][]*Reservation{},
+		view: &View{}, changed: map[string]struct{}{},
+	}
+}
+
+// Reserve reserves the room of a pod. It returns false if that is reserved already, its time is over, or there are too
+// many reservations.
+func (s *Set) Reserve(x Reservation, until, now time.Time) bool {
+	uid := x.Pod.UID
+	if s.byPod[uid] != nil || !now.Before(until) || len(s.byPod) >= s.max || len(s.byGang[x.Owner.Gang]) >= s.maxOfGang {
+		return false
+	}
+	s.seq++
+	added := &x
+	added.seq, added.until = s.seq, until
+	s.byPod[uid] = added
+	s.byGang[x.Owner.Gang] = append(s.byGang[x.Owner.Gang], added)
+	s.byOwner[x.Owner] = append(s.byOwner[x.Owner], added)
+	s.byNode[x.Node] = append(s.byNode[x.Node], added)
+	i, _ := slices.BinarySearchFunc(s.due, added, byEnd)
+	s.due = slices.Insert(s.due, i, added)
+	s.changed[x.Node] = struct{}{}
+	return true
+}
+
+func byEnd(a, b *Reservation) int { return cmp.Or(a.until.Compare(b.until), cmp.Compare(a.seq, b.seq)) }
+
+// Take lets an assumed pod of the owner take a reservation, if one is left.
+func (s *Set) Take(owner Owner, uid types.UID, node string) {
+	if s.byTaker[uid] != nil {
+		return
+	}
+	var best *Reservation
+	for _, x := range s.byOwner[owner] {
+		if x.taker != "" || best != nil && x.Node != node {
+			continue
+		}
+		if best = x; x.Node == node {
+			break
+		}
+	}
+	if best != nil {
+		best.taker = uid
+		s.byTaker[uid] = best
+		s.changed[best.Node] = struct{}{}
+	}
+}
+
+// GiveBack records that a pod is no longer assumed: the reservation that it took counts again, for the rest of its time.
+func (s *Set) GiveBack(uid types.UID) {
+	if x := s.byTaker[uid]; x != nil {
+		x.taker = ""
+		delete(s.byTaker, uid)
+		s.changed[x.Node] = struct{}{}
+	}
+}
+
+// EndTakenBy ends the reservation taken by a pod that is now bound. As the methods below, it returns what it has ended.
+func (s *Set) EndTakenBy(uid types.UID) []*Reservation { return s.end(s.byTaker[uid]) }
+
+// EndOf ends the reservation of the pod that had the room.
+func (s *Set) EndOf(uid types.UID) []*Reservation { return s.end(s.byPod[uid]) }
+
+// EndOnNode ends the reservations on a node.
+func (s *Set) EndOnNode(node string) []*Reservation { return s.end(slices.Clone(s.byNode[node])...) }
+
+// EndOfGang ends the reservations of a gang for which `is` returns true; nil: all.
+func (s *Set) EndOfGang(gang types.NamespacedName, is func(*Reservation) bool) []*Reservation {
+	list := slices.Clone(s.byGang[gang])
+	if is != nil {
+		list = slices.DeleteFunc(list, func(x *Reservation) bool { return !is(x) })
+	}
+	return s.end(list...)
+}
+
+// Expire ends the reservations whose time is over.
+func (s *Set) Expire(now time.Time) []*Reservation {
+	n := slices.IndexFunc(s.due, func(x *Reservation) bool { return now.Before(x.until) })
+	if n < 0 {
+		n = len(s.due)
+	}
+	over := slices.Clone(s.due[:n])
+	s.due = slices.Delete(s.due, 0, n)
+	return s.end(over...)
+}
+
+// end removes reservations, and returns them.
+func (s *Set) end(list ...*Reservation) []*Reservation {
+	var ended []*Reservation
+	for _, x := range list {
+		if x == nil {
+			continue
+		}
+		delete(s.byPod, x.Pod.UID)
+		if x.taker != "" {
+			delete(s.byTaker, x.taker)
+		}
+		removeFrom(s.byGang, x.Owner.Gang, x)
+		removeFrom(s.byOwner, x.Owner, x)
+		removeFrom(s.byNode, x.Node, x)
+		if i, found := slices.BinarySearchFunc(s.due, x, byEnd); found {
+			s.due = slices.Delete(s.due, i, i+1)
+		}
+		s.changed[x.Node] = struct{}{}
+		ended = append(ended, x)
+	}
+	return ended
+}
+
+func removeFrom[K comparable](lists map[K][]*Reservation, k K, x *Reservation) {
+	list := lists[k]
+	if len(list) == 1 {
+		delete(lists, k)
+		return
+	}
+	i, _ := slices.BinarySearchFunc(list, x, func(a, b *Reservation) int { return cmp.Compare(a.seq, b.seq) })
+	lists[k] = slices.Delete(list, i, i+1)
+}
+
+// Has reports whether there are reservations for the owner, including taken ones.
+func (s *Set) Has(owner Owner) bool { return len(s.byOwner[owner]) > 0 }
+
+// HasGang reports whether there are reservations for the gang, including taken ones.
+func (s *Set) HasGang(gang types.NamespacedName) bool { return len(s.byGang[gang]) > 0 }
+
+// IsEmpty reports whether there are no reservations, and View would be the same as before and empty.
+func (s *Set) IsEmpty() bool { return len(s.byPod)+len(s.changed) == 0 }
+
+// View returns the reservations that count: those that are not taken. It is the same View until one of them changes. The
+// cost is that of the nodes on which some have changed.
+func (s *Set) View() *View {
+	if len(s.changed) == 0 {
+		return s.view
+	}
+	next, copied := *s.view, [parts]bool{}
+	for node := range s.changed {
+		i := partOf(node)
+		if !copied[i] {
+			copied[i] = true
+			if next.byNode[i] = maps.Clone(next.byNode[i]); next.byNode[i] == nil {
+				next.byNode[i] = map[string][]*Reservation{}
+			}
+		}
+		counting := slices.DeleteFunc(slices.Clone(s.byNode[node]), func(x *Reservation) bool { return x.taker != "" })
+		next.n += len(counting) - len(next.byNode[i][node])
+		if next.byNode[i][node] = counting; len(counting) == 0 {
+			delete(next.byNode[i], node)
+		}
+	}
+	clear(s.changed)
+	s.view = &next
+	return s.view
+}
