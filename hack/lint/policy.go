@@ -31,7 +31,7 @@ func leftOut(check, file string) bool {
 		return test
 	case "contextcheck":
 		// What event handlers and the queue's callbacks do has a logger and no context to pass on: it never waits.
-		return test || matchesAny([]string{"pkg/scheduler/gangadmission", "pkg/scheduler/kubescheduler"}, dir)
+		return test || matchesAny([]string{"pkg/scheduler/backlog", "pkg/scheduler/gangadmission", "pkg/scheduler/kubescheduler"}, dir)
 	case "comments":
 		return test || matches("cmd/...", dir)
 	}
@@ -89,7 +89,7 @@ var rules = []rule{
 	{in: []string{"pkg/controllers/...", "pkg/webhooks/..."}, calls: readsClock},
 	{
 		in: []string{
-			"pkg/scheduler/gangs/...", "pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
+			"pkg/scheduler/gangs/...", "pkg/scheduler/backlog/...", "pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
 		},
 		calls: slices.Concat(readsClock, waits),
 	},

@@ -130,7 +130,7 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !isMember(pod) {
 		if kept := pod.Status.NominatedNodeName; kept != "" && kept != node {
-			pl.gangs.wakeups.note(nominationGone) // no event reports that the room kept for it is free
+			pl.gangs.backlog.NominationGone()
 		}
 		return nil
 	}

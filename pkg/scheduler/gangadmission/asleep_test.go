@@ -16,10 +16,13 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -104,22 +107,13 @@ func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := c.gangs.wakeups
-	w.attemptBegins()
+	b, r := backlogOf(c)
+	b.AttemptBegins()
 	pod := big("a", 1)[0].UID("a-0").Obj()
-	r, now := c.gangs.registry, time.Now()
-	r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
-	r.SetPod(pod, now)
 	park := func(nodes []fwk.NodeInfo) bool {
-		c.eventually("gang planned", func() bool { // starts when the informers have synced
-			work, _ := r.Begin(pod)
-			return work != nil
+		return triedAgain(t, b, r, pod, backlog.Attempt{
+			Classes: []*corev1.Pod{pod}, RoomDecides: func(int) (bool, bool) { return true, true }, Task: gangs.Refill, Nodes: nodes,
 		})
-		e := w.refuse(klog.Background(), attempt{
-			key: key("a"), classes: []*corev1.Pod{pod}, roomDecides: func(int) (bool, bool) { return true, true }, task: gangs.Refill,
-			problem: placement.Problem{}, nodes: nodes,
-		}, podgroup.Refusal{Reason: "full"})
-		return len(e.Activate) > 0
 	}
 	if park(nodes) {
 		t.Error("tried again although nothing has happened")
@@ -135,14 +129,38 @@ func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T
 func TestManyShapesAreAllWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	w := c.gangs.wakeups
-	a := attempt{key: key("a"), roomDecides: func(int) (bool, bool) { return true, true }, task: gangs.Refill}
-	for i := range maxShapes + 1 {
-		a.classes = append(a.classes, wrappers.MakePod(fmt.Sprint("a-", i), "ml").Gang("a").GPUs(int64(i+1)).Obj())
+	pod := big("a", 1)[0].UID("a-0").Obj()
+	a := backlog.Attempt{RoomDecides: func(int) (bool, bool) { return true, true }, Task: gangs.Refill}
+	for i := range 33 {
+		a.Classes = append(a.Classes, wrappers.MakePod(fmt.Sprint("a-", i), "ml").Gang("a").GPUs(int64(i+1)).Obj())
 	}
-	what := w.waitAfter(klog.Background(), a, time.Now())
-	if diff := cmp.Diff((anything &^ boundPod).topics(), what.Topics); diff != "" {
-		t.Errorf("want any event but a bound pod to wake a gang of which not all shapes are counted (-want +got):\n%s", diff)
+	bound := wrappers.MakePod("other", "ml").Node("n0").Obj()
+	for name, tc := range map[string]struct {
+		event    fwk.ClusterEvent
+		old, new any
+		classes  []*corev1.Pod
+		want     bool
+	}{
+		"a claim changes":                   {event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, classes: a.Classes, want: true},
+		"a volume changes":                  {event: fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Update}, classes: a.Classes, want: true},
+		"a node changes":                    {event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Update}, classes: a.Classes, want: true},
+		"a pod's labels change":             {event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.UpdatePodLabel}, old: bound, new: bound, classes: a.Classes, want: true},
+		"a pod is bound":                    {event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Add}, new: bound, classes: a.Classes},
+		"a claim changes, all are counted":  {event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, classes: a.Classes[:32]},
+		"a volume changes, all are counted": {event: fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Update}, classes: a.Classes[:32]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, r := backlogOf(c)
+			a := a
+			a.Classes = tc.classes
+			if triedAgain(t, b, r, pod, a) {
+				t.Fatal("tried again without an event")
+			}
+			b.Observe(tc.event, tc.old, tc.new)
+			if got := len(b.Evaluate(klog.Background(), gangs.Key{}).Gangs.Activate) > 0; got != tc.want {
+				t.Errorf("tried again: %t, want %t", got, tc.want)
+			}
+		})
 	}
 }
 
@@ -150,49 +168,75 @@ func TestRoomKeptForAPodThatIsBoundElsewhereIsReported(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		node string
-		want causes
+		want bool // a refused gang is tried again
 	}{
-		"it is bound to another node":       {"n1", nominationGone},
-		"it is bound to the nominated node": {"n0", 0},
+		"it is bound to another node":       {"n1", true},
+		"it is bound to the nominated node": {"n0", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t)
+			b, r := backlogOf(newCluster(t))
+			if triedAgain(t, b, r, big("a", 1)[0].UID("a-0").Obj(), backlog.Attempt{}) {
+				t.Fatal("tried again without an event")
+			}
 			pod := wrappers.MakePod("p", "ml").Obj()
 			pod.Status.NominatedNodeName = "n0"
-			pl := &Admission{gangs: c.gangs, registry: c.gangs.registry}
+			pl := &Admission{gangs: &Gangs{backlog: b}, registry: r}
 			if status := pl.Reserve(t.Context(), nil, pod, tc.node); !status.IsSuccess() {
 				t.Fatal(status)
 			}
-			if got := causes(c.gangs.wakeups.events.Load()); got != tc.want {
-				t.Errorf("causes %05b, want %05b", got, tc.want)
+			if got := len(b.Evaluate(klog.Background(), gangs.Key{}).Gangs.Activate) > 0; got != tc.want {
+				t.Errorf("a refused gang is tried again: %t, want %t", got, tc.want)
 			}
 		})
 	}
 }
 
+// backlogOf returns a backlog over the cluster's nodes, and its registry, which nothing else uses.
+func backlogOf(c *cluster) (*backlog.Backlog, *gangs.Registry) {
+	r := gangs.New()
+	r.AddProfile(wrappers.SchedulerName)
+	r.Synced(time.Now())
+	return backlog.New(clock.RealClock{}, kubescheduler.NewShapes(c.sched), r), r
+}
+
+// triedAgain refuses an attempt of gang a, which has one pod, and reports whether the gang is tried again immediately.
+func triedAgain(t *testing.T, b *backlog.Backlog, r *gangs.Registry, pod *corev1.Pod, a backlog.Attempt) bool {
+	t.Helper()
+	now := time.Now()
+	r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
+	r.SetPod(pod, now)
+	if work, why := r.Begin(pod); work == nil {
+		t.Fatal(why)
+	}
+	a.Gang = key("a")
+	return len(b.Refuse(klog.Background(), a, podgroup.Refusal{Reason: "full"}).Activate) > 0
+}
+
 func TestPodThatCanPreemptByNowIsTried(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
-	w := c.gangs.wakeups
-	w.lowest.Store(10)
+	b, _ := backlogOf(newCluster(t))
+	runs := func(priority int32) {
+		b.Observe(fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Add}, nil, wrappers.MakePod("runs", "ml").Node("n0").Priority(priority).Obj())
+	}
+	runs(10)
 	high, low := wrappers.MakePod("high", "ml").UID("high").Priority(5).Obj(), wrappers.MakePod("low", "ml").UID("low").Obj()
 	for _, pod := range []*corev1.Pod{high, low} {
-		if !w.waitsForRoom(pod) {
+		if !b.WaitsForRoom(pod) {
 			t.Fatalf("pod %s does not wait for room", pod.Name)
 		}
 	}
 	look := func(want ...string) {
 		t.Helper()
 		got := []string{}
-		for _, p := range w.lookAgain(klog.Background()) {
+		for _, p := range b.EvaluatePods(klog.Background()) {
 			got = append(got, p.Name)
 		}
 		if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
 			t.Errorf("tried (-want +got):\n%s", diff)
 		}
 	}
-	w.lowest.Store(1) // a less important pod was created
+	runs(1) // a less important pod was created
 	look("high")
 	look()
 }

@@ -8,8 +8,8 @@
 // per process.
 //
 // Attach adds the parts that need access to the scheduler itself: a queue that keeps gated pods out of the stock
-// queue, a loop that schedules the members of a plan consecutively, and wake-ups based on what a refused gang lacks
-// (wakeups.go; the gangs wait in gangs). It is required.
+// queue, a loop that schedules the members of a plan consecutively, and the backlog of refused gangs and pods (package
+// backlog). It is required.
 //
 // The extension points are methods of GangGate (gate.go) and GangAdmission (admission.go, bind.go). The decisions
 // are made in gangs (which gang is next), placement (which nodes) and kubescheduler (the results of the stock

@@ -25,6 +25,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
@@ -58,7 +59,8 @@ type Gangs struct {
 
 	leading chan struct{} // closed when this process schedules: it must not write before
 	lead    sync.Once
-	wakeups *wakeups // nil before Attach
+	backlog *backlog.Backlog     // nil before Attach
+	queue   *kubescheduler.Queue // likewise
 
 	podLister corelisters.PodLister // of the scheduler's informer; nil until the first NewAdmission
 
@@ -115,10 +117,10 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 			return err
 		}
 	}
-	g.wakeups = newWakeups(g.clock, kubescheduler.NewShapes(sched), g.registry)
-	g.extenders.Answered = g.wakeups.extenderAnswered
-	g.wakeups.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
-		Gated: g.admits, Observe: g.wakeups.observe, WaitsForRoom: g.wakeups.waitsForRoom, Gone: g.wakeups.gone,
+	g.backlog = backlog.New(g.clock, kubescheduler.NewShapes(sched), g.registry)
+	g.extenders.Answered = g.backlog.ExtenderAnswered
+	g.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
+		Gated: g.admits, Observe: g.backlog.Observe, WaitsForRoom: g.backlog.WaitsForRoom, Gone: g.backlog.Gone,
 	})
 	kubescheduler.BeforeLeaving(sched, func(pod *corev1.Pod) {
 		if isMember(pod) {
@@ -190,20 +192,20 @@ func (g *Gangs) apply(logger klog.Logger, e gangs.Effects) {
 	g.activate(logger, g.withoutGated(logger, e.Activate))
 }
 
-// wakeReady wakes the refused gangs that recent changes in the cluster may help. before: as in wakeups.look.
+// wakeReady wakes the refused gangs that recent changes in the cluster may help. before: as in Backlog.Evaluate.
 func (g *Gangs) wakeReady(logger klog.Logger, before gangs.Key) {
-	g.wake(logger, g.wakeups.look(logger, before))
+	g.wake(logger, g.backlog.Evaluate(logger, before))
 }
 
-func (g *Gangs) wake(logger klog.Logger, r ready) {
-	g.apply(logger, r.effects)
-	g.activate(logger, r.pods)
+func (g *Gangs) wake(logger klog.Logger, r backlog.Ready) {
+	g.apply(logger, r.Gangs)
+	g.activate(logger, r.Pods)
 }
 
 // activate moves pods to the active queue, in this order.
 func (g *Gangs) activate(logger klog.Logger, pods []*corev1.Pod) {
 	if len(pods) > 0 {
-		g.wakeups.queue.ActivateInOrder(logger, pods)
+		g.queue.ActivateInOrder(logger, pods)
 	}
 }
 
@@ -215,20 +217,20 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	if work == nil {
 		return
 	}
-	a := attempt{key: work.Gang, problem: work.Problem, classes: work.Classes, roomDecides: func(int) (bool, bool) { return true, true }, task: work.Task}
+	a := backlog.Attempt{Gang: work.Gang, Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Task: work.Task}
 	g.refuse(logger, a, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"})
 }
 
 // refuse records why there is no plan, and which changes make another attempt worthwhile.
-func (g *Gangs) refuse(logger klog.Logger, a attempt, why podgroup.Refusal) {
-	g.apply(logger, g.wakeups.refuse(logger, a, why))
+func (g *Gangs) refuse(logger klog.Logger, a backlog.Attempt, why podgroup.Refusal) {
+	g.apply(logger, g.backlog.Refuse(logger, a, why))
 	g.wakeReady(logger, gangs.Key{})
 }
 
 // leads records that the scheduling loop runs in this process.
 func (g *Gangs) leads() {
 	g.lead.Do(func() {
-		if g.wakeups == nil {
+		if g.backlog == nil {
 			g.end(errNotAttached)
 		}
 		g.registry.SetLeading()
@@ -259,7 +261,7 @@ func (s memberSource) Lost(uid types.UID) {
 }
 
 func (s memberSource) Popped(uid types.UID) {
-	s.g.wakeups.attemptBegins()
+	s.g.backlog.AttemptBegins()
 	s.g.released.beginCycle()
 	s.g.registry.Popped(uid)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // EventsToRegister implements fwk.EnqueueExtensions: every event that may make a refused gang fit. The scheduler passes
-// only registered events to its queue, which reports them to wakeups.observe. The hints concern pods
+// only registered events to its queue, which reports them to Backlog.Observe. The hints concern pods
 // without a gang that were refused because of kept room (filterPlain).
 func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	all := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEventWithHint {

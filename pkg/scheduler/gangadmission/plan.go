@@ -16,6 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
@@ -54,7 +55,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 			Reserved: pl.registry.Reservations(), Asker: reservations.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
 	if err != nil {
 		logger.Error(err, "Planning failed")
-		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, attempt{took: time.Second, cut: true})
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
 		return false
 	}
 	placements, refusal, cut := pl.place(work, snapshot, expired)
@@ -64,16 +65,16 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
 		}
 		freeOwn(ctx, pl.profile, work.Pods...)
-		pl.refuse(logger, work, *refusal, attempt{
-			problem: work.Problem, classes: work.Classes, roomDecides: snapshot.RoomDecides, labelsDecide: snapshot.LabelsDecide,
-			nodes: nodes, task: work.Task, priority: work.Priority,
-			took: pl.gangs.clock.Since(start), cut: (cut || partial) && extender == nil, tried: work.Skip, until: snapshot.KnownUntil(), extender: extender,
+		pl.refuse(logger, work, *refusal, backlog.Attempt{
+			Problem: work.Problem, Classes: work.Classes, RoomDecides: snapshot.RoomDecides, LabelsDecide: snapshot.LabelsDecide,
+			Nodes: nodes, Task: work.Task, Priority: work.Priority,
+			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Tried: work.Skip, Until: snapshot.KnownUntil(), Extender: extender,
 		})
 		return false
 	}
 	if err := share(ctx, pl.profile, work, snapshot, placements); err != nil {
 		freeOwn(ctx, pl.profile, work.Pods...)
-		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, attempt{took: pl.gangs.clock.Since(start), cut: true})
+		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, backlog.Attempt{Took: pl.gangs.clock.Since(start), Cut: true})
 		return false
 	}
 	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
@@ -86,7 +87,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	result = "committed"
 	pl.gangs.committed = true
 	pl.gangs.binds.expect()
-	pl.gangs.wakeups.note(0) // other gangs may have waited for the room that this one claimed
+	pl.gangs.backlog.RoomClaimed()
 	planPods.Observe(float64(len(placements)))
 	logger.V(2).Info("Plan is in force", "plan", plan.ID, "pods", len(placements), "took", pl.gangs.clock.Since(start))
 	pl.gangs.apply(logger, gangs.Effects{Dirty: []gangs.Key{work.Gang}})
@@ -166,8 +167,8 @@ func (pl *Admission) placeMinimum(work *gangs.Work, snapshot *kubescheduler.Snap
 }
 
 // refuse records why there is no plan, and which changes make another attempt worthwhile.
-func (pl *Admission) refuse(logger klog.Logger, work *gangs.Work, why podgroup.Refusal, a attempt) {
+func (pl *Admission) refuse(logger klog.Logger, work *gangs.Work, why podgroup.Refusal, a backlog.Attempt) {
 	logger.V(2).Info("Gang does not fit", "reason", why.Reason, "message", why.Message)
-	a.key = work.Gang
+	a.Gang = work.Gang
 	pl.gangs.refuse(logger, a, why)
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -21,10 +20,10 @@ func (g *Gangs) vacate(logger klog.Logger, pods []*corev1.Pod) {
 	if len(pods) == 0 {
 		return
 	}
-	g.wakeups.vacated.Store(true)
+	g.backlog.ReservationsEnded()
 	// For the queue the event of one pod stands for all of them: hints only evaluate that a pod with a node was
 	// removed.
-	g.wakeups.queue.RepeatDeletion(logger, pods[0])
+	g.queue.RepeatDeletion(logger, pods[0])
 }
 
 // plainKey is the key under which the cycle of a pod without a gang stores the data for Filter.
@@ -63,14 +62,4 @@ func filterPlain(_ context.Context, state fwk.CycleState, node fwk.NodeInfo) *fw
 		return fwk.NewStatus(fwk.Unschedulable, kubescheduler.RoomReserved)
 	}
 	return nil
-}
-
-// fits returns how many pods of a shape fit into room that is not reserved from the gang at that priority. The empty key stands
-// for a pod without a gang. The caller holds wakeups.mu.
-func (w *wakeups) fits(at gangs.Shape, key gangs.Key, priority int32) int {
-	n := at.Fits()
-	if shape, ok := at.(*kubescheduler.Shape); ok {
-		n -= w.shapes.Reserved(shape, w.reserved, reservations.Asker{Gang: key, Priority: priority})
-	}
-	return n
 }

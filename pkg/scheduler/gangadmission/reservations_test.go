@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -78,11 +79,10 @@ func (c *cluster) leaves(pod string) *cluster {
 				}
 			}
 		}
-		w := c.gangs.wakeups
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		none := w.noneWaits() // without waiting pods no evaluation takes place
-		return n == 0 && (none || w.events.Load() == 0)
+		if n == 0 {
+			c.gangs.wakeReady(klog.Background(), gangs.Key{})
+		}
+		return n == 0
 	})
 }
 
@@ -120,8 +120,8 @@ func TestReplacementHasTheRoomOfItsPod(t *testing.T) {
 	if kept := c.gangs.registry.Reservations().Len(); kept != 1 {
 		t.Fatalf("%d rooms are kept, want one", kept)
 	}
-	c.gangs.wakeups.lookAgain(klog.Background()) // runs once a second
-	c.plain("late", 10)                          // a new pod finds the room kept and does not use it
+	c.gangs.backlog.EvaluatePods(klog.Background()) // runs once a second
+	c.plain("late", 10)                             // a new pod finds the room kept and does not use it
 	c.rival("later", 0)
 	if n := c.attemptsOf("b-0"); n != before {
 		t.Errorf("the rival is tried %d times for room that is kept", n-before)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
@@ -139,13 +140,13 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		case <-ctx.Done():
 			return
 		}
-		if g.wakeups == nil {
+		if g.backlog == nil {
 			g.end(errNotAttached)
 			return
 		}
 		g.apply(logger, g.registry.Synced(g.clock.Now()))
 		logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
-		go g.wakeups.run(ctx, func(r ready) { g.wake(logger, r) })
+		go g.backlog.Run(ctx, func(r backlog.Ready) { g.wake(logger, r) })
 		g.tick(ctx)
 	}()
 	releaser := release.NewReleaser(release.Options{
@@ -209,9 +210,9 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.wakeReady(logger, gangs.Key{}) // pauses may be over
 			g.cancel(nil)
 			if ticks%ticksPerLook == 0 {
-				g.activate(logger, g.wakeups.lookAgain(logger))
+				g.activate(logger, g.backlog.EvaluatePods(logger))
 				g.liftGates(ctx)
-				gatedPods.Set(float64(g.wakeups.queue.Gated()))
+				gatedPods.Set(float64(g.queue.Gated()))
 				waitingGangs.Set(float64(g.registry.Waiting()))
 				reservationsNow.Set(float64(g.registry.Reservations().Len()))
 			}

@@ -229,3 +229,117 @@ func TestSurplusIsWokenByRoom(t *testing.T) {
 	c.node(wrappers.MakeNode("n1").GPUs(8))
 	c.eventually("the third pod bound", func() bool { return len(c.boundOf("a-")) == 3 })
 }
+
+func TestPlainPodsWithoutRoomAreNotTriedRepeatedly(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).node(wrappers.MakeNode("n1").GPUs(8)).run()
+	for i := range 16 {
+		c.pod(wrappers.MakePod(fmt.Sprintf("small-%d", i), "ml").GPUs(1))
+	}
+	c.eventually("the nodes full", func() bool { return len(c.boundOf("small-")) == 16 })
+	const large = 20
+	for i := range large {
+		c.pod(wrappers.MakePod(fmt.Sprintf("large-%d", i), "ml").GPUs(8))
+	}
+	c.eventually("each large pod tried", func() bool { return c.cyclesOf("large-") >= large })
+	before := c.cyclesOf("large-")
+	for i := range 10 {
+		c.deletePod(fmt.Sprintf("small-%d", i))
+		next := fmt.Sprintf("next-%d", i)
+		c.pod(wrappers.MakePod(next, "ml").GPUs(1)).eventually(next+" bound", func() bool { return len(c.boundOf(next)) > 0 })
+	}
+	// A pod is moved once by an event that occurs during its cycle: the stock queue records such events.
+	if got := c.cyclesOf("large-") - before; got > large {
+		t.Errorf("%d cycles of pods that could not fit, want at most one each", got)
+	}
+	tried := c.cyclesOf("large-")
+	for i := range 10 {
+		c.deletePod(fmt.Sprintf("next-%d", i))
+	}
+	for i := 10; i < 16; i++ {
+		c.deletePod(fmt.Sprintf("small-%d", i))
+	}
+	c.eventually("two large pods bound", func() bool { return len(c.boundOf("large-")) == 2 })
+	if got := c.cyclesOf("large-") - tried; got > large/2 {
+		t.Errorf("%d cycles for room that two pods could use", got)
+	}
+}
+
+// TestGangIsWokenByThePodsThatMatterToIt: the gang is refused because of labels of other pods, although there is room. An
+// event of another pod does not wake it.
+func TestGangIsWokenByThePodsThatMatterToIt(t *testing.T) {
+	rack := func(selector string) corev1.PodAffinityTerm {
+		return corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": selector}}}
+	}
+	avoids := func(p *wrappers.PodWrapper, selector string) *wrappers.PodWrapper {
+		return p.Spec(func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{rack(selector)}}}
+		})
+	}
+	for name, tc := range map[string]struct {
+		before *wrappers.PodWrapper // bound
+		gang   func(p *wrappers.PodWrapper)
+		change func(c *cluster)
+	}{
+		"a pod that it must be near is bound": {
+			gang:   func(p *wrappers.PodWrapper) { p.TogetherWith("rack", "app", "db") },
+			change: func(c *cluster) { c.pod(wrappers.MakePod("db", "ml").Label("app", "db")) },
+		},
+		"a pod that it must not be near leaves": {
+			before: wrappers.MakePod("db", "ml").Label("app", "db"),
+			gang:   func(p *wrappers.PodWrapper) { avoids(p, "db") },
+			change: func(c *cluster) { c.deletePod("db") },
+		},
+		"a pod that must not be near it leaves": {
+			before: avoids(wrappers.MakePod("db", "ml"), "web"),
+			gang:   func(p *wrappers.PodWrapper) { p.Label("app", "web") },
+			change: func(c *cluster) { c.deletePod("db") },
+		},
+		"a pod that it must not be near changes its labels": {
+			before: wrappers.MakePod("db", "ml").Label("app", "db"),
+			gang:   func(p *wrappers.PodWrapper) { avoids(p, "db") },
+			change: func(c *cluster) {
+				pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "db", metav1.GetOptions{})
+				if err != nil {
+					c.t.Fatal(err)
+				}
+				pod.Labels["app"] = "none"
+				if _, err := c.client.CoreV1().Pods("ml").Update(c.ctx, pod, metav1.UpdateOptions{}); err != nil {
+					c.t.Fatal(err)
+				}
+			},
+		},
+		"a rack gets a node": {
+			before: wrappers.MakePod("db", "ml").Label("app", "db"),
+			gang:   func(p *wrappers.PodWrapper) { avoids(p, "db") },
+			change: func(c *cluster) { c.node(wrappers.MakeNode("n1").Label("rack", "r1").GPUs(8)) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(wrappers.MakeNode("n0").Label("rack", "r0").GPUs(8)).run()
+			if tc.before != nil {
+				c.pod(tc.before).eventually("db bound", func() bool { return len(c.boundOf("db")) == 1 })
+			}
+			pods := members("a", 2)
+			for _, p := range pods {
+				tc.gang(p)
+			}
+			c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+			c.pod(pods...).refused("a")
+			before := 0
+			for i := range 6 {
+				if i == 1 { // an event from before the refusal may have caused another attempt
+					before = c.attempts("a")
+				}
+				other := fmt.Sprintf("other-%d", i)
+				c.pod(wrappers.MakePod(other, "ml").Label("app", "other")).eventually(other+" bound", func() bool { return len(c.boundOf(other)) == 1 })
+			}
+			if n := c.attempts("a") - before; n > 0 {
+				t.Errorf("tried %d times because of pods that do not matter to it", n)
+			}
+			tc.change(c)
+			c.wholeOf("a", 2)
+		})
+	}
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gangadmission
+package backlog
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -73,17 +73,18 @@ func randomPod(rng *rand.Rand) *corev1.Pod {
 // matters reports whether a pod may matter to a waiting one, by the functions of the stock scheduler.
 func matters(t *testing.T, other, waiting *corev1.Pod) bool {
 	t.Helper()
-	info := func(pod *corev1.Pod) *framework.PodInfo {
-		i, err := framework.NewPodInfo(pod)
+	termsOf := func(pod *corev1.Pod) (affinity, antiAffinity []fwk.AffinityTerm) {
+		affinity, antiAffinity, err := kubescheduler.RequiredTerms(pod)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return i
+		return affinity, antiAffinity
 	}
 	selects := func(terms []fwk.AffinityTerm, pod *corev1.Pod) bool {
 		return slices.ContainsFunc(terms, func(term fwk.AffinityTerm) bool { return term.Matches(pod, labels.Set{}) })
 	}
-	mine := info(waiting)
+	affinity, antiAffinity := termsOf(waiting)
+	_, othersAnti := termsOf(other)
 	for _, c := range waiting.Spec.TopologySpreadConstraints {
 		s, err := metav1.LabelSelectorAsSelector(c.LabelSelector)
 		if err != nil {
@@ -93,8 +94,7 @@ func matters(t *testing.T, other, waiting *corev1.Pod) bool {
 			return true
 		}
 	}
-	return selects(mine.GetRequiredAffinityTerms(), other) || selects(mine.GetRequiredAntiAffinityTerms(), other) ||
-		selects(info(other).GetRequiredAntiAffinityTerms(), waiting)
+	return selects(affinity, other) || selects(antiAffinity, other) || selects(othersAnti, waiting)
 }
 
 // TestPodsConcernThoseThatTheyMatterTo compares the topics of events with a comparison of every two pods.
@@ -148,85 +148,6 @@ func TestTooManyPodEventsConcernAll(t *testing.T) {
 	e.add(wrappers.MakePod("p", "ml").Obj(), nil)
 	if got := x.topics(e); !slices.Equal(got, []gangs.Topic{anyPod}) || len(e.pods) > 0 {
 		t.Errorf("topics %v, %d pods, want any pod, and none kept", got, len(e.pods))
-	}
-}
-
-// TestGangIsWokenByThePodsThatMatterToIt: the gang is refused because of labels of other pods, although there is room. An
-// event of another pod does not wake it.
-func TestGangIsWokenByThePodsThatMatterToIt(t *testing.T) {
-	rack := func(selector string) corev1.PodAffinityTerm {
-		return corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": selector}}}
-	}
-	avoids := func(p *wrappers.PodWrapper, selector string) *wrappers.PodWrapper {
-		return p.Spec(func(s *corev1.PodSpec) {
-			s.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{rack(selector)}}}
-		})
-	}
-	for name, tc := range map[string]struct {
-		before *wrappers.PodWrapper // bound
-		gang   func(p *wrappers.PodWrapper)
-		change func(c *cluster)
-	}{
-		"a pod that it must be near is bound": {
-			gang:   func(p *wrappers.PodWrapper) { p.TogetherWith("rack", "app", "db") },
-			change: func(c *cluster) { c.pod(wrappers.MakePod("db", "ml").Label("app", "db")) },
-		},
-		"a pod that it must not be near leaves": {
-			before: wrappers.MakePod("db", "ml").Label("app", "db"),
-			gang:   func(p *wrappers.PodWrapper) { avoids(p, "db") },
-			change: func(c *cluster) { c.deletePod("db") },
-		},
-		"a pod that must not be near it leaves": {
-			before: avoids(wrappers.MakePod("db", "ml"), "web"),
-			gang:   func(p *wrappers.PodWrapper) { p.Label("app", "web") },
-			change: func(c *cluster) { c.deletePod("db") },
-		},
-		"a pod that it must not be near changes its labels": {
-			before: wrappers.MakePod("db", "ml").Label("app", "db"),
-			gang:   func(p *wrappers.PodWrapper) { avoids(p, "db") },
-			change: func(c *cluster) {
-				pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "db", metav1.GetOptions{})
-				if err != nil {
-					c.t.Fatal(err)
-				}
-				pod.Labels["app"] = "none"
-				if _, err := c.client.CoreV1().Pods("ml").Update(c.ctx, pod, metav1.UpdateOptions{}); err != nil {
-					c.t.Fatal(err)
-				}
-			},
-		},
-		"a rack gets a node": {
-			before: wrappers.MakePod("db", "ml").Label("app", "db"),
-			gang:   func(p *wrappers.PodWrapper) { avoids(p, "db") },
-			change: func(c *cluster) { c.node(wrappers.MakeNode("n1").Label("rack", "r1").GPUs(8)) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newCluster(t).node(wrappers.MakeNode("n0").Label("rack", "r0").GPUs(8)).run()
-			if tc.before != nil {
-				c.pod(tc.before).eventually("db bound", func() bool { return len(c.boundOf("db")) == 1 })
-			}
-			pods := members("a", 2)
-			for _, p := range pods {
-				tc.gang(p)
-			}
-			c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
-			c.pod(pods...).refused("a")
-			before := 0
-			for i := range 6 {
-				if i == 1 { // an event from before the refusal may have caused another attempt
-					before = c.attempts("a")
-				}
-				other := fmt.Sprintf("other-%d", i)
-				c.pod(wrappers.MakePod(other, "ml").Label("app", "other")).eventually(other+" bound", func() bool { return len(c.boundOf(other)) == 1 })
-			}
-			if n := c.attempts("a") - before; n > 0 {
-				t.Errorf("tried %d times because of pods that do not matter to it", n)
-			}
-			tc.change(c)
-			c.wholeOf("a", 2)
-		})
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gangadmission
+package backlog
 
 import (
 	"cmp"
@@ -153,7 +153,7 @@ func (s *orderScene) apply(e gangs.Effects) {
 	}
 }
 
-// look does the work of Gangs.wakeReady.
+// look does the work of Evaluate.
 func (s *orderScene) look(before gangs.Key) {
 	var raised []gangs.Shape
 	if s.events&(moreRoom|nominationGone) != 0 {
@@ -332,7 +332,7 @@ func (s *orderScene) create() {
 	s.clock.SetTime(s.clock.Now().Add(time.Microsecond)) // no two gangs have the same rank
 	name, priority := fmt.Sprintf("g%03d", s.nextID), int32(s.rand.Intn(3))
 	g := &modelGang{kind: kind(s.rand.Intn(int(kinds))), claim: s.rand.Intn(2), priority: priority}
-	s.gangs[key(name)] = g
+	s.gangs[gangs.Key{Namespace: "ml", Name: name}] = g
 	n := 1 + s.rand.Intn(8)
 	switch g.kind {
 	case hostPort:
@@ -391,7 +391,7 @@ func (s *orderScene) pass(d time.Duration) {
 				break
 			}
 		}
-		s.clock.SetTime(s.clock.Now().Add(tickInterval))
+		s.clock.SetTime(s.clock.Now().Add(50 * time.Millisecond))
 		s.apply(s.r.Tick(s.clock.Now()))
 		s.look(gangs.Key{})
 	}
@@ -421,7 +421,7 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 				case n < 17:
 					s.schedule()
 				case n < 19:
-					s.pass(tickInterval)
+					s.pass(50 * time.Millisecond)
 				default:
 					s.pass(time.Second)
 					for _, k := range s.waiting() {

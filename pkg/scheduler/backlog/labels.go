@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gangadmission
+package backlog
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ import (
 
 // labelTopics finds the gangs that an event of a pod may help because of labels: those with a required affinity, an
 // anti-affinity or a hard spreading constraint that selects the pod, and those that the pod's own anti-affinity selects.
-// Its topics are the selectors, and the sets of labels of the gangs' pods. Guarded by wakeups.mu.
+// Its topics are the selectors, and the sets of labels of the gangs' pods. Guarded by Backlog.mu.
 type labelTopics struct {
 	all      map[string]*labelTopic
 	byBucket map[bucket]map[*labelTopic]struct{}
@@ -166,7 +166,7 @@ func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangs.Topic {
 	return out
 }
 
-// podEvents collects the pods of events, as they were before and after them. Guarded by wakeups.podMu.
+// podEvents collects the pods of events, as they were before and after them. Guarded by Backlog.podMu.
 type podEvents struct {
 	pods []*corev1.Pod
 	many bool // more than maxPodEvents

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gangadmission
+package backlog
 
 import (
 	"testing"
 
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-type fakeRoom struct{ fits int }
+type fakeShape struct{ fits int }
 
-func (r *fakeRoom) Fits() int { return r.fits }
+func (s *fakeShape) Fits() int { return s.fits }
 
 func TestCausesOfEvents(t *testing.T) {
 	t.Parallel()
 	bound, waiting, nominated := wrappers.MakePod("p", "ml").Node("n").Obj(), wrappers.MakePod("p", "ml").Obj(), wrappers.MakePod("p", "ml").Obj()
 	nominated.Status.NominatedNodeName = "n"
+	assignedPodDelete := fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Delete}
 	node := wrappers.MakeNode("n").Obj()
 	for name, tc := range map[string]struct {
 		event    fwk.ClusterEvent
@@ -26,15 +26,15 @@ func TestCausesOfEvents(t *testing.T) {
 		want     causes
 	}{
 		"a node is added":             {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods | otherNodes},
-		"a bound pod is deleted":      {framework.EventAssignedPodDelete, bound, nil, moreRoom | otherPods},
-		"a nominated pod is deleted":  {framework.EventAssignedPodDelete, nominated, nil, nominationGone},
-		"a pod is bound":              {framework.EventAssignedPodAdd, nil, bound, boundPod},
-		"an assumed pod is deleted":   {framework.EventAssignedPodDelete, waiting, nil, moreRoom | otherPods},
+		"a bound pod is deleted":      {assignedPodDelete, bound, nil, moreRoom | otherPods},
+		"a nominated pod is deleted":  {assignedPodDelete, nominated, nil, nominationGone},
+		"a pod is bound":              {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Add}, nil, bound, boundPod},
+		"an assumed pod is deleted":   {assignedPodDelete, waiting, nil, moreRoom | otherPods},
 		"a pod reduces its requests":  {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
 		"a pod's labels change":       {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
 		"a claim changes":             {fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, nil, nil, otherClaims},
 		"a volume is added":           {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},
-		"everything may have changed": {framework.EventUnschedulableTimeout, nil, nil, anything},
+		"everything may have changed": {fwk.ClusterEvent{Resource: fwk.WildCard, ActionType: fwk.All}, nil, nil, anything},
 		"an unknown resource":         {fwk.ClusterEvent{Resource: "foos.v1.example.com", ActionType: fwk.Add}, nil, waiting, otherPods},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backlog
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+)
+
+// Backlog determines when refused gangs and pods without a gang are tried again. Events arrive after the scheduler's cache
+// has processed them, are recorded in constant time, and are evaluated together a moment later, or when a leader's cycle
+// begins.
+type Backlog struct {
+	registry *gangs.Registry
+
+	// events contains the causes that have not been evaluated; during those of events since the current cycle began,
+	// which its attempt may not have seen.
+	events, during atomic.Uint32
+	signal         chan struct{} // contains one element if events occurred that have not been evaluated
+
+	clock   clock.Clock
+	vacated atomic.Bool // see ReservationsEnded
+	// lowest is the lowest priority of any bound pod observed so far.
+	lowest atomic.Int32
+
+	// Pods of events that have not been evaluated, and of those since the current cycle began.
+	podMu                  sync.Mutex
+	podEvents, podsInCycle podEvents
+
+	mu       sync.Mutex // acquired before the registry's lock; guards the fields below
+	shapes   *kubescheduler.Shapes
+	reserved *reservations.View       // for the calls of this moment
+	raised   map[gangs.Shape]struct{} // shapes of which more pods fit than at the last evaluation
+	plain    *plainPods
+	labels   *labelTopics
+	compared int32 // value of lowest when the pods without a gang were last compared with it
+}
+
+// settle is how long events are collected before they are evaluated.
+const settle = 2 * time.Millisecond
+
+// New returns an empty backlog.
+func New(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangs.Registry) *Backlog {
+	b := &Backlog{
+		clock: c, registry: registry, shapes: shapes, signal: make(chan struct{}, 1),
+		raised: map[gangs.Shape]struct{}{}, plain: newPlainPods(), labels: newLabelTopics(),
+	}
+	b.plain.fits = b.fits
+	b.lowest.Store(math.MaxInt32)
+	return b
+}
+
+// Observe records an event. It is called by informers and binding goroutines, without any lock of the queue.
+func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
+	c := causesOf(event, oldObj, newObj)
+	if c == 0 {
+		return
+	}
+	b.podMu.Lock()
+	b.podEvents.add(oldObj, newObj)
+	b.podsInCycle.add(oldObj, newObj)
+	b.podMu.Unlock()
+	b.during.Or(uint32(c))
+	if pod, ok := newObj.(*corev1.Pod); ok && oldObj == nil && pod.Spec.NodeName != "" {
+		priority := corev1helpers.PodPriority(pod)
+		for seen := b.lowest.Load(); priority < seen && !b.lowest.CompareAndSwap(seen, priority); {
+			seen = b.lowest.Load()
+		}
+	}
+	b.note(c)
+}
+
+// note schedules an evaluation of the causes.
+func (b *Backlog) note(c causes) {
+	b.events.Or(uint32(c))
+	select {
+	case b.signal <- struct{}{}:
+	default:
+	}
+}
+
+// ExtenderAnswered records that a plan need not wait for an HTTP extender any longer.
+func (b *Backlog) ExtenderAnswered() {
+	b.during.Or(uint32(extenderAnswers))
+	b.note(extenderAnswers)
+}
+
+// NominationGone records that a node on which room was kept for a nominated pod is free: no event reports it if the pod is
+// assumed on another node.
+func (b *Backlog) NominationGone() { b.note(nominationGone) }
+
+// RoomClaimed records that a plan is in force: other gangs may have waited for the room that its gang claimed.
+func (b *Backlog) RoomClaimed() { b.note(0) }
+
+// ReservationsEnded records that room that was reserved when its pods were removed is free for all: more pods of any shape
+// may fit.
+func (b *Backlog) ReservationsEnded() { b.vacated.Store(true) }
+
+// AttemptBegins is called when a pod is popped, before its cycle takes its snapshot.
+func (b *Backlog) AttemptBegins() {
+	b.podMu.Lock()
+	defer b.podMu.Unlock()
+	b.during.Store(0)
+	b.podsInCycle = podEvents{}
+}
+
+// Ready contains the gangs and pods to be tried again.
+type Ready struct {
+	Gangs gangs.Effects
+	Pods  []*corev1.Pod // without a gang
+}
+
+// Evaluate returns the gangs and pods that the events since the last call may help. before is a gang that is about to be
+// planned: see Registry.Changed. Zero: none.
+func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.noneWaits() {
+		return Ready{} // the events are evaluated when a gang has been refused
+	}
+	b.reserved = b.registry.Reservations()
+	b.podMu.Lock()
+	pods := b.podEvents
+	b.podEvents = podEvents{}
+	b.podMu.Unlock()
+	events := causes(b.events.Swap(0))
+	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
+		b.updateShapes(logger)
+	}
+	if b.vacated.Swap(false) {
+		for _, at := range slices.Concat(b.registry.Shapes(), b.plain.shapes()) {
+			b.raised[at] = struct{}{}
+		}
+	}
+	raised := slices.Collect(maps.Keys(b.raised))
+	clear(b.raised)
+	now := b.clock.Now()
+	topics := append(events.topics(), b.labels.topics(pods)...)
+	return Ready{Gangs: b.registry.Changed(raised, topics, before, now), Pods: b.plain.wake(raised, now)}
+}
+
+// noneWaits reports whether neither a gang nor a pod waits.
+func (b *Backlog) noneWaits() bool { return len(b.plain.pods) == 0 && b.registry.Waiting() == 0 }
+
+// updateShapes updates the numbers of fitting pods, and records the shapes of which more pods fit.
+func (b *Backlog) updateShapes(logger klog.Logger) {
+	shapes, err := b.shapes.Update()
+	if err != nil {
+		logger.Error(err, "Counting free room failed, refused gangs are tried later")
+		b.events.Or(uint32(moreRoom))
+	}
+	for _, s := range shapes {
+		b.raised[s] = struct{}{}
+	}
+}
+
+// fits returns how many pods of a shape fit into room that is not reserved from the asker. The caller holds mu.
+func (b *Backlog) fits(at gangs.Shape, a reservations.Asker) int {
+	n := at.Fits()
+	if shape, ok := at.(*kubescheduler.Shape); ok {
+		n -= b.shapes.Reserved(shape, b.reserved, a)
+	}
+	return n
+}
+
+// EvaluatePods returns the pods without a gang for which there seems to be room, including pods that were woken some time
+// ago and not tried since, and pods that could preempt another one by now. It is called periodically.
+func (b *Backlog) EvaluatePods(logger klog.Logger) []*corev1.Pod {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.noneWaits() {
+		return nil
+	}
+	b.reserved = b.registry.Reservations()
+	b.updateShapes(logger)
+	now := b.clock.Now()
+	b.plain.forgetWoken(now, time.Second)
+	pods := b.plain.wake(b.plain.shapes(), now)
+	if lowest := b.lowest.Load(); lowest != b.compared {
+		b.compared = lowest
+		pods = append(pods, b.plain.wakeIf(b.mayPreempt, now)...)
+	}
+	return pods
+}
+
+// Run calls wake shortly after events that may help gangs or pods.
+func (b *Backlog) Run(ctx context.Context, wake func(Ready)) {
+	logger := klog.FromContext(ctx)
+	timer := b.clock.NewTimer(settle)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.signal:
+		}
+		timer.Reset(settle)
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C():
+		}
+		wake(b.Evaluate(logger, gangs.Key{}))
+	}
+}

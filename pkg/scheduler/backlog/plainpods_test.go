@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backlog
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func TestAsManyPodsAreWokenAsFit(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	x, small, large := newPlainPods(), &fakeShape{}, &fakeShape{}
+	released := 0
+	add := func(name string, priority int32, at gangs.Shape, since time.Duration) {
+		x.add(wrappers.MakePod(name, "ml").UID(name).Priority(priority).Obj(), at, start.Add(since), func() { released++ })
+	}
+	add("young", 0, small, 2*time.Second)
+	add("old", 0, small, time.Second)
+	add("important", 5, small, 3*time.Second)
+	add("large", 9, large, 0)
+	woken := func(raised []gangs.Shape, want ...string) {
+		t.Helper()
+		got := []string{}
+		for _, p := range x.wake(raised, start) {
+			got = append(got, p.Name)
+		}
+		if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+			t.Errorf("woken (-want +got):\n%s", diff)
+		}
+	}
+	woken([]gangs.Shape{small})
+	small.fits = 2
+	woken([]gangs.Shape{small}, "important", "old")
+	woken([]gangs.Shape{small}) // two are already woken
+	x.remove("important")
+	woken(x.shapes(), "young")
+	woken(x.shapes())
+	x.forgetWoken(start.Add(time.Second), time.Second) // their activations were lost
+	woken(x.shapes(), "old", "young")
+	for _, uid := range []string{"old", "young", "large", "large", "unknown"} {
+		x.remove(types.UID(uid))
+	}
+	if len(x.pods)+len(x.byShape) != 0 || released != 4 {
+		t.Errorf("%d pods and %d shapes are left, %d released, want 0, 0 and 4", len(x.pods), len(x.byShape), released)
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backlog
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+)
+
+// Attempt contains the data of a refused attempt that are relevant for the next one.
+type Attempt struct {
+	Gang    gangs.Key
+	Problem placement.Problem
+	Classes []*corev1.Pod // by class index: a pod of the class
+	// RoomDecides reports whether a class is filtered only by the free resources and the properties of the nodes
+	// themselves. If not, the room of the class is ignored where counted is false. nil: the attempt was not refused
+	// for lack of room.
+	RoomDecides func(class int) (decides, counted bool)
+	// LabelsDecide reports whether a class is filtered beside that only by the labels of other pods. nil: none is.
+	LabelsDecide func(class int) bool
+	// Nodes are the nodes of the attempt's snapshot.
+	Nodes []fwk.NodeInfo
+	// Task is the task that was planned. For tasks other than Minimum, room for any pod of the classes may help.
+	Task gangs.Task
+	// Priority is the gang's priority.
+	Priority int32
+	Took     time.Duration
+	Cut      bool      // the attempt ended for lack of time and will be continued
+	Tried    int       // choices that it tried, if it was cut
+	Until    time.Time // when something that the attempt took into account is no longer known; zero: never
+	// Extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
+	// was not.
+	Extender *kubescheduler.ExtenderFailure
+}
+
+const (
+	// sliceShare determines the pause after an attempt that was cut short and will be continued, as a multiple of its
+	// duration, at least minPause.
+	sliceShare = 4
+	minPause   = 100 * time.Millisecond
+)
+
+// maxShapes bounds the shapes that are tracked for one gang. Omitting a shape can only cause unnecessary attempts.
+const maxShapes = 32
+
+// Refuse records that a gang was refused in the current cycle, and what it waits for.
+func (b *Backlog) Refuse(logger klog.Logger, a Attempt, why podgroup.Refusal) gangs.Effects {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reserved = b.registry.Reservations()
+	b.updateShapes(logger)
+	now := b.clock.Now()
+	return b.registry.Refuse(a.Gang, why, b.waitAfter(logger, a, now), now)
+}
+
+// waitAfter returns what a gang waits for after a refused attempt.
+func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.Wait {
+	t := b.track(logger, a)
+	what := gangs.Wait{Took: a.Took, Tried: a.Tried, Until: a.Until}
+	switch {
+	case a.Extender != nil:
+		what.Again = a.Extender.Until
+	case a.Cut:
+		what.Again = now.Add(max(minPause, sliceShare*a.Took))
+	}
+	what.Fits = func(at gangs.Shape) int { return b.fits(at, reservations.Asker{Gang: a.Gang, Priority: a.Priority}) }
+	if a.RoomDecides != nil {
+		what.Needs, what.MayFit = t.needs(a, what.Fits)
+	}
+	var helps causes
+	helps, what.Topics = t.topics(a)
+	what.Release = func() {
+		b.labels.release(t.labels)
+		for _, s := range t.shapes {
+			b.shapes.Release(s)
+		}
+	}
+	// The cache may contain the effect of an event that the attempt has not seen and that has not been observed yet.
+	b.podMu.Lock()
+	pods := b.podsInCycle
+	b.podMu.Unlock()
+	what.Missed = b.shapes.RaisedSince(a.Nodes, t.shapes) || causes(b.during.Load())&(helps|nominationGone) != 0 ||
+		len(t.labels) > 0 && slices.ContainsFunc(b.labels.topics(pods), func(t gangs.Topic) bool { return slices.Contains(what.Topics, t) })
+	return what
+}
+
+// tracked is what is tracked for a gang as long as it waits.
+type tracked struct {
+	byClass []gangs.Shape // nil: the room for the class is unknown
+	shapes  []*kubescheduler.Shape
+	labels  []*labelTopic
+	helps   causes // kinds of events that may help, beside those of pods with the labels
+}
+
+// track begins to track what decides about the classes of a refused attempt.
+func (b *Backlog) track(logger klog.Logger, a Attempt) tracked {
+	t := tracked{byClass: make([]gangs.Shape, len(a.Classes)), helps: moreRoom}
+	if a.RoomDecides == nil {
+		t.helps = anything
+	}
+	for class, pod := range a.Classes {
+		decides, counted := a.RoomDecides(class)
+		if !decides && (a.LabelsDecide == nil || !a.LabelsDecide(class)) {
+			t.helps = anything
+		} else if !decides {
+			topics, err := b.labels.track(pod)
+			if err != nil {
+				t.helps = anything
+			}
+			t.labels = append(t.labels, topics...)
+		}
+		if !counted || len(t.shapes) == maxShapes {
+			t.helps = anything // an increase of the room would not be noticed
+			continue
+		}
+		shape, err := b.shapes.Track(context.Background(), pod)
+		if err != nil {
+			logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
+			t.helps = anything
+			continue
+		}
+		t.shapes = append(t.shapes, shape)
+		t.byClass[class] = shape
+	}
+	return t
+}
+
+// needs returns how many pods of which shapes must fit, and the necessary condition of a plan.
+func (t *tracked) needs(a Attempt, fitsOf func(gangs.Shape) int) (needs []gangs.Need, mayFit func() bool) {
+	fits := func(class int) int {
+		if t.byClass[class] == nil {
+			return unlimited
+		}
+		return fitsOf(t.byClass[class])
+	}
+	least := func(int) int { return 0 } // any pod may be placed by itself: any additional room may help
+	mayFit = func() bool { return anyFits(len(a.Classes), fits) }
+	if a.Task == gangs.Minimum {
+		demand := placement.NewDemand(a.Problem)
+		least = func(class int) int { return leastOf(demand, class) }
+		mayFit = func() bool { return demand.MayFit(fits) }
+	}
+	for class, shape := range t.byClass {
+		if shape != nil {
+			needs = append(needs, gangs.Need{Shape: shape, Pods: least(class)})
+		}
+	}
+	return needs, mayFit
+}
+
+// topics returns the kinds of events that may help, and the topics for which the gang waits.
+func (t *tracked) topics(a Attempt) (helps causes, topics []gangs.Topic) {
+	helps = t.helps
+	if !slices.ContainsFunc(a.Classes, dependsOnBound) {
+		helps &^= boundPod
+	}
+	switch {
+	case a.Extender != nil:
+		return extenderAnswers, extenderAnswers.topics()
+	case helps != moreRoom:
+		topics = helps.topics()
+	case len(t.labels) > 0:
+		helps = moreRoom | otherNodes
+		topics = append(otherNodes.topics(), anyPod)
+	}
+	for _, topic := range t.labels {
+		topics = append(topics, topic)
+	}
+	return helps, topics
+}
+
+// unlimited represents unknown room.
+const unlimited = math.MaxInt
+
+// leastOf returns the minimum number of pods of the class that must fit for the gang to be placed, assuming unlimited
+// room for the other classes.
+func leastOf(demand *placement.Demand, class int) int {
+	enough := func(n int) bool {
+		return demand.MayFit(func(c int) int {
+			if c == class {
+				return n
+			}
+			return unlimited
+		})
+	}
+	if enough(0) {
+		return 0
+	}
+	low, high := 0, 1 // low is not sufficient
+	for ; high < 1<<30 && !enough(high); high *= 2 {
+		low = high
+	}
+	return low + 1 + sort.Search(high-low-1, func(i int) bool { return enough(low + 1 + i) })
+}
+
+// anyFits reports whether a pod of any class fits.
+func anyFits(classes int, fits func(class int) int) bool {
+	for class := range classes {
+		if fits(class) > 0 {
+			return true
+		}
+	}
+	return false
+}
