@@ -62,7 +62,7 @@ func BenchmarkAttempt(b *testing.B) {
 					b.Fatal(why)
 				}
 				done(0)
-				if gates := pl.gates(c.ctx, work); len(gates) > 0 {
+				if gates := pl.gatedByOthers(c.ctx, work); len(gates) > 0 {
 					b.Fatal(gates)
 				}
 				done(1)

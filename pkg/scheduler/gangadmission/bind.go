@@ -51,7 +51,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	}
 	bindingsFailed.Inc()
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		pl.gangs.record(pl.profile, pod, node, fwk.AsStatus(err)) // binding to this node in particular may be forbidden
+		pl.gangs.recordRefusal(pl.profile, pod, node, fwk.AsStatus(err)) // binding to this node in particular may be forbidden
 	}
 	if isUnanswered(err) {
 		pl.registry.Unanswered(plan.Gang)

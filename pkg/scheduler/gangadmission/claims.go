@@ -87,9 +87,9 @@ func (a *allocations) remove(claim types.NamespacedName) {
 	delete(a.claims, claim)
 }
 
-// freeOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly with
+// deallocateOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly with
 // devices of a node that cannot be used now. It reports whether there were any.
-func freeOwn(ctx context.Context, profile kubescheduler.Profile, pods ...*corev1.Pod) bool {
+func deallocateOwn(ctx context.Context, profile kubescheduler.Profile, pods ...*corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
 	users, seen := usersOfClaims(pods), sets.New[types.NamespacedName]()
@@ -125,10 +125,10 @@ func usersOfClaims(pods []*corev1.Pod) sets.Set[types.UID] {
 	return users
 }
 
-// share gives the claims that pods of a plan share their devices and users, or none of them if too many pods would use
+// shareClaims gives the claims that pods of a plan share their devices and users, or none of them if too many pods would use
 // one. If the plan is not carried out, the claims keep them until the next plan of the gang, which uses them, or fails and
-// calls freeOwn.
-func share(ctx context.Context, profile kubescheduler.Profile, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
+// calls deallocateOwn.
+func shareClaims(ctx context.Context, profile kubescheduler.Profile, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
 	planned := make([]*corev1.Pod, 0, len(placements))

@@ -11,7 +11,8 @@
 // queue, a loop that schedules the members of a plan consecutively, and the backlog of refused gangs and pods (package
 // backlog). It is required.
 //
-// The extension points are methods of GangGate (gate.go) and GangAdmission (admission.go, bind.go). The decisions
-// are made in gangs (which gang is next), placement (which nodes) and kubescheduler (the results of the stock
-// filters). podgroup formats the messages that users see, and report writes them.
+// The extension points are methods of Gate (preenqueue.go) and Admission (admission.go lists them; filter.go, postfilter.go,
+// reserve.go, bind.go). The decisions are made in gangs (which gang is next), placement (which nodes), kubescheduler (the
+// results of the stock filters) and backlog (what wakes a refused gang). podgroup formats the messages that users see, and
+// report writes them.
 package gangadmission

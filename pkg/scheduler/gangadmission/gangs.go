@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,7 +51,7 @@ type Gangs struct {
 	released  released
 	explained explained
 	claims    allocations
-	unwinds   unwinds
+	toCancel  toCancel
 	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used only by
 	// the scheduling loop.
 	committed bool
@@ -68,13 +67,13 @@ type Gangs struct {
 	bindClient kubernetes.Interface // nil: that of the profile
 	end        func(error)          // ends the process
 
-	mu       sync.Mutex
-	args     *config.GangAdmissionArgs // nil until the first NewAdmission
-	reporter *report.Reporter
-	keys     *secret.KeySource
-	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
-	gates    gates
-	gated    sets.Set[string] // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs
+	mu          sync.Mutex
+	args        *config.GangAdmissionArgs // nil until the first NewAdmission
+	reporter    *report.Reporter
+	keys        *secret.KeySource
+	handles     map[string]fwk.Handle // by profile; complete before the scheduler runs
+	othersGates othersGates
+	gated       sets.Set[string] // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs
 }
 
 // New returns the shared core of one scheduler.
@@ -85,13 +84,13 @@ func New() *Gangs {
 			klog.Background().Error(err, "muster: ending the process")
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		},
-		registry:  gangs.New(),
-		refusals:  kubescheduler.NewRefusals(),
-		extenders: kubescheduler.NewExtenders(),
-		leading:   make(chan struct{}),
-		handles:   map[string]fwk.Handle{},
-		gates:     gates{pods: map[types.UID]*corev1.Pod{}},
-		gated:     sets.New[string](),
+		registry:    gangs.New(),
+		refusals:    kubescheduler.NewRefusals(),
+		extenders:   kubescheduler.NewExtenders(),
+		leading:     make(chan struct{}),
+		handles:     map[string]fwk.Handle{},
+		othersGates: othersGates{pods: map[types.UID]*corev1.Pod{}},
+		gated:       sets.New[string](),
 	}
 }
 
@@ -184,12 +183,24 @@ func (g *Gangs) apply(logger klog.Logger, e gangs.Effects) {
 	if len(e.Dirty) > 0 {
 		g.reporter.Mark(e.Dirty...)
 	}
-	g.cancel(e.Cancel)
-	g.vacate(logger, e.Vacated)
+	g.cancelPreparation(e.Cancel)
+	g.reportVacated(logger, e.Vacated)
 	if len(e.Activate) == 0 {
 		return
 	}
 	g.activate(logger, g.withoutGated(logger, e.Activate))
+}
+
+// reportVacated reports the removal of pods whose reservations have ended. At the time of their deletion the room was available
+// only to their replacements.
+func (g *Gangs) reportVacated(logger klog.Logger, pods []*corev1.Pod) {
+	if len(pods) == 0 {
+		return
+	}
+	g.backlog.ReservationsEnded()
+	// For the queue the event of one pod stands for all of them: hints only evaluate that a pod with a node was
+	// removed.
+	g.queue.RepeatDeletion(logger, pods[0])
 }
 
 // wakeReady wakes the refused gangs that recent changes in the cluster may help. before: as in Backlog.Evaluate.
@@ -227,8 +238,8 @@ func (g *Gangs) refuse(logger klog.Logger, a backlog.Attempt, why podgroup.Refus
 	g.wakeReady(logger, gangs.Key{})
 }
 
-// leads records that the scheduling loop runs in this process.
-func (g *Gangs) leads() {
+// recordLeading records that the scheduling loop runs in this process.
+func (g *Gangs) recordLeading() {
 	g.lead.Do(func() {
 		if g.backlog == nil {
 			g.end(errNotAttached)
@@ -236,73 +247,6 @@ func (g *Gangs) leads() {
 		g.registry.SetLeading()
 		close(g.leading)
 	})
-}
-
-// memberSource provides the members of plans from the registry to the scheduling loop.
-type memberSource struct{ g *Gangs }
-
-var _ kubescheduler.MemberSource = memberSource{}
-
-func (s memberSource) Next() *corev1.Pod {
-	s.g.leads()
-	return s.g.registry.Next()
-}
-
-func (s memberSource) Committing() (plan uint64, priority int32, passable bool) {
-	return s.g.registry.Committing()
-}
-
-func (s memberSource) Promised(node string) (pods []*corev1.Pod, classes []string) {
-	return s.g.registry.Promised(node)
-}
-
-func (s memberSource) Lost(uid types.UID) {
-	s.g.apply(klog.Background(), s.g.registry.Abort(uid, gangs.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))
-}
-
-func (s memberSource) Popped(uid types.UID) {
-	s.g.backlog.AttemptBegins()
-	s.g.released.beginCycle()
-	s.g.registry.Popped(uid)
-}
-
-// paceLimit bounds one wait for bindings. Binding a gang of 16 takes some 15 ms.
-const paceLimit = 50 * time.Millisecond
-
-// Pace implements kubescheduler.MemberSource. Plans are made much faster than bindings are posted. A member that
-// waits for its slot occupies a goroutine and the state of its cycle, some 20 KiB; thousands of them accounted for
-// most of the scheduler's memory when a large backlog was scheduled. The loop waits once per plan, so that refused
-// leaders are not delayed by a gang that is being bound.
-func (s memberSource) Pace() {
-	if s.g.committed {
-		s.g.committed = false
-		s.g.binds.settle(paceLimit)
-	}
-}
-
-// Explained implements kubescheduler.MemberSource. Of a plan that was aborted, only a member that is the cause is reported by
-// the stock scheduler; the log has the reason of every abort.
-func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
-	if kubescheduler.NoNodes(err) {
-		s.g.refuseWithoutNodes(ctx, pod)
-		return true
-	}
-	return s.g.explains(pod, err)
-}
-
-func (s memberSource) Failed(ctx context.Context, profile kubescheduler.Profile, pod *corev1.Pod, status *fwk.Status) {
-	if pod.Spec.NodeName != "" && s.g.released.has(pod.UID) {
-		s.g.claims.giveBack(ctx, profile, pod)
-	}
-	s.g.failed(ctx, profile, pod, status)
-	s.g.registry.CycleFailed(pod.UID, s.g.clock.Now())
-}
-
-func (s memberSource) Requeued(uid types.UID) { s.g.released.remove(uid) }
-
-func (s memberSource) Unwinding() bool {
-	s.g.apply(klog.Background(), s.g.registry.EndDoomed(s.g.clock.Now()))
-	return s.g.registry.Unwinding() || s.g.released.any()
 }
 
 // isMember reports whether the pod belongs to a gang (docs/decisions, G1).

@@ -12,7 +12,7 @@ import (
 
 // EventsToRegister implements fwk.EnqueueExtensions: every event that may make a refused gang fit. The scheduler passes
 // only registered events to its queue, which reports them to Backlog.Observe. The hints concern pods
-// without a gang that were refused because of kept room (filterPlain).
+// without a gang that were refused because of reservations (filterPlain).
 func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	all := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEventWithHint {
 		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: pl.afterChange}

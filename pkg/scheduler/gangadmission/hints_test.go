@@ -57,7 +57,7 @@ func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
 	}
 }
 
-// Pods without a gang that were refused because of kept room.
+// Pods without a gang that were refused because of reservations.
 func TestWhichPodsWakeARefusedPod(t *testing.T) {
 	t.Parallel()
 	pod := func(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, "ml").UID(name) }

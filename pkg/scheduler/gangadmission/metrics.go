@@ -52,7 +52,7 @@ var (
 	registerMetrics sync.Once
 )
 
-func register() {
+func registerAllMetrics() {
 	registerMetrics.Do(func() {
 		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs, reservationsNow, markKeys)
 	})

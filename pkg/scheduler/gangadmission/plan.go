@@ -34,25 +34,13 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		planDuration.WithLabelValues(result).Observe(pl.gangs.clock.Since(start).Seconds())
 	}()
 
-	if gates := pl.gates(ctx, work); len(gates) > 0 {
+	if gates := pl.gatedByOthers(ctx, work); len(gates) > 0 {
 		logger.V(2).Info("Gang has pods that another plugin gates, planning again without them", "pods", len(gates))
 		result = "stale"
-		pl.gangs.setGates(logger, gates)
+		pl.gangs.recordGates(logger, gates)
 		return false
 	}
-	var sizes []int
-	var shared sets.Set[string]
-	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
-		c := pl.filterCache.Classify(pl.profile, nodes, pods, classes)
-		sizes, shared = c.Size, c.SharedClaims
-		return c.Of, c.Pods
-	})
-	deadline := start.Add(pl.args.PlanDeadline.Duration)
-	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
-	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes,
-		kubescheduler.Options{Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: expired,
-			Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { deadline = deadline.Add(d) },
-			Reserved: pl.registry.Reservations(), Asker: reservations.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves()})
+	snapshot, expired, err := pl.newSnapshot(ctx, work, nodes, start)
 	if err != nil {
 		logger.Error(err, "Planning failed")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
@@ -64,7 +52,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		if extender != nil {
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
 		}
-		freeOwn(ctx, pl.profile, work.Pods...)
+		deallocateOwn(ctx, pl.profile, work.Pods...)
 		pl.refuse(logger, work, *refusal, backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: snapshot.RoomDecides, LabelsDecide: snapshot.LabelsDecide,
 			Nodes: nodes, Task: work.Task, Priority: work.Priority,
@@ -72,19 +60,47 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		})
 		return false
 	}
-	if err := share(ctx, pl.profile, work, snapshot, placements); err != nil {
-		freeOwn(ctx, pl.profile, work.Pods...)
+	if err := shareClaims(ctx, pl.profile, work, snapshot, placements); err != nil {
+		deallocateOwn(ctx, pl.profile, work.Pods...)
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, backlog.Attempt{Took: pl.gangs.clock.Since(start), Cut: true})
 		return false
 	}
-	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
-	if plan == nil {
+	if !pl.commit(ctx, logger, work, placements, start) {
 		result = "stale"
-		freeOwn(ctx, pl.profile, work.Pods...)
-		logger.V(2).Info("Plan is stale", "reason", why)
 		return false
 	}
 	result = "committed"
+	return true
+}
+
+// newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and a function
+// that reports whether the time for the plan is over.
+func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, func() bool, error) {
+	var sizes []int
+	var shared sets.Set[string]
+	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
+		c := pl.filterCache.Classify(pl.profile, nodes, pods, classes)
+		sizes, shared = c.Size, c.SharedClaims
+		return c.Of, c.Pods
+	})
+	deadline := start.Add(pl.args.PlanDeadline.Duration)
+	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
+	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
+		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: expired,
+		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { deadline = deadline.Add(d) },
+		Reserved: pl.registry.Reservations(), Asker: reservations.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves(),
+	})
+	return snapshot, expired, err
+}
+
+// commit puts a plan in force. It returns false if the plan is stale.
+func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, placements []placement.Placement, start time.Time) bool {
+	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
+	if plan == nil {
+		deallocateOwn(ctx, pl.profile, work.Pods...)
+		logger.V(2).Info("Plan is stale", "reason", why)
+		return false
+	}
 	pl.gangs.committed = true
 	pl.gangs.binds.expect()
 	pl.gangs.backlog.RoomClaimed()

@@ -118,13 +118,13 @@ func TestReplacementHasTheRoomOfItsPod(t *testing.T) {
 	before := c.attemptsOf("b-0")
 	c.leaves("a-x")
 	if kept := c.gangs.registry.Reservations().Len(); kept != 1 {
-		t.Fatalf("%d rooms are kept, want one", kept)
+		t.Fatalf("%d reservations, want one", kept)
 	}
 	c.gangs.backlog.EvaluatePods(klog.Background()) // runs once a second
-	c.plain("late", 10)                             // a new pod finds the room kept and does not use it
+	c.plain("late", 10)                             // a new pod finds the room reserved and does not use it
 	c.rival("later", 0)
 	if n := c.attemptsOf("b-0"); n != before {
-		t.Errorf("the rival is tried %d times for room that is kept", n-before)
+		t.Errorf("the rival is tried %d times for room that is reserved", n-before)
 	}
 	if n := c.attemptsOf("p"); n > 2 { // the stock queue tries it once when a pod is deleted
 		t.Errorf("the plain pod is tried %d times", n)
@@ -194,7 +194,7 @@ func TestRoomIsFreeForAllInTheEnd(t *testing.T) {
 					c.plain(pod, 10)
 				}
 				if c.isBound(pod)() {
-					t.Error("it is bound while the room is kept")
+					t.Error("it is bound while the room is reserved")
 				}
 				tc.ends(c)
 				c.eventually("taken", c.isBound(pod))
@@ -223,7 +223,7 @@ func TestAUnitHasTheRoomOfItsPods(t *testing.T) {
 	}
 }
 
-// The scheduler's cache and the registry learn of a deletion by handlers that are not synchronized. The room is kept
+// The scheduler's cache and the registry learn of a deletion by handlers that are not synchronized. The room is reserved
 // before the first of them shows it as free.
 func TestRoomIsKeptBeforeTheCacheForgetsThePod(t *testing.T) {
 	t.Parallel()
@@ -236,6 +236,6 @@ func TestRoomIsKeptBeforeTheCacheForgetsThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := c.gangs.registry.Reservations().Len(); n != 1 {
-		t.Fatalf("%d rooms are kept, want one", n)
+		t.Fatalf("%d reservations, want one", n)
 	}
 }

@@ -5,21 +5,13 @@ package gangadmission
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
+	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
@@ -32,34 +24,16 @@ import (
 // tickInterval is the interval of Registry.Tick.
 const tickInterval = 50 * time.Millisecond
 
-// ticksPerLook is the number of ticks between checks that are made once a second.
-const ticksPerLook = int(time.Second / tickInterval)
+// ticksPerSecond is the number of ticks between checks that are made once a second.
+const ticksPerSecond = int(time.Second / tickInterval)
 
 // start connects the core to the API server: it starts the informers (StartAfter), and the writers once this process leads.
 // The scheduler starts its own informers.
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
-	register()
+	registerAllMetrics()
 	logger := klog.FromContext(ctx)
 	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
-	g.registry.Configure(gangs.Options{
-		Clock:              g.clock,
-		RepairTimeout:      g.args.RepairTimeout.Duration,
-		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
-		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
-		Amount:             kubescheduler.AmountOf,
-		Priority: func(name string) (int32, bool) {
-			class, err := classes.Lister().Get(name)
-			if err != nil {
-				return 0, false
-			}
-			return class.Value, true
-		},
-		Aborted: func(gang gangs.Key, cause gangs.AbortCause, reason string) {
-			plansAborted.WithLabelValues(string(cause)).Inc()
-			logger.V(2).Info("Plan aborted", "podGroup", gang, "cause", cause, "reason", reason)
-		},
-		UnknownKey: func() { g.keys.RequestRead() },
-	})
+	g.configureRegistry(logger, classes.Lister())
 	g.keys = secret.NewKeySource(secret.Options{
 		Secrets: h.ClientSet().CoreV1().Secrets(secret.Namespace()), Clock: g.clock,
 		SetKeys: func(keys *marks.Keys) {
@@ -73,19 +47,17 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	if err := pods.Informer().AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
 		return fmt.Errorf("indexing pods by namespace: %w", err)
 	}
+	nodes := h.SharedInformerFactory().Core().V1().Nodes().Informer()
+	if err := nodes.SetTransform(withoutManagedFields); err != nil {
+		return fmt.Errorf("reading nodes: %w", err)
+	}
 	client, err := report.NewPodGroupClient(h.KubeConfig())
 	if err != nil {
 		return fmt.Errorf("making a client for PodGroups: %w", err)
 	}
 	groups := client.NewInformer()
-	// The scheduler's pod informer excludes finished pods: for its handlers a completion or a failure looks like a
-	// deletion.
-	ended := informers.NewSharedInformerFactoryWithOptions(h.ClientSet(), 0,
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.FieldSelector = endedPods
-		}),
-		informers.WithTransform(strip))
-	if err := ended.Core().V1().Pods().Informer().AddIndexers(cache.Indexers{failedIndex: byFailedGang}); err != nil {
+	ended, endedInformer, err := newEndedPods(h.ClientSet())
+	if err != nil {
 		return fmt.Errorf("reading ended pods: %w", err)
 	}
 	g.reporter = report.New(report.Options{
@@ -95,24 +67,19 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
 		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
 		Pods:                g.podLister,
-		Failed:              failedPods(ended.Core().V1().Pods().Informer()),
+		Failed:              failedPods(endedInformer),
 	})
 
-	nodes := h.SharedInformerFactory().Core().V1().Nodes().Informer()
-	if err := nodes.SetTransform(withoutManagedFields); err != nil {
-		return fmt.Errorf("reading nodes: %w", err)
-	}
-	handlers := []struct {
+	synced := []cache.InformerSynced{classes.Informer().HasSynced} // a leader's rank is fixed when it enters the queue
+	for _, x := range []struct {
 		informer cache.SharedInformer
 		handler  cache.ResourceEventHandler
 	}{
 		{pods.Informer(), g.podHandler(logger)},
 		{nodes, g.nodeHandler()},
-		{ended.Core().V1().Pods().Informer(), g.endedHandler(logger)},
+		{endedInformer, g.endedHandler(logger)},
 		{groups, g.groupHandler(logger)},
-	}
-	synced := []cache.InformerSynced{classes.Informer().HasSynced} // a leader's rank is fixed when it enters the queue
-	for _, x := range handlers {
+	} {
 		registration, err := x.informer.AddEventHandler(x.handler)
 		if err != nil {
 			return fmt.Errorf("watching the objects of gangs: %w", err)
@@ -120,83 +87,75 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		synced = append(synced, registration.HasSynced)
 	}
 	go func() {
-		if g.startAfter != nil {
-			select {
-			case <-g.startAfter:
-			case <-ctx.Done():
-				return
-			}
+		if g.startAfter != nil && !waitFor(ctx, g.startAfter) {
+			return
 		}
 		ended.Start(ctx.Done())
 		go g.keys.Run(ctx, g.leading)
 		groups.Run(ctx.Done())
 	}()
-	go func() {
-		if !cache.WaitForCacheSync(ctx.Done(), synced...) {
-			return
-		}
-		select { // without the keys it is not known which gangs are partially bound
-		case <-g.keys.FirstRead():
-		case <-ctx.Done():
-			return
-		}
-		if g.backlog == nil {
-			g.end(errNotAttached)
-			return
-		}
-		g.apply(logger, g.registry.Synced(g.clock.Now()))
-		logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
-		go g.backlog.Run(ctx, func(r backlog.Ready) { g.wake(logger, r) })
-		g.tick(ctx)
-	}()
+	go g.runWhenSynced(ctx, synced)
 	releaser := release.NewReleaser(release.Options{
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
 		Apply: func(e gangs.Effects) { g.apply(logger, e) },
 	})
 	go func() {
-		select {
-		case <-g.leading:
-		case <-ctx.Done():
-			return
+		if waitFor(ctx, g.leading) {
+			go releaser.Run(ctx)
+			g.reporter.Run(ctx)
 		}
-		go releaser.Run(ctx)
-		g.reporter.Run(ctx)
 	}()
 	return nil
 }
 
-// failedIndex is the name of the index of failed pods by PodGroup.
-const failedIndex = "failedByPodGroup"
-
-func byFailedGang(obj any) ([]string, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok || pod.Status.Phase != corev1.PodFailed || pod.Annotations[v2alpha2.PodGroupAnnotation] == "" {
-		return nil, nil
-	}
-	return []string{pod.Namespace + "/" + pod.Annotations[v2alpha2.PodGroupAnnotation]}, nil
-}
-
-// failedPods returns a function that returns the failed pods that name a PodGroup.
-func failedPods(ended cache.SharedIndexInformer) func(gangs.Key) []*corev1.Pod {
-	return func(key gangs.Key) []*corev1.Pod {
-		objects, err := ended.GetIndexer().ByIndex(failedIndex, key.String())
-		if err != nil {
-			return nil
-		}
-		pods := make([]*corev1.Pod, 0, len(objects))
-		for _, object := range objects {
-			pods = append(pods, object.(*corev1.Pod))
-		}
-		return pods
+// waitFor waits until the channel is closed. It returns false if the context ends first.
+func waitFor(ctx context.Context, closed <-chan struct{}) bool {
+	select {
+	case <-closed:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
-// endedPods selects pods that Succeeded or Failed; field selectors have no "or".
-var endedPods = fields.AndSelectors(
-	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodPending)),
-	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodRunning)),
-	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodUnknown)),
-).String()
+func (g *Gangs) configureRegistry(logger klog.Logger, classes schedulinglisters.PriorityClassLister) {
+	g.registry.Configure(gangs.Options{
+		Clock:              g.clock,
+		RepairTimeout:      g.args.RepairTimeout.Duration,
+		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
+		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
+		Amount:             kubescheduler.AmountOf,
+		Priority: func(name string) (int32, bool) {
+			class, err := classes.Get(name)
+			if err != nil {
+				return 0, false
+			}
+			return class.Value, true
+		},
+		Aborted: func(gang gangs.Key, cause gangs.AbortCause, reason string) {
+			plansAborted.WithLabelValues(string(cause)).Inc()
+			logger.V(2).Info("Plan aborted", "podGroup", gang, "cause", cause, "reason", reason)
+		},
+		UnknownKey: func() { g.keys.RequestRead() },
+	})
+}
+
+// runWhenSynced lets gangs be scheduled, and runs what wakes them, as soon as all existing objects and the keys were read.
+func (g *Gangs) runWhenSynced(ctx context.Context, synced []cache.InformerSynced) {
+	// Without the keys it is not known which gangs are partially bound.
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) || !waitFor(ctx, g.keys.FirstRead()) {
+		return
+	}
+	if g.backlog == nil {
+		g.end(errNotAttached)
+		return
+	}
+	logger := klog.FromContext(ctx)
+	g.apply(logger, g.registry.Synced(g.clock.Now()))
+	logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
+	go g.backlog.Run(ctx, func(r backlog.Ready) { g.wake(logger, r) })
+	g.tick(ctx)
+}
 
 // tick repeats wake-ups that the scheduling queue may have dropped.
 func (g *Gangs) tick(ctx context.Context) {
@@ -208,10 +167,10 @@ func (g *Gangs) tick(ctx context.Context) {
 		case now := <-ticker.C():
 			g.apply(logger, g.registry.Tick(now))
 			g.wakeReady(logger, gangs.Key{}) // pauses may be over
-			g.cancel(nil)
-			if ticks%ticksPerLook == 0 {
+			g.cancelPreparation(nil)
+			if ticks%ticksPerSecond == 0 {
 				g.activate(logger, g.backlog.EvaluatePods(logger))
-				g.liftGates(ctx)
+				g.recheckGates(ctx)
 				gatedPods.Set(float64(g.queue.Gated()))
 				waitingGangs.Set(float64(g.registry.Waiting()))
 				reservationsNow.Set(float64(g.registry.Reservations().Len()))
@@ -220,158 +179,4 @@ func (g *Gangs) tick(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// withoutManagedFields drops the managed fields, which no code here reads and which may be most of a node. The
-// scheduler's pod informer does the same.
-func withoutManagedFields(obj any) (any, error) {
-	if node, ok := obj.(*corev1.Node); ok {
-		node.ManagedFields = nil
-	}
-	return obj, nil
-}
-
-// strip drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9), and those of a
-// failed member that say how it ended.
-func strip(obj any) (any, error) {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	kept := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp,
-			DeletionTimestamp: pod.DeletionTimestamp,
-		},
-		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority},
-		Status: corev1.PodStatus{Phase: pod.Status.Phase},
-	}
-	for _, k := range []string{v2alpha2.PodGroupAnnotation, v2alpha2.BoundForAnnotation} {
-		if v, ok := pod.Annotations[k]; ok {
-			if kept.Annotations == nil {
-				kept.Annotations = map[string]string{}
-			}
-			kept.Annotations[k] = v
-		}
-	}
-	if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
-		kept.Status = podgroup.FailedStatus(pod)
-	}
-	return kept, nil
-}
-
-func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
-	set := func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), g.clock.Now())) }
-	add := func(obj any) {
-		set(obj)
-		if pod := obj.(*corev1.Pod); g.handles[pod.Spec.SchedulerName] != nil {
-			g.reporter.AddPod(pod)
-		}
-	}
-	remove := func(obj any) {
-		if uid, pod, ok := deleted(obj); ok {
-			if pod.Spec.NodeName != "" && !isMember(pod) {
-				g.registry.RoomGrew()
-			}
-			g.apply(logger, g.registry.RemovePod(uid, g.clock.Now()))
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: add,
-		UpdateFunc: func(oldObj, obj any) {
-			if recreated(oldObj, obj) {
-				remove(oldObj)
-				add(obj)
-				return
-			}
-			set(obj)
-		},
-		DeleteFunc: remove,
-	}
-}
-
-func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
-	set := func(obj any) {
-		pod := obj.(*corev1.Pod)
-		if pod.Status.Phase == corev1.PodFailed {
-			g.apply(logger, g.registry.RemoveFailedPod(pod.UID, g.clock.Now()))
-			return
-		}
-		g.apply(logger, g.registry.SetPod(pod, g.clock.Now()))
-	}
-	remove := func(obj any) {
-		if uid, pod, ok := deleted(obj); ok {
-			g.apply(logger, g.registry.RemoveSucceededPod(uid, g.clock.Now()))
-			if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
-				// The registry does not know it any more, but the status may name it.
-				g.reporter.Mark(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
-			}
-		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: set,
-		UpdateFunc: func(oldObj, obj any) {
-			if recreated(oldObj, obj) {
-				remove(oldObj)
-				set(obj)
-			}
-		},
-		DeleteFunc: remove,
-	}
-}
-
-// recreated reports whether an update concerns two different pods. After an interrupted watch the informer compares
-// names, so a pod that was deleted and created again in the meantime (for example by a StatefulSet) appears as an
-// update.
-func recreated(oldObj, obj any) bool { return oldObj.(*corev1.Pod).UID != obj.(*corev1.Pod).UID }
-
-func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
-	set := func(obj any) { g.apply(logger, g.registry.SetGroup(obj.(*v2alpha2.PodGroup), g.clock.Now())) }
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, obj any) { set(obj) },
-		DeleteFunc: func(obj any) {
-			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				namespace, name, _ := cache.SplitMetaNamespaceKey(key)
-				g.apply(logger, g.registry.RemoveGroup(gangs.Key{Namespace: namespace, Name: name}, g.clock.Now()))
-			}
-		},
-	}
-}
-
-// nodeHandler records that room may have grown.
-func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { g.registry.RoomGrew() },
-		UpdateFunc: func(oldObj, newObj any) {
-			before, after := oldObj.(*corev1.Node), newObj.(*corev1.Node)
-			if before.Spec.Unschedulable != after.Spec.Unschedulable ||
-				!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
-				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
-				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
-				!slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) {
-				g.registry.RoomGrew()
-			}
-		},
-		DeleteFunc: func(obj any) {
-			g.registry.RoomGrew()
-			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				g.registry.RemoveNode(name)
-				g.refusals.Forget(name)
-			}
-		},
-	}
-}
-
-// deleted returns the pod of a deletion event, including one whose final state was missed.
-func deleted(obj any) (types.UID, *corev1.Pod, bool) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return "", nil, false
-	}
-	return pod.UID, pod, true
 }

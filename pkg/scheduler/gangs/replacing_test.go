@@ -24,7 +24,7 @@ import (
 
 const replacementTimeout = 5 * time.Minute
 
-// beginReplacing starts a story in which rooms are kept.
+// beginReplacing starts a story in which room is reserved.
 func beginReplacing(t *testing.T) *story {
 	t.Helper()
 	s := begin(t)
@@ -108,7 +108,7 @@ func (s *story) replaces(name string) *story {
 	return s.commits(name).assumes(name)
 }
 
-func TestTheRoomOfADeletedPodIsKept(t *testing.T) {
+func TestTheRoomOfADeletedPodIsReserved(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().wantReserved()
 	s.group(replacing(twoLeaves())).wantReserved()
@@ -126,7 +126,7 @@ func TestTheRoomOfADeletedPodIsKept(t *testing.T) {
 	s.shownBound("x2").wantReserved().wantVacated()
 }
 
-func TestRoomIsNotKeptWithoutReason(t *testing.T) {
+func TestRoomIsNotReservedWithoutReason(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(s *story){
 		"the PodGroup does not say that pods are replaced": func(s *story) {
@@ -176,7 +176,7 @@ func TestRoomIsNotKeptWithoutReason(t *testing.T) {
 	}
 }
 
-func TestRoomIsNoLongerKept(t *testing.T) {
+func TestReservationEnds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		do      func(s *story)
@@ -231,9 +231,9 @@ func TestRoomIsNoLongerKept(t *testing.T) {
 	}
 }
 
-// A tenant may set the annotation, and delete and create pods at will. The room that this keeps is limited to the
+// A tenant may set the annotation, and delete and create pods at will. The room that this reserves is limited to the
 // room of its bound pods, once each, for the time that began with their deletion.
-func TestRoomIsNotProlonged(t *testing.T) {
+func TestReservationIsNotProlonged(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").gone("x0")
 	for range 10 { // pods that are never bound
@@ -244,7 +244,7 @@ func TestRoomIsNotProlonged(t *testing.T) {
 
 	s.terminate("x1").wantReserved("x1")
 	s.group(twoLeaves()).wantReserved()
-	s.group(replacing(twoLeaves())).wantReserved() // room that was given up is not kept again
+	s.group(replacing(twoLeaves())).wantReserved() // room that was given up is not reserved again
 	s.gone("x1").wantReserved()
 
 	s.group(twoLeaves()).terminate("y0").after(time.Minute)
@@ -252,8 +252,8 @@ func TestRoomIsNotProlonged(t *testing.T) {
 	s.after(replacementTimeout - time.Minute).wantReserved() // counted from when it began to terminate
 }
 
-// Assuming and releasing a pod repeatedly does not prolong the time for which room is kept.
-func TestAnAssumedPodDoesNotProlongRoom(t *testing.T) {
+// Assuming and releasing a pod repeatedly does not prolong the time for which room is reserved.
+func TestAnAssumedPodDoesNotProlongAReservation(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).runs().group(replacing(twoLeaves())).terminate("x0").gone("x0")
 	for range 5 {
@@ -264,8 +264,8 @@ func TestAnAssumedPodDoesNotProlongRoom(t *testing.T) {
 	s.releases("x2").wantReserved()
 }
 
-// Room is kept at no higher priority than that of the pod that had it, nor than the gang's.
-func TestPriorityOfRoom(t *testing.T) {
+// Room is reserved at no higher priority than that of the pod that had it, nor than the gang's.
+func TestPriorityOfAReservation(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		class string
@@ -285,7 +285,7 @@ func TestPriorityOfRoom(t *testing.T) {
 
 // All pods of a sub-group are removed one after another, and its admission ends with the last one: the room of each
 // is kept.
-func TestTheRoomOfAUnitIsKept(t *testing.T) {
+func TestTheRoomOfAUnitIsReserved(t *testing.T) {
 	t.Parallel()
 	s := beginReplacing(t).group(replacing(podGroup().SubGroup("a", 1).Inner("", "unit", 2).SubGroupOf("unit", "x", 1).SubGroupOf("unit", "y", 1)))
 	s.pods(leafPod("a0").Node("n"), leafPod("x0").Node("n"), leafPod("y0").Node("n")).wantAdmitted(true)
@@ -322,7 +322,7 @@ func TestThePodVanishes(t *testing.T) {
 }
 
 // After a restart a terminating pod is observed, and its time runs from the timestamp of its object.
-func TestRoomAfterARestart(t *testing.T) {
+func TestReservationsAfterARestart(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		since time.Duration // since when the pod has been terminating
@@ -355,7 +355,7 @@ func TestRoomAfterARestart(t *testing.T) {
 // Random sequences of actions of tenants, kubelets and schedulers on three gangs. After each step: every room belongs
 // to a pod that was bound, is not older than the limit and belongs to a PodGroup with the annotation, and a leaf has
 // no more rooms than pods that left it and were not replaced.
-func TestRoomsOfRandomGangs(t *testing.T) {
+func TestReservationsOfRandomGangs(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(150) {
 		rng := rand.New(rand.NewSource(seed))
@@ -442,7 +442,7 @@ func TestRoomsOfRandomGangs(t *testing.T) {
 				case !wasBound.Has(name) || !hasParted:
 					t.Fatalf("seed %d, step %d: room of pod %s, which was bound: %t, parted: %t", seed, step, name, wasBound.Has(name), hasParted)
 				case s.now.Sub(since) >= replacementTimeout:
-					t.Fatalf("seed %d, step %d: room of pod %s is kept for %s", seed, step, name, s.now.Sub(since))
+					t.Fatalf("seed %d, step %d: room of pod %s is reserved for %s", seed, step, name, s.now.Sub(since))
 				case !says[x.Owner.Gang.Name]:
 					t.Fatalf("seed %d, step %d: room of pod %s, whose PodGroup does not say that pods are replaced", seed, step, name)
 				}

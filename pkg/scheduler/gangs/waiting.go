@@ -38,7 +38,7 @@ type Need struct {
 type Wait struct {
 	// Needs has an entry for every shape whose number of fitting pods is known.
 	Needs []Need
-	// Fits returns how many pods of a shape fit into room that is not kept from the gang. nil: Shape.Fits.
+	// Fits returns how many pods of a shape fit into room that is not reserved from the gang. nil: Shape.Fits.
 	Fits func(Shape) int
 	// MayFit evaluates the necessary condition of a plan with the current room, which must be that of Needs. nil: Needs
 	// alone.
@@ -95,7 +95,7 @@ func (w *wait) holds() bool {
 	}
 	enough := true
 	for i, n := range w.Needs {
-		fits := w.room(n.Shape)
+		fits := w.fitsOf(n.Shape)
 		enough = enough && fits >= n.Pods
 		same = same && fits == w.fits[i]
 		w.fits[i] = fits
@@ -106,7 +106,7 @@ func (w *wait) holds() bool {
 	return w.held || w.units != nil && w.units.holds()
 }
 
-func (w *wait) room(s Shape) int {
+func (w *wait) fitsOf(s Shape) int {
 	if w.Fits == nil {
 		return s.Fits()
 	}
@@ -437,7 +437,7 @@ func (r *Registry) claim(lacking []*gangState) Effects {
 	for _, g := range gangs {
 		if g.phase == Lacking {
 			w := g.wait
-			if slices.ContainsFunc(w.Needs, func(n Need) bool { return w.room(n.Shape)-claimed[n.Shape] < n.Pods }) {
+			if slices.ContainsFunc(w.Needs, func(n Need) bool { return w.fitsOf(n.Shape)-claimed[n.Shape] < n.Pods }) {
 				continue
 			}
 			e.add(r.retryRefused(g))

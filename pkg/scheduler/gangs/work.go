@@ -309,7 +309,7 @@ func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []in
 	w.Classes = first
 }
 
-// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is kept share no class with pods
+// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is reserved share no class with pods
 // of another leaf; for other classes the leaf is that of one of their pods.
 func (w *Work) Leaves() []string {
 	leaves := make([]string, len(w.Classes))

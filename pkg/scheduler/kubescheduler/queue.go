@@ -36,9 +36,9 @@ type Queue struct {
 	// cycle fails. Guarded by mu.
 	entered map[types.UID]bool
 	cycling map[types.UID]struct{} // pods of any kind between Pop and Done; guarded by mu
-	// roomless contains the pods without a gang, in the stock queue, that are activated when there is room. Guarded
+	// waitForRoom contains the pods without a gang, in the stock queue, that are activated when there is room. Guarded
 	// by mu.
-	roomless map[types.UID]struct{}
+	waitForRoom map[types.UID]struct{}
 }
 
 // QueueHooks are the callbacks of a Queue. None of the functions may block or call the queue.
@@ -59,7 +59,7 @@ type QueueHooks struct {
 // NewQueue returns a Queue in front of the stock queue.
 func NewQueue(stock queue.SchedulingQueue, hooks QueueHooks) *Queue {
 	return &Queue{
-		SchedulingQueue: stock, hooks: hooks, roomless: map[types.UID]struct{}{},
+		SchedulingQueue: stock, hooks: hooks, waitForRoom: map[types.UID]struct{}{},
 		waiting: map[types.UID]*corev1.Pod{}, entered: map[types.UID]bool{}, cycling: map[types.UID]struct{}{},
 	}
 }
@@ -205,7 +205,7 @@ func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework
 		q.mu.Unlock()
 		if onlyRoomLacks(info) && q.hooks.WaitsForRoom(pod) {
 			q.mu.Lock()
-			q.roomless[pod.UID] = struct{}{}
+			q.waitForRoom[pod.UID] = struct{}{}
 			q.mu.Unlock()
 		}
 		return q.SchedulingQueue.AddUnschedulableIfNotPresent(logger, info, cycle)
@@ -241,24 +241,24 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 func (q *Queue) withoutRoomless(event fwk.ClusterEvent, preCheck queue.PreEnqueueCheck) queue.PreEnqueueCheck {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.roomless) == 0 || framework.ClusterEventIsWildCard(event) {
+	if len(q.waitForRoom) == 0 || framework.ClusterEventIsWildCard(event) {
 		return preCheck
 	}
 	return func(pod *corev1.Pod) bool {
 		q.mu.Lock()
-		_, roomless := q.roomless[pod.UID]
+		_, waits := q.waitForRoom[pod.UID]
 		q.mu.Unlock()
-		return !roomless && (preCheck == nil || preCheck(pod))
+		return !waits && (preCheck == nil || preCheck(pod))
 	}
 }
 
 // leaveRoomless ends a pod's wait for room, if it waits.
 func (q *Queue) leaveRoomless(uid types.UID) {
 	q.mu.Lock()
-	_, roomless := q.roomless[uid]
-	delete(q.roomless, uid)
+	_, waits := q.waitForRoom[uid]
+	delete(q.waitForRoom, uid)
 	q.mu.Unlock()
-	if roomless {
+	if waits {
 		q.hooks.Gone(uid)
 	}
 }

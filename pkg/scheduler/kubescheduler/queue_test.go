@@ -28,7 +28,7 @@ type queueScene struct {
 	stock  *queue.PriorityQueue
 	events []string
 
-	roomless, gone []string // the calls of the hooks
+	waiting, gone []string // the calls of the hooks
 }
 
 func newQueueScene(t *testing.T) *queueScene {
@@ -43,7 +43,7 @@ func newQueueScene(t *testing.T) *queueScene {
 	s.q = NewQueue(s.stock, QueueHooks{
 		Gated:        gated,
 		Observe:      func(e fwk.ClusterEvent, _, _ any) { s.events = append(s.events, e.Label()) },
-		WaitsForRoom: func(pod *corev1.Pod) bool { s.roomless = append(s.roomless, pod.Name); return true },
+		WaitsForRoom: func(pod *corev1.Pod) bool { s.waiting = append(s.waiting, pod.Name); return true },
 		Gone:         func(uid types.UID) { s.gone = append(s.gone, string(uid)) },
 	})
 	return s
@@ -284,7 +284,7 @@ func TestPodThatLacksRoomIsMovedByNoEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"p"}, s.roomless); diff != "" {
+	if diff := cmp.Diff([]string{"p"}, s.waiting); diff != "" {
 		t.Errorf("pods that wait for room alone (-want +got):\n%s", diff)
 	}
 	check := s.q.withoutRoomless(framework.EventAssignedPodDelete, func(pod *corev1.Pod) bool { return pod.Name != "r" })

@@ -33,7 +33,7 @@ func reservation(gang, leaf, node string, gpus int64, priority int32) reservatio
 }
 
 // Pods of one GPU each are planned one after another on n0 and n1 with 8 GPUs each, for gang g at priority 10.
-func TestPlansBesideKeptRoom(t *testing.T) {
+func TestPlansBesideReservations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reserved []reservations.Reservation
 		gpus     []int64  // by class
@@ -150,7 +150,7 @@ func setOf(list ...reservations.Reservation) *reservations.Set {
 
 // While the pod is on its node, it occupies its room itself, and the room is not counted again.
 
-func TestKeptRoomOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
+func TestReservationOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 	c := newCluster(t, racks(1, 8)...)
 	there := c.bind(classPod("there").GPUs(4).Obj(), "there", "n0")
 	reserved := reservedOf(reservationOf(gangNamed("other"), "", 10, there))
@@ -218,7 +218,7 @@ func TestThePlaceOfAPodIsKept(t *testing.T) {
 }
 
 // The numbers of Shapes agree with the results of plans in any order of events of nodes, pods and reservations.
-func TestShapesBesideKeptRoom(t *testing.T) {
+func TestShapesBesideReservations(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
@@ -247,7 +247,7 @@ func TestShapesBesideKeptRoom(t *testing.T) {
 					pod := c.bind(classPod("p").GPUs(int64(1+rng.IntN(4))).Obj(), fmt.Sprint("p", step), fmt.Sprint("n", rng.IntN(5)))
 					bound = append(bound, pod)
 				case 1:
-					if len(bound) > 0 { // it is deleted, and its room is kept in some cases
+					if len(bound) > 0 { // it is deleted, and its room is reserved in some cases
 						pod := bound[0]
 						bound = bound[1:]
 						if rng.IntN(2) == 0 {

@@ -264,15 +264,15 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	c.gangs.apply(klog.Background(), r.Abort("a-0", gangs.AbortLate, "test", now))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.sched.Profiles[wrappers.SchedulerName].AddPodInPreBind("a-0", cancel)
-	c.gangs.cancel(nil)
+	c.gangs.cancelPreparation(nil)
 	if ctx.Err() == nil {
 		t.Error("its volumes are prepared although its plan was aborted")
 	}
 	c.gangs.apply(klog.Background(), r.Release("a-0", now))
-	c.gangs.cancel(nil)
-	c.gangs.unwinds.mu.Lock()
-	defer c.gangs.unwinds.mu.Unlock()
-	if got := len(c.gangs.unwinds.pods); got != 0 {
+	c.gangs.cancelPreparation(nil)
+	c.gangs.toCancel.mu.Lock()
+	defer c.gangs.toCancel.mu.Unlock()
+	if got := len(c.gangs.toCancel.pods); got != 0 {
 		t.Errorf("%d pods are to be cancelled, want none", got)
 	}
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
-// unwinds contains assumed members of aborted plans whose preparation, or wait for it, must be cancelled.
-type unwinds struct {
+// toCancel contains assumed members of aborted plans whose preparation, or wait for it, must be cancelled.
+type toCancel struct {
 	mu   sync.Mutex
 	pods []types.UID
 }
 
-// cancel cancels the preparation (PreBind) of assumed members of aborted plans, which occupy their room until it
+// cancelPreparation cancels the preparation (PreBind) of assumed members of aborted plans, which occupy their room until it
 // ends. A member whose preparation has not begun yet is cancelled by a later call; each call also processes the
 // members left by earlier ones.
-func (g *Gangs) cancel(uids []types.UID) {
-	g.unwinds.mu.Lock()
-	defer g.unwinds.mu.Unlock()
-	g.unwinds.pods = append(g.unwinds.pods, uids...)
-	g.unwinds.pods = slices.DeleteFunc(g.unwinds.pods, func(uid types.UID) bool {
+func (g *Gangs) cancelPreparation(uids []types.UID) {
+	g.toCancel.mu.Lock()
+	defer g.toCancel.mu.Unlock()
+	g.toCancel.pods = append(g.toCancel.pods, uids...)
+	g.toCancel.pods = slices.DeleteFunc(g.toCancel.pods, func(uid types.UID) bool {
 		if !g.registry.Unwinds(uid) {
 			return true
 		}

@@ -15,16 +15,16 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// gates contains the pods of gangs that another plugin keeps out of the scheduling queue (for example,
+// othersGates contains the pods of gangs that another plugin keeps out of the scheduling queue (for example,
 // DynamicResources gates a pod whose claim does not exist yet). They are checked again until the plugin lets them
 // pass.
-type gates struct {
+type othersGates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*corev1.Pod
 }
 
-// gates returns the pods of the work that another plugin gates, and the reasons.
-func (pl *Admission) gates(ctx context.Context, work *gangs.Work) map[*corev1.Pod]string {
+// gatedByOthers returns the pods of the work that another plugin gates, and the reasons.
+func (pl *Admission) gatedByOthers(ctx context.Context, work *gangs.Work) map[*corev1.Pod]string {
 	var gated map[*corev1.Pod]string
 	for _, pod := range work.Pods {
 		if why := kubescheduler.GateOfOthers(ctx, pl.profile, pod, GateName); why != "" {
@@ -51,23 +51,23 @@ func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
 	return kubescheduler.GateOfOthers(ctx, profile, pod, GateName)
 }
 
-// setGates records gated pods, and applies the resulting effects.
-func (g *Gangs) setGates(logger klog.Logger, gated map[*corev1.Pod]string) {
+// recordGates records gated pods, and applies the resulting effects.
+func (g *Gangs) recordGates(logger klog.Logger, gated map[*corev1.Pod]string) {
 	why := make(map[types.UID]string, len(gated))
-	g.gates.mu.Lock()
+	g.othersGates.mu.Lock()
 	for pod, text := range gated {
 		why[pod.UID] = text
-		g.gates.pods[pod.UID] = pod
+		g.othersGates.pods[pod.UID] = pod
 	}
-	g.gates.mu.Unlock()
+	g.othersGates.mu.Unlock()
 	g.apply(logger, g.registry.SetGates(why, g.clock.Now()))
 }
 
-// liftGates checks gated pods again.
-func (g *Gangs) liftGates(ctx context.Context) {
-	g.gates.mu.Lock()
-	pods := maps.Clone(g.gates.pods)
-	g.gates.mu.Unlock()
+// recheckGates checks gated pods again.
+func (g *Gangs) recheckGates(ctx context.Context) {
+	g.othersGates.mu.Lock()
+	pods := maps.Clone(g.othersGates.pods)
+	g.othersGates.mu.Unlock()
 	if len(pods) == 0 {
 		return
 	}
@@ -79,9 +79,9 @@ func (g *Gangs) liftGates(ctx context.Context) {
 			why[uid] = g.gateOf(ctx, newest)
 		}
 		if gone || why[uid] == "" {
-			g.gates.mu.Lock()
-			delete(g.gates.pods, uid)
-			g.gates.mu.Unlock()
+			g.othersGates.mu.Lock()
+			delete(g.othersGates.pods, uid)
+			g.othersGates.mu.Unlock()
 		}
 	}
 	g.apply(klog.FromContext(ctx), g.registry.SetGates(why, g.clock.Now()))
@@ -99,7 +99,7 @@ func (g *Gangs) withoutGated(logger klog.Logger, pods []*corev1.Pod) []*corev1.P
 		kept = append(kept, pod)
 	}
 	if len(gated) > 0 {
-		g.setGates(logger, gated)
+		g.recordGates(logger, gated)
 	}
 	return kept
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+)
+
+// stateKey is the key under which a member's cycle stores its planned node.
+const stateKey fwk.StateKey = Name
+
+// planned is the node of a member, for Filter.
+type planned string
+
+// Clone implements fwk.StateData. A planned node is immutable.
+func (p planned) Clone() fwk.StateData { return p }
+
+// PreFilter implements fwk.PreFilterPlugin. The leader's call plans the gang; a member's returns its one planned node.
+func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	if kubescheduler.IsPlanning(state) {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	pl.gangs.recordLeading()
+	if !isMember(pod) {
+		return nil, pl.preFilterPlain(state, pod)
+	}
+	node, ok := pl.registry.PlannedNode(pod.UID)
+	if !ok {
+		pl.gangs.wakeReady(klog.FromContext(ctx), gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}) // a gang that precedes it and may fit by now goes first
+		if pl.registry.Yields(pod, pl.gangs.clock.Now()) {
+			return nil, waitStatus(pod)
+		}
+		work, why := pl.registry.Begin(pod)
+		if work == nil {
+			klog.FromContext(ctx).V(4).Info("Gang is not planned now", "pod", klog.KObj(pod), "reason", why)
+			return nil, waitStatus(pod)
+		}
+		if pl.plan(ctx, work, nodes) {
+			node, ok = pl.registry.PlannedNode(pod.UID)
+		}
+		if !ok {
+			return nil, waitStatus(pod)
+		}
+	}
+	state.Write(stateKey, planned(node))
+	return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
+}
+
+// PreFilterExtensions implements fwk.PreFilterPlugin. A member's node is fixed, so other pods do not affect it.
+func (pl *Admission) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
+
+// Filter implements fwk.FilterPlugin. The scheduler also tries a nominated or hinted node that is not in PreFilter's
+// result.
+func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+	if !isMember(pod) {
+		return filterPlain(ctx, state, node)
+	}
+	data, err := state.Read(stateKey)
+	if err != nil {
+		return nil
+	}
+	if want := string(data.(planned)); node.Node().Name != want {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) are not the one planned for the gang's pod")
+	}
+	return nil
+}
+
+// waitStatus returns the status of a leader's failed attempt. The message is constant for a pod: the details are in the
+// PodGroup's status, and the stock scheduler writes an event and a condition whenever the message changes.
+func waitStatus(pod *corev1.Pod) *fwk.Status {
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang cannot be placed as a whole: see the status of PodGroup "+pod.Annotations[v2alpha2.PodGroupAnnotation])
+}
+
+// plainKey is the key under which the cycle of a pod without a gang stores the data for Filter.
+const plainKey fwk.StateKey = Name + "/reservations"
+
+// plainPod is what Filter needs for a pod without a gang while there are reservations. It is not changed after PreFilter, so
+// that clones of the cycle's state share it.
+type plainPod struct {
+	reserved *reservations.View
+	uses     reservations.Amount
+	asker    reservations.Asker
+}
+
+// Clone implements fwk.StateData.
+func (p *plainPod) Clone() fwk.StateData { return p }
+
+// preFilterPlain prepares the comparison of nodes with what is reserved.
+func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.Status {
+	reserved := pl.registry.Reservations()
+	if reserved == nil {
+		return fwk.NewStatus(fwk.Skip)
+	}
+	state.Write(plainKey, &plainPod{
+		reserved: reserved, uses: kubescheduler.AmountOf(pod), asker: reservations.Asker{Priority: corev1helpers.PodPriority(pod)},
+	})
+	return nil
+}
+
+// filterPlain keeps pods without a gang out of room that is reserved at their priority or a higher one.
+func filterPlain(_ context.Context, state fwk.CycleState, node fwk.NodeInfo) *fwk.Status {
+	data, err := state.Read(plainKey)
+	if err != nil {
+		return nil
+	}
+	if p := data.(*plainPod); !kubescheduler.FitsBeside(p.reserved, node, p.uses, p.asker) {
+		return fwk.NewStatus(fwk.Unschedulable, kubescheduler.RoomReserved)
+	}
+	return nil
+}

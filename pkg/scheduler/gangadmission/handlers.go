@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+)
+
+// newEndedPods returns an informer of the pods that Succeeded or Failed, and its factory. The scheduler's pod informer
+// excludes finished pods: for its handlers a completion or a failure looks like a deletion.
+func newEndedPods(client kubernetes.Interface) (informers.SharedInformerFactory, cache.SharedIndexInformer, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = endedPods }),
+		informers.WithTransform(strip))
+	informer := factory.Core().V1().Pods().Informer()
+	return factory, informer, informer.AddIndexers(cache.Indexers{failedIndex: byFailedGang})
+}
+
+// failedIndex is the name of the index of failed pods by PodGroup.
+const failedIndex = "failedByPodGroup"
+
+func byFailedGang(obj any) ([]string, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Status.Phase != corev1.PodFailed || pod.Annotations[v2alpha2.PodGroupAnnotation] == "" {
+		return nil, nil
+	}
+	return []string{pod.Namespace + "/" + pod.Annotations[v2alpha2.PodGroupAnnotation]}, nil
+}
+
+// failedPods returns a function that returns the failed pods that name a PodGroup.
+func failedPods(ended cache.SharedIndexInformer) func(gangs.Key) []*corev1.Pod {
+	return func(key gangs.Key) []*corev1.Pod {
+		objects, err := ended.GetIndexer().ByIndex(failedIndex, key.String())
+		if err != nil {
+			return nil
+		}
+		pods := make([]*corev1.Pod, 0, len(objects))
+		for _, object := range objects {
+			pods = append(pods, object.(*corev1.Pod))
+		}
+		return pods
+	}
+}
+
+// endedPods selects pods that Succeeded or Failed; field selectors have no "or".
+var endedPods = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodPending)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodRunning)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodUnknown)),
+).String()
+
+// withoutManagedFields drops the managed fields, which no code here reads and which may be most of a node. The
+// scheduler's pod informer does the same.
+func withoutManagedFields(obj any) (any, error) {
+	if node, ok := obj.(*corev1.Node); ok {
+		node.ManagedFields = nil
+	}
+	return obj, nil
+}
+
+// strip drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9), and those of a
+// failed member that say how it ended.
+func strip(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	kept := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+			Labels: pod.Labels, OwnerReferences: pod.OwnerReferences, CreationTimestamp: pod.CreationTimestamp,
+			DeletionTimestamp: pod.DeletionTimestamp,
+		},
+		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	for _, k := range []string{v2alpha2.PodGroupAnnotation, v2alpha2.BoundForAnnotation} {
+		if v, ok := pod.Annotations[k]; ok {
+			if kept.Annotations == nil {
+				kept.Annotations = map[string]string{}
+			}
+			kept.Annotations[k] = v
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
+		kept.Status = podgroup.FailedStatus(pod)
+	}
+	return kept, nil
+}
+
+func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
+	set := func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), g.clock.Now())) }
+	add := func(obj any) {
+		set(obj)
+		if pod := obj.(*corev1.Pod); g.handles[pod.Spec.SchedulerName] != nil {
+			g.reporter.AddPod(pod)
+		}
+	}
+	remove := func(obj any) {
+		if uid, pod, ok := deleted(obj); ok {
+			if pod.Spec.NodeName != "" && !isMember(pod) {
+				g.registry.RoomGrew()
+			}
+			g.apply(logger, g.registry.RemovePod(uid, g.clock.Now()))
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: add,
+		UpdateFunc: func(oldObj, obj any) {
+			if recreated(oldObj, obj) {
+				remove(oldObj)
+				add(obj)
+				return
+			}
+			set(obj)
+		},
+		DeleteFunc: remove,
+	}
+}
+
+func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
+	set := func(obj any) {
+		pod := obj.(*corev1.Pod)
+		if pod.Status.Phase == corev1.PodFailed {
+			g.apply(logger, g.registry.RemoveFailedPod(pod.UID, g.clock.Now()))
+			return
+		}
+		g.apply(logger, g.registry.SetPod(pod, g.clock.Now()))
+	}
+	remove := func(obj any) {
+		if uid, pod, ok := deleted(obj); ok {
+			g.apply(logger, g.registry.RemoveSucceededPod(uid, g.clock.Now()))
+			if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
+				// The registry does not know it any more, but the status may name it.
+				g.reporter.Mark(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
+			}
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: set,
+		UpdateFunc: func(oldObj, obj any) {
+			if recreated(oldObj, obj) {
+				remove(oldObj)
+				set(obj)
+			}
+		},
+		DeleteFunc: remove,
+	}
+}
+
+// recreated reports whether an update concerns two different pods. After an interrupted watch the informer compares
+// names, so a pod that was deleted and created again in the meantime (for example by a StatefulSet) appears as an
+// update.
+func recreated(oldObj, obj any) bool { return oldObj.(*corev1.Pod).UID != obj.(*corev1.Pod).UID }
+
+func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
+	set := func(obj any) { g.apply(logger, g.registry.SetGroup(obj.(*v2alpha2.PodGroup), g.clock.Now())) }
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    set,
+		UpdateFunc: func(_, obj any) { set(obj) },
+		DeleteFunc: func(obj any) {
+			if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				namespace, name, _ := cache.SplitMetaNamespaceKey(key)
+				g.apply(logger, g.registry.RemoveGroup(gangs.Key{Namespace: namespace, Name: name}, g.clock.Now()))
+			}
+		},
+	}
+}
+
+// nodeHandler records that room may have grown.
+func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { g.registry.RoomGrew() },
+		UpdateFunc: func(oldObj, newObj any) {
+			before, after := oldObj.(*corev1.Node), newObj.(*corev1.Node)
+			if before.Spec.Unschedulable != after.Spec.Unschedulable ||
+				!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
+				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
+				!slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) {
+				g.registry.RoomGrew()
+			}
+		},
+		DeleteFunc: func(obj any) {
+			g.registry.RoomGrew()
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+				g.registry.RemoveNode(name)
+				g.refusals.Forget(name)
+			}
+		},
+	}
+}
+
+// deleted returns the pod of a deletion event, including one whose final state was missed.
+func deleted(obj any) (types.UID, *corev1.Pod, bool) {
+	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return "", nil, false
+	}
+	return pod.UID, pod, true
+}
