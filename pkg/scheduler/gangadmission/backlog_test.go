@@ -4,10 +4,8 @@ package gangadmission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -32,19 +29,6 @@ func TestSurplusAndRefillsAreWokenWhenThereIsRoom(t *testing.T) {
 	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj())
 	c.pod(big("a", 2)...).wholeOf("a", 1).refused("a")
 	c.node(wrappers.MakeNode("n1").GPUs(8)).wholeOf("a", 2)
-}
-
-// flakyCache fails to update the loop's snapshot on request.
-type flakyCache struct {
-	schedulercache.Cache
-	fails atomic.Bool
-}
-
-func (c *flakyCache) UpdateSnapshot(logger klog.Logger, s *schedulercache.Snapshot) error {
-	if c.fails.CompareAndSwap(true, false) {
-		return errors.New("the snapshot is in a bad mood")
-	}
-	return c.Cache.UpdateSnapshot(logger, s)
 }
 
 func TestLeaderWhoseCycleFailsBeforeItsAttemptIsTriedAgain(t *testing.T) {
@@ -99,14 +83,7 @@ func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T
 	if err := c.sched.Cache.AddPod(klog.Background(), filler); err != nil {
 		t.Fatal(err)
 	}
-	snapshot := schedulercache.NewEmptySnapshot()
-	if err := c.sched.Cache.UpdateSnapshot(klog.Background(), snapshot); err != nil {
-		t.Fatal(err)
-	}
-	nodes, err := snapshot.NodeInfos().List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := c.nodes()
 	b, r := backlogOf(c)
 	b.AttemptBegins()
 	pod := big("a", 1)[0].UID("a-0").Obj()

@@ -4,10 +4,12 @@ package gangadmission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	schedulercache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulerprofile "k8s.io/kubernetes/pkg/scheduler/profile"
@@ -61,8 +64,8 @@ type cluster struct {
 	onNode  func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
 	plugins func(p *kubeconfig.Plugins)               // modifies the built-in profile
 	extends []kubeconfig.Extender
-	end     func(error)                                   // instead of ending the process; nil: the usual
-	wrap    func(framework.Framework) framework.Framework // wraps the profile before any pod is scheduled; nil: no wrapper
+	end     func(error)                                       // instead of ending the process; nil: the usual
+	wrap    func(kubescheduler.Profile) kubescheduler.Profile // wraps the profile before any pod is scheduled; nil: no wrapper
 }
 
 // moody is a filter that refuses in a real cycle a node that it accepted in the plan.
@@ -135,12 +138,32 @@ func extended(e *fakeapi.Extender, change func(*kubeconfig.Extender)) clusterOpt
 	}
 }
 
+// extenderConfig is the configuration of an extender.
+type extenderConfig = kubeconfig.Extender
+
+func manages(name string) func(e *kubeconfig.Extender) {
+	return func(e *kubeconfig.Extender) {
+		e.ManagedResources = []kubeconfig.ExtenderManagedResource{{Name: name, IgnoredByScheduler: true}}
+	}
+}
+
 // prepares is the option of a cluster in which the plugin moody prepares pods.
 func prepares(pod func(name string) *fwk.Status) clusterOption {
 	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
 		c.prepare = pod
 		c.plugins = func(p *kubeconfig.Plugins) {
 			p.PreBind.Enabled = append(p.PreBind.Enabled, kubeconfig.Plugin{Name: "Moody"})
+		}
+	}
+}
+
+// sortOnly is the option of a cluster whose profile only orders its queue by GangAdmission.
+func sortOnly(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+	c.plugins = func(p *kubeconfig.Plugins) {
+		for _, set := range []*kubeconfig.PluginSet{
+			&p.MultiPoint, &p.PreEnqueue, &p.PreFilter, &p.Filter, &p.PostFilter, &p.Reserve, &p.Permit, &p.Bind, &p.PostBind,
+		} {
+			set.Enabled = slices.DeleteFunc(set.Enabled, func(p kubeconfig.Plugin) bool { return p.Name == Name || p.Name == GateName })
 		}
 	}
 }
@@ -401,4 +424,42 @@ func (c *cluster) refused(gang string) *cluster {
 		f, ok := c.gangs.registry.Facts(key(gang))
 		return ok && f.Refused.Reason != ""
 	})
+}
+
+// flakyCache fails to update the loop's snapshot on request.
+type flakyCache struct {
+	schedulercache.Cache
+	fails atomic.Bool
+}
+
+func (c *flakyCache) UpdateSnapshot(logger klog.Logger, s *schedulercache.Snapshot) error {
+	if c.fails.CompareAndSwap(true, false) {
+		return errors.New("the snapshot is in a bad mood")
+	}
+	return c.Cache.UpdateSnapshot(logger, s)
+}
+
+// nodes returns the nodes as the next cycle sees them.
+func (c *cluster) nodes() []fwk.NodeInfo {
+	c.t.Helper()
+	snapshot := schedulercache.NewEmptySnapshot()
+	if err := c.sched.Cache.UpdateSnapshot(klog.Background(), snapshot); err != nil {
+		c.t.Fatal(err)
+	}
+	nodes, err := snapshot.NodeInfos().List()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return nodes
+}
+
+// countFailures counts the cycles that fail.
+func (c *cluster) countFailures() *atomic.Int32 {
+	var failed atomic.Int32
+	handle := c.sched.FailureHandler
+	c.sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		failed.Add(1)
+		handle(ctx, f, info, status, nominating, start)
+	}
+	return &failed
 }

@@ -17,23 +17,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	clienttesting "k8s.io/client-go/testing"
-	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-func asIs(*kubeconfig.Extender) {}
+func asIs(*extenderConfig) {}
 
 // managesWidgets limits an extender to pods that request widgets.
-func managesWidgets(e *kubeconfig.Extender) { manages("example.com/widgets")(e) }
-
-func manages(name string) func(e *kubeconfig.Extender) {
-	return func(e *kubeconfig.Extender) {
-		e.ManagedResources = []kubeconfig.ExtenderManagedResource{{Name: name, IgnoredByScheduler: true}}
-	}
-}
+func managesWidgets(e *extenderConfig) { manages("example.com/widgets")(e) }
 
 // withWidgets creates a gang of n pods that request a widget each.
 func (c *cluster) withWidgets(gang string, n int) { c.with(gang, n, "example.com/widgets") }
@@ -93,7 +86,7 @@ func TestHangingExtender(t *testing.T) {
 		<-hold
 		return fakeapi.Accepted(nodes, func(string) string { return "" })
 	}}
-	c := newCluster(t, extended(extender, func(e *kubeconfig.Extender) {
+	c := newCluster(t, extended(extender, func(e *extenderConfig) {
 		managesWidgets(e)
 		e.HTTPTimeout.Duration = time.Minute
 	}))
@@ -137,7 +130,7 @@ func TestExtenderThatHangsInACycle(t *testing.T) {
 		}
 		return fakeapi.Accepted(nodes, func(string) string { return "" })
 	}}
-	c := newCluster(t, extended(extender, func(e *kubeconfig.Extender) {
+	c := newCluster(t, extended(extender, func(e *extenderConfig) {
 		managesWidgets(e)
 		e.HTTPTimeout.Duration = 300 * time.Millisecond
 	}))
@@ -181,7 +174,7 @@ func TestGangsOutliveTheirExtenders(t *testing.T) {
 					}
 					return fakeapi.Accepted(nodes, func(string) string { return "" })
 				}}
-				options = append(options, extended(extender, func(e *kubeconfig.Extender) {
+				options = append(options, extended(extender, func(e *extenderConfig) {
 					manages(name)(e)
 					e.HTTPTimeout.Duration = timeout
 				}))

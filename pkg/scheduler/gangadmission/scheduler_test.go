@@ -23,10 +23,10 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/legacyregistry"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -250,12 +250,7 @@ func TestBindingWhoseAnswerIsLostDidNotFail(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).gang("a", 4)
 	c.refuse = func(pod string) (bool, bool) { return true, pod != "a-2" }
-	var failed atomic.Int32
-	handle := c.sched.FailureHandler
-	c.sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
-		failed.Add(1)
-		handle(ctx, f, info, status, nominating, start)
-	}
+	failed := c.countFailures()
 	c.run().wholeOf("a", 4).eventually("nothing under way", func() bool {
 		f, _ := c.gangs.registry.Facts(key("a"))
 		return f.Admitted && !f.Binding && !c.gangs.binds.busy() && !c.gangs.released.any()
@@ -523,12 +518,12 @@ func TestNodeThatRefusedAMemberIsTriedAgain(t *testing.T) {
 // afterUnreserve is a profile that calls a function between a pod's Unreserve and its removal from the scheduler's
 // cache.
 type afterUnreserve struct {
-	framework.Framework
+	kubescheduler.Profile
 	then func()
 }
 
 func (f afterUnreserve) RunReservePluginsUnreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
-	f.Framework.RunReservePluginsUnreserve(ctx, state, pod, node)
+	f.Profile.RunReservePluginsUnreserve(ctx, state, pod, node)
 	f.then()
 }
 
@@ -539,7 +534,7 @@ func TestNoPlanBeforeReservationsAreForgotten(t *testing.T) {
 	var released, early atomic.Int32
 	var loop memberSource
 	c := newCluster(t, func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
-		c.wrap = func(f framework.Framework) framework.Framework {
+		c.wrap = func(f kubescheduler.Profile) kubescheduler.Profile {
 			return afterUnreserve{f, func() {
 				released.Add(1)
 				if !loop.Unwinding() {

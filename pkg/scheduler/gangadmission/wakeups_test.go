@@ -10,9 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kubeconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 
-	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -137,15 +135,6 @@ func TestClusterWithoutNodesIsReported(t *testing.T) {
 
 func TestProfileThatOnlySortsSchedulesPodsOneByOne(t *testing.T) {
 	t.Parallel()
-	sortOnly := func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
-		c.plugins = func(p *kubeconfig.Plugins) {
-			for _, set := range []*kubeconfig.PluginSet{
-				&p.MultiPoint, &p.PreEnqueue, &p.PreFilter, &p.Filter, &p.PostFilter, &p.Reserve, &p.Permit, &p.Bind, &p.PostBind,
-			} {
-				set.Enabled = slices.DeleteFunc(set.Enabled, func(p kubeconfig.Plugin) bool { return p.Name == Name || p.Name == GateName })
-			}
-		}
-	}
 	c := newCluster(t, sortOnly).node(wrappers.MakeNode("n0").GPUs(2)).gang("a", 4).run()
 	c.eventually("the pods that fit bound", func() bool { return len(c.boundOf("a-")) == 2 })
 	if f, ok := c.gangs.registry.Facts(key("a")); ok && f.Profile != "" {
