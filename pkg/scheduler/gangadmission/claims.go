@@ -18,12 +18,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// allocations contains the ResourceClaims to which members that are not bound yet may have devices allocated. An
-// aborted plan leaves none of them allocated (docs/decisions, G18).
-type allocations struct {
-	mu     sync.Mutex
-	claims map[types.NamespacedName]struct{}
-}
+// allocations contains the ResourceClaims (types.NamespacedName) to which members that are not bound yet may have devices
+// allocated. An aborted plan leaves none of them allocated (docs/decisions, G18).
+type allocations struct{ claims sync.Map }
 
 const (
 	// claimsTimeout bounds the requests for the claims of one pod, or of one plan: the scheduling loop waits for them.
@@ -44,22 +41,16 @@ func claimsOf(pod *corev1.Pod) []types.NamespacedName {
 // begin records the claims of a member that was assumed: devices are allocated to them now.
 func (a *allocations) begin(profile kubescheduler.Profile, pod *corev1.Pod) {
 	for _, claim := range claimsOf(pod) {
-		if kubescheduler.Allocated(profile, claim) {
-			continue // before the plan, or for a sibling that shares the claim
+		if !kubescheduler.Allocated(profile, claim) { // otherwise before the plan, or for a sibling that shares the claim
+			a.claims.Store(claim, nil)
 		}
-		a.mu.Lock()
-		if a.claims == nil {
-			a.claims = map[types.NamespacedName]struct{}{}
-		}
-		a.claims[claim] = struct{}{}
-		a.mu.Unlock()
 	}
 }
 
 // keep records that a member was bound, and uses its claims.
 func (a *allocations) keep(pod *corev1.Pod) {
 	for _, claim := range claimsOf(pod) {
-		a.remove(claim)
+		a.claims.Delete(claim)
 	}
 }
 
@@ -69,22 +60,13 @@ func (a *allocations) giveBack(ctx context.Context, profile kubescheduler.Profil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimsTimeout)
 	defer cancel()
 	for _, claim := range claimsOf(pod) {
-		a.mu.Lock()
-		_, ours := a.claims[claim]
-		a.mu.Unlock()
-		if !ours {
+		if _, ours := a.claims.Load(claim); !ours {
 			continue
 		}
 		if _, free := kubescheduler.Deallocate(ctx, profile, claim, sets.New(pod.UID)); free {
-			a.remove(claim)
+			a.claims.Delete(claim)
 		}
 	}
-}
-
-func (a *allocations) remove(claim types.NamespacedName) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.claims, claim)
 }
 
 // deallocateOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly with

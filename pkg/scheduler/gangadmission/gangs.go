@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
@@ -49,9 +48,12 @@ type Gangs struct {
 	refusals  *kubescheduler.Refusals
 	extenders *kubescheduler.Extenders
 	released  released
-	explained explained
+	explained sync.Map // UIDs of members whose current cycle fails for a reason that was reported for another member
 	claims    allocations
 	toCancel  toCancel
+	// othersGates contains the pods of gangs, by UID, that another plugin keeps out of the scheduling queue (for example,
+	// DynamicResources gates a pod whose claim does not exist yet). They are checked again until it lets them pass.
+	othersGates sync.Map
 	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used only by
 	// the scheduling loop.
 	committed bool
@@ -67,13 +69,12 @@ type Gangs struct {
 	bindClient kubernetes.Interface // nil: that of the profile
 	end        func(error)          // ends the process
 
-	mu          sync.Mutex
-	args        *config.GangAdmissionArgs // nil until the first NewAdmission
-	reporter    *report.Reporter
-	keys        *secret.KeySource
-	handles     map[string]fwk.Handle // by profile; complete before the scheduler runs
-	othersGates othersGates
-	gated       sets.Set[string] // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs
+	mu       sync.Mutex
+	args     *config.GangAdmissionArgs // nil until the first NewAdmission
+	reporter *report.Reporter
+	keys     *secret.KeySource
+	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
+	gated    sets.Set[string]      // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs
 }
 
 // New returns the shared core of one scheduler.
@@ -84,13 +85,12 @@ func New() *Gangs {
 			klog.Background().Error(err, "muster: ending the process")
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		},
-		registry:    gangs.New(),
-		refusals:    kubescheduler.NewRefusals(),
-		extenders:   kubescheduler.NewExtenders(),
-		leading:     make(chan struct{}),
-		handles:     map[string]fwk.Handle{},
-		othersGates: othersGates{pods: map[types.UID]*corev1.Pod{}},
-		gated:       sets.New[string](),
+		registry:  gangs.New(),
+		refusals:  kubescheduler.NewRefusals(),
+		extenders: kubescheduler.NewExtenders(),
+		leading:   make(chan struct{}),
+		handles:   map[string]fwk.Handle{},
+		gated:     sets.New[string](),
 	}
 }
 

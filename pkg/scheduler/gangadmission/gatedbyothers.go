@@ -4,8 +4,6 @@ package gangadmission
 
 import (
 	"context"
-	"maps"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,14 +12,6 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
-
-// othersGates contains the pods of gangs that another plugin keeps out of the scheduling queue (for example,
-// DynamicResources gates a pod whose claim does not exist yet). They are checked again until the plugin lets them
-// pass.
-type othersGates struct {
-	mu   sync.Mutex
-	pods map[types.UID]*corev1.Pod
-}
 
 // gatedByOthers returns the pods of the work that another plugin gates, and the reasons.
 func (pl *Admission) gatedByOthers(ctx context.Context, work *gangs.Work) map[*corev1.Pod]string {
@@ -54,36 +44,27 @@ func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
 // recordGates records gated pods, and applies the resulting effects.
 func (g *Gangs) recordGates(logger klog.Logger, gated map[*corev1.Pod]string) {
 	why := make(map[types.UID]string, len(gated))
-	g.othersGates.mu.Lock()
 	for pod, text := range gated {
 		why[pod.UID] = text
-		g.othersGates.pods[pod.UID] = pod
+		g.othersGates.Store(pod.UID, pod)
 	}
-	g.othersGates.mu.Unlock()
 	g.apply(logger, g.registry.SetGates(why, g.clock.Now()))
 }
 
 // recheckGates checks gated pods again.
 func (g *Gangs) recheckGates(ctx context.Context) {
-	g.othersGates.mu.Lock()
-	pods := maps.Clone(g.othersGates.pods)
-	g.othersGates.mu.Unlock()
-	if len(pods) == 0 {
-		return
-	}
 	why := map[types.UID]string{}
-	for uid, pod := range pods {
+	g.othersGates.Range(func(key, known any) bool {
+		uid, pod := key.(types.UID), known.(*corev1.Pod)
 		newest, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
-		gone := err != nil || newest.UID != uid || newest.Spec.NodeName != ""
-		if !gone {
+		if err == nil && newest.UID == uid && newest.Spec.NodeName == "" {
 			why[uid] = g.gateOf(ctx, newest)
 		}
-		if gone || why[uid] == "" {
-			g.othersGates.mu.Lock()
-			delete(g.othersGates.pods, uid)
-			g.othersGates.mu.Unlock()
+		if why[uid] == "" { // it is gone, or no longer gated
+			g.othersGates.Delete(uid)
 		}
-	}
+		return true
+	})
 	g.apply(klog.FromContext(ctx), g.registry.SetGates(why, g.clock.Now()))
 }
 

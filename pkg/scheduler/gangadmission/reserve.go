@@ -4,6 +4,7 @@ package gangadmission
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
@@ -41,7 +43,7 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	if fails {
 		pl.gangs.released.add(pod.UID, true)
 		if !first {
-			pl.gangs.explained.add(pod.UID)
+			pl.gangs.explained.Store(pod.UID, nil)
 		}
 	}
 	pl.gangs.apply(klog.FromContext(ctx), effects)
@@ -122,26 +124,34 @@ func (r *released) any() bool {
 	return len(r.pods) > 0
 }
 
-// explained contains members whose current cycle fails for a reason that was reported for another member.
-type explained struct {
+// toCancel contains assumed members of aborted plans whose preparation, or wait for it, must be cancelled.
+type toCancel struct {
 	mu   sync.Mutex
-	pods map[types.UID]struct{}
+	pods []types.UID
 }
 
-func (e *explained) add(uid types.UID) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.pods == nil {
-		e.pods = map[types.UID]struct{}{}
-	}
-	e.pods[uid] = struct{}{}
-}
-
-// take reports whether the pod was added, and removes it.
-func (e *explained) take(uid types.UID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, ok := e.pods[uid]
-	delete(e.pods, uid)
-	return ok
+// cancelPreparation cancels the preparation (PreBind) of assumed members of aborted plans, which occupy their room until it
+// ends. A member whose preparation has not begun yet is cancelled by a later call; each call also processes the
+// members left by earlier ones.
+func (g *Gangs) cancelPreparation(uids []types.UID) {
+	g.toCancel.mu.Lock()
+	defer g.toCancel.mu.Unlock()
+	g.toCancel.pods = append(g.toCancel.pods, uids...)
+	g.toCancel.pods = slices.DeleteFunc(g.toCancel.pods, func(uid types.UID) bool {
+		if !g.registry.Unwinds(uid) {
+			return true
+		}
+		found := false
+		for _, h := range g.handles {
+			if pod := h.GetPodInPreBind(uid); pod != nil {
+				found = true
+				pod.CancelPod(gangs.PlanAborted)
+			}
+			if pod := h.GetWaitingPod(uid); pod != nil {
+				found = true
+				pod.Reject(Name, gangs.PlanAborted)
+			}
+		}
+		return found
+	})
 }
