@@ -20,6 +20,27 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
+// addHandlers makes the registry observe the objects, and returns what reports that it has observed those that exist.
+func (g *Gangs) addHandlers(logger klog.Logger, pods, nodes, ended, groups cache.SharedInformer) ([]cache.InformerSynced, error) {
+	var synced []cache.InformerSynced
+	for _, x := range []struct {
+		informer cache.SharedInformer
+		handler  cache.ResourceEventHandler
+	}{
+		{pods, g.podHandler(logger)},
+		{nodes, g.nodeHandler()},
+		{ended, g.endedHandler(logger)},
+		{groups, g.groupHandler(logger)},
+	} {
+		registration, err := x.informer.AddEventHandler(x.handler)
+		if err != nil {
+			return nil, err
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	return synced, nil
+}
+
 // newEndedPods returns an informer of the pods that Succeeded or Failed, and its factory. The scheduler's pod informer
 // excludes finished pods: for its handlers a completion or a failure looks like a deletion.
 func newEndedPods(client kubernetes.Interface) (informers.SharedInformerFactory, cache.SharedIndexInformer, error) {

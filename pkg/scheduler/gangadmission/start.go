@@ -70,22 +70,11 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		Failed:              failedPods(endedInformer),
 	})
 
-	synced := []cache.InformerSynced{classes.Informer().HasSynced} // a leader's rank is fixed when it enters the queue
-	for _, x := range []struct {
-		informer cache.SharedInformer
-		handler  cache.ResourceEventHandler
-	}{
-		{pods.Informer(), g.podHandler(logger)},
-		{nodes, g.nodeHandler()},
-		{endedInformer, g.endedHandler(logger)},
-		{groups, g.groupHandler(logger)},
-	} {
-		registration, err := x.informer.AddEventHandler(x.handler)
-		if err != nil {
-			return fmt.Errorf("watching the objects of gangs: %w", err)
-		}
-		synced = append(synced, registration.HasSynced)
+	synced, err := g.addHandlers(logger, pods.Informer(), nodes, endedInformer, groups)
+	if err != nil {
+		return fmt.Errorf("watching the objects of gangs: %w", err)
 	}
+	synced = append(synced, classes.Informer().HasSynced) // a leader's rank is fixed when it enters the queue
 	go func() {
 		if g.startAfter != nil && !waitFor(ctx, g.startAfter) {
 			return
