@@ -282,7 +282,7 @@ func shortHash(data []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// setFollowed applies the revision to a PodClique of the clique t: it sets the hash and the annotations for the PodClique's
+// applyTo applies the revision to a PodClique of the clique t: it sets the hash and the annotations for the PodClique's
 // controller. turn: its turn to be updated has come. live is the existing PodClique, nil if there is none. An existing
 // PodClique of a Training workload keeps its template (docs/decisions, U7).
 func (r *Revision) applyTo(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t *v1alpha1.PodCliqueTemplateSpec, turn bool, live *v1alpha1.PodClique) {
