@@ -92,7 +92,7 @@ func TestImpurities(t *testing.T) {
 // purePackages are all that are pure; make lint has no rules for them.
 var purePackages = []string{
 	"apis/grove/validation", "apis/scheduling/validation", "gang", "lifecycle", "message", "naming", "placement",
-	"podgroup", "preemption", "scheduler/marks", "workload",
+	"podgroup", "preemption", "scheduler/gangs/count", "scheduler/marks", "scheduler/reservations", "workload",
 }
 
 func TestPurePackagesCheckThemselves(t *testing.T) {

@@ -2,7 +2,11 @@
 
 package gangs
 
-import "time"
+import (
+	"time"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+)
 
 // pause delays the next election after a failed plan, except after the first failure that leaves the gang partially
 // bound. The bound pods are of no use without the others, so the remaining pods are tried immediately, before other
@@ -13,7 +17,7 @@ func (g *gangState) pause(p *Plan, now time.Time) {
 		g.notBefore = time.Time{}
 		return
 	}
-	g.broken = g.broken || p.open && !g.admitted && g.numbers.flag(isStanding) > 0
+	g.broken = g.broken || p.open && !g.admitted && g.numbers.Flagged(count.IsStanding) > 0
 	if g.broken && p.open && g.failures == 0 {
 		g.failures++
 		g.notBefore = time.Time{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // Arrive is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
@@ -97,7 +98,7 @@ func (r *Registry) makesWhole(p *Plan) bool {
 		with.Add(leaf, n)
 	}
 	root := p.tree.Root()
-	if p.Task == Minimum || beside.Pods(root) == 0 && g.numbers.flag(isStray) == 0 {
+	if p.Task == Minimum || beside.Pods(root) == 0 && g.numbers.Flagged(count.IsStray) == 0 {
 		return with.Satisfied(root)
 	}
 	for leaf := range p.leaves {
@@ -116,7 +117,7 @@ func (r *Registry) makesWhole(p *Plan) bool {
 // informer, because they may no longer exist.
 func (r *Registry) boundBeside(p *Plan) *gang.Tally {
 	g := p.gang
-	beside := g.numbers.bound
+	beside := g.numbers.Bound
 	if p.tree != g.tree {
 		beside = gang.NewTally(p.tree) // the PodGroup was edited or deleted since
 		for _, m := range g.members {

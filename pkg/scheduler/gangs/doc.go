@@ -10,10 +10,10 @@
 // queue's own lock (PreEnqueue, Less). The lock order is therefore queue, then Registry, and callers apply Effects
 // only after the call has returned.
 //
-// The cost of an event does not grow with the size of the gang. The contribution of each member to the numbers of its
-// gang (share) is stored; a changed member adds the difference (Registry.recount), and gang.Tally evaluates the tree.
-// Indices (Registry.reindex) find the gangs that a question concerns: timers, gangs worth an attempt by rank, gangs
-// that may be partial. Only Begin, Commit and Facts visit all members, once per attempt and per status.
+// The cost of an event does not grow with the size of the gang: a changed member adds the difference to the numbers of its
+// gang (Registry.recount, package count), and gang.Tally evaluates the tree. Indices (Registry.reindex) find the gangs
+// that a question concerns: timers, gangs worth an attempt by rank, gangs that may be partial. Only Begin, Commit and
+// Facts visit all members, once per attempt and per status.
 //
 // The life cycle of a gang: its pods are gated until the existing pods can satisfy the tree. One of them is then
 // elected leader. The leader's cycle plans the whole tree (Begin, Commit). The planned members are handed out one

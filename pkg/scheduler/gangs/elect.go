@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 const (
@@ -39,7 +40,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	}
 	r.recordWhole(g)
 	r.overtake(g)
-	profile := g.profile()
+	profile := g.numbers.Profile()
 	task, state := r.task(g, profile, now)
 	if state == idle {
 		g.gatedUntil, g.unitsTried = time.Time{}, false
@@ -68,11 +69,11 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 		return e
 	}
 	g.gatedUntil = time.Time{}
-	if m := g.members[g.leader]; m == nil || !m.usable(profile) {
+	if m := g.members[g.leader]; m == nil || !m.entry.IsUsable(profile) {
 		r.enterPhase(g, Complete)
 	}
 	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
-		if m := g.elect(profile); m != nil {
+		if m := g.nextLeader(profile); m != nil {
 			r.enterPhase(g, Elected)
 			g.leader = m.pod.UID
 			g.retried = g.broken && g.failures == 1 // its next attempt needs the room that the failed member has just freed
@@ -88,26 +89,25 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 // G11). While the gang is admitted, it does the same for each sub-group (docs/decisions, G20).
 func (r *Registry) recordWhole(g *gangState) {
 	n := g.numbers
-	touched := n.touched
-	n.touched = n.touched[:0]
+	touched := n.TakeTouched()
 	defer g.dropUnits()
 	if g.tree == nil {
 		return
 	}
-	if g.lostFrom != nil && (!g.admitted || n.bound.Satisfied(g.tree.Root())) {
+	if g.lostFrom != nil && (!g.admitted || n.Bound.Satisfied(g.tree.Root())) {
 		g.lostFrom = nil
 	}
 	switch root := g.tree.Root(); {
-	case !g.admitted && n.bound.Satisfied(root):
+	case !g.admitted && n.Bound.Satisfied(root):
 		g.admitted, g.broken, g.partial.known = true, false, false
 		g.failures = 0
 		g.markAll()
 		return
 	// Pods in sub-groups that were removed from the tree still belong to the admitted gang.
-	case g.admitted && n.bound.Pods(root) == 0 && n.flag(isStanding) == 0:
+	case g.admitted && n.Bound.Pods(root) == 0 && n.Flagged(count.IsStanding) == 0:
 		g.admitted = false
 		g.admittedGroups.Clear()
-	case !g.admitted && n.flag(isStanding) == 0:
+	case !g.admitted && n.Flagged(count.IsStanding) == 0:
 		g.broken = false
 	}
 	if !g.admitted {
@@ -124,7 +124,7 @@ func (g *gangState) markAll() {
 		return
 	}
 	for name := range g.admittedGroups {
-		if group := g.tree.Group(name); group == nil || g.numbers.bound.Pods(group) == 0 {
+		if group := g.tree.Group(name); group == nil || g.numbers.Bound.Pods(group) == 0 {
 			g.admittedGroups.Delete(name)
 		}
 	}
@@ -134,7 +134,7 @@ func (g *gangState) markAll() {
 // markBelow records the satisfied sub-groups, but only below admitted parents.
 func (g *gangState) markBelow(parent *gang.Group) {
 	for _, child := range parent.Children() {
-		if g.numbers.bound.Satisfied(child) {
+		if g.numbers.Bound.Satisfied(child) {
 			g.admittedGroups.Insert(child.Name())
 		}
 		if g.admittedGroups.Has(child.Name()) {
@@ -155,9 +155,9 @@ func (g *gangState) markPath(leaf *gang.Group) {
 		group := path[n]
 		name := group.Name()
 		switch is := g.admittedGroups.Has(name); {
-		case is && g.numbers.bound.Pods(group) == 0:
+		case is && g.numbers.Bound.Pods(group) == 0:
 			g.admittedGroups.Delete(name) // the groups below have no pods either, and follow in the next iterations
-		case !is && g.numbers.bound.Satisfied(group):
+		case !is && g.numbers.Bound.Satisfied(group):
 			g.admittedGroups.Insert(name)
 			g.markBelow(group)
 			return
@@ -174,7 +174,7 @@ func (g *gangState) markPath(leaf *gang.Group) {
 func (r *Registry) overtake(g *gangState) {
 	p := g.plan
 	if p == nil || !p.Task.isSurplus() || p.open || p.aborted || !g.admitted || g.tree == nil || g.vanished > 0 ||
-		g.numbers.bound.Satisfied(g.tree.Root()) || g.numbers.waitingFor(g.profile()) == 0 {
+		g.numbers.Bound.Satisfied(g.tree.Root()) || g.numbers.Waiting(g.numbers.Profile()) == 0 {
 		return
 	}
 	p.overtaken = true
@@ -192,7 +192,7 @@ const (
 
 // task returns what is to be planned next, and whether it may be planned now.
 func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, readiness) {
-	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.waitingFor(profile) == 0 {
+	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.Waiting(profile) == 0 {
 		return Minimum, idle
 	}
 	if g.vanished > 0 {
@@ -200,15 +200,15 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 	}
 	n, root := g.numbers, g.tree.Root()
 	switch {
-	case !g.admitted && !n.usable(profile).Satisfied(root):
+	case !g.admitted && !n.Usable(profile).Satisfied(root):
 		return Minimum, idle
 	case !g.admitted:
 		return Minimum, ready
-	case !n.bound.Satisfied(root), g.isTorn(profile):
+	case !n.Bound.Satisfied(root), g.isTorn(profile):
 		return Refill, ready
 	}
 	task := SurplusSingle
-	if n.unitsOf(profile) > 0 && !g.unitsTried {
+	if n.GroupsWithUnits(profile) > 0 && !g.unitsTried {
 		task = SurplusUnit
 	}
 	if r.letsRoomGrow(g, task, now) {
@@ -242,7 +242,7 @@ func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 // that lost pods, or one with a failed binding. Such a sub-group occupies resources that it cannot use.
 func (g *gangState) isTorn(profile string) bool {
 	n := g.numbers
-	for _, group := range n.bound.Partial() {
+	for _, group := range n.Bound.Partial() {
 		if g.canComplete(group, profile) {
 			return true
 		}
@@ -256,34 +256,23 @@ func (g *gangState) canComplete(group *gang.Group, profile string) bool {
 	if parent := group.Parent(); parent.Parent() != nil && !g.admittedGroups.Has(parent.Name()) {
 		return false // it is completed with its parent, or not at all
 	}
-	if n.usable(profile).Satisfied(group) {
+	if n.Usable(profile).Satisfied(group) {
 		return true
 	}
-	return group.IsLeaf() && g.admittedGroups.Has(group.Name()) && n.usable(profile).Have(group) > n.placed.Have(group)
+	return group.IsLeaf() && g.admittedGroups.Has(group.Name()) && n.Usable(profile).Have(group) > n.Placed.Have(group)
 }
 
 // isWhole reports whether a group and all groups above it are satisfied by bound pods.
-func (g *gangState) isWhole(group *gang.Group) bool {
-	for ; group != nil; group = group.Parent() {
-		if !g.numbers.bound.Satisfied(group) {
-			return false
-		}
-	}
-	return true
-}
+func (g *gangState) isWhole(group *gang.Group) bool { return count.IsWhole(g.numbers.Bound, group) }
 
-// elect selects the leader. For single surplus pods it is one of these.
-func (g *gangState) elect(profile string) *member {
-	p := g.numbers.pools[profile]
-	first := p.elect()
-	if g.task != SurplusSingle || first == nil || g.isWhole(first.share.leaf) {
-		return first
+// nextLeader selects the leader. For single surplus pods it is one of these. nil: no pod waits.
+func (g *gangState) nextLeader(profile string) *member {
+	first := g.numbers.FirstWaiting
+	if g.task == SurplusSingle {
+		first = g.numbers.FirstSingle
 	}
-	best := first
-	for leaf, q := range p.leaves {
-		if m, _ := q.members.first(); g.isWhole(leaf) && (best == first || preferred(m, best) < 0) {
-			best = m
-		}
+	if e := first(profile); e != nil {
+		return g.members[e.UID]
 	}
-	return best
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -333,7 +334,7 @@ func TestPlainPodsKeepPrioritySort(t *testing.T) {
 		a, b := wrappers.MakePod("a", "ns").UID("a").Obj(), wrappers.MakePod("b", "ns").UID("b").Obj()
 		a.Spec.Priority, b.Spec.Priority = priorities[rng.Intn(4)], priorities[rng.Intn(4)]
 		ta, tb := base.Add(time.Duration(rng.Intn(3))), base.Add(time.Duration(rng.Intn(3)))
-		pa, pb := podPriority(a), podPriority(b)
+		pa, pb := count.PodPriority(a), count.PodPriority(b)
 		want := pa > pb || pa == pb && ta.Before(tb)
 		if got := r.RankOf(a, ta).Compare(r.RankOf(b, tb)) < 0; got != want {
 			t.Fatalf("priorities %d %d, times %v %v: %t, PrioritySort says %t", pa, pb, ta, tb, got, want)

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // capacityReasons are the refusals that an additional or larger node could resolve, and which are therefore reported
@@ -30,19 +31,20 @@ type row struct {
 	pod       *corev1.Pod
 	leaf      *gang.Group
 	class     string
-	pool      *pool // in which it waits; nil: none
+	scheduler string // with which it waits
 	misplaced string
 	gate      string
 	since     time.Time
-	key       orderKey
-	flags     flags
+	order     count.Order
+	flags     count.Flags
 }
 
-const listed = isTerminating | isMisplaced | isGated | isUsable | isStray
+const listed = count.IsTerminating | count.IsMisplaced | count.IsGated | count.IsUsable | count.IsStray
 
-// list updates the row of a member.
-func (g *gangState) list(m *member) {
-	if m.share.flags&listed == 0 {
+// updateRow updates the row of a member.
+func (g *gangState) updateRow(m *member) {
+	share := m.entry.Share()
+	if share.Flags&listed == 0 {
 		if m.row == 0 {
 			return
 		}
@@ -61,8 +63,8 @@ func (g *gangState) list(m *member) {
 		m.row = len(g.rows)
 	}
 	g.rows[m.row-1] = row{
-		member: m, pod: m.pod, leaf: m.share.leaf, class: m.class, pool: m.inPool, misplaced: m.misplaced, gate: m.gate, since: m.since,
-		key: m.key, flags: m.share.flags,
+		member: m, pod: m.pod, leaf: share.Leaf, class: m.class, scheduler: share.Scheduler, misplaced: m.misplaced, gate: m.gate,
+		since: m.since, order: *m.entry.Order(), flags: share.Flags,
 	}
 }
 
@@ -84,31 +86,31 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	for i := range copied {
 		rows[i] = &copied[i]
 		if plan != nil && plan.Has(copied[i].pod.UID) {
-			copied[i].flags &^= isWaiting
+			copied[i].flags &^= count.IsWaiting
 		}
 	}
 	needs := map[*row]bool{}
 	if len(need) > 0 {
-		slices.SortFunc(rows, func(a, b *row) int { return a.key.compare(&b.key) })
+		slices.SortFunc(rows, func(a, b *row) int { return a.order.Compare(&b.order) })
 		for _, x := range rows {
-			if x.flags&isWaiting != 0 && x.flags&isUsable != 0 && x.pool != nil && x.pool.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
+			if x.flags&count.IsWaiting != 0 && x.flags&count.IsUsable != 0 && x.scheduler == f.Profile && need[x.leaf.Name()] > 0 {
 				need[x.leaf.Name()]--
 				needs[x] = true
 			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b *row) int { return a.key.age(&b.key) })
+	slices.SortFunc(rows, func(a, b *row) int { return a.order.CompareAge(&b.order) })
 	var misplaced, stray groupedPods
 	gates := sets.New[string]()
 	f.Waiting = make([]podgroup.WaitingPod, 0, len(rows))
 	for _, x := range rows {
 		switch {
-		case x.flags&isMisplaced != 0:
+		case x.flags&count.IsMisplaced != 0:
 			misplaced.add(x)
-		case x.flags&isStray != 0:
+		case x.flags&count.IsStray != 0:
 			stray.add(x)
 		}
-		if x.flags&isGated != 0 {
+		if x.flags&count.IsGated != 0 {
 			for i := range x.pod.Spec.SchedulingGates {
 				gates.Insert(x.pod.Spec.SchedulingGates[i].Name)
 			}
@@ -116,7 +118,7 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 		if x.gate != "" && f.GatedBy == "" {
 			f.GatedBy = fmt.Sprintf("pod %s %s", x.pod.Name, x.gate)
 		}
-		if x.flags&isWaiting != 0 {
+		if x.flags&count.IsWaiting != 0 {
 			f.Waiting = append(f.Waiting, podgroup.WaitingPod{
 				Pod: x.pod, Since: x.since, Gated: len(x.pod.Spec.SchedulingGates) > 0, Misplaced: x.misplaced, NeedsCapacity: needs[x],
 			})
@@ -164,20 +166,20 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if g.plan != nil && !g.plan.aborted {
 		plan = g.plan
 	}
-	n, profile := g.numbers, g.profile()
+	n, profile := g.numbers, g.numbers.Profile()
 	f = podgroup.Facts{
 		Namespace: key.Namespace, Name: key.Name,
 		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
-		Created: n.created.Counts(), Usable: n.usable(profile).Counts(), Bound: n.bound.Counts(),
+		Created: n.Created.Counts(), Usable: n.Usable(profile).Counts(), Bound: n.Bound.Counts(),
 		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
 		Binding: plan != nil,
-		GPUs:    n.gpus, HeldGPUs: n.held,
+		GPUs:    n.GPUs, HeldGPUs: n.HeldGPUs,
 		Profile:  profile,
 		Failures: g.failures,
-		Pods:     len(g.members), NotOurs: len(g.members) > 0 && n.flag(isOurs) == 0,
-		Ended:          len(g.members) > 0 && n.flag(hasEnded) == len(g.members),
-		MisplacedTotal: n.flag(isMisplaced), StrayTotal: n.flag(isStray), Leaving: n.flag(isGoing),
-		Terminating: n.flag(isTerminating), Gated: n.flag(isGated),
+		Pods:     len(g.members), NotOurs: len(g.members) > 0 && n.Flagged(count.IsOurs) == 0,
+		Ended:          len(g.members) > 0 && n.Flagged(count.HasEnded) == len(g.members),
+		MisplacedTotal: n.Flagged(count.IsMisplaced), StrayTotal: n.Flagged(count.IsStray), Leaving: n.Flagged(count.IsLeaving),
+		Terminating: n.Flagged(count.IsTerminating), Gated: n.Flagged(count.IsGated),
 	}
 	if !g.admitted && g.tree != nil {
 		f.WaitingSince = g.completeAt
@@ -196,18 +198,8 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if g.isPartial() {
 		f.Partial, f.PartialFor = true, g.incompleteFor
 	}
-	for name, p := range n.pools {
-		if name != profile && p.pods > 0 {
-			f.Foreign += p.pods
-			f.ForeignNames = append(f.ForeignNames, name)
-		}
-	}
-	slices.Sort(f.ForeignNames)
-	for name, pods := range n.others {
-		f.BoundByOthers += pods
-		f.OtherNames = append(f.OtherNames, name)
-	}
-	slices.Sort(f.OtherNames)
+	f.Foreign, f.ForeignNames = n.WaitingForOthers(profile)
+	f.BoundByOthers, f.OtherNames = n.BoundByOthers()
 	if slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName) {
 		f.NotOurs = false // the stock scheduler does not support PodGroups: the pods lack a schedulerName
 	}
@@ -236,7 +228,7 @@ const unattendedAfter = time.Minute
 func (g *gangState) isUnattended(now time.Time) bool {
 	for _, m := range g.members {
 		tried := slices.ContainsFunc(m.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-		if m.state != pending || tried || len(m.pod.Spec.SchedulingGates) > 0 || now.Sub(m.since) < unattendedAfter {
+		if m.state != count.Pending || tried || len(m.pod.Spec.SchedulingGates) > 0 || now.Sub(m.since) < unattendedAfter {
 			return false
 		}
 	}

@@ -5,57 +5,14 @@ package gangs
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/marks"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
-
-// memberState is the progress of a pod towards its node. "Assumed": the scheduler has assigned a node. "Posted": the
-// API server accepted the binding. "Bound": an informer has shown the binding.
-type memberState int
-
-const (
-	pending memberState = iota
-	assumed
-	posted
-	bound
-	succeeded
-)
-
-// member is one pod of a gang. Guarded by Registry.mu. After every change Registry.recount must update the gang's
-// numbers.
-type member struct {
-	pod   *corev1.Pod // latest observed version; never modified
-	gang  *gangState
-	leaf  string // "" for a PodGroup without sub-groups; meaningless if misplaced != ""
-	class string // podgroup.ClassKey: equal for pods that no filter distinguishes
-	state memberState
-	gpus  int64  // number of GPUs that the pod requests
-	node  string // planned, assumed or bound
-	since time.Time
-
-	misplaced string // why the pod does not count towards any leaf, "carries sub-group ..."; "" = it has a leaf
-	gate      string // why another plugin keeps it from the scheduling queue: "is gated by ..."; "" = no plugin does
-	leaving   bool   // bound, but released (partial.go): it does not count from that decision on
-	parting   parting
-
-	tag      uint64     // identifies it in marks
-	mark     marks.Mark // verified, or the mark of the plan whose binding was posted; zero = none
-	markText string     // the annotation that mark was read from
-
-	key    orderKey
-	share  share // its contribution to the gang's numbers
-	row    int   // 1 + its index in gangState.rows; 0: none
-	inPool *pool // the pool in which it waits; nil: it does not wait
-	pooled share // the share with which it was added to inPool
-	inLeaf int   // position in its leafQueue
-	inAge  int   // position in one of pool.byAge
-}
 
 // gangState is one PodGroup with its pods. Guarded by Registry.mu.
 type gangState struct {
@@ -65,7 +22,7 @@ type gangState struct {
 	tree    *gang.Tree         // nil if group is nil or treeErr is set
 	treeErr error
 	members map[types.UID]*member
-	numbers *numbers
+	numbers *count.Numbers
 	rows    []row // the members that Facts and Begin need, in no order
 
 	admitted       bool             // sticky: the minimum was bound (docs/decisions, G11)

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -55,11 +56,11 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	if m == nil && key.Name == "" {
 		return Effects{}
 	}
-	if m != nil && m.state == succeeded && pod.Status.Phase != corev1.PodSucceeded {
+	if m != nil && m.state == count.Succeeded && pod.Status.Phase != corev1.PodSucceeded {
 		return Effects{} // the other informer lags behind
 	}
 	var e Effects
-	if m != nil && m.gang.key != key && m.state == pending {
+	if m != nil && m.gang.key != key && m.state == count.Pending {
 		// The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change
 		// after the binding is ignored (docs/decisions, G12).
 		e.add(r.remove(m, now))
@@ -73,11 +74,11 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	known := m != nil
 	if !known {
 		g := r.gang(key)
-		m = &member{gang: g, pod: pod, since: now, key: orderOf(pod), tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
+		m = &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
 		r.members[pod.UID] = m
 		g.members[pod.UID] = m
 	}
-	old, stood, waited := m.pod, m.countsInAdmitted(), m.state == pending
+	old, stood, waited := m.pod, m.countsInAdmitted(), m.state == count.Pending
 	m.pod = pod
 	r.readMark(m)
 	r.forgetVanished(pod.UID)
@@ -85,12 +86,12 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		r.endedByItself(m)
-		m.state, m.node = succeeded, pod.Spec.NodeName
+		m.state, m.node = count.Succeeded, pod.Spec.NodeName
 		r.ranks.Delete(pod.UID)
 		r.endPlanOf(m)
 	case pod.Spec.NodeName != "":
 		r.endedByItself(m)
-		m.state, m.node = bound, pod.Spec.NodeName
+		m.state, m.node = count.Bound, pod.Spec.NodeName
 		m.leaving = m.leaving || m.isReleased()
 		r.ranks.Delete(pod.UID)
 		r.endPlanOf(m)
@@ -103,15 +104,15 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 			m.gang.ownChange()
 		}
 	}
-	r.locate(m)
+	m.locate()
 	switch {
 	case pod.DeletionTimestamp != nil:
 		m.recordTermination(old, known, stood, now)
 		r.reserveRoom(m)
-	case waited && m.state == bound && r.synced:
+	case waited && m.state == count.Bound && r.synced:
 		r.takeReserved(m)
 	}
-	if m.state == bound {
+	if m.state == count.Bound {
 		r.freeReserved(r.reserved.EndTakenBy(pod.UID))
 	}
 	if pod.DeletionTimestamp != nil {
@@ -134,10 +135,10 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	r.beginCall(now)
 	m := r.members[uid]
 	delete(r.leftGang, uid)
-	if m == nil || m.state == succeeded {
+	if m == nil || m.state == count.Succeeded {
 		return Effects{}
 	}
-	if m.state == bound || m.state == posted {
+	if m.state == count.Bound || m.state == count.Posted {
 		r.recordGrowth()
 		if m.pod.DeletionTimestamp == nil {
 			if _, known := r.vanished[uid]; !known {
@@ -262,7 +263,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	g := m.gang
 	if p := r.planOf(m.pod.UID); p != nil {
 		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is gone")
-		if m.state != assumed {
+		if m.state != count.Assumed {
 			p.endMember(m.pod.UID, false)
 			r.finish(p)
 		}
@@ -274,7 +275,7 @@ func (r *Registry) remove(m *member, now time.Time) Effects {
 	g.ownChange()
 	r.forgetVanished(m.pod.UID)
 	r.reserved.GiveBack(m.pod.UID)
-	r.removeFromNumbers(m)
+	g.removeFromNumbers(m)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)
@@ -315,7 +316,7 @@ func (r *Registry) endPlanOf(m *member) {
 }
 
 // locate determines the leaf of a member, or the reason why it has none.
-func (r *Registry) locate(m *member) {
+func (m *member) locate() {
 	m.leaf, m.misplaced = "", ""
 	if m.gang.tree != nil { // without a tree all pods count in one leaf
 		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)

@@ -6,18 +6,20 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // indices find the gangs that a question concerns without visiting all gangs. Registry.reindex keeps them up to date.
 type indices struct {
-	timers   *orderedHeap[*gangState] // by the time at which Tick must check the gang
-	first    *orderedHeap[*gangState] // by rank: gangs that gangs of lower rank let go first, see Yields
-	partials sets.Set[Key]            // gangs that PodsToRelease must check
-	units    waiting                  // gangs that wait with a surplus sub-group
-	minimums waiting                  // gangs whose minimum was refused
-	gated    map[*gangState]struct{}  // gangs whose surplus waits for these
-	yielding map[*gangState]struct{}  // gangs in phase Yielding
-	grewAt   time.Time                // when room was last freed or added
+	timers   *count.Heap[*gangState] // by the time at which Tick must check the gang
+	first    *count.Heap[*gangState] // by rank: gangs that gangs of lower rank let go first, see Yields
+	partials sets.Set[Key]           // gangs that PodsToRelease must check
+	units    waiting                 // gangs that wait with a surplus sub-group
+	minimums waiting                 // gangs whose minimum was refused
+	gated    map[*gangState]struct{} // gangs whose surplus waits for these
+	yielding map[*gangState]struct{} // gangs in phase Yielding
+	grewAt   time.Time               // when room was last freed or added
 }
 
 // indexed is the entries of a gang in the indices.
@@ -70,14 +72,8 @@ func (w *waiting) waitFrom(priority int32) bool {
 
 func newIndices() indices {
 	return indices{
-		timers: &orderedHeap[*gangState]{
-			less:  func(a, b *gangState) bool { return a.due.Before(b.due) },
-			place: func(g *gangState) *int { return &g.inTimers },
-		},
-		first: &orderedHeap[*gangState]{
-			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
-			place: func(g *gangState) *int { return &g.inFirst },
-		},
+		timers:   count.NewHeap(func(a, b *gangState) bool { return a.due.Before(b.due) }, func(g *gangState) *int { return &g.inTimers }),
+		first:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inFirst }),
 		partials: sets.New[Key](), units: newWaiting(), minimums: newWaiting(), gated: map[*gangState]struct{}{}, yielding: map[*gangState]struct{}{},
 	}
 }
@@ -89,7 +85,7 @@ func (r *Registry) reindex(g *gangState) {
 		r.unindex(g)
 		return
 	}
-	if g.isCandidate() || g.numbers.flag(isLeaver) > 0 || len(g.begun) > 0 {
+	if g.isCandidate() || g.numbers.Flagged(count.IsReleased) > 0 || len(g.begun) > 0 {
 		x.partials.Insert(g.key)
 	} else if x.partials.Has(g.key) {
 		x.partials.Delete(g.key)
@@ -99,24 +95,24 @@ func (r *Registry) reindex(g *gangState) {
 		}
 	}
 	if g.retried {
-		x.first.remove(g)
+		x.first.Remove(g)
 		g.rank = r.leaderRank(g) // after proven is up to date
-		x.first.set(g)
+		x.first.Set(g)
 	} else if g.inFirst > 0 {
-		x.first.remove(g)
+		x.first.Remove(g)
 		r.resume = true
 	}
 	if g.phase == Informed {
-		r.waiting.informed.remove(g)
+		r.waiting.informed.Remove(g)
 		g.rank = r.leaderRank(g)
-		r.waiting.informed.set(g)
+		r.waiting.informed.Set(g)
 	} else {
-		r.waiting.informed.remove(g)
+		r.waiting.informed.Remove(g)
 	}
 	if g.phase.isRefused() {
-		r.waiting.turns.set(g)
+		r.waiting.turns.Set(g)
 	} else {
-		r.waiting.turns.remove(g)
+		r.waiting.turns.Remove(g)
 	}
 	if g.phase == Yielding {
 		x.yielding[g] = struct{}{}
@@ -128,7 +124,7 @@ func (r *Registry) reindex(g *gangState) {
 	} else {
 		x.gated[g] = struct{}{}
 	}
-	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.unitsOf(g.profile()) > 0,
+	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.GroupsWithUnits(g.numbers.Profile()) > 0,
 		g.leader != "" && !g.task.isSurplus() && !g.refusedAt.IsZero())
 	r.setDue(g, r.dueAt(g))
 }
@@ -137,7 +133,7 @@ func (r *Registry) reindex(g *gangState) {
 func (r *Registry) unindex(g *gangState) {
 	x := &r.index
 	r.resume = r.resume || g.inFirst > 0
-	x.first.remove(g)
+	x.first.Remove(g)
 	delete(x.yielding, g)
 	if g.wait != nil {
 		r.waiting.end(g, nil)
@@ -145,19 +141,19 @@ func (r *Registry) unindex(g *gangState) {
 	delete(x.gated, g)
 	x.partials.Delete(g.key)
 	r.countWaiting(g, false, false)
-	x.timers.remove(g)
+	x.timers.Remove(g)
 }
 
 func (r *Registry) setDue(g *gangState, due time.Time) {
 	if due.IsZero() {
-		r.index.timers.remove(g)
+		r.index.timers.Remove(g)
 		g.due = due
 		return
 	}
 	if g.inTimers == 0 || !due.Equal(g.due) {
-		r.index.timers.remove(g)
+		r.index.timers.Remove(g)
 		g.due = due
-		r.index.timers.set(g)
+		r.index.timers.Set(g)
 	}
 }
 
@@ -179,14 +175,6 @@ func (r *Registry) countWaiting(g *gangState, unit, minimum bool) {
 	if was, gone := x.minimums.set(g, minimum, priority); gone {
 		proceed(func(p int32) bool { return p <= was })
 	}
-}
-
-// unitsOf returns how many groups could have another surplus sub-group if planned with this profile.
-func (n *numbers) unitsOf(profile string) int {
-	if p := n.pools[profile]; p != nil && p.ours {
-		return p.units.all
-	}
-	return 0
 }
 
 // recordGrowth records that room was freed or added.
@@ -224,25 +212,10 @@ func (r *Registry) dueAt(g *gangState) time.Time {
 	if until := g.wait.Until; !until.IsZero() {
 		next(until)
 	}
-	if g.task == SurplusUnit && !g.unitsTried && g.hasSingles() {
+	if g.task == SurplusUnit && !g.unitsTried && g.numbers.HasSingles(g.numbers.Profile()) {
 		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
 	}
 	return due
-}
-
-// hasSingles reports whether single pods wait in sub-groups that are satisfied at all levels.
-func (g *gangState) hasSingles() bool {
-	n, profile := g.numbers, g.profile()
-	p := n.pools[profile]
-	if p == nil || !p.ours {
-		return false
-	}
-	for leaf := range p.leaves {
-		if g.isWhole(leaf) {
-			return true
-		}
-	}
-	return false
 }
 
 func later(a, b time.Time) time.Time {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -84,7 +85,7 @@ func (m *member) forgetMark() {
 
 // isReleased reports whether the pod was bound by this installation and its status records its release.
 func (m *member) isReleased() bool {
-	return m.state == bound && m.markText != "" && !m.mark.IsZero() && HasReleaseCondition(m.pod)
+	return m.state == count.Bound && m.markText != "" && !m.mark.IsZero() && HasReleaseCondition(m.pod)
 }
 
 // resumeRelease continues the release of a gang that a crash interrupted.
@@ -105,7 +106,7 @@ func (g *gangState) markPlan(p *Plan) {
 	if !p.mark.NeverWhole {
 		return
 	}
-	with := g.numbers.bound.Counts()
+	with := g.numbers.Bound.Counts()
 	size := 0
 	for leaf, n := range p.leaves {
 		with[leaf.Name()] += n
@@ -129,9 +130,9 @@ func (g *gangState) holdsNone() bool {
 	if g.partial.marked == 0 {
 		return true
 	}
-	controllers := g.liveControllers()
+	controllers := g.numbers.LiveControllers()
 	for _, m := range g.members {
-		if m.mark.GroupUID == g.group.UID && (m.isBound() || m.state == succeeded && !m.isOfEarlierRun(controllers)) {
+		if m.mark.GroupUID == g.group.UID && (m.isBound() || m.state == count.Succeeded && !m.isOfEarlierRun(controllers)) {
 			return false
 		}
 	}

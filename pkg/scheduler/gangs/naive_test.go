@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -19,14 +20,14 @@ type counted struct {
 	created, usable, bound gang.Counts
 }
 
-// naiveProfile computes gangState.profile by visiting every member.
+// naiveProfile computes Numbers.Profile by visiting every member.
 func naiveProfile(r *Registry, g *gangState) string {
 	var first *member
 	for _, m := range g.members {
-		if m.state != pending || m.pod.DeletionTimestamp != nil || !r.profiles.Has(m.pod.Spec.SchedulerName) {
+		if m.state != count.Pending || m.pod.DeletionTimestamp != nil || !r.profiles.Has(m.pod.Spec.SchedulerName) {
 			continue
 		}
-		if first == nil || m.blocked() != first.blocked() && first.blocked() || m.blocked() == first.blocked() && m.key.age(&first.key) < 0 {
+		if first == nil || isBlocked(m) != isBlocked(first) && isBlocked(first) || isBlocked(m) == isBlocked(first) && m.entry.Order().CompareAge(first.entry.Order()) < 0 {
 			first = m
 		}
 	}
@@ -36,14 +37,19 @@ func naiveProfile(r *Registry, g *gangState) string {
 	return first.pod.Spec.SchedulerName
 }
 
+// isBlocked reports whether a property of the pod itself excludes it from every plan.
+func isBlocked(m *member) bool {
+	return m.misplaced != "" || len(m.pod.Spec.SchedulingGates) > 0 || m.gate != ""
+}
+
 // naiveCounts visits every member of the gang.
 func naiveCounts(r *Registry, g *gangState) counted {
 	c := counted{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
 	profile := naiveProfile(r, g)
 	controllers, plans := sets.New[types.UID](), sets.New[marks.PlanID]()
 	for _, m := range g.members {
-		if m.state != succeeded && m.pod.DeletionTimestamp == nil {
-			controllers.Insert(controller(m.pod))
+		if m.state != count.Succeeded && m.pod.DeletionTimestamp == nil {
+			controllers.Insert(count.Controller(m.pod))
 		}
 		if !m.mark.IsZero() && m.isBound() {
 			plans.Insert(m.mark.PlanID())
@@ -59,14 +65,14 @@ func naiveCounts(r *Registry, g *gangState) counted {
 			}
 		}
 		switch {
-		case m.state == succeeded:
-			if len(controllers) == 0 || controllers.Has(controller(m.pod)) || plans.Has(m.mark.PlanID()) {
+		case m.state == count.Succeeded:
+			if len(controllers) == 0 || controllers.Has(count.Controller(m.pod)) || plans.Has(m.mark.PlanID()) {
 				add(c.created, c.usable, c.bound)
 			}
 		case m.pod.DeletionTimestamp != nil || m.leaving || m.pod.Status.Phase == corev1.PodFailed:
 		case m.isBound():
 			add(c.created, c.usable, c.bound)
-		case m.state == assumed:
+		case m.state == count.Assumed:
 			add(c.created, c.usable)
 		default:
 			add(c.created)
@@ -78,16 +84,16 @@ func naiveCounts(r *Registry, g *gangState) counted {
 	return c
 }
 
-// naiveElect computes pool.elect by visiting every member.
+// naiveElect computes Numbers.FirstWaiting by visiting every member.
 func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
 	var first *member
 	firstBelow := false
 	for _, m := range g.members {
-		if m.state != pending || m.misplaced != "" || m.pod.DeletionTimestamp != nil || len(m.pod.Spec.SchedulingGates) > 0 || m.pod.Spec.SchedulerName != profile {
+		if m.state != count.Pending || m.misplaced != "" || m.pod.DeletionTimestamp != nil || len(m.pod.Spec.SchedulingGates) > 0 || m.pod.Spec.SchedulerName != profile {
 			continue
 		}
 		below := bound[m.leaf] < g.shape().Group(m.leaf).Min()
-		if first == nil || below && !firstBelow || below == firstBelow && preferred(m, first) < 0 {
+		if first == nil || below && !firstBelow || below == firstBelow && m.entry.Order().Compare(first.entry.Order()) < 0 {
 			first, firstBelow = m, below
 		}
 	}
@@ -104,49 +110,52 @@ func checkNumbers(s *simulation, r *Registry) {
 	for key, g := range r.gangs {
 		n, want := g.numbers, naiveCounts(r, g)
 		profile := naiveProfile(r, g)
-		if got := g.profile(); got != profile {
+		if got := g.numbers.Profile(); got != profile {
 			s.fail("profile of %s is %q, want %q", key, got, profile)
 		}
-		got := counted{created: n.created.Counts(), usable: n.usable(profile).Counts(), bound: n.bound.Counts()}
+		got := counted{created: n.Created.Counts(), usable: n.Usable(profile).Counts(), bound: n.Bound.Counts()}
 		if !maps.Equal(want.created, got.created) || !maps.Equal(want.usable, got.usable) || !maps.Equal(want.bound, got.bound) {
 			s.fail("counts of %s (-want +got):\n%s", key, cmp.Diff(want, got, cmp.AllowUnexported(counted{})))
 		}
 		var elected *member
-		if p := n.pools[profile]; p != nil {
-			elected = p.elect()
+		if e := n.FirstWaiting(profile); e != nil {
+			elected = g.members[e.UID]
 		}
 		if first := naiveElect(g, profile, want.bound); first != elected {
 			s.fail("%s would elect %v, want %v", key, elected, first)
 		}
-		var total [nFlags]int
+		total := map[count.Flags]int{}
 		highest, any := int32(0), false
 		for _, m := range g.members {
-			if now := r.shareOf(m); now != m.share {
-				s.fail("the share of %s is %+v, want %+v", m.pod.UID, m.share, now)
+			p := r.countedPod(m)
+			if share := count.ShareOf(&p); share != *m.entry.Share() {
+				s.fail("the share of %s is %+v, want %+v", m.pod.UID, *m.entry.Share(), share)
 			}
-			for i := range total {
-				if m.share.flags&(1<<i) != 0 {
-					total[i]++
+			for f := count.Flags(1); f <= count.IsOurs; f <<= 1 {
+				if m.entry.Share().Flags&f != 0 {
+					total[f]++
 				}
 			}
-			if m.state != succeeded && (!any || podPriority(m.pod) > highest) {
-				highest, any = podPriority(m.pod), true
+			if m.state != count.Succeeded && (!any || count.PodPriority(m.pod) > highest) {
+				highest, any = count.PodPriority(m.pod), true
 			}
-			if inRow := m.share.flags&listed != 0; inRow != (m.row > 0) || inRow && (g.rows[m.row-1].member != m || g.rows[m.row-1].pod != m.pod || g.rows[m.row-1].flags != m.share.flags) {
+			if inRow := m.entry.Share().Flags&listed != 0; inRow != (m.row > 0) || inRow && (g.rows[m.row-1].member != m || g.rows[m.row-1].pod != m.pod || g.rows[m.row-1].flags != m.entry.Share().Flags) {
 				s.fail("the row of %s is wrong", m.pod.UID)
 			}
 		}
-		if total != n.flagged {
-			s.fail("%s counts %v by flag, want %v", key, n.flagged, total)
+		for f := count.Flags(1); f <= count.IsOurs; f <<= 1 {
+			if n.Flagged(f) != total[f] {
+				s.fail("%s counts %d pods with flag %b, want %d", key, n.Flagged(f), f, total[f])
+			}
 		}
-		if got := n.priorities.highest(); got != highest {
+		if got := n.HighestPriority(); got != highest {
 			s.fail("the priority of %s is %d, want %d", key, got, highest)
 		}
 		if g.vanished != vanished[g] {
 			s.fail("%s counts %d vanished pods, want %d", key, g.vanished, vanished[g])
 		}
 		for _, group := range g.shape().Groups() {
-			if pods := n.bound.Pods(group); r.synced && g.tree != nil && g.admitted && group.Satisfied(want.bound) && !g.admittedGroups.Has(group.Name()) &&
+			if pods := n.Bound.Pods(group); r.synced && g.tree != nil && g.admitted && group.Satisfied(want.bound) && !g.admittedGroups.Has(group.Name()) &&
 				(group.Parent().Parent() == nil || g.admittedGroups.Has(group.Parent().Name())) {
 				s.fail("sub-group %q of %s has %d pods, is satisfied and not admitted", group.Name(), key, pods)
 			} else if g.tree != nil && g.admitted && pods == 0 && g.admittedGroups.Has(group.Name()) {
@@ -193,10 +202,10 @@ func checkUnits(s *simulation, g *gangState, profile string, c counted) {
 			open.Insert(parent.Name())
 		}
 	}
-	if got := g.numbers.spare.all; got != extra {
+	if got := g.numbers.ExtraGroups(); got != extra {
 		s.fail("%s has %d extra sub-groups, want %d", g.key, got, extra)
 	}
-	if got := g.numbers.unitsOf(profile); profile != "" && got != len(open) {
+	if got := g.numbers.GroupsWithUnits(profile); profile != "" && got != len(open) {
 		s.fail("%s could have units in %d groups, want %v", g.key, got, open)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // maxOwners is the maximum number of owners returned: a gang of bare ReplicaSets may have one for each pod.
@@ -29,14 +30,10 @@ func (r *Registry) Succeeded(key Key) (controllers sets.Set[types.UID], newest t
 		return controllers, newest
 	}
 	for _, m := range g.members {
-		if m.state != succeeded {
+		if m.state != count.Succeeded {
 			continue
 		}
-		uid := types.UID("")
-		if ref := metav1.GetControllerOfNoCopy(m.pod); ref != nil {
-			uid = ref.UID
-		}
-		controllers.Insert(uid)
+		controllers.Insert(count.Controller(m.pod))
 		newest = later(newest, m.pod.CreationTimestamp.Time)
 	}
 	return controllers, newest
@@ -55,7 +52,7 @@ func (r *Registry) Owners(key Key) []podgroup.Owner {
 	found := map[types.UID]*podgroup.Owner{}
 	for _, m := range g.members {
 		ref := metav1.GetControllerOfNoCopy(m.pod)
-		if ref == nil || !m.share.has(isLive) || m.pod.Status.Phase == corev1.PodFailed {
+		if ref == nil || m.entry.Share().Flags&count.IsLive == 0 || m.pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		o := found[ref.UID]

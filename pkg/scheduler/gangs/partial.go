@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -78,7 +79,7 @@ func (g *gangState) provesPartial() bool {
 
 // markedPods returns what the members tell a proof.
 func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
-	controllers := g.liveControllers()
+	controllers := g.numbers.LiveControllers()
 	return func(yield func(marks.MarkedPod) bool) {
 		for _, m := range g.members {
 			if !yield(marks.MarkedPod{
@@ -92,12 +93,12 @@ func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
 }
 
 // neverBound reports whether the member has never been bound.
-func (m *member) neverBound() bool { return m.state == pending || m.state == assumed }
+func (m *member) neverBound() bool { return m.state == count.Pending || m.state == count.Assumed }
 
 // isOfEarlierRun reports whether the member succeeded in a finished run, given the controllers of the current one
 // (docs/decisions, G9).
 func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
-	return m.state == succeeded && len(controllers) > 0 && !controllers.Has(controller(m.pod))
+	return m.state == count.Succeeded && len(controllers) > 0 && !controllers.Has(count.Controller(m.pod))
 }
 
 // Partial reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and pods
@@ -162,7 +163,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		for _, m := range g.members {
 			if g.wasPlaced(m) {
 				out = append(out, m.pod)
-				m.leaving = controller(m.pod) != ""
+				m.leaving = count.Controller(m.pod) != ""
 				r.recount(m)
 			}
 		}
@@ -190,7 +191,7 @@ func (r *Registry) releaseDue(g *gangState) bool {
 // hasReplaceable reports whether a pod that was bound for the gang has a controller that would replace it.
 func (g *gangState) hasReplaceable() bool {
 	for _, m := range g.members {
-		if g.wasPlaced(m) && controller(m.pod) != "" {
+		if g.wasPlaced(m) && count.Controller(m.pod) != "" {
 			return true
 		}
 	}
@@ -212,7 +213,7 @@ func (g *gangState) inFirstBurst() bool {
 
 // wasPlaced reports whether the member is bound, and its mark proves that this scheduler bound it for this PodGroup.
 func (g *gangState) wasPlaced(m *member) bool {
-	return m.isBound() && m.state == bound && m.markText != "" && m.mark.GroupUID == g.group.UID
+	return m.isBound() && m.state == count.Bound && m.markText != "" && m.mark.GroupUID == g.group.UID
 }
 
 // PlacedFor returns the gang of a bound pod. It returns false if the pod is unknown, or was bound for an earlier
@@ -229,12 +230,12 @@ func (r *Registry) PlacedFor(uid types.UID) (Key, bool) {
 
 // podsToRelease returns the released pods whose deletion has not been observed.
 func (g *gangState) podsToRelease() []*corev1.Pod {
-	if g.numbers.flag(isLeaver) == 0 {
+	if g.numbers.Flagged(count.IsReleased) == 0 {
 		return nil
 	}
 	var out []*corev1.Pod
 	for _, m := range g.members {
-		if m.leaving && m.state == bound && m.pod.DeletionTimestamp == nil && m.pod.Status.Phase != corev1.PodFailed {
+		if m.leaving && m.state == count.Bound && m.pod.DeletionTimestamp == nil && m.pod.Status.Phase != corev1.PodFailed {
 			out = append(out, m.pod)
 		}
 	}

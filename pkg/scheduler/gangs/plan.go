@@ -14,6 +14,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -118,11 +119,11 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		r.wakeLeaderAgain(g)
 		return nil, "the gang changed while it was planned"
 	}
-	profile := g.profile()
+	profile := g.numbers.Profile()
 	r.planSeq++
 	p.Priority, p.ID, p.gang = r.leaderRank(g).Priority, r.planSeq, g
 	for i := range p.members {
-		if x := &p.members[i]; !x.member.usable(profile) || x.member.share.leaf != x.leaf { // not usable: also one that was removed
+		if x := &p.members[i]; !x.member.entry.IsUsable(profile) || x.member.entry.Share().Leaf != x.leaf { // not usable: also one that was removed
 			r.wakeLeaderAgain(g)
 			return nil, "a pod of the gang changed while it was planned"
 		}
@@ -253,7 +254,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 		return fmt.Errorf("no plan of its gang is in force")
 	case p.aborted:
 		return fmt.Errorf(PlanAborted+": %s", p.reason)
-	case m.state != pending:
+	case m.state != count.Pending:
 		return fmt.Errorf("the pod already has a node")
 	case p.member(uid).node != node:
 		return fmt.Errorf("planned on node %s, not on %s", p.member(uid).node, node)
@@ -263,7 +264,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 		p.assumed++
 	}
 	p.progress = now
-	m.state, m.node = assumed, node
+	m.state, m.node = count.Assumed, node
 	r.takeReserved(m)
 	r.recount(m)
 	if p.assumed == len(p.members) && r.committing == p {
@@ -296,8 +297,8 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	r.recordGrowth()
 	r.reserved.GiveBack(uid)
 	p, m := r.planOf(uid), r.members[uid]
-	if m != nil && m.state == assumed {
-		m.state, m.node = pending, ""
+	if m != nil && m.state == count.Assumed {
+		m.state, m.node = count.Pending, ""
 		r.recount(m)
 	}
 	if p == nil {
@@ -323,7 +324,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 		}
 		e = r.evaluate(g, now)
 	}
-	if m != nil && m.state == pending && m.gang.key != keyOf(m.pod) {
+	if m != nil && m.state == count.Pending && m.gang.key != keyOf(m.pod) {
 		e.add(r.setPod(m.pod, m.class, now)) // its annotation changed while it was assumed
 	}
 	return r.endCall(e)
@@ -335,8 +336,8 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	m, p := r.members[uid], r.planOf(uid)
-	if m != nil && m.state == assumed {
-		m.state = posted
+	if m != nil && m.state == count.Assumed {
+		m.state = count.Posted
 		if p != nil {
 			m.setMark(p.markOf(uid), "")
 		}

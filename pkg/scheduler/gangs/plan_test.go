@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
@@ -218,7 +219,7 @@ func TestPlanLife(t *testing.T) {
 		"a member found bound in the middle of its plan ends the plan, and stays bound": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").shownBound("b").wantAborted(true)
 			s.releases("b")
-			if got := s.r.members["b"].state; got != bound {
+			if got := s.r.members["b"].state; got != count.Bound {
 				t.Fatalf("b is %d, want bound", got)
 			}
 			s.releases("a").wantQuiet()
@@ -230,7 +231,7 @@ func TestPlanLife(t *testing.T) {
 				t.Fatal("assumed a bound pod")
 			}
 			s.releases("b", "a").wantQuiet()
-			if got := s.r.members["b"].state; got != bound {
+			if got := s.r.members["b"].state; got != count.Bound {
 				t.Fatalf("b is %d, want bound", got)
 			}
 		},

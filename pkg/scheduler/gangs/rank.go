@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // Rank is a pod's position in the scheduling queue (docs/decisions, G16): higher priority first, then by tier;
@@ -73,7 +74,7 @@ func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 			return v.(Rank)
 		}
 	}
-	return Rank{Priority: podPriority(pod), Tier: TierNormal, Time: queued}
+	return Rank{Priority: count.PodPriority(pod), Tier: TierNormal, Time: queued}
 }
 
 func (r *Registry) stamp(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
@@ -89,10 +90,8 @@ func (r *Registry) leaderRank(g *gangState) Rank {
 	case Refill:
 		rank.Tier = TierRefill
 	case SurplusUnit:
-		rank.Tier, rank.Extra = TierSurplusUnit, g.numbers.spare.all
-		if p := g.numbers.pools[g.profile()]; p != nil {
-			rank.Level = p.units.level()
-		}
+		rank.Tier, rank.Extra = TierSurplusUnit, g.numbers.ExtraGroups()
+		rank.Level = g.numbers.UnitLevel(g.numbers.Profile())
 	case SurplusSingle:
 		rank.Tier = TierSurplusSingle
 	}
@@ -103,7 +102,7 @@ func (r *Registry) leaderRank(g *gangState) Rank {
 // is known and lower (docs/decisions, G10). The creator of a pod was authorized to use the pod's priority class; for
 // the class in the PodGroup this is not checked.
 func (r *Registry) priority(g *gangState) int32 {
-	highest := g.numbers.priorities.highest()
+	highest := g.numbers.HighestPriority()
 	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
 		if p, ok := r.opts.Priority(g.group.Spec.PriorityClassName); ok {
 			return min(p, highest)

@@ -157,14 +157,6 @@ func TestPrioritiesAtTheEndsOfInt32(t *testing.T) {
 			if got := (Rank{Priority: a}).Compare(Rank{Priority: b}); got != want {
 				t.Errorf("ranks of %d and %d compare as %d, want %d", a, b, got, want)
 			}
-			x, y := orderKey{priority: a}, orderKey{priority: b}
-			if got := x.compare(&y); got != want {
-				t.Errorf("pods of %d and %d compare as %d, want %d", a, b, got, want)
-			}
-			rows := []row{{key: x}, {key: y}}
-			if got := inOrder(rows); want > 0 && got[0] != &rows[1] || want < 0 && got[0] != &rows[0] {
-				t.Errorf("of pods of %d and %d, the lower one is planned first", a, b)
-			}
 			w := newWaiting()
 			if w.set(&gangState{}, true, a); w.waitFrom(b) != (i <= k) {
 				t.Errorf("a gang of %d waits from %d on: %t", a, b, w.waitFrom(b))

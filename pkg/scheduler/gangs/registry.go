@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -168,7 +169,7 @@ func (r *Registry) endCall(e Effects) Effects {
 			if m := r.members[pod.UID]; m != nil {
 				ranks[pod.UID] = r.leaderRank(m.gang)
 			} else {
-				ranks[pod.UID] = Rank{Priority: podPriority(pod), Tier: TierNormal, Time: r.now}
+				ranks[pod.UID] = Rank{Priority: count.PodPriority(pod), Tier: TierNormal, Time: r.now}
 			}
 		}
 		slices.SortStableFunc(e.Activate, func(a, b *corev1.Pod) int { return ranks[a.UID].Compare(ranks[b.UID]) })
@@ -232,7 +233,7 @@ func (r *Registry) gang(key Key) *gangState {
 	g := r.gangs[key]
 	if g == nil {
 		g = &gangState{
-			key: key, members: map[types.UID]*member{}, numbers: newNumbers(anyTree),
+			key: key, members: map[types.UID]*member{}, numbers: count.NewNumbers(anyTree),
 			why: "gated by PodGroup " + message.Truncate(key.String(), message.MaxName) + " until its gang can be planned",
 		}
 		r.gangs[key] = g

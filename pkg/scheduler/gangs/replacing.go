@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -49,7 +50,7 @@ func (m *member) countsInAdmitted() bool {
 // is false for a pod that is observed for the first time; stood is the result of countsInAdmitted before the update.
 func (m *member) recordTermination(old *corev1.Pod, known, stood bool, now time.Time) {
 	pod := m.pod
-	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || !m.parting.since.IsZero() || m.state == succeeded {
+	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || !m.parting.since.IsZero() || m.state == count.Succeeded {
 		return
 	}
 	if known {
@@ -83,7 +84,7 @@ func (r *Registry) reserveRoom(m *member) {
 	if !p.stood && !(p.unseen && g.admitted) {
 		return
 	}
-	x := reservations.Reservation{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(r.priority(g), m.key.priority), Pod: m.pod}
+	x := reservations.Reservation{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(r.priority(g), count.PodPriority(m.pod)), Pod: m.pod}
 	if r.opts.Amount != nil {
 		x.Amount = r.opts.Amount(m.pod)
 	}
@@ -140,7 +141,7 @@ func (r *Registry) freeReserved(ended []*reservations.Reservation) {
 	}
 	for _, x := range ended {
 		m := r.members[x.Pod.UID]
-		if _, gone := r.vanished[x.Pod.UID]; m != nil && m.state == bound && !gone {
+		if _, gone := r.vanished[x.Pod.UID]; m != nil && m.state == count.Bound && !gone {
 			continue // the pod is still on its node
 		}
 		r.vacated = append(r.vacated, x.Pod)
@@ -157,7 +158,7 @@ func (r *Registry) PodLeaves(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[uid]
-	if m == nil || !m.gang.replacing || m.state != bound && m.state != posted {
+	if m == nil || !m.gang.replacing || m.state != count.Bound && m.state != count.Posted {
 		return
 	}
 	r.beginCall(now)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -413,7 +414,7 @@ func TestReservationsOfRandomGangs(t *testing.T) {
 				}
 				s.r.SetPod(w.Obj(), s.now)
 			case 5:
-				if pod := some(func(m *member) bool { return m.state == pending && m.pod.DeletionTimestamp == nil }); pod != nil {
+				if pod := some(func(m *member) bool { return m.state == count.Pending && m.pod.DeletionTimestamp == nil }); pod != nil {
 					pod.Spec.NodeName = "n"
 					wasBound.Insert(pod.Name)
 					s.r.SetPod(pod, s.now)

@@ -22,6 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -277,7 +278,7 @@ func (s *simulation) isOfCurrentRun(key Key, done *corev1.Pod) bool {
 		if p.Annotations[v2alpha2.PodGroupAnnotation] != key.Name || isOver(p) || p.DeletionTimestamp != nil {
 			continue
 		}
-		if last = false; controller(p) == controller(done) || p.Spec.NodeName != "" && plan(p) == plan(done) {
+		if last = false; count.Controller(p) == count.Controller(done) || p.Spec.NodeName != "" && plan(p) == plan(done) {
 			return true
 		}
 	}
@@ -1172,11 +1173,11 @@ func (s *simulation) check() {
 		}
 		if g.leader != "" {
 			m := g.members[g.leader]
-			if m == nil || !m.usable(g.profile()) {
+			if m == nil || !m.entry.IsUsable(g.numbers.Profile()) {
 				s.fail("the leader of %s cannot lead", key)
 			}
 		}
-		if _, state := r.task(g, g.profile(), s.now); state != idle && g.leader == "" && g.inTimers == 0 {
+		if _, state := r.task(g, g.numbers.Profile(), s.now); state != idle && g.leader == "" && g.inTimers == 0 {
 			s.fail("gang %s is complete, has neither leader nor plan, and is not due for Tick", key)
 		}
 		// A gated leader was refused, or will be woken. If the leader is being deleted, the queue may learn of it
@@ -1207,7 +1208,7 @@ func (s *simulation) check() {
 		for i, x := range p.members {
 			m := x.member
 			order[i] = m
-			if m.state != assumed {
+			if m.state != count.Assumed {
 				s.fail("the barrier of plan %d is open, and %s is not assumed", id, m.pod.UID)
 			}
 			counts[m.pod.Labels[v2alpha2.SubGroupLabel]]++
@@ -1357,8 +1358,8 @@ func (s *simulation) deleteAll() {
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
-	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.left) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.items) + len(s.r.index.first.items) +
-		len(s.r.index.yielding) + s.r.Waiting() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.items) + len(s.r.waiting.turns.items) + *s.waits +
+	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.left) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.Items()) + len(s.r.index.first.Items()) +
+		len(s.r.index.yielding) + s.r.Waiting() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.Items()) + len(s.r.waiting.turns.Items()) + *s.waits +
 		len(s.r.index.units.of) + len(s.r.index.minimums.of) + len(s.r.index.minimums.count) + len(s.r.index.gated) + ranks; n > 0 {
 		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v, waiting %+v, %d conditions",
 			s.r.Keys(), s.r.members, len(s.r.left), s.r.vanished, s.r.leftGang, ranks, s.r.index, s.r.waiting, *s.waits)

@@ -35,11 +35,11 @@ func (r *Registry) Tick(now time.Time) Effects {
 	r.freeReserved(r.reserved.Expire(now))
 	var due []*gangState
 	for {
-		g, ok := r.index.timers.first()
+		g, ok := r.index.timers.First()
 		if !ok || now.Before(g.due) {
 			break
 		}
-		r.index.timers.remove(g)
+		r.index.timers.Remove(g)
 		due = append(due, g)
 	}
 	for _, g := range due {
@@ -68,7 +68,7 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
 		return r.retryRefused(g)
 	case g.task == SurplusUnit && !g.unitsTried:
-		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.hasSingles() {
+		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.numbers.HasSingles(g.numbers.Profile()) {
 			return Effects{}
 		}
 		g.unitRefusal = g.refusal

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // A unit of surplus is torn if its plan was bound only in part. Its waiting pods are tried first (isTorn). If it cannot
@@ -62,7 +63,7 @@ func (g *gangState) noteUnits(p *Plan) {
 			continue
 		}
 		u := g.begun[group.Name()]
-		if (u == nil || u.first != p) && g.numbers.bound.Pods(group) == 0 && g.isWhole(group.Parent()) {
+		if (u == nil || u.first != p) && g.numbers.Bound.Pods(group) == 0 && g.isWhole(group.Parent()) {
 			u = &begunUnit{first: p, leaves: map[types.UID]string{}}
 			if g.begun == nil {
 				g.begun = map[string]*begunUnit{}
@@ -91,7 +92,7 @@ func (g *gangState) dropUnits() {
 		return
 	}
 	for name := range g.begun {
-		if g.admittedGroups.Has(name) || g.plan == nil && g.numbers.bound.Pods(g.tree.Group(name)) == 0 {
+		if g.admittedGroups.Has(name) || g.plan == nil && g.numbers.Bound.Pods(g.tree.Group(name)) == 0 {
 			delete(g.begun, name)
 		}
 	}
@@ -99,10 +100,10 @@ func (g *gangState) dropUnits() {
 
 // noteStranger ends the proof for the unit of a bound pod that no plan for the unit placed.
 func (g *gangState) noteStranger(m *member) {
-	if len(g.begun) == 0 || m.share.stage != isPlaced || m.share.leaf == nil {
+	if len(g.begun) == 0 || !m.isBound() || m.entry.Share().Leaf == nil {
 		return
 	}
-	for group := m.share.leaf; group.Parent() != nil; group = group.Parent() {
+	for group := m.entry.Share().Leaf; group.Parent() != nil; group = group.Parent() {
 		if u := g.begun[group.Name()]; u != nil {
 			if _, planned := u.leaves[m.pod.UID]; !planned {
 				delete(g.begun, group.Name())
@@ -113,7 +114,7 @@ func (g *gangState) noteStranger(m *member) {
 
 // isTornUnit reports whether the unit is bound in part, and its first plan is over.
 func (g *gangState) isTornUnit(name string, u *begunUnit) bool {
-	return g.plan != u.first && g.numbers.bound.Pods(g.tree.Group(name)) > 0
+	return g.plan != u.first && g.numbers.Bound.Pods(g.tree.Group(name)) > 0
 }
 
 // neverHadMinimum reports whether the pods that may have been bound for the unit at any time do not satisfy it.
@@ -138,9 +139,9 @@ func (g *gangState) placedFor(name string, u *begunUnit) (placed []*member, repl
 		}
 	}
 	for uid := range u.leaves {
-		if m := g.members[uid]; m != nil && below.Has(m.share.leaf) && g.wasPlaced(m) {
+		if m := g.members[uid]; m != nil && below.Has(m.entry.Share().Leaf) && g.wasPlaced(m) {
 			placed = append(placed, m)
-			replaceable = replaceable || controller(m.pod) != ""
+			replaceable = replaceable || count.Controller(m.pod) != ""
 		}
 	}
 	return placed, replaceable
@@ -197,7 +198,7 @@ func (r *Registry) unitsToRelease(g *gangState, elapsed time.Duration, answering
 		placed, _ := g.placedFor(name, u)
 		for _, m := range placed {
 			out = append(out, m.pod)
-			m.leaving = controller(m.pod) != ""
+			m.leaving = count.Controller(m.pod) != ""
 			r.recount(m)
 		}
 	}

@@ -572,7 +572,7 @@ func TestTornUnitsRandomly(t *testing.T) {
 			h.second()
 		}
 		h.deliver(-1)
-		for _, group := range h.r.gangs[gangG].numbers.bound.Partial() {
+		for _, group := range h.r.gangs[gangG].numbers.Bound.Partial() {
 			if g := h.r.gangs[gangG]; g.admitted {
 				t.Fatalf("seed %d: %s is still bound in part", seed, group.Name())
 			}

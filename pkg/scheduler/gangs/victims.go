@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // A pod without a gang may preempt pods of a gang only if the gang keeps its minimum or is preempted as a whole:
@@ -87,7 +88,7 @@ func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now t
 		}
 	}
 	surplus := g.surplus(now)
-	slices.SortFunc(here, func(a, b *member) int { return preferred(b, a) }) // the least important first
+	slices.SortFunc(here, func(a, b *member) int { return b.entry.Order().Compare(a.entry.Order()) }) // the least important first
 	single, taken := 0, gang.Counts{}
 	for _, m := range here {
 		if taken[m.leaf] < surplus[m.leaf] {
@@ -100,7 +101,7 @@ func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now t
 	case single == len(here):
 	case g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible:
 		v.Protected = isSemiPreemptible
-	case g.boundMembers(now) > len(here) || g.numbers.priorities.highest() >= priority:
+	case g.boundMembers(now) > len(here) || g.numbers.HighestPriority() >= priority:
 		v.Protected = isSpreadOverNodes
 	default:
 		whole := make([]*corev1.Pod, len(here))
@@ -115,17 +116,17 @@ func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now t
 // Not to be modified. A preemptor asks for every node, so the result is cached until bound pods or victims change,
 // and for at most a second.
 func (g *gangState) surplus(now time.Time) gang.Counts {
-	if g.tree == nil || g.numbers.bound.Pods(g.tree.Root()) <= g.tree.MinPods() {
+	if g.tree == nil || g.numbers.Bound.Pods(g.tree.Root()) <= g.tree.MinPods() {
 		return nil
 	}
-	if n := g.numbers; n.surplus == nil || now.Sub(n.surplusAt) >= time.Second {
-		n.surplus, n.surplusAt = g.findSurplus(now), now
+	if n := g.numbers; n.Surplus == nil || now.Sub(n.SurplusAt) >= time.Second {
+		n.Surplus, n.SurplusAt = g.findSurplus(now), now
 	}
-	return g.numbers.surplus
+	return g.numbers.Surplus
 }
 
 func (g *gangState) findSurplus(now time.Time) gang.Counts {
-	counts := g.numbers.bound.Counts()
+	counts := g.numbers.Bound.Counts()
 	for m := range g.victims {
 		if m.isVictim(now) && m.isBound() && m.misplaced == "" {
 			counts[m.leaf]--
@@ -139,7 +140,7 @@ func (g *gangState) findSurplus(now time.Time) gang.Counts {
 
 // boundMembers returns the number of bound pods that count towards the tree, without those that are victims already.
 func (g *gangState) boundMembers(now time.Time) int {
-	n := g.numbers.flag(isStanding) - g.numbers.flag(isStray)
+	n := g.numbers.Flagged(count.IsStanding) - g.numbers.Flagged(count.IsStray)
 	for m := range g.victims {
 		if m.isVictim(now) && m.isBound() && m.misplaced == "" {
 			n--
@@ -214,5 +215,5 @@ func (g *gangState) addVictim(m *member, now time.Time) {
 		}
 	}
 	g.victims[m] = now
-	g.numbers.surplus = nil
+	g.numbers.Surplus = nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -29,7 +30,7 @@ type victims struct {
 func (s *story) victimsOn(node string, priority int32) victims {
 	var pods []*corev1.Pod
 	for _, uid := range s.uids() {
-		if pod := s.r.members[uid].pod; pod.Spec.NodeName == node && podPriority(pod) < priority {
+		if pod := s.r.members[uid].pod; pod.Spec.NodeName == node && count.PodPriority(pod) < priority {
 			pods = append(pods, pod)
 		}
 	}

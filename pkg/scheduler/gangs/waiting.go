@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // A refused gang waits until an event may help it. Such a gang is cheap: an event visits only the gangs that it concerns,
@@ -118,10 +119,10 @@ type waitList struct {
 	all      map[*gangState]struct{}
 	byShape  map[Shape][]waiter // gangs that wait for room of a shape, by the number of pods
 	byTopic  map[Topic]map[*gangState]struct{}
-	informed *orderedHeap[*gangState] // gangs in phase Informed, in the order of the queue
-	turns    *orderedHeap[*gangState] // gangs in a phase of refused gangs, by wait.turn
-	freed    map[Shape]struct{}       // shapes of which less is claimed than at the last call of Changed
-	ended    []func()                 // Wait.Release of gangs that no longer wait
+	informed *count.Heap[*gangState] // gangs in phase Informed, in the order of the queue
+	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
+	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of Changed
+	ended    []func()                // Wait.Release of gangs that no longer wait
 	// afterEvents and withoutEvent are the loop's time for attempts that may fail again, of informed gangs and of others.
 	afterEvents, withoutEvent budget
 }
@@ -137,14 +138,8 @@ func (w waiter) compare(pods int) int { return cmp.Compare(w.pods, pods) }
 func newWaitList() waitList {
 	return waitList{
 		all: map[*gangState]struct{}{}, byShape: map[Shape][]waiter{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
-		informed: &orderedHeap[*gangState]{
-			less:  func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 },
-			place: func(g *gangState) *int { return &g.inInformed },
-		},
-		turns: &orderedHeap[*gangState]{
-			less:  func(a, b *gangState) bool { return a.wait.turn.Before(b.wait.turn) },
-			place: func(g *gangState) *int { return &g.inTurns },
-		},
+		informed:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inInformed }),
+		turns:       count.NewHeap(func(a, b *gangState) bool { return a.wait.turn.Before(b.wait.turn) }, func(g *gangState) *int { return &g.inTurns }),
 		afterEvents: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
 	}
 }
@@ -167,8 +162,8 @@ func (x *waitList) add(g *gangState, w *wait) {
 
 // end removes a gang's entry, except the one that is kept.
 func (x *waitList) end(g *gangState, kept *wait) {
-	x.informed.remove(g)
-	x.turns.remove(g)
+	x.informed.Remove(g)
+	x.turns.Remove(g)
 	delete(x.all, g)
 	for w := g.wait; w != nil; w = w.units {
 		for _, n := range w.Needs {
@@ -363,7 +358,7 @@ func (r *Registry) retry(lacking []*gangState, before Key) Effects {
 	x := &r.waiting
 	var e Effects
 turns:
-	for g, ok := x.turns.first(); ok && !r.now.Before(g.wait.turn); g, ok = x.turns.first() {
+	for g, ok := x.turns.First(); ok && !r.now.Before(g.wait.turn); g, ok = x.turns.First() {
 		switch holds := g.wait.holds(); {
 		case !holds:
 		case g.phase == Lacking:
@@ -375,7 +370,7 @@ turns:
 			continue
 		}
 		g.wait.turn = r.now.Add(recheckAfter)
-		x.turns.set(g)
+		x.turns.Set(g)
 	}
 	for s := range x.freed {
 		x.fitting(s, func(g *gangState) {
@@ -387,7 +382,7 @@ turns:
 	clear(x.freed)
 	e.add(r.claim(lacking))
 	first := r.gangs[before]
-	for g, ok := x.informed.first(); ok; g, ok = x.informed.first() {
+	for g, ok := x.informed.First(); ok; g, ok = x.informed.First() {
 		if rank := g.rank; rank != r.leaderRank(g) {
 			r.reindex(g)
 			continue
@@ -422,7 +417,7 @@ func (r *Registry) claim(lacking []*gangState) Effects {
 	if len(ranks) == 0 {
 		return Effects{}
 	}
-	for _, g := range r.index.first.items {
+	for _, g := range r.index.first.Items() {
 		if g.wait != nil {
 			ranks[g] = r.leaderRank(g)
 		}

@@ -113,7 +113,7 @@ func (s *waitScene) changes(raised []Shape, topics ...Topic) *waitScene {
 
 // entries returns the number of entries in the list and its indices.
 func (x *waitList) entries() int {
-	return len(x.all) + len(x.byShape) + len(x.byTopic) + len(x.informed.items) + len(x.turns.items)
+	return len(x.all) + len(x.byShape) + len(x.byTopic) + len(x.informed.Items()) + len(x.turns.Items())
 }
 
 func (s *waitScene) after(d time.Duration) *waitScene {

@@ -93,7 +93,7 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 // precedes returns the first gang in rank order that others let go first, if it precedes the given one. nil: none does.
 func (r *Registry) precedes(g *gangState) *gangState {
 	for {
-		first, ok := r.index.first.first()
+		first, ok := r.index.first.First()
 		switch {
 		case !ok || first == g:
 			return nil

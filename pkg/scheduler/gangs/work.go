@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -50,7 +51,7 @@ const maxLost = 16
 
 // rememberLost records the node of a bound pod that is removed from an admitted gang.
 func (g *gangState) rememberLost(m *member) {
-	if g.admitted && m.state == bound && m.misplaced == "" {
+	if g.admitted && m.state == count.Bound && m.misplaced == "" {
 		lost := LostPods{m.leaf, m.node, 1}
 		g.lostFrom = slices.DeleteFunc(g.lostFrom, func(x LostPods) bool {
 			same := x.Leaf == lost.Leaf && x.Node == lost.Node
@@ -77,7 +78,7 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 		return nil, why
 	}
 	// The remaining work needs no lock.
-	rows := inOrder(*buffer)
+	rows := count.Sorted(*buffer, func(x *row) *count.Order { return &x.order })
 	w.Pods, w.members = make([]*corev1.Pod, len(rows)), make([]*member, len(rows))
 	classes, class := map[string]int{}, -1
 	sizes := make([]int, len(w.Tree.Groups())+1) // by index of the leaf
@@ -134,7 +135,7 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 		return nil, standing{}, "another gang is being committed"
 	}
 	g := m.gang
-	profile := g.profile()
+	profile := g.numbers.Profile()
 	task, state := r.task(g, profile, r.now)
 	if state == gated {
 		r.enterPhase(g, Gated) // a leader is elected again when the gate ends
@@ -154,10 +155,10 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 	n := g.numbers
 	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g), Skip: g.tried}
 	g.tried = 0
-	w.Problem = placement.Problem{Tree: g.tree, Have: n.bound.Counts(), Bound: g.boundCounts(), Pods: map[string][]placement.Pod{}}
-	pool, reserved := n.pools[profile], r.reserved.HasGang(g.key)
+	w.Problem = placement.Problem{Tree: g.tree, Have: n.Bound.Counts(), Bound: n.BoundNow(), Pods: map[string][]placement.Pod{}}
+	reserved := r.reserved.HasGang(g.key)
 	for i := range g.rows {
-		if x := &g.rows[i]; x.flags&isUsable != 0 && x.pool == pool {
+		if x := &g.rows[i]; x.flags&count.IsUsable != 0 && x.scheduler == profile {
 			*buffer = append(*buffer, *x)
 			if reserved && r.reserved.Has(reservations.Owner{Gang: g.key, Leaf: x.leaf.Name()}) {
 				(*buffer)[len(*buffer)-1].class += "\x00" + x.leaf.Name() // only pods of this leaf may use what is reserved for it
@@ -165,22 +166,15 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 		}
 	}
 	s := standing{}
-	admitted, bound := g.admittedGroups.Clone(), n.bound.Clone()
+	admitted, bound := g.admittedGroups.Clone(), n.Bound.Clone()
 	s.admitted = func(leaf *gang.Group) bool { return leaf.Parent() == nil || admitted.Has(leaf.Name()) }
-	s.whole = func(leaf *gang.Group) bool {
-		for ; leaf != nil; leaf = leaf.Parent() {
-			if !bound.Satisfied(leaf) {
-				return false
-			}
-		}
-		return true
-	}
+	s.whole = func(leaf *gang.Group) bool { return count.IsWhole(bound, leaf) }
 	if task == Refill {
 		w.LostFrom = slices.Clone(g.lostFrom)
 	}
 	if task == Refill && bound.Satisfied(g.tree.Root()) {
 		s.torn = map[*gang.Group]bool{}
-		for _, group := range n.bound.Partial() {
+		for _, group := range n.Bound.Partial() {
 			s.torn[group] = g.canComplete(group, profile)
 		}
 	}
@@ -266,19 +260,6 @@ func (w *Work) Limit(placements []placement.Placement) []placement.Placement {
 		}
 	}
 	return out
-}
-
-// boundCounts counts the currently bound pods, without completed ones.
-func (g *gangState) boundCounts() gang.Counts {
-	c := g.numbers.bound.Counts()
-	for _, b := range g.numbers.completed.counted() {
-		for leaf, n := range b.leaves {
-			if c[leaf.Name()] -= n; c[leaf.Name()] == 0 {
-				delete(c, leaf.Name())
-			}
-		}
-	}
-	return c
 }
 
 // Reclass changes the classes of the waiting pods. classify receives the pods with their current classes, and returns

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gangs
+package count
 
 import (
 	"k8s.io/apimachinery/pkg/types"
@@ -47,21 +47,17 @@ func newCompletions(changed func(leaf *gang.Group, n int)) completions {
 // addLive adds n unfinished pods of the controller.
 func (c *completions) addLive(controller types.UID, n int) {
 	before := c.live[controller]
-	if after := before + n; after != 0 {
-		c.live[controller] = after
-	} else {
-		delete(c.live, controller)
-	}
+	addTo(c.live, controller, n)
 	if (before == 0) == (before+n == 0) {
 		return
 	}
-	c.check(c.owners[controller])
+	c.recheck(c.owners[controller])
 	if before == 0 && len(c.live) == 1 || before != 0 && len(c.live) == 0 {
 		// The first unfinished pod of the gang appeared, or the last one is gone: this affects the pods of all other
 		// controllers.
 		for owner, buckets := range c.owners {
 			if owner != controller {
-				c.check(buckets)
+				c.recheck(buckets)
 			}
 		}
 	}
@@ -70,13 +66,9 @@ func (c *completions) addLive(controller types.UID, n int) {
 // addMark adds n bound pods of a plan.
 func (c *completions) addMark(plan marks.PlanID, n int) {
 	before := c.marks[plan]
-	if after := before + n; after != 0 {
-		c.marks[plan] = after
-	} else {
-		delete(c.marks, plan)
-	}
+	addTo(c.marks, plan, n)
 	if (before == 0) != (before+n == 0) {
-		c.check(c.plans[plan])
+		c.recheck(c.plans[plan])
 	}
 }
 
@@ -85,31 +77,29 @@ func (c *completions) addDone(key bucketKey, leaf *gang.Group, n int) {
 	b := c.owners[key.controller][key]
 	if b == nil {
 		b = &bucket{key: key, leaves: map[*gang.Group]int{}, counts: c.counts(key)}
-		insert(c.owners, key.controller, b)
+		insertBucket(c.owners, key.controller, b)
 		if key.mark != (marks.PlanID{}) {
-			insert(c.plans, key.mark, b)
+			insertBucket(c.plans, key.mark, b)
 		}
 	}
-	if b.leaves[leaf] += n; b.leaves[leaf] == 0 {
-		delete(b.leaves, leaf)
-	}
+	addTo(b.leaves, leaf, n)
 	if b.counts {
 		c.changed(leaf, n)
 	}
 	if len(b.leaves) == 0 {
-		forget(c.owners, key.controller, key)
-		forget(c.plans, key.mark, key)
+		removeBucket(c.owners, key.controller, key)
+		removeBucket(c.plans, key.mark, key)
 	}
 }
 
-func insert[K comparable](sets map[K]bucketSet, k K, b *bucket) {
+func insertBucket[K comparable](sets map[K]bucketSet, k K, b *bucket) {
 	if sets[k] == nil {
 		sets[k] = bucketSet{}
 	}
 	sets[k][b.key] = b
 }
 
-func forget[K comparable](sets map[K]bucketSet, k K, key bucketKey) {
+func removeBucket[K comparable](sets map[K]bucketSet, k K, key bucketKey) {
 	if delete(sets[k], key); len(sets[k]) == 0 {
 		delete(sets, k)
 	}
@@ -120,7 +110,7 @@ func (c *completions) counts(key bucketKey) bool {
 	return len(c.live) == 0 || c.live[key.controller] > 0 || c.marks[key.mark] > 0
 }
 
-func (c *completions) check(buckets bucketSet) {
+func (c *completions) recheck(buckets bucketSet) {
 	for key, b := range buckets {
 		counts := c.counts(key)
 		if counts == b.counts {
