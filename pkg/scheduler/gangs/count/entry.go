@@ -125,6 +125,7 @@ const (
 	nFlags        = iota
 )
 
+// has reports whether the pod has one of the properties.
 func (s *Share) has(f Flags) bool { return s.Flags&f != 0 }
 
 // ShareOf returns the contribution of a pod.

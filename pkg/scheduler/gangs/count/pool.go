@@ -65,17 +65,16 @@ func (q *leafQueue) first() *Entry {
 	return e
 }
 
-// joinPool adds an entry to the pool that its share determines, if it waits.
+// joinPool adds an entry to the pool that its share determines, if it waits. Of pods that wait for other schedulers only
+// the usable ones are counted.
 func (n *Numbers) joinPool(e *Entry) {
 	s := &e.share
-	if s.Scheduler == "" {
+	if s.Scheduler == "" || !s.has(IsOurs|IsUsable) {
 		return
 	}
 	p := n.pools[s.Scheduler]
 	if p == nil {
-		if p = newPool(s.Scheduler, s.has(IsOurs), n); !p.ours && !s.has(IsUsable) {
-			return
-		}
+		p = newPool(s.Scheduler, s.has(IsOurs), n)
 		n.pools[s.Scheduler] = p
 	}
 	e.pool = p
