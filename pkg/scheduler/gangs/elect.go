@@ -38,7 +38,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if !r.synced {
 		return e
 	}
-	r.recordWhole(g)
+	g.recordWhole()
 	r.overtake(g)
 	profile := g.numbers.Profile()
 	task, state := r.task(g, profile, now)
@@ -72,13 +72,13 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if m := g.members[g.leader]; m == nil || !m.entry.IsUsable(profile) {
 		r.enterPhase(g, Complete)
 	}
-	if g.leader == "" && !now.Before(g.notBefore) && !r.releaseDue(g) {
+	if g.leader == "" && !now.Before(g.notBefore) && !g.releaseDue() {
 		if m := g.nextLeader(profile); m != nil {
 			r.enterPhase(g, Elected)
 			g.leader = m.pod.UID
 			g.retried = g.broken && g.failures == 1 // its next attempt needs the room that the failed member has just freed
 			g.proven = g.isCandidate() && g.partialState().neverWhole
-			e.Activate = append(e.Activate, r.wake(g, now)...)
+			e.Activate = append(e.Activate, g.wakeLeader(now)...)
 		}
 	}
 	r.reindex(g)
@@ -87,7 +87,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 
 // recordWhole records that the gang is admitted, and clears this when no pod of the gang is bound (docs/decisions,
 // G11). While the gang is admitted, it does the same for each sub-group (docs/decisions, G20).
-func (r *Registry) recordWhole(g *gangState) {
+func (g *gangState) recordWhole() {
 	n := g.numbers
 	touched := n.TakeTouched()
 	defer g.dropUnits()
@@ -192,6 +192,15 @@ const (
 
 // task returns what is to be planned next, and whether it may be planned now.
 func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, readiness) {
+	task, state := g.nextTask(profile)
+	if task.isSurplus() && r.letsRoomGrow(g, task, now) {
+		return task, gated
+	}
+	return task, state
+}
+
+// nextTask returns what is to be planned next, regardless of other gangs, and whether there is something to plan.
+func (g *gangState) nextTask(profile string) (Task, readiness) {
 	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.Waiting(profile) == 0 {
 		return Minimum, idle
 	}
@@ -207,20 +216,16 @@ func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, read
 	case !n.Bound.Satisfied(root), g.isTorn(profile):
 		return Refill, ready
 	}
-	task := SurplusSingle
 	if n.GroupsWithUnits(profile) > 0 && !g.unitsTried {
-		task = SurplusUnit
+		return SurplusUnit, ready
 	}
-	if r.letsRoomGrow(g, task, now) {
-		return task, gated
-	}
-	return task, ready
+	return SurplusSingle, ready
 }
 
 // letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum
 // or, for single pods, a sub-group may need what it becomes. Nodes that come one by one are thus not used up by surplus.
 func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
-	until, priority := r.index.grewAt.Add(r.opts.SingleSurplusAfter), r.priority(g)
+	until, priority := r.index.grewAt.Add(r.opts.SingleSurplusAfter), g.priority()
 	if r.opts.SingleSurplusAfter <= 0 || !now.Before(until) {
 		g.gatedSince = time.Time{}
 		return false

@@ -372,7 +372,7 @@ func TestGangPriority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t).group(tc.group).pods(memberPod("a").Priority(50), memberPod("b").Priority(-1))
-			if got := s.r.priority(s.r.gangs[gangG]); got != tc.want {
+			if got := s.r.gangs[gangG].priority(); got != tc.want {
 				t.Errorf("priority %d, want %d", got, tc.want)
 			}
 		})

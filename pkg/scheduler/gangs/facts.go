@@ -163,16 +163,27 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if g == nil || !r.synced {
 		return podgroup.Facts{}, nil, nil, false
 	}
-	if g.plan != nil && !g.plan.aborted {
+	f = g.facts(r.now)
+	if g.waitsInLine() {
+		p := r.line.places[g]
+		f.Ahead, f.FirstAhead = p.ahead, p.first
+	}
+	if f.Binding {
 		plan = g.plan
 	}
+	*buffer = append(*buffer, g.rows...)
+	return f, g.lacking(f), plan, true
+}
+
+// facts returns what is known about the gang, without single pods and without other gangs.
+func (g *gangState) facts(now time.Time) podgroup.Facts {
 	n, profile := g.numbers, g.numbers.Profile()
-	f = podgroup.Facts{
-		Namespace: key.Namespace, Name: key.Name,
+	f := podgroup.Facts{
+		Namespace: g.key.Namespace, Name: g.key.Name,
 		Group: g.group, Tree: g.tree, TreeErr: g.treeErr,
 		Created: n.Created.Counts(), Usable: n.Usable(profile).Counts(), Bound: n.Bound.Counts(),
 		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
-		Binding: plan != nil,
+		Binding: g.plan != nil && !g.plan.aborted,
 		GPUs:    n.GPUs, HeldGPUs: n.HeldGPUs,
 		Profile:  profile,
 		Failures: g.failures,
@@ -184,10 +195,6 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if !g.admitted && g.tree != nil {
 		f.WaitingSince = g.completeAt
 	}
-	if g.waitsInLine() {
-		p := r.line.places[g]
-		f.Ahead, f.FirstAhead = p.ahead, p.first
-	}
 	switch {
 	case g.unitsTried && (g.refusedAt.IsZero() || g.task == SurplusSingle):
 		f.Refused, f.RefusedSurplus = g.unitRefusal, true
@@ -198,26 +205,30 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 	if g.isPartial() {
 		f.Partial, f.PartialFor = true, g.incompleteFor
 	}
-	f.Foreign, f.ForeignNames = n.WaitingForOthers(profile)
-	f.BoundByOthers, f.OtherNames = n.BoundByOthers()
+	g.addOtherSchedulers(&f, now)
+	if g.group != nil && g.group.Spec.PriorityClassName != "" && g.opts.Priority != nil {
+		if _, ok := g.opts.Priority(g.group.Spec.PriorityClassName); !ok {
+			f.NoSuchClass = g.group.Spec.PriorityClassName
+		}
+	}
+	return f
+}
+
+// addOtherSchedulers adds which other schedulers the pods name, and what that means for the gang.
+func (g *gangState) addOtherSchedulers(f *podgroup.Facts, now time.Time) {
+	f.Foreign, f.ForeignNames = g.numbers.WaitingForOthers(f.Profile)
+	f.BoundByOthers, f.OtherNames = g.numbers.BoundByOthers()
 	if slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName) {
 		f.NotOurs = false // the stock scheduler does not support PodGroups: the pods lack a schedulerName
 	}
 	if f.NotOurs && g.group != nil {
-		f.Unattended = g.isUnattended(r.now)
+		f.Unattended = g.isUnattended(now)
 		// What was said once is kept up to date.
 		f.NotOurs = !f.Unattended && g.group.Status.Reason != v2alpha2.ReasonOtherScheduler
 	}
-	if f.Foreign+f.BoundByOthers > 0 && profile == "" {
-		f.OurNames = sets.List(r.profiles)
+	if f.Foreign+f.BoundByOthers > 0 && f.Profile == "" {
+		f.OurNames = sets.List(g.profiles)
 	}
-	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
-		if _, ok := r.opts.Priority(g.group.Spec.PriorityClassName); !ok {
-			f.NoSuchClass = g.group.Spec.PriorityClassName
-		}
-	}
-	*buffer = append(*buffer, g.rows...)
-	return f, g.lacking(f), plan, true
 }
 
 // unattendedAfter is how long all pods of a gang must have waited for another scheduler, without a sign of it, before the

@@ -25,6 +25,9 @@ type gangState struct {
 	numbers *count.Numbers
 	rows    []row // the members that Facts and Begin need, in no order
 
+	opts     *Options         // of the Registry; constant, like the profiles
+	profiles sets.Set[string] // of the Registry
+
 	admitted       bool             // sticky: the minimum was bound (docs/decisions, G11)
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted
 	waited         time.Time        // since when the pods could satisfy the tree, by the PodGroup's status; zero = unknown

@@ -27,7 +27,7 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 		}
 		m.gate = why
 		m.gang.changed = true
-		r.recount(m)
+		m.recount()
 		changed[m.gang] = true
 	}
 	var e Effects
@@ -35,7 +35,7 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 		e.add(r.evaluate(g, now))
 		if g.phase == Queued || g.phase == Popped || g.phase == Planning { // this attempt ends; another one begins without the gated pods
 			r.wakeLeaderAgain(g)
-			e.Activate = append(e.Activate, r.wake(g, now)...)
+			e.Activate = append(e.Activate, g.wakeLeader(now)...)
 		}
 	}
 	return r.endCall(e)
@@ -74,7 +74,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 		r.enterPhase(g, Queued)
 		r.reindex(g)
 	}
-	r.stamp(pod.UID, r.leaderRank(g))
+	r.stamp(pod.UID, g.leaderRank())
 	return true, ""
 }
 

@@ -51,6 +51,7 @@ func (r *Registry) class(pod *corev1.Pod) string {
 	return podgroup.ClassKey(pod)
 }
 
+// setPod processes a pod. The order of the steps matters.
 func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects {
 	m, key := r.members[pod.UID], keyOf(pod)
 	if m == nil && key.Name == "" {
@@ -59,10 +60,10 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	if m != nil && m.state == count.Succeeded && pod.Status.Phase != corev1.PodSucceeded {
 		return Effects{} // the other informer lags behind
 	}
+	// 1. The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change after the
+	// binding is ignored (docs/decisions, G12).
 	var e Effects
 	if m != nil && m.gang.key != key && m.state == count.Pending {
-		// The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change
-		// after the binding is ignored (docs/decisions, G12).
 		e.add(r.remove(m, now))
 		m = nil
 		if key.Name == "" {
@@ -71,18 +72,52 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 			return e
 		}
 	}
+	// 2. What the member was is read before it changes.
 	known := m != nil
 	if !known {
-		g := r.gang(key)
-		m = &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
-		r.members[pod.UID] = m
-		g.members[pod.UID] = m
+		m = r.addMember(pod, key, now)
 	}
 	old, stood, waited := m.pod, m.countsInAdmitted(), m.state == count.Pending
+	// 3. Its state follows from the pod and its mark. Its part in a plan ends with the new state.
 	m.pod = pod
 	r.readMark(m)
 	r.forgetVanished(pod.UID)
 	delete(r.leftGang, pod.UID)
+	r.setState(m, old, class)
+	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before the numbers tell
+	// that the pod is gone.
+	m.locate()
+	switch {
+	case pod.DeletionTimestamp != nil:
+		m.recordTermination(old, known, stood, now)
+		r.reserveRoom(m)
+	case waited && m.state == count.Bound && r.synced:
+		r.takeReserved(m)
+	}
+	if m.state == count.Bound {
+		r.freeReserved(r.reserved.EndTakenBy(pod.UID))
+	}
+	if p := r.planOf(pod.UID); p != nil && pod.DeletionTimestamp != nil {
+		r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
+	}
+	// 5. The member has changed completely: the numbers, and what follows from them.
+	m.recount()
+	m.gang.noteStranger(m)
+	e.add(r.evaluate(m.gang, now))
+	return e
+}
+
+// addMember adds a waiting member.
+func (r *Registry) addMember(pod *corev1.Pod, key Key, now time.Time) *member {
+	g := r.gang(key)
+	m := &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
+	r.members[pod.UID], g.members[pod.UID] = m, m
+	return m
+}
+
+// setState determines the state of a member whose pod has changed. A waiting member gets the class.
+func (r *Registry) setState(m *member, old *corev1.Pod, class string) {
+	pod := m.pod
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded:
 		r.endedByItself(m)
@@ -95,35 +130,13 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		m.leaving = m.leaving || m.isReleased()
 		r.ranks.Delete(pod.UID)
 		r.endPlanOf(m)
-	default:
-		if class != m.class || usabilityChanged(old, pod) {
-			if rows := m.gang.rows; len(rows) > 0 && rows[0].class == class {
-				class = rows[0].class // the same string: like pods are then compared fast
-			}
-			m.class = class
-			m.gang.ownChange()
+	case class != m.class || usabilityChanged(old, pod):
+		if rows := m.gang.rows; len(rows) > 0 && rows[0].class == class {
+			class = rows[0].class // the same string: like pods are then compared fast
 		}
+		m.class = class
+		m.gang.ownChange()
 	}
-	m.locate()
-	switch {
-	case pod.DeletionTimestamp != nil:
-		m.recordTermination(old, known, stood, now)
-		r.reserveRoom(m)
-	case waited && m.state == count.Bound && r.synced:
-		r.takeReserved(m)
-	}
-	if m.state == count.Bound {
-		r.freeReserved(r.reserved.EndTakenBy(pod.UID))
-	}
-	if pod.DeletionTimestamp != nil {
-		if p := r.planOf(pod.UID); p != nil {
-			r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
-		}
-	}
-	r.recount(m)
-	m.gang.noteStranger(m)
-	e.add(r.evaluate(m.gang, now))
-	return e
 }
 
 // RemovePod processes the removal of a pod. The scheduler's own informer also removes a pod that has finished; the
@@ -208,7 +221,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	}
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
 	g.begun = nil
-	r.recountAll(g)
+	g.recountAll()
 	r.setReplacing(g)
 	g.markAll()
 	g.ownChange() // for an attempt that is running
@@ -216,7 +229,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	e := r.evaluate(g, now)
 	if g.leader != "" && g.phase != Elected { // another tree may fit: try immediately
 		r.wakeLeaderAgain(g)
-		e.Activate = append(e.Activate, r.wake(g, now)...)
+		e.Activate = append(e.Activate, g.wakeLeader(now)...)
 	}
 	return r.endCall(e)
 }
@@ -234,7 +247,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	g.group, g.tree, g.treeErr = nil, nil, nil
 	g.admitted, g.admittedGroups, g.begun = false, nil, nil
 	r.setReplacing(g)
-	r.recountAll(g)
+	g.recountAll()
 	return r.endCall(r.evaluate(g, now))
 }
 

@@ -96,7 +96,7 @@ func (r *Registry) reindex(g *gangState) {
 	}
 	if g.retried {
 		x.first.Remove(g)
-		g.rank = r.leaderRank(g) // after proven is up to date
+		g.rank = g.leaderRank() // after proven is up to date
 		x.first.Set(g)
 	} else if g.inFirst > 0 {
 		x.first.Remove(g)
@@ -104,7 +104,7 @@ func (r *Registry) reindex(g *gangState) {
 	}
 	if g.phase == Informed {
 		r.waiting.informed.Remove(g)
-		g.rank = r.leaderRank(g)
+		g.rank = g.leaderRank()
 		r.waiting.informed.Set(g)
 	} else {
 		r.waiting.informed.Remove(g)
@@ -160,10 +160,10 @@ func (r *Registry) setDue(g *gangState, due time.Time) {
 // countWaiting updates the numbers of gangs that wait with a surplus sub-group, and with a refused minimum. When the last
 // of them at a priority is gone, the surplus that waited for it may proceed.
 func (r *Registry) countWaiting(g *gangState, unit, minimum bool) {
-	x, priority := &r.index, r.priority(g)
+	x, priority := &r.index, g.priority()
 	proceed := func(may func(priority int32) bool) {
 		for h := range x.gated {
-			if h != g && may(r.priority(h)) {
+			if h != g && may(h.priority()) {
 				h.gatedUntil = r.now
 				r.setDue(h, r.dueAt(h))
 			}

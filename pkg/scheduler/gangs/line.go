@@ -47,7 +47,7 @@ func (r *Registry) lineUp(now time.Time) []Key {
 	var waiting []ranked
 	for _, g := range r.gangs {
 		if g.waitsInLine() {
-			waiting = append(waiting, ranked{g, r.leaderRank(g)})
+			waiting = append(waiting, ranked{g, g.leaderRank()})
 		}
 	}
 	slices.SortFunc(waiting, func(a, b ranked) int {

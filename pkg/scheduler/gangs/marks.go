@@ -33,11 +33,11 @@ func (r *Registry) SetKeys(keys *marks.Keys, now time.Time) Effects {
 				changed = true
 			}
 			m.leaving = m.leaving || m.isReleased()
-			r.recount(m)
+			m.recount()
 		}
 		if changed {
 			if r.synced {
-				r.resumeRelease(g)
+				g.resumeRelease()
 			}
 			e.add(r.evaluate(g, now))
 		}
@@ -89,9 +89,9 @@ func (m *member) isReleased() bool {
 }
 
 // resumeRelease continues the release of a gang that a crash interrupted.
-func (r *Registry) resumeRelease(g *gangState) {
+func (g *gangState) resumeRelease() {
 	if len(g.podsToRelease()) > 0 {
-		g.incompleteFor = r.opts.RepairTimeout
+		g.incompleteFor = g.opts.RepairTimeout
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
-// member is one pod of a gang. Guarded by Registry.mu. After every change Registry.recount must update the gang's
+// member is one pod of a gang. Guarded by Registry.mu. After every change recount must update the gang's
 // numbers.
 type member struct {
 	pod   *corev1.Pod // latest observed version; never modified
@@ -55,7 +55,7 @@ func (g *gangState) shape() *gang.Tree {
 }
 
 // recountAll computes the numbers anew, for another tree.
-func (r *Registry) recountAll(g *gangState) {
+func (g *gangState) recountAll() {
 	g.numbers = count.NewNumbers(g.shape())
 	g.partial.fresh = false
 	g.rows = g.rows[:0]
@@ -64,13 +64,13 @@ func (r *Registry) recountAll(g *gangState) {
 	}
 	for _, m := range g.members {
 		m.locate()
-		r.recount(m)
+		m.recount()
 	}
 }
 
 // recount updates the numbers after a member has changed. It must be called after every change of a member.
-func (r *Registry) recount(m *member) {
-	p := r.countedPod(m)
+func (m *member) recount() {
+	p := m.counted()
 	if m.gang.numbers.Set(&m.entry, &p) {
 		m.gang.partial.fresh = false
 	}
@@ -78,10 +78,10 @@ func (r *Registry) recount(m *member) {
 }
 
 // countedPod returns the member as it is counted.
-func (r *Registry) countedPod(m *member) count.Pod {
+func (m *member) counted() count.Pod {
 	p := count.Pod{
 		Pod: m.pod, State: m.state, Mark: m.mark.PlanID(), GPUs: m.gpus, IsReleased: m.leaving, IsGated: m.gate != "",
-		IsOurs: r.profiles.Has(m.pod.Spec.SchedulerName), IsOwn: m.gang.group != nil && m.gang.wasPlaced(m),
+		IsOurs: m.gang.profiles.Has(m.pod.Spec.SchedulerName), IsOwn: m.gang.group != nil && m.gang.wasPlaced(m),
 	}
 	if m.misplaced == "" {
 		p.Leaf = m.gang.shape().Group(m.leaf)

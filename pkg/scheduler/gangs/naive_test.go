@@ -127,7 +127,7 @@ func checkNumbers(s *simulation, r *Registry) {
 		total := map[count.Flags]int{}
 		highest, any := int32(0), false
 		for _, m := range g.members {
-			p := r.countedPod(m)
+			p := m.counted()
 			if share := count.ShareOf(&p); share != *m.entry.Share() {
 				s.fail("the share of %s is %+v, want %+v", m.pod.UID, *m.entry.Share(), share)
 			}
@@ -173,13 +173,13 @@ func checkNumbers(s *simulation, r *Registry) {
 		}
 		checkUnits(s, g, profile, want)
 		if g.tree != nil && g.leader != "" && (g.task == Minimum || g.task == Refill) && !g.refusedAt.IsZero() {
-			minimums[r.priority(g)]++
+			minimums[g.priority()]++
 		}
 		if at, ok := r.index.units.of[g]; ok {
 			units[at]++
 		}
-		if g.retried && (g.inFirst == 0 || g.rank != r.leaderRank(g)) {
-			s.fail("%s is retried, and is not where it belongs: rank %+v, want %+v", key, g.rank, r.leaderRank(g))
+		if g.retried && (g.inFirst == 0 || g.rank != g.leaderRank()) {
+			s.fail("%s is retried, and is not where it belongs: rank %+v, want %+v", key, g.rank, g.leaderRank())
 		}
 	}
 	if !maps.Equal(units, r.index.units.count) {

@@ -110,7 +110,7 @@ func (r *Registry) Partial() (Key, bool) {
 		return Key{}, false
 	}
 	for key := range r.index.partials {
-		if g := r.gangs[key]; g != nil && (r.isRepairing(g) || g.partialState().neverWhole && g.hasReplaceable() || r.repairsUnit(g) || len(g.podsToRelease()) > 0) {
+		if g := r.gangs[key]; g != nil && (g.isRepairing() || g.partialState().neverWhole && g.hasReplaceable() || g.repairsUnit() || len(g.podsToRelease()) > 0) {
 			return key, true
 		}
 	}
@@ -142,7 +142,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		}
 		out = append(out, g.podsToRelease()...)
 		if len(g.begun) > 0 {
-			out = append(out, r.unitsToRelease(g, elapsed, answering)...)
+			out = append(out, g.unitsToRelease(elapsed, answering)...)
 			r.evaluate(g, r.now) // Tick repeats an activation
 		}
 		p := g.partialState()
@@ -154,7 +154,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		case answering:
 			g.incompleteFor += min(elapsed, watched)
 		}
-		if g.inFirst > 0 && g.rank.Compare(r.leaderRank(g)) != 0 {
+		if g.inFirst > 0 && g.rank.Compare(g.leaderRank()) != 0 {
 			r.reindex(g) // both determine its rank
 		}
 		if !p.neverWhole || g.plan != nil || g.incompleteFor < r.opts.RepairTimeout {
@@ -162,9 +162,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		}
 		for _, m := range g.members {
 			if g.wasPlaced(m) {
-				out = append(out, m.pod)
-				m.leaving = count.Controller(m.pod) != ""
-				r.recount(m)
+				out = append(out, m.release())
 			}
 		}
 		r.evaluate(g, r.now) // it may no longer be complete; Tick repeats an activation
@@ -175,17 +173,24 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 	return out
 }
 
+// release returns the pod, to be released. It no longer counts if a controller will replace it.
+func (m *member) release() *corev1.Pod {
+	m.leaving = count.Controller(m.pod) != ""
+	m.recount()
+	return m.pod
+}
+
 // isRepairing reports whether the gang occupies resources that it cannot use and its repair time is not over. Only
 // during that time does it precede everything else: a gang whose pods cannot be released (pods without a controller,
 // or a gang that may have had its minimum) gains no lasting advantage.
-func (r *Registry) isRepairing(g *gangState) bool {
-	return g.incompleteFor < r.opts.RepairTimeout && g.partialState().holds
+func (g *gangState) isRepairing() bool {
+	return g.incompleteFor < g.opts.RepairTimeout && g.partialState().holds
 }
 
 // releaseDue reports whether the gang is partial, or has a torn unit, and will be released by the next calls of
 // PodsToRelease. Another attempt would only delay the release, for as long as an unanswered binding takes.
-func (r *Registry) releaseDue(g *gangState) bool {
-	return g.incompleteFor >= r.opts.RepairTimeout && g.isPartial() && g.hasReplaceable() || r.unitDue(g)
+func (g *gangState) releaseDue() bool {
+	return g.incompleteFor >= g.opts.RepairTimeout && g.isPartial() && g.hasReplaceable() || g.unitDue()
 }
 
 // hasReplaceable reports whether a pod that was bound for the gang has a controller that would replace it.

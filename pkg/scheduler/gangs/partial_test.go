@@ -674,7 +674,7 @@ func TestForgedMarksAreVerifiedOnce(t *testing.T) {
 		if _, any := r.Partial(); any {
 			t.Fatal("there is something to do for the gang")
 		}
-		if rank := r.leaderRank(g); rank.Tier == TierRepair {
+		if rank := g.leaderRank(); rank.Tier == TierRepair {
 			t.Fatal("the gang has the rank of a repair")
 		}
 	}
@@ -695,7 +695,7 @@ func TestAPartialGangIsExaminedWhenItHasChanged(t *testing.T) {
 			r.PodsToRelease(0, true)
 			r.Partial()
 			r.Facts(gangG)
-			r.leaderRank(g)
+			g.leaderRank()
 		}
 	}
 	ask()

@@ -121,7 +121,7 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	}
 	profile := g.numbers.Profile()
 	r.planSeq++
-	p.Priority, p.ID, p.gang = r.leaderRank(g).Priority, r.planSeq, g
+	p.Priority, p.ID, p.gang = g.leaderRank().Priority, r.planSeq, g
 	for i := range p.members {
 		if x := &p.members[i]; !x.member.entry.IsUsable(profile) || x.member.entry.Share().Leaf != x.leaf { // not usable: also one that was removed
 			r.wakeLeaderAgain(g)
@@ -266,7 +266,7 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	p.progress = now
 	m.state, m.node = count.Assumed, node
 	r.takeReserved(m)
-	r.recount(m)
+	m.recount()
 	if p.assumed == len(p.members) && r.committing == p {
 		r.committing = nil
 	}
@@ -299,7 +299,7 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	p, m := r.planOf(uid), r.members[uid]
 	if m != nil && m.state == count.Assumed {
 		m.state, m.node = count.Pending, ""
-		r.recount(m)
+		m.recount()
 	}
 	if p == nil {
 		return Effects{}
@@ -343,7 +343,7 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 		}
 		r.ranks.Delete(uid)
 		r.freeReserved(r.reserved.EndTakenBy(uid))
-		r.recount(m)
+		m.recount()
 	}
 	if p == nil {
 		return r.endCall(Effects{})
@@ -352,7 +352,7 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	g := p.gang
 	r.finish(p)
 	if g.plan != nil {
-		r.recordWhole(g)
+		g.recordWhole()
 		return r.endCall(Effects{})
 	}
 	if p.lost {

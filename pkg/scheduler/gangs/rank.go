@@ -80,11 +80,11 @@ func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 func (r *Registry) stamp(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
 
 // leaderRank returns the rank of a gang's leader.
-func (r *Registry) leaderRank(g *gangState) Rank {
-	rank := Rank{Priority: r.priority(g), Tier: TierNormal, Time: g.completeAt}
+func (g *gangState) leaderRank() Rank {
+	rank := Rank{Priority: g.priority(), Tier: TierNormal, Time: g.completeAt}
 	switch g.task {
 	case Minimum:
-		if (g.broken || g.proven) && g.incompleteFor < r.opts.RepairTimeout {
+		if (g.broken || g.proven) && g.incompleteFor < g.opts.RepairTimeout {
 			rank.Priority, rank.Tier = math.MaxInt32, TierRepair
 		}
 	case Refill:
@@ -101,10 +101,10 @@ func (r *Registry) leaderRank(g *gangState) Rank {
 // priority returns the gang's priority: the highest among its pods, or the priority of its PodGroup's class if that
 // is known and lower (docs/decisions, G10). The creator of a pod was authorized to use the pod's priority class; for
 // the class in the PodGroup this is not checked.
-func (r *Registry) priority(g *gangState) int32 {
+func (g *gangState) priority() int32 {
 	highest := g.numbers.HighestPriority()
-	if g.group != nil && g.group.Spec.PriorityClassName != "" && r.opts.Priority != nil {
-		if p, ok := r.opts.Priority(g.group.Spec.PriorityClassName); ok {
+	if g.group != nil && g.group.Spec.PriorityClassName != "" && g.opts.Priority != nil {
+		if p, ok := g.opts.Priority(g.group.Spec.PriorityClassName); ok {
 			return min(p, highest)
 		}
 	}

@@ -158,7 +158,7 @@ func (r *Registry) endCall(e Effects) Effects {
 		for g := range r.index.yielding {
 			if r.precedes(g) == nil {
 				r.enterPhase(g, Elected)
-				e.Activate = append(e.Activate, r.wake(g, r.now)...)
+				e.Activate = append(e.Activate, g.wakeLeader(r.now)...)
 				r.reindex(g)
 			}
 		}
@@ -167,7 +167,7 @@ func (r *Registry) endCall(e Effects) Effects {
 		ranks := make(map[types.UID]Rank, len(e.Activate))
 		for _, pod := range e.Activate {
 			if m := r.members[pod.UID]; m != nil {
-				ranks[pod.UID] = r.leaderRank(m.gang)
+				ranks[pod.UID] = m.gang.leaderRank()
 			} else {
 				ranks[pod.UID] = Rank{Priority: count.PodPriority(pod), Tier: TierNormal, Time: r.now}
 			}
@@ -213,7 +213,7 @@ func (r *Registry) Synced(now time.Time) Effects {
 	r.synced = true
 	var e Effects
 	for _, g := range r.gangs {
-		r.resumeRelease(g)
+		g.resumeRelease()
 		g.markAll()
 		e.add(r.evaluate(g, now))
 	}
@@ -233,7 +233,7 @@ func (r *Registry) gang(key Key) *gangState {
 	g := r.gangs[key]
 	if g == nil {
 		g = &gangState{
-			key: key, members: map[types.UID]*member{}, numbers: count.NewNumbers(anyTree),
+			key: key, members: map[types.UID]*member{}, numbers: count.NewNumbers(anyTree), opts: &r.opts, profiles: r.profiles,
 			why: "gated by PodGroup " + message.Truncate(key.String(), message.MaxName) + " until its gang can be planned",
 		}
 		r.gangs[key] = g

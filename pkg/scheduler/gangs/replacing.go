@@ -84,7 +84,7 @@ func (r *Registry) reserveRoom(m *member) {
 	if !p.stood && !(p.unseen && g.admitted) {
 		return
 	}
-	x := reservations.Reservation{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(r.priority(g), count.PodPriority(m.pod)), Pod: m.pod}
+	x := reservations.Reservation{Owner: m.owner(), Node: m.pod.Spec.NodeName, Priority: min(g.priority(), count.PodPriority(m.pod)), Pod: m.pod}
 	if r.opts.Amount != nil {
 		x.Amount = r.opts.Amount(m.pod)
 	}

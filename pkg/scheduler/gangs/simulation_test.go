@@ -1126,7 +1126,7 @@ func (s *simulation) checkOrder(pod *corev1.Pod) {
 		return
 	}
 	for key, g := range s.r.gangs {
-		if g != m.gang && g.retried && s.r.leaderRank(g).Compare(s.r.leaderRank(m.gang)) < 0 {
+		if g != m.gang && g.retried && g.leaderRank().Compare(m.gang.leaderRank()) < 0 {
 			s.fail("%s is planned (%s) before %s (%s), which goes before it", m.gang.key, m.gang.task, key, g.task)
 		}
 	}

@@ -267,11 +267,11 @@ func TestUnitsOfAllGangsComeBreadthFirst(t *testing.T) {
 	}
 	s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1).SubGroup("z", 1)).
 		pods(sub("x", "x0")...).binds("x0", "x0").pods(sub("y", "y0")...).pods(sub("z", "z0")...)
-	if got := s.r.leaderRank(s.r.gangs[gangG]); got.Tier != TierSurplusUnit || got.Extra != 0 {
+	if got := s.r.gangs[gangG].leaderRank(); got.Tier != TierSurplusUnit || got.Extra != 0 {
 		t.Errorf("rank of the first unit is %+v", got)
 	}
 	s.binds("y0", "y0")
-	if got := s.r.leaderRank(s.r.gangs[gangG]); got.Tier != TierSurplusUnit || got.Extra != 1 {
+	if got := s.r.gangs[gangG].leaderRank(); got.Tier != TierSurplusUnit || got.Extra != 1 {
 		t.Errorf("rank of the second unit is %+v", got)
 	}
 }

@@ -78,5 +78,5 @@ func (r *Registry) fire(g *gangState, now time.Time) Effects {
 	default:
 		return Effects{}
 	}
-	return Effects{Activate: r.wake(g, now)}
+	return Effects{Activate: g.wakeLeader(now)}
 }

@@ -148,9 +148,9 @@ func (g *gangState) placedFor(name string, u *begunUnit) (placed []*member, repl
 }
 
 // unitDue reports whether the repair time of a torn unit is over and the next call of PodsToRelease will release it.
-func (r *Registry) unitDue(g *gangState) bool {
+func (g *gangState) unitDue() bool {
 	for name, u := range g.begun {
-		if u.tornFor >= r.opts.RepairTimeout && g.isTornUnit(name, u) && g.neverHadMinimum(name, u) {
+		if u.tornFor >= g.opts.RepairTimeout && g.isTornUnit(name, u) && g.neverHadMinimum(name, u) {
 			if _, replaceable := g.placedFor(name, u); replaceable {
 				return true
 			}
@@ -161,19 +161,19 @@ func (r *Registry) unitDue(g *gangState) bool {
 
 // repairsUnit reports whether the gang has a torn unit whose repair time is running, or is over and its pods must be
 // released.
-func (r *Registry) repairsUnit(g *gangState) bool {
+func (g *gangState) repairsUnit() bool {
 	for name, u := range g.begun {
-		if u.tornFor < r.opts.RepairTimeout && g.isTornUnit(name, u) {
+		if u.tornFor < g.opts.RepairTimeout && g.isTornUnit(name, u) {
 			return true
 		}
 	}
-	return r.unitDue(g)
+	return g.unitDue()
 }
 
 // unitsToRelease is the part of PodsToRelease for torn units. The repair time of a unit does not run while a group
 // above it is below its minimum, because the unit may be needed then. After the last attempt one call passes before
 // the release, so that informers show a binding that was accepted without an answer.
-func (r *Registry) unitsToRelease(g *gangState, elapsed time.Duration, answering bool) []*corev1.Pod {
+func (g *gangState) unitsToRelease(elapsed time.Duration, answering bool) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, name := range slices.Sorted(maps.Keys(g.begun)) {
 		u := g.begun[name]
@@ -189,7 +189,7 @@ func (r *Registry) unitsToRelease(g *gangState, elapsed time.Duration, answering
 			u.tornFor += min(elapsed, watched)
 		}
 		switch {
-		case u.tornFor < r.opts.RepairTimeout || !quiet || g.vanished > 0:
+		case u.tornFor < g.opts.RepairTimeout || !quiet || g.vanished > 0:
 			continue
 		case !g.neverHadMinimum(name, u):
 			delete(g.begun, name)
@@ -197,9 +197,7 @@ func (r *Registry) unitsToRelease(g *gangState, elapsed time.Duration, answering
 		}
 		placed, _ := g.placedFor(name, u)
 		for _, m := range placed {
-			out = append(out, m.pod)
-			m.leaving = count.Controller(m.pod) != ""
-			r.recount(m)
+			out = append(out, m.release())
 		}
 	}
 	return out

@@ -180,7 +180,7 @@ func TestATornUnitIsReleased(t *testing.T) {
 		"the pods of a second unit have their own time": func(t *testing.T, s *story) {
 			s.wantReleased(10)
 			s.r.gangs[gangG].members["y2"].gate = "is gated by a test" // so that the other unit is tried
-			s.r.recount(s.r.gangs[gangG].members["y2"])
+			s.r.gangs[gangG].members["y2"].recount()
 			s.pods(ownedSub("z", "z0", "z1")...).after(maxBackoff).tears("z0", "z0", "z1")
 			s.wantReleased(19).wantReleased(1, "y0", "y1").deleted("y0", "y1").wantReleased(9).wantReleased(1, "z0")
 		},

@@ -74,7 +74,7 @@ func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now t
 	case g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 		v.Protected = isNonPreemptible
 		return
-	case r.priority(g) >= priority:
+	case g.priority() >= priority:
 		v.Protected = isMoreImportant
 		return
 	case g.plan != nil || g.vanished > 0:

@@ -383,12 +383,12 @@ turns:
 	e.add(r.claim(lacking))
 	first := r.gangs[before]
 	for g, ok := x.informed.First(); ok; g, ok = x.informed.First() {
-		if rank := g.rank; rank != r.leaderRank(g) {
+		if rank := g.rank; rank != g.leaderRank() {
 			r.reindex(g)
 			continue
 		}
 		most := maxSpent
-		if first != nil && g.rank.Compare(r.leaderRank(first)) < 0 {
+		if first != nil && g.rank.Compare(first.leaderRank()) < 0 {
 			most = maxSpentBefore
 		}
 		if !x.afterEvents.isOpen(most, r.now) {
@@ -411,7 +411,7 @@ func (r *Registry) claim(lacking []*gangState) Effects {
 	ranks := map[*gangState]Rank{}
 	for _, g := range lacking {
 		if g.wait.holds() {
-			ranks[g] = r.leaderRank(g)
+			ranks[g] = g.leaderRank()
 		}
 	}
 	if len(ranks) == 0 {
@@ -419,7 +419,7 @@ func (r *Registry) claim(lacking []*gangState) Effects {
 	}
 	for _, g := range r.index.first.Items() {
 		if g.wait != nil {
-			ranks[g] = r.leaderRank(g)
+			ranks[g] = g.leaderRank()
 		}
 	}
 	gangs := make([]*gangState, 0, len(ranks))
@@ -455,7 +455,7 @@ func (r *Registry) retryRefused(g *gangState) Effects {
 	if g.phase.isRefused() {
 		r.enterPhase(g, Elected)
 		g.retried = true
-		e.Activate = append(e.Activate, r.wake(g, r.now)...)
+		e.Activate = append(e.Activate, g.wakeLeader(r.now)...)
 		r.reindex(g)
 	}
 	return e

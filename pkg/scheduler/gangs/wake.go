@@ -43,7 +43,7 @@ func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
 }
 
 // wake returns the leader, to be activated.
-func (r *Registry) wake(g *gangState, now time.Time) []*corev1.Pod {
+func (g *gangState) wakeLeader(now time.Time) []*corev1.Pod {
 	m := g.members[g.leader]
 	if m == nil {
 		return nil
@@ -97,9 +97,9 @@ func (r *Registry) precedes(g *gangState) *gangState {
 		switch {
 		case !ok || first == g:
 			return nil
-		case first.rank != r.leaderRank(first):
+		case first.rank != first.leaderRank():
 			r.reindex(first)
-		case first.rank.Compare(r.leaderRank(g)) < 0:
+		case first.rank.Compare(g.leaderRank()) < 0:
 			return first
 		default:
 			return nil

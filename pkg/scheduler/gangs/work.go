@@ -152,10 +152,12 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
 	}
-	n := g.numbers
-	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: r.priority(g), Skip: g.tried}
+	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: g.priority(), Skip: g.tried}
 	g.tried = 0
-	w.Problem = placement.Problem{Tree: g.tree, Have: n.Bound.Counts(), Bound: n.BoundNow(), Pods: map[string][]placement.Pod{}}
+	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
+	if task == Refill {
+		w.LostFrom = slices.Clone(g.lostFrom)
+	}
 	reserved := r.reserved.HasGang(g.key)
 	for i := range g.rows {
 		if x := &g.rows[i]; x.flags&count.IsUsable != 0 && x.scheduler == profile {
@@ -165,20 +167,23 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 			}
 		}
 	}
-	s := standing{}
-	admitted, bound := g.admittedGroups.Clone(), n.Bound.Clone()
-	s.admitted = func(leaf *gang.Group) bool { return leaf.Parent() == nil || admitted.Has(leaf.Name()) }
-	s.whole = func(leaf *gang.Group) bool { return count.IsWhole(bound, leaf) }
-	if task == Refill {
-		w.LostFrom = slices.Clone(g.lostFrom)
+	return w, g.standing(task, profile), ""
+}
+
+// standing returns the facts that divide needs for a task.
+func (g *gangState) standing(task Task, profile string) standing {
+	admitted, bound := g.admittedGroups.Clone(), g.numbers.Bound.Clone()
+	s := standing{
+		admitted: func(leaf *gang.Group) bool { return leaf.Parent() == nil || admitted.Has(leaf.Name()) },
+		whole:    func(leaf *gang.Group) bool { return count.IsWhole(bound, leaf) },
 	}
 	if task == Refill && bound.Satisfied(g.tree.Root()) {
 		s.torn = map[*gang.Group]bool{}
-		for _, group := range n.Bound.Partial() {
+		for _, group := range g.numbers.Bound.Partial() {
 			s.torn[group] = g.canComplete(group, profile)
 		}
 	}
-	return w, s, ""
+	return s
 }
 
 // divide assigns the pods to the parts of the work.
