@@ -75,7 +75,7 @@ func newScheduler(api *API) *scheduler {
 			s.registry.SetPod(pod, now)
 		}
 	}
-	s.effects(s.registry.Synced(now))
+	s.effects(s.registry.SetSynced(now))
 	s.registry.SetLeading()
 	return s
 }
@@ -164,12 +164,12 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 // wake makes every refused gang eligible again, because there may be room.
 func (s *scheduler) wake(now time.Time) {
 	s.quiet = false
-	s.effects(s.registry.Changed(nil, []gangs.Topic{gangs.Anything}, gangs.Key{}, now))
+	s.effects(s.registry.RetryWaiting(nil, []gangs.Topic{gangs.Anything}, gangs.Key{}, now))
 }
 
 // tick runs what is due, and deletes the pods of partial gangs that are to be released.
 func (s *scheduler) tick(now time.Time) {
-	if _, partial := s.registry.Partial(); partial {
+	if _, partial := s.registry.NeedsRelease(); partial {
 		for _, pod := range s.registry.PodsToRelease(now.Sub(s.ticked), true) {
 			if metav1.GetControllerOfNoCopy(pod) != nil {
 				uid := pod.UID
@@ -184,7 +184,7 @@ func (s *scheduler) tick(now time.Time) {
 
 // next returns the time of the next tick; false if no pod waits and no gang is partly bound.
 func (s *scheduler) next() (time.Time, bool) {
-	_, partial := s.registry.Partial()
+	_, partial := s.registry.NeedsRelease()
 	if !partial && !slices.ContainsFunc(all[*corev1.Pod](s.api), isWaiting) {
 		return time.Time{}, false
 	}
@@ -204,15 +204,15 @@ func (s *scheduler) schedule() error {
 		if !isWaiting(pod) {
 			continue
 		}
-		if ok, _ := s.registry.Pass(pod); ok && pod.Annotations[v2alpha2.PodGroupAnnotation] != "" {
+		if ok, _ := s.registry.MayEnterQueue(pod); ok && pod.Annotations[v2alpha2.PodGroupAnnotation] != "" {
 			leaders = append(leaders, pod)
 			ranks[pod.UID] = s.registry.RankOf(pod, now)
 		}
 	}
 	slices.SortStableFunc(leaders, func(x, y *corev1.Pod) int { return ranks[x.UID].Compare(ranks[y.UID]) })
 	for _, pod := range leaders {
-		s.registry.Popped(pod.UID)
-		work, _ := s.registry.Begin(pod)
+		s.registry.RecordPopped(pod.UID)
+		work, _ := s.registry.BeginAttempt(pod)
 		if work == nil {
 			continue
 		}
@@ -228,32 +228,32 @@ func (s *scheduler) attempt(work *gangs.Work, now time.Time) error {
 	world.subtractReserved(s.registry.Reservations(), work)
 	placements, refusal := place(work, world)
 	if refusal != nil {
-		s.effects(s.registry.Refuse(work.Gang, *refusal, gangs.Wait{}, now))
+		s.effects(s.registry.RecordGangRefused(work.Gang, *refusal, gangs.Wait{}, now))
 		return nil
 	}
-	plan, why := s.registry.Commit(work, placements, now)
+	plan, why := s.registry.CommitPlan(work, placements, now)
 	if plan == nil {
 		return fmt.Errorf("a plan of %s is stale, and nothing happens beside it: %s", work.Gang, why)
 	}
 	s.dirty[work.Gang] = true
 	var members []binding
-	for pod := s.registry.Next(); pod != nil; pod = s.registry.Next() {
+	for pod := s.registry.NextMember(); pod != nil; pod = s.registry.NextMember() {
 		node, _ := s.registry.PlannedNode(pod.UID)
-		if err := s.registry.Assume(pod.UID, node, now); err != nil {
+		if err := s.registry.AssumeMember(pod.UID, node, now); err != nil {
 			return fmt.Errorf("assuming pod %s: %w", pod.Name, err)
 		}
-		members = append(members, binding{pod, node, s.registry.Mark(plan, pod.UID)})
+		members = append(members, binding{pod, node, s.registry.SignedMark(plan, pod.UID)})
 	}
 	// Members arrive concurrently: none returns before the last one has arrived.
 	errs := make([]error, len(members))
 	var group sync.WaitGroup
 	for i, m := range members {
-		group.Go(func() { errs[i] = s.registry.Arrive(context.Background(), m.pod.UID, time.Hour) })
+		group.Go(func() { errs[i] = s.registry.WaitAtBarrier(context.Background(), m.pod.UID, time.Hour) })
 	}
 	group.Wait()
 	for i, m := range members {
 		if errs[i] != nil {
-			s.effects(s.registry.Release(m.pod.UID, now))
+			s.effects(s.registry.ReleaseMember(m.pod.UID, now))
 			continue
 		}
 		s.bindings = append(s.bindings, m)
@@ -298,10 +298,10 @@ func (s *scheduler) post() error {
 	s.bindings = s.bindings[1:]
 	now := s.api.clock.Now()
 	if err := s.api.bind(client.ObjectKeyFromObject(b.pod), b.pod.UID, b.node, map[string]string{v2alpha2.BoundForAnnotation: b.mark}); err != nil {
-		s.effects(s.registry.Release(b.pod.UID, now)) // the scheduler continues without the pod
+		s.effects(s.registry.ReleaseMember(b.pod.UID, now)) // the scheduler continues without the pod
 		s.wake(now)
 	} else {
-		s.effects(s.registry.Posted(b.pod.UID, now))
+		s.effects(s.registry.RecordPosted(b.pod.UID, now))
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 		b.updateShapes(logger)
 	}
 	if b.vacated.Swap(false) {
-		for _, at := range slices.Concat(b.registry.Shapes(), b.plain.shapes()) {
+		for _, at := range slices.Concat(b.registry.AwaitedShapes(), b.plain.shapes()) {
 			b.raised[at] = struct{}{}
 		}
 	}
@@ -151,11 +151,11 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	clear(b.raised)
 	now := b.clock.Now()
 	topics := append(events.topics(), b.labels.topics(pods)...)
-	return Ready{Gangs: b.registry.Changed(raised, topics, before, now), Pods: b.plain.wake(raised, now)}
+	return Ready{Gangs: b.registry.RetryWaiting(raised, topics, before, now), Pods: b.plain.wake(raised, now)}
 }
 
 // noneWaits reports whether neither a gang nor a pod waits.
-func (b *Backlog) noneWaits() bool { return len(b.plain.pods) == 0 && b.registry.Waiting() == 0 }
+func (b *Backlog) noneWaits() bool { return len(b.plain.pods) == 0 && b.registry.WaitingGangs() == 0 }
 
 // updateShapes updates the numbers of fitting pods, and records the shapes of which more pods fit.
 func (b *Backlog) updateShapes(logger klog.Logger) {

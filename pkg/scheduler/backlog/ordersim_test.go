@@ -147,7 +147,7 @@ func (k kind) causes() causes {
 func (s *orderScene) apply(e gangs.Effects) {
 	for _, pod := range e.Activate {
 		s.say("%s is activated", pod.Name)
-		if ok, _ := s.r.Pass(pod); ok {
+		if ok, _ := s.r.MayEnterQueue(pod); ok {
 			s.active[pod.UID] = pod
 		}
 	}
@@ -159,7 +159,7 @@ func (s *orderScene) look(before gangs.Key) {
 	if s.events&(moreRoom|nominationGone) != 0 {
 		raised = append(raised, s)
 	}
-	e := s.r.Changed(raised, s.events.topics(), before, s.clock.Now())
+	e := s.r.RetryWaiting(raised, s.events.topics(), before, s.clock.Now())
 	s.events = 0
 	s.apply(e)
 }
@@ -185,9 +185,9 @@ func (s *orderScene) schedule() bool {
 	}
 	delete(s.active, leader.UID)
 	s.during = 0
-	s.r.Popped(leader.UID)
+	s.r.RecordPopped(leader.UID)
 	if !s.attempt(leader) {
-		s.r.CycleFailed(leader.UID, s.clock.Now())
+		s.r.RecordCycleFailed(leader.UID, s.clock.Now())
 	}
 	return true
 }
@@ -196,11 +196,11 @@ func (s *orderScene) schedule() bool {
 func (s *orderScene) attempt(leader *corev1.Pod) bool {
 	key := gangs.Key{Namespace: leader.Namespace, Name: leader.Annotations[v2alpha2.PodGroupAnnotation]}
 	s.look(key)
-	if s.r.Yields(leader, s.clock.Now()) {
+	if s.r.MustYield(leader, s.clock.Now()) {
 		s.say("%s yields", key.Name)
 		return false
 	}
-	work, why := s.r.Begin(leader)
+	work, why := s.r.BeginAttempt(leader)
 	if work == nil {
 		s.say("%s is not planned: %s", key.Name, why)
 		return false
@@ -218,7 +218,7 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 			s.change()
 		}
 		why := g.kind.causes()
-		s.apply(s.r.Refuse(key, podgroup.Refusal{Reason: "full"}, gangs.Wait{
+		s.apply(s.r.RecordGangRefused(key, podgroup.Refusal{Reason: "full"}, gangs.Wait{
 			Needs: []gangs.Need{{Shape: s, Pods: len(g.pods)}}, Topics: why.topics(), Took: took, Missed: s.during&(why|nominationGone) != 0,
 		}, s.clock.Now()))
 		s.look(gangs.Key{})
@@ -240,18 +240,18 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks [
 		s.free[racks[i]]--
 	}
 	g.racks = racks
-	plan, why := s.r.Commit(work, placements, s.clock.Now())
+	plan, why := s.r.CommitPlan(work, placements, s.clock.Now())
 	if plan == nil {
 		s.fail("%s: %s", key.Name, why)
 	}
 	s.say("%s is bound to %v", key.Name, racks)
-	for m := s.r.Next(); m != nil; m = s.r.Next() {
-		if err := s.r.Assume(m.UID, nodes[m.UID], s.clock.Now()); err != nil {
+	for m := s.r.NextMember(); m != nil; m = s.r.NextMember() {
+		if err := s.r.AssumeMember(m.UID, nodes[m.UID], s.clock.Now()); err != nil {
 			s.fail("%s: %v", m.Name, err)
 		}
 	}
 	for _, pod := range g.pods {
-		s.apply(s.r.Posted(pod.UID, s.clock.Now()))
+		s.apply(s.r.RecordPosted(pod.UID, s.clock.Now()))
 		bound := pod.DeepCopy()
 		bound.Spec.NodeName = nodes[pod.UID]
 		s.apply(s.r.SetPod(bound, s.clock.Now()))
@@ -367,7 +367,7 @@ func (s *orderScene) finish() {
 		}
 		s.apply(s.r.RemoveGroup(k, s.clock.Now()))
 		if g.racks != nil {
-			s.r.RoomGrew()
+			s.r.RecordRoomGrowth()
 			s.happen(moreRoom | otherPods)
 		}
 		return
@@ -413,7 +413,7 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 				free: []int{8, 8, 8}, gangs: map[gangs.Key]*modelGang{}, active: map[types.UID]*corev1.Pod{}}
 			s.r.Configure(gangs.Options{RepairTimeout: time.Minute})
 			s.r.AddProfile(wrappers.SchedulerName)
-			s.apply(s.r.Synced(clock.Now()))
+			s.apply(s.r.SetSynced(clock.Now()))
 			for range 300 {
 				switch n := s.rand.Intn(20); {
 				case n < 8:

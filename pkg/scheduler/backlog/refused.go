@@ -63,7 +63,7 @@ func (b *Backlog) Refuse(logger klog.Logger, a Attempt, why podgroup.Refusal) ga
 	b.reserved = b.registry.Reservations()
 	b.updateShapes(logger)
 	now := b.clock.Now()
-	return b.registry.Refuse(a.Gang, why, b.waitAfter(logger, a, now), now)
+	return b.registry.RecordGangRefused(a.Gang, why, b.waitAfter(logger, a, now), now)
 }
 
 // waitAfter returns what a gang waits for after a refused attempt.

@@ -41,15 +41,15 @@ func BenchmarkAttempt(b *testing.B) {
 					leader = pod
 				}
 			}
-			registry.Synced(now)
+			registry.SetSynced(now)
 			pl := &Admission{profile: f, filterCache: kubescheduler.NewFilterCache()}
 			placements := make([]placement.Placement, n)
 			var parts [4]time.Duration
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				registry.Pass(leader)
-				registry.Popped(leader.UID)
+				registry.MayEnterQueue(leader)
+				registry.RecordPopped(leader.UID)
 				b.StartTimer()
 				last := cpuTime(b)
 				done := func(part int) {
@@ -57,7 +57,7 @@ func BenchmarkAttempt(b *testing.B) {
 					parts[part] += now - last
 					last = now
 				}
-				work, why := registry.Begin(leader)
+				work, why := registry.BeginAttempt(leader)
 				if work == nil {
 					b.Fatal(why)
 				}
@@ -80,12 +80,12 @@ func BenchmarkAttempt(b *testing.B) {
 				}
 				last = cpuTime(b)
 				b.StartTimer()
-				if plan, why := registry.Commit(work, placements, now); plan == nil {
+				if plan, why := registry.CommitPlan(work, placements, now); plan == nil {
 					b.Fatal(why)
 				}
 				done(3)
 				b.StopTimer()
-				registry.Abort(leader.UID, gangs.AbortLate, "again", now)
+				registry.AbortPlanOf(leader.UID, gangs.AbortLate, "again", now)
 				now = now.Add(time.Hour)
 				registry.Tick(now)
 				b.StartTimer()

@@ -73,7 +73,7 @@ func TestGangThatIsIncompleteAgainKeepsNoRoom(t *testing.T) {
 	})
 	c.deletePod("filler")
 	c.wholeOf("young", 1)
-	c.eventually("nothing kept of gangs that do not wait", func() bool { return c.gangs.registry.Waiting() == 0 })
+	c.eventually("nothing kept of gangs that do not wait", func() bool { return c.gangs.registry.WaitingGangs() == 0 })
 }
 
 func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T) {
@@ -173,7 +173,7 @@ func TestRoomKeptForAPodThatIsBoundElsewhereIsReported(t *testing.T) {
 func backlogOf(c *cluster) (*backlog.Backlog, *gangs.Registry) {
 	r := gangs.New()
 	r.AddProfile(wrappers.SchedulerName)
-	r.Synced(time.Now())
+	r.SetSynced(time.Now())
 	return backlog.New(clock.RealClock{}, kubescheduler.NewShapes(c.sched), r), r
 }
 
@@ -183,7 +183,7 @@ func triedAgain(t *testing.T, b *backlog.Backlog, r *gangs.Registry, pod *corev1
 	now := time.Now()
 	r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
 	r.SetPod(pod, now)
-	if work, why := r.Begin(pod); work == nil {
+	if work, why := r.BeginAttempt(pod); work == nil {
 		t.Fatal(why)
 	}
 	a.Gang = key("a")
@@ -225,27 +225,27 @@ func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	c.eventually("gangs planned", func() bool { // starts when the informers have synced
 		r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
 		r.SetPod(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj(), now)
-		work, _ := r.Begin(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj())
+		work, _ := r.BeginAttempt(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj())
 		if work == nil {
 			return false
 		}
-		plan, why := r.Commit(work, []placement.Placement{{Pod: placement.Pod{ID: "a-0"}, Node: "n"}}, now)
+		plan, why := r.CommitPlan(work, []placement.Placement{{Pod: placement.Pod{ID: "a-0"}, Node: "n"}}, now)
 		if plan == nil {
 			t.Fatal(why)
 		}
 		return true
 	})
-	if err := r.Assume("a-0", "n", now); err != nil {
+	if err := r.AssumeMember("a-0", "n", now); err != nil {
 		t.Fatal(err)
 	}
-	c.gangs.apply(klog.Background(), r.Abort("a-0", gangs.AbortLate, "test", now))
+	c.gangs.apply(klog.Background(), r.AbortPlanOf("a-0", gangs.AbortLate, "test", now))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c.sched.Profiles[wrappers.SchedulerName].AddPodInPreBind("a-0", cancel)
 	c.gangs.cancelPreparation(nil)
 	if ctx.Err() == nil {
 		t.Error("its volumes are prepared although its plan was aborted")
 	}
-	c.gangs.apply(klog.Background(), r.Release("a-0", now))
+	c.gangs.apply(klog.Background(), r.ReleaseMember("a-0", now))
 	c.gangs.cancelPreparation(nil)
 	c.gangs.toCancel.mu.Lock()
 	defer c.gangs.toCancel.mu.Unlock()

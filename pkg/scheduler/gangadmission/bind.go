@@ -38,7 +38,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	if plan == nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: no plan of its gang is in force", klog.KObj(pod)))
 	}
-	if err := pl.registry.Arrive(ctx, pod.UID, pl.args.BarrierTimeout.Duration); err != nil {
+	if err := pl.registry.WaitAtBarrier(ctx, pod.UID, pl.args.BarrierTimeout.Duration); err != nil {
 		return fwk.AsStatus(fmt.Errorf("binding pod %s: %w", klog.KObj(pod), err))
 	}
 	mark := pl.gangs.mark(ctx, plan, pod)
@@ -54,7 +54,7 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 		pl.gangs.recordRefusal(pl.profile, pod, node, fwk.AsStatus(err)) // binding to this node in particular may be forbidden
 	}
 	if isUnanswered(err) {
-		pl.registry.Unanswered(plan.Gang)
+		pl.registry.RecordUnanswered(plan.Gang)
 	}
 	return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
 }
@@ -70,7 +70,7 @@ func (g *Gangs) mark(ctx context.Context, plan *gangs.Plan, pod *corev1.Pod) str
 	case <-g.keys.KeysDecided():
 	case <-ctx.Done():
 	}
-	return g.registry.Mark(plan, pod.UID)
+	return g.registry.SignedMark(plan, pod.UID)
 }
 
 // post posts the binding, using the slot that the pod has acquired, and releases the slot.
@@ -110,6 +110,6 @@ func isUnanswered(err error) bool {
 func (pl *Admission) PostBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	if isMember(pod) {
 		pl.gangs.claims.keep(pod)
-		pl.gangs.apply(klog.FromContext(ctx), pl.registry.Posted(pod.UID, pl.gangs.clock.Now()))
+		pl.gangs.apply(klog.FromContext(ctx), pl.registry.RecordPosted(pod.UID, pl.gangs.clock.Now()))
 	}
 }

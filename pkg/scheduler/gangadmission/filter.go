@@ -38,10 +38,10 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
 		pl.gangs.wakeReady(klog.FromContext(ctx), gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}) // a gang that precedes it and may fit by now goes first
-		if pl.registry.Yields(pod, pl.gangs.clock.Now()) {
+		if pl.registry.MustYield(pod, pl.gangs.clock.Now()) {
 			return nil, waitStatus(pod)
 		}
-		work, why := pl.registry.Begin(pod)
+		work, why := pl.registry.BeginAttempt(pod)
 		if work == nil {
 			klog.FromContext(ctx).V(4).Info("Gang is not planned now", "pod", klog.KObj(pod), "reason", why)
 			return nil, waitStatus(pod)

@@ -224,7 +224,7 @@ func (g *Gangs) activate(logger klog.Logger, pods []*corev1.Pod) {
 // nodes.
 func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	logger := klog.FromContext(ctx)
-	work, _ := g.registry.Begin(pod)
+	work, _ := g.registry.BeginAttempt(pod)
 	if work == nil {
 		return
 	}

@@ -134,7 +134,7 @@ func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
 	remove := func(obj any) {
 		if uid, pod, ok := deleted(obj); ok {
 			if pod.Spec.NodeName != "" && !isMember(pod) {
-				g.registry.RoomGrew()
+				g.registry.RecordRoomGrowth()
 			}
 			g.apply(logger, g.registry.RemovePod(uid, g.clock.Now()))
 		}
@@ -205,7 +205,7 @@ func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 // nodeHandler records that room may have grown.
 func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { g.registry.RoomGrew() },
+		AddFunc: func(any) { g.registry.RecordRoomGrowth() },
 		UpdateFunc: func(oldObj, newObj any) {
 			before, after := oldObj.(*corev1.Node), newObj.(*corev1.Node)
 			if before.Spec.Unschedulable != after.Spec.Unschedulable ||
@@ -213,11 +213,11 @@ func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 				!equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) ||
 				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 				!slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) {
-				g.registry.RoomGrew()
+				g.registry.RecordRoomGrowth()
 			}
 		},
 		DeleteFunc: func(obj any) {
-			g.registry.RoomGrew()
+			g.registry.RecordRoomGrowth()
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 				g.registry.RemoveNode(name)
 				g.refusals.Forget(name)

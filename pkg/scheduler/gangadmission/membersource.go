@@ -22,25 +22,25 @@ var _ kubescheduler.MemberSource = memberSource{}
 
 func (s memberSource) Next() *corev1.Pod {
 	s.g.recordLeading()
-	return s.g.registry.Next()
+	return s.g.registry.NextMember()
 }
 
 func (s memberSource) Committing() (plan uint64, priority int32, passable bool) {
-	return s.g.registry.Committing()
+	return s.g.registry.CommittingPlan()
 }
 
 func (s memberSource) Promised(node string) (pods []*corev1.Pod, classes []string) {
-	return s.g.registry.Promised(node)
+	return s.g.registry.PromisedPods(node)
 }
 
 func (s memberSource) Lost(uid types.UID) {
-	s.g.apply(klog.Background(), s.g.registry.Abort(uid, gangs.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))
+	s.g.apply(klog.Background(), s.g.registry.AbortPlanOf(uid, gangs.AbortLate, "a member is not in the scheduling queue", s.g.clock.Now()))
 }
 
 func (s memberSource) Popped(uid types.UID) {
 	s.g.backlog.AttemptBegins()
 	s.g.released.beginCycle()
-	s.g.registry.Popped(uid)
+	s.g.registry.RecordPopped(uid)
 }
 
 // paceLimit bounds one wait for bindings. Binding a gang of 16 takes some 15 ms.
@@ -72,12 +72,12 @@ func (s memberSource) Failed(ctx context.Context, profile kubescheduler.Profile,
 		s.g.claims.giveBack(ctx, profile, pod)
 	}
 	s.g.recordFailedMember(ctx, profile, pod, status)
-	s.g.registry.CycleFailed(pod.UID, s.g.clock.Now())
+	s.g.registry.RecordCycleFailed(pod.UID, s.g.clock.Now())
 }
 
 func (s memberSource) Requeued(uid types.UID) { s.g.released.remove(uid) }
 
 func (s memberSource) Unwinding() bool {
-	s.g.apply(klog.Background(), s.g.registry.EndDoomed(s.g.clock.Now()))
-	return s.g.registry.Unwinding() || s.g.released.any()
+	s.g.apply(klog.Background(), s.g.registry.EndDoomedPlans(s.g.clock.Now()))
+	return s.g.registry.IsUnwinding() || s.g.released.any()
 }

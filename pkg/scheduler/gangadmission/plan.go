@@ -95,7 +95,7 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 
 // commit puts a plan in force. It returns false if the plan is stale.
 func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, placements []placement.Placement, start time.Time) bool {
-	plan, why := pl.registry.Commit(work, placements, pl.gangs.clock.Now())
+	plan, why := pl.registry.CommitPlan(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		logger.V(2).Info("Plan is stale", "reason", why)

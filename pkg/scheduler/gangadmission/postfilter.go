@@ -21,7 +21,7 @@ import (
 // them are assumed.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
-		if plan, _, _ := pl.registry.Committing(); plan != 0 {
+		if plan, _, _ := pl.registry.CommittingPlan(); plan != 0 {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 		}
 		return nil, fwk.NewStatus(fwk.Unschedulable)
@@ -45,7 +45,7 @@ func (pl *Admission) recordRefusedMember(ctx context.Context, pod *corev1.Pod, n
 	default:
 		taught = pl.gangs.recordRefusal(pl.profile, pod, node, why)
 	}
-	if first := pl.registry.Refused(pod.UID, "node "+node+" refused a member: "+why.Message(), taught, pl.gangs.clock.Now()); !first {
+	if first := pl.registry.RecordMemberRefused(pod.UID, "node "+node+" refused a member: "+why.Message(), taught, pl.gangs.clock.Now()); !first {
 		pl.gangs.explained.Store(pod.UID, nil)
 	}
 }
@@ -67,14 +67,14 @@ func (g *Gangs) recordFailedMember(ctx context.Context, profile kubescheduler.Pr
 
 // recordRefusal stores a refusal. It reports whether the next plan will be a different one.
 func (g *Gangs) recordRefusal(profile kubescheduler.Profile, pod *corev1.Pod, node string, why *fwk.Status) bool {
-	members, beside, late := g.registry.Beside(pod.UID)
+	members, beside, late := g.registry.PodsBeside(pod.UID)
 	return g.refusals.Record(profile, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Late: late, Status: why, Members: members}, g.clock.Now())
 }
 
 // isUnwinding reports whether the scheduler's snapshot of this cycle may contain the pod as assumed for a plan that was
 // aborted. The scheduler releases it soon, or has done so since it took the snapshot.
 func (g *Gangs) isUnwinding(uid types.UID) bool {
-	return g.released.inSnapshot(uid) || g.registry.Unwinds(uid)
+	return g.released.inSnapshot(uid) || g.registry.IsUnwindingPod(uid)
 }
 
 // needsNoReport reports whether a failure of a member's cycle needs no condition and no event of its own: the plan was

@@ -25,7 +25,7 @@ func (pl *Gate) Name() string { return GateName }
 
 // PreEnqueue implements fwk.PreEnqueuePlugin: only a gang's leader and the members of the plan being committed pass.
 func (pl *Gate) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if ok, why := pl.registry.Pass(pod); !ok {
+	if ok, why := pl.registry.MayEnterQueue(pod); !ok {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
 	}
 	return nil

@@ -39,7 +39,7 @@ func BenchmarkReservationsEnd(b *testing.B) {
 				for i := range n {
 					r.SetPod(pod("old", i).Obj(), now)
 				}
-				r.Synced(now)
+				r.SetSynced(now)
 				for i := range n {
 					gone := pod("old", i).Obj()
 					at := metav1.NewTime(now)

@@ -26,7 +26,7 @@ func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 		}
 		return nil
 	}
-	if err := pl.registry.Assume(pod.UID, node, pl.gangs.clock.Now()); err != nil {
+	if err := pl.registry.AssumeMember(pod.UID, node, pl.gangs.clock.Now()); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error())
 	}
 	pl.gangs.claims.begin(pl.profile, pod)
@@ -55,10 +55,10 @@ func (pl *Admission) Permit(ctx context.Context, state fwk.CycleState, pod *core
 	if !isMember(pod) {
 		return nil, 0
 	}
-	if err := pl.registry.Permit(pod.UID); err != nil {
+	if err := pl.registry.PermitMember(pod.UID); err != nil {
 		return fwk.NewStatus(fwk.Unschedulable, err.Error()), 0
 	}
-	if pl.registry.Doomed(pod.UID) && !kubescheduler.SkipsPreBind(ctx, pl.profile, state, pod, node) && pl.registry.HoldOnNode(pod.UID) {
+	if pl.registry.IsDoomed(pod.UID) && !kubescheduler.SkipsPreBind(ctx, pl.profile, state, pod, node) && pl.registry.HoldOnNode(pod.UID) {
 		return fwk.NewStatus(fwk.Wait), pl.args.BarrierTimeout.Duration
 	}
 	return nil, 0
@@ -138,7 +138,7 @@ func (g *Gangs) cancelPreparation(uids []types.UID) {
 	defer g.toCancel.mu.Unlock()
 	g.toCancel.pods = append(g.toCancel.pods, uids...)
 	g.toCancel.pods = slices.DeleteFunc(g.toCancel.pods, func(uid types.UID) bool {
-		if !g.registry.Unwinds(uid) {
+		if !g.registry.IsUnwindingPod(uid) {
 			return true
 		}
 		found := false

@@ -370,7 +370,7 @@ func TestMemberDeletedBetweenPlanAndBind(t *testing.T) {
 	<-deleted
 	c.eventually("the plan given back", func() bool {
 		f, _ := c.gangs.registry.Facts(key("a"))
-		return f.Created[""] == 3 && !f.Binding && !c.gangs.registry.Unwinding() && len(c.sched.SchedulingQueue.InFlightPods()) == 0
+		return f.Created[""] == 3 && !f.Binding && !c.gangs.registry.IsUnwinding() && len(c.sched.SchedulingQueue.InFlightPods()) == 0
 	})
 	if got := c.boundOf("a-"); len(got) != 0 {
 		t.Fatalf("bound %v of a gang that is not complete", got)

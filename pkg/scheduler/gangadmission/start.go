@@ -140,7 +140,7 @@ func (g *Gangs) runWhenSynced(ctx context.Context, synced []cache.InformerSynced
 		return
 	}
 	logger := klog.FromContext(ctx)
-	g.apply(logger, g.registry.Synced(g.clock.Now()))
+	g.apply(logger, g.registry.SetSynced(g.clock.Now()))
 	logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
 	go g.backlog.Run(ctx, func(r backlog.Ready) { g.wake(logger, r) })
 	g.tick(ctx)
@@ -161,7 +161,7 @@ func (g *Gangs) tick(ctx context.Context) {
 				g.activate(logger, g.backlog.EvaluatePods(logger))
 				g.recheckGates(ctx)
 				gatedPods.Set(float64(g.queue.Gated()))
-				waitingGangs.Set(float64(g.registry.Waiting()))
+				waitingGangs.Set(float64(g.registry.WaitingGangs()))
 				reservationsNow.Set(float64(g.registry.Reservations().Len()))
 			}
 		case <-ctx.Done():

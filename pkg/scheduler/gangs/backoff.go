@@ -8,11 +8,11 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// pause delays the next election after a failed plan, except after the first failure that leaves the gang partially
+// pauseAfter delays the next election after a failed plan, except after the first failure that leaves the gang partially
 // bound. The bound pods are of no use without the others, so the remaining pods are tried immediately, before other
 // gangs take their room. There is no pause either after a plan that was wrong about its nodes, if the next one will be
 // a different one.
-func (g *gangState) pause(p *Plan, now time.Time) {
+func (g *gangState) pauseAfter(p *Plan, now time.Time) {
 	if p.doom.taught && !p.open {
 		g.notBefore = time.Time{}
 		return
@@ -33,10 +33,10 @@ func (g *gangState) backOff(now time.Time) {
 	g.notBefore = now.Add(min(d, maxBackoff))
 }
 
-// Unanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
+// RecordUnanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
 // or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server answers, and
 // call ServerAnswers.
-func (r *Registry) Unanswered(key Key) {
+func (r *Registry) RecordUnanswered(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unanswered = key
@@ -49,9 +49,9 @@ func (r *Registry) AwaitsAnswer() (Key, bool) {
 	return r.unanswered, r.unanswered != Key{}
 }
 
-// ServerAnswers records that the API server answers. back: it did not answer before. In that case the failures in the
+// RecordServerAnswers records that the API server answers. back: it did not answer before. In that case the failures in the
 // meantime are not attributed to the gangs, and all gangs that wait for their back-off are tried immediately.
-func (r *Registry) ServerAnswers(back bool, now time.Time) Effects {
+func (r *Registry) RecordServerAnswers(back bool, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)

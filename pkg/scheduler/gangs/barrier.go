@@ -14,10 +14,10 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// Arrive is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
+// WaitAtBarrier is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
 // members of the plan have arrived, and an error if the plan was aborted, or if ctx or the timeout ended first.
-func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Duration) error {
-	p, err := r.arrive(uid)
+func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout time.Duration) error {
+	p, err := r.recordArrival(uid)
 	if err != nil {
 		return err
 	}
@@ -29,10 +29,10 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 		err = fmt.Errorf(PlanAborted+": %s", p.Reason(r))
 	case <-timer.C():
 		missing := p.notArrived(r)
-		r.Abort(uid, AbortLate, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing), r.clock.Now())
+		r.AbortPlanOf(uid, AbortLate, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing), r.clock.Now())
 		err = fmt.Errorf("waited %s for other members of the gang to be ready to be bound: %s", timeout, missing)
 	case <-ctx.Done():
-		r.Abort(uid, AbortLate, "the scheduler is stopping", r.clock.Now())
+		r.AbortPlanOf(uid, AbortLate, "the scheduler is stopping", r.clock.Now())
 		err = ctx.Err()
 	}
 	select {
@@ -43,9 +43,9 @@ func (r *Registry) Arrive(ctx context.Context, uid types.UID, timeout time.Durat
 	}
 }
 
-// arrive counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
+// recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
 // sub-group that the plan starts would not have its minimum.
-func (r *Registry) arrive(uid types.UID) (*Plan, error) {
+func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)
@@ -61,7 +61,7 @@ func (r *Registry) arrive(uid types.UID) (*Plan, error) {
 				close(p.opened)
 				r.reindex(p.gang)
 			} else {
-				r.abort(p, AbortChanged, "a bound pod that the plan counted on is gone")
+				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
 			}
 		}
 	}

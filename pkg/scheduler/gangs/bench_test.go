@@ -50,7 +50,7 @@ func BenchmarkEvent(b *testing.B) {
 		b.Run(fmt.Sprintf("waiting/%d", n), func(b *testing.B) {
 			r := newBenchRegistry()
 			pods := fill(r, "g", n, n+1)
-			r.Synced(benchStart)
+			r.SetSynced(benchStart)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -67,7 +67,7 @@ func BenchmarkEvent(b *testing.B) {
 				pods[i] = benchPod("g", i).Node("n").Obj()
 				r.SetPod(pods[i], benchStart)
 			}
-			r.Synced(benchStart)
+			r.SetSynced(benchStart)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -79,7 +79,7 @@ func BenchmarkEvent(b *testing.B) {
 		b.Run(fmt.Sprintf("replaced/%d", n), func(b *testing.B) {
 			r := newBenchRegistry()
 			pods := fill(r, "g", n, n)
-			r.Synced(benchStart)
+			r.SetSynced(benchStart)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -98,11 +98,11 @@ func waitingGangs(n int) (*Registry, []*corev1.Pod) {
 	for i := range n {
 		leaders = append(leaders, fill(r, fmt.Sprintf("g%04d", i), 2, 2)[0])
 	}
-	r.Synced(benchStart)
+	r.SetSynced(benchStart)
 	for _, pod := range leaders {
-		r.Pass(pod)
-		r.Begin(pod)
-		r.Refuse(keyOf(pod), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, benchStart)
+		r.MayEnterQueue(pod)
+		r.BeginAttempt(pod)
+		r.RecordGangRefused(keyOf(pod), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, benchStart)
 	}
 	return r, leaders
 }
@@ -115,32 +115,32 @@ func bindingGangs(n int) *Registry {
 	for i := range n {
 		gangs = append(gangs, fill(r, fmt.Sprintf("p%04d", i), 4, 4))
 	}
-	r.Synced(benchStart)
+	r.SetSynced(benchStart)
 	for _, pods := range gangs {
-		r.Pass(pods[0])
-		work, why := r.Begin(pods[0])
+		r.MayEnterQueue(pods[0])
+		work, why := r.BeginAttempt(pods[0])
 		if work == nil {
 			panic(why)
 		}
-		plan, why := r.Commit(work, placementsOfAll(work), benchStart)
+		plan, why := r.CommitPlan(work, placementsOfAll(work), benchStart)
 		if plan == nil {
 			panic(why)
 		}
 		for _, p := range pods {
-			if err := r.Assume(p.UID, "n1", benchStart); err != nil {
+			if err := r.AssumeMember(p.UID, "n1", benchStart); err != nil {
 				panic(err)
 			}
 		}
 		for _, p := range pods {
-			if _, err := r.arrive(p.UID); err != nil {
+			if _, err := r.recordArrival(p.UID); err != nil {
 				panic(err)
 			}
 		}
 		for _, p := range pods[:2] {
-			r.Posted(p.UID, benchStart)
+			r.RecordPosted(p.UID, benchStart)
 			shown := p.DeepCopy()
 			shown.Spec.NodeName = "n1"
-			shown.Annotations[v2alpha2.BoundForAnnotation] = r.Mark(plan, shown.UID)
+			shown.Annotations[v2alpha2.BoundForAnnotation] = r.SignedMark(plan, shown.UID)
 			r.SetPod(shown, benchStart)
 		}
 	}
@@ -160,19 +160,19 @@ func BenchmarkPass(b *testing.B) {
 	for _, n := range []int{1000, 20000} {
 		r := newBenchRegistry()
 		pods := fill(r, "g", n, n)
-		r.Synced(benchStart)
+		r.SetSynced(benchStart)
 		b.Run(fmt.Sprintf("held/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				r.Pass(pods[1+i%(n-1)])
+				r.MayEnterQueue(pods[1+i%(n-1)])
 				i++
 			}
 		})
 		b.Run(fmt.Sprintf("leader/%d", n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r.Pass(pods[0])
+				r.MayEnterQueue(pods[0])
 				r.ranks.Delete(pods[0].UID)
 			}
 		})
@@ -186,7 +186,7 @@ func BenchmarkYields(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		// Nothing has changed: no gang yields.
-		r.Yields(leaders[i%len(leaders)], now)
+		r.MustYield(leaders[i%len(leaders)], now)
 		i++
 	}
 }
@@ -213,7 +213,7 @@ func BenchmarkPartial(b *testing.B) {
 		r, _ := waitingGangs(2000)
 		b.ReportAllocs()
 		for b.Loop() {
-			r.Partial()
+			r.NeedsRelease()
 			r.PodsToRelease(time.Second, true)
 		}
 	})
@@ -221,7 +221,7 @@ func BenchmarkPartial(b *testing.B) {
 		r := bindingGangs(500)
 		b.ReportAllocs()
 		for b.Loop() {
-			r.Partial()
+			r.NeedsRelease()
 			r.PodsToRelease(time.Second, true)
 		}
 	})
@@ -231,7 +231,7 @@ func BenchmarkPartial(b *testing.B) {
 func BenchmarkFacts(b *testing.B) {
 	r := newBenchRegistry()
 	fill(r, "g", 20000, 20000)
-	r.Synced(benchStart)
+	r.SetSynced(benchStart)
 	key := Key{Namespace: "ml", Name: "g"}
 	b.Run("all", func(b *testing.B) {
 		b.ReportAllocs()
@@ -251,11 +251,11 @@ func BenchmarkFacts(b *testing.B) {
 func BenchmarkBegin(b *testing.B) {
 	r := newBenchRegistry()
 	pods := fill(r, "g", 20000, 20000)
-	r.Synced(benchStart)
-	r.Pass(pods[0])
+	r.SetSynced(benchStart)
+	r.MayEnterQueue(pods[0])
 	b.ReportAllocs()
 	for b.Loop() {
-		if work, why := r.Begin(pods[0]); work == nil {
+		if work, why := r.BeginAttempt(pods[0]); work == nil {
 			b.Fatal(why)
 		}
 	}
@@ -269,35 +269,35 @@ func BenchmarkBurst(b *testing.B) {
 		b.StopTimer()
 		r := newBenchRegistry()
 		pods := fill(r, "g", n, n)
-		r.Synced(benchStart)
+		r.SetSynced(benchStart)
 		b.StartTimer()
-		r.Pass(pods[0])
-		work, why := r.Begin(pods[0])
+		r.MayEnterQueue(pods[0])
+		work, why := r.BeginAttempt(pods[0])
 		if work == nil {
 			b.Fatal(why)
 		}
-		plan, why := r.Commit(work, placementsOfAll(work), benchStart)
+		plan, why := r.CommitPlan(work, placementsOfAll(work), benchStart)
 		if plan == nil {
 			b.Fatal(why)
 		}
-		if err := r.Assume(pods[0].UID, "n1", benchStart); err != nil {
+		if err := r.AssumeMember(pods[0].UID, "n1", benchStart); err != nil {
 			b.Fatal(err)
 		}
-		for next := r.Next(); next != nil; next = r.Next() {
-			if err := r.Assume(next.UID, "n1", benchStart); err != nil {
+		for next := r.NextMember(); next != nil; next = r.NextMember() {
+			if err := r.AssumeMember(next.UID, "n1", benchStart); err != nil {
 				b.Fatal(err)
 			}
 		}
 		for _, p := range pods {
-			if _, err := r.arrive(p.UID); err != nil {
+			if _, err := r.recordArrival(p.UID); err != nil {
 				b.Fatal(err)
 			}
 		}
 		for _, p := range pods {
-			r.Posted(p.UID, benchStart)
+			r.RecordPosted(p.UID, benchStart)
 			shown := *p
 			shown.Spec.NodeName = "n1"
-			shown.Annotations = map[string]string{v2alpha2.PodGroupAnnotation: "g", v2alpha2.BoundForAnnotation: r.Mark(plan, shown.UID)}
+			shown.Annotations = map[string]string{v2alpha2.PodGroupAnnotation: "g", v2alpha2.BoundForAnnotation: r.SignedMark(plan, shown.UID)}
 			r.SetPod(&shown, benchStart)
 		}
 		if !r.gangs[Key{Namespace: "ml", Name: "g"}].admitted {

@@ -34,14 +34,14 @@ const (
 // leader.
 func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	e := Effects{Dirty: []Key{g.key}}
-	r.prune(g)
+	r.pruneGang(g)
 	if !r.synced {
 		return e
 	}
-	g.recordWhole()
-	r.overtake(g)
+	g.recordAdmitted()
+	r.abortOvertaken(g)
 	profile := g.numbers.Profile()
-	task, state := r.task(g, profile, now)
+	task, state := r.taskOf(g, profile, now)
 	if state == idle {
 		g.gatedUntil, g.unitsTried = time.Time{}, false
 		if g.plan == nil {
@@ -85,9 +85,9 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	return e
 }
 
-// recordWhole records that the gang is admitted, and clears this when no pod of the gang is bound (docs/decisions,
+// recordAdmitted records that the gang is admitted, and clears this when no pod of the gang is bound (docs/decisions,
 // G11). While the gang is admitted, it does the same for each sub-group (docs/decisions, G20).
-func (g *gangState) recordWhole() {
+func (g *gangState) recordAdmitted() {
 	n := g.numbers
 	touched := n.TakeTouched()
 	defer g.dropUnits()
@@ -101,7 +101,7 @@ func (g *gangState) recordWhole() {
 	case !g.admitted && n.Bound.Satisfied(root):
 		g.admitted, g.broken, g.partial.known = true, false, false
 		g.failures = 0
-		g.markAll()
+		g.admitAllGroups()
 		return
 	// Pods in sub-groups that were removed from the tree still belong to the admitted gang.
 	case g.admitted && n.Bound.Pods(root) == 0 && n.Flagged(count.IsStanding) == 0:
@@ -114,12 +114,12 @@ func (g *gangState) recordWhole() {
 		return
 	}
 	for _, leaf := range touched {
-		g.markPath(leaf)
+		g.admitGroupsAbove(leaf)
 	}
 }
 
-// markAll records which sub-groups are admitted, after a change that affects all of them.
-func (g *gangState) markAll() {
+// admitAllGroups records which sub-groups are admitted, after a change that affects all of them.
+func (g *gangState) admitAllGroups() {
 	if g.tree == nil || !g.admitted {
 		return
 	}
@@ -128,23 +128,23 @@ func (g *gangState) markAll() {
 			g.admittedGroups.Delete(name)
 		}
 	}
-	g.markBelow(g.tree.Root())
+	g.admitGroupsBelow(g.tree.Root())
 }
 
-// markBelow records the satisfied sub-groups, but only below admitted parents.
-func (g *gangState) markBelow(parent *gang.Group) {
+// admitGroupsBelow records the satisfied sub-groups, but only below admitted parents.
+func (g *gangState) admitGroupsBelow(parent *gang.Group) {
 	for _, child := range parent.Children() {
 		if g.numbers.Bound.Satisfied(child) {
 			g.admittedGroups.Insert(child.Name())
 		}
 		if g.admittedGroups.Has(child.Name()) {
-			g.markBelow(child)
+			g.admitGroupsBelow(child)
 		}
 	}
 }
 
-// markPath records which sub-groups are admitted between the root and a leaf whose pods have changed.
-func (g *gangState) markPath(leaf *gang.Group) {
+// admitGroupsAbove records which sub-groups are admitted between the root and a leaf whose pods have changed.
+func (g *gangState) admitGroupsAbove(leaf *gang.Group) {
 	var path [gang.MaxDepth + 1]*gang.Group
 	n := 0
 	for group := leaf; group.Parent() != nil; group = group.Parent() {
@@ -159,7 +159,7 @@ func (g *gangState) markPath(leaf *gang.Group) {
 			g.admittedGroups.Delete(name) // the groups below have no pods either, and follow in the next iterations
 		case !is && g.numbers.Bound.Satisfied(group):
 			g.admittedGroups.Insert(name)
-			g.markBelow(group)
+			g.admitGroupsBelow(group)
 			return
 		case !is:
 			for ; n > 0; n-- { // none below it is admitted
@@ -170,15 +170,15 @@ func (g *gangState) markPath(leaf *gang.Group) {
 	}
 }
 
-// overtake aborts a plan for surplus that delays the refill of a gang below its minimum.
-func (r *Registry) overtake(g *gangState) {
+// abortOvertaken aborts a plan for surplus that delays the refill of a gang below its minimum.
+func (r *Registry) abortOvertaken(g *gangState) {
 	p := g.plan
 	if p == nil || !p.Task.isSurplus() || p.open || p.aborted || !g.admitted || g.tree == nil || g.vanished > 0 ||
 		g.numbers.Bound.Satisfied(g.tree.Root()) || g.numbers.Waiting(g.numbers.Profile()) == 0 {
 		return
 	}
 	p.overtaken = true
-	r.abort(p, AbortOvertaken, "the gang is below its minimum, which goes first")
+	r.abortPlan(p, AbortOvertaken, "the gang is below its minimum, which goes first")
 }
 
 // readiness states whether a task may be planned.
@@ -190,8 +190,8 @@ const (
 	ready
 )
 
-// task returns what is to be planned next, and whether it may be planned now.
-func (r *Registry) task(g *gangState, profile string, now time.Time) (Task, readiness) {
+// taskOf returns what is to be planned next, and whether it may be planned now.
+func (r *Registry) taskOf(g *gangState, profile string, now time.Time) (Task, readiness) {
 	task, state := g.nextTask(profile)
 	if task.isSurplus() && r.letsRoomGrow(g, task, now) {
 		return task, gated
@@ -213,7 +213,7 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 		return Minimum, idle
 	case !g.admitted:
 		return Minimum, ready
-	case !n.Bound.Satisfied(root), g.isTorn(profile):
+	case !n.Bound.Satisfied(root), g.hasTornGroup(profile):
 		return Refill, ready
 	}
 	if n.GroupsWithUnits(profile) > 0 && !g.unitsTried {
@@ -230,7 +230,7 @@ func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 		g.gatedSince = time.Time{}
 		return false
 	}
-	if !r.index.minimums.waitFrom(priority) && (task == SurplusUnit || r.index.units.count[priority] == 0) {
+	if !r.index.minimums.hasFrom(priority) && (task == SurplusUnit || r.index.units.count[priority] == 0) {
 		return false
 	}
 	if g.gatedSince.IsZero() {
@@ -243,9 +243,9 @@ func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 	return now.Before(until)
 }
 
-// isTorn reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a sub-group
+// hasTornGroup reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a sub-group
 // that lost pods, or one with a failed binding. Such a sub-group occupies resources that it cannot use.
-func (g *gangState) isTorn(profile string) bool {
+func (g *gangState) hasTornGroup(profile string) bool {
 	n := g.numbers
 	for _, group := range n.Bound.Partial() {
 		if g.canComplete(group, profile) {

@@ -227,7 +227,7 @@ func TestNoLeaderIsElectedBeforeSynced(t *testing.T) {
 	if e := r.SetPod(memberPod("a").Obj(), now); len(e.Activate) > 0 || r.gangs[gangG].leader != "" {
 		t.Fatal("elected before Synced")
 	}
-	if e := r.Synced(now); len(e.Activate) != 1 || e.Activate[0].Name != "a" {
+	if e := r.SetSynced(now); len(e.Activate) != 1 || e.Activate[0].Name != "a" {
 		t.Fatalf("Synced activates %v, want a", e.Activate)
 	}
 }
@@ -240,7 +240,7 @@ func TestLeaderIsFetchedFromTheQueuesBackOff(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(1)).members("a")
 	s.leads("a").commits("a").assumes("a").arrives("a").releases("a").after(minBackoff).wantLeader("a")
 	for range 3 {
-		if ok, why := s.r.Pass(memberPod("a").Obj()); !ok {
+		if ok, why := s.r.MayEnterQueue(memberPod("a").Obj()); !ok {
 			t.Fatal(why)
 		}
 		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
@@ -345,16 +345,16 @@ func TestPlainPodsKeepPrioritySort(t *testing.T) {
 func TestARankDoesNotChangeInTheQueue(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(1)).members("a")
 	pod := s.r.members["a"].pod
-	s.r.Pass(pod)
+	s.r.MayEnterQueue(pod)
 	before := s.r.RankOf(pod, s.now)
 	s.pods(memberPod("b").Priority(100)) // raises the gang's priority (docs/decisions, G10)
 	s.after(time.Second)
-	s.r.Pass(pod)
+	s.r.MayEnterQueue(pod)
 	if after := s.r.RankOf(pod, s.now); after != before {
 		t.Errorf("rank %v became %v while the pod lay in the heap", before, after)
 	}
-	s.r.Popped("a")
-	s.r.Pass(pod)
+	s.r.RecordPopped("a")
+	s.r.MayEnterQueue(pod)
 	if after := s.r.RankOf(pod, s.now); s.leader() == "a" && after.Priority != 100 {
 		t.Errorf("rank %v, want the gang's new priority", after)
 	}
@@ -392,7 +392,7 @@ func TestProfileIsThatOfPodsAPlanCanUse(t *testing.T) {
 	r.SetPod(pod("first").SchedulerName("one").SchedulingGate("x").CreationTimestamp(now.Add(-time.Hour)).Obj(), now)
 	r.SetPod(pod("a").Obj(), now)
 	r.SetPod(pod("b").Obj(), now)
-	e := r.Synced(now)
+	e := r.SetSynced(now)
 	if len(e.Activate) != 1 || e.Activate[0].Spec.SchedulerName != "two" {
 		t.Errorf("woken: %v, want one of the two pods that can be planned; the gated pod of another profile must not keep them waiting", e.Activate)
 	}
@@ -409,16 +409,16 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 		leader[g] = pod
 		r.SetGroup(wrappers.MakePodGroup(g, "ml").UID("group-"+g).MinMember(1).Obj(), now)
 		r.SetPod(pod, now)
-		r.Synced(now)
-		r.Pass(pod)
+		r.SetSynced(now)
+		r.MayEnterQueue(pod)
 		now = now.Add(time.Second)
 	}
 	refuse := func(g string) {
 		t.Helper()
-		if work, why := r.Begin(leader[g]); work == nil {
+		if work, why := r.BeginAttempt(leader[g]); work == nil {
 			t.Fatalf("%s cannot be planned: %s", g, why)
 		}
-		r.Refuse(Key{Namespace: "ml", Name: g}, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, now)
+		r.RecordGangRefused(Key{Namespace: "ml", Name: g}, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, now)
 	}
 	woken := func() (names []string) {
 		now = now.Add(wakeInterval)
@@ -429,32 +429,32 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 	}
 
 	refuse("old")
-	if r.Yields(leader["young"], now) {
+	if r.MustYield(leader["young"], now) {
 		t.Error("yields to a gang that was tried in the cluster as it is")
 	}
 	refuse("young")
-	r.Changed(nil, []Topic{Anything}, Key{}, now)
-	if r.Yields(leader["old"], now) {
+	r.RetryWaiting(nil, []Topic{Anything}, Key{}, now)
+	if r.MustYield(leader["old"], now) {
 		t.Error("the older gang yields to the younger")
 	}
-	if !r.Yields(leader["young"], now) {
+	if !r.MustYield(leader["young"], now) {
 		t.Fatal("does not yield to an older gang that was not tried since the cluster changed")
 	}
 	if got := woken(); !slices.Equal(got, []string{"old"}) {
 		t.Fatalf("woken: %v, want the older gang alone", got)
 	}
-	r.Pass(leader["old"])
+	r.MayEnterQueue(leader["old"])
 	refuse("old")
 	if got := woken(); !slices.Equal(got, []string{"young"}) {
 		t.Fatalf("woken: %v, want the gang that yielded, now that the older was tried", got)
 	}
-	if r.Yields(leader["young"], now) {
+	if r.MustYield(leader["young"], now) {
 		t.Error("yields once more though nothing changed")
 	}
 
 	refuse("young")
-	r.Changed(nil, []Topic{Anything}, Key{}, now)
-	if !r.Yields(leader["young"], now) {
+	r.RetryWaiting(nil, []Topic{Anything}, Key{}, now)
+	if !r.MustYield(leader["young"], now) {
 		t.Fatal("does not yield after another change")
 	}
 	now = now.Add(yieldLimit)
@@ -465,8 +465,8 @@ func TestYoungGangLetsARefusedOlderOneGoFirst(t *testing.T) {
 	if got := woken(); !slices.Contains(got, "young") {
 		t.Errorf("woken: %v, want the gang that has yielded once more: the queue has not seen its leader", got)
 	}
-	r.Pass(leader["young"])
-	if r.Yields(leader["young"], now) {
+	r.MayEnterQueue(leader["young"])
+	if r.MustYield(leader["young"], now) {
 		t.Error("yields for longer than the limit")
 	}
 }
@@ -480,12 +480,12 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 		other := wrappers.MakePod("x", testNamespace).UID("x").Gang("h").Obj()
 		s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
 		s.r.SetPod(other, s.now)
-		s.r.Pass(other)
-		if s.r.Yields(other, s.now) {
+		s.r.MayEnterQueue(other)
+		if s.r.MustYield(other, s.now) {
 			t.Fatal("yields to a gang that is being bound")
 		}
 		s.posts("a").releases("b").wantLeader("b")
-		if !s.r.Yields(other, s.now) {
+		if !s.r.MustYield(other, s.now) {
 			t.Fatal("takes the room of a gang that was bound in part a moment ago")
 		}
 		return s, other
@@ -497,12 +497,12 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 		if s.after(time.Millisecond); !slices.Equal(s.activated(), []string{"x"}) {
 			t.Errorf("activated %v, want the gang that let it go first", s.activated())
 		}
-		if s.r.Yields(other, s.now) {
+		if s.r.MustYield(other, s.now) {
 			t.Error("yields still")
 		}
 		// Only once: after another failure the gang waits for its back-off, and no room is kept for it.
 		s.arrives("b").releases("b").wantLeader("")
-		if s.r.Yields(other, s.now) {
+		if s.r.MustYield(other, s.now) {
 			t.Error("yields to a gang in its back-off")
 		}
 	})
@@ -510,11 +510,11 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 		t.Parallel()
 		s, other := failed(t)
 		s.leads("b")
-		s.effects = s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, s.now)
+		s.effects = s.r.RecordGangRefused(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, s.now)
 		if !slices.Equal(s.activated(), []string{"x"}) {
 			t.Errorf("activated %v, want the gang that let it go first", s.activated())
 		}
-		if s.r.Yields(other, s.now) {
+		if s.r.MustYield(other, s.now) {
 			t.Error("yields still")
 		}
 	})
@@ -524,7 +524,7 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 		if s.after(yieldLimit); !slices.Contains(s.activated(), "x") {
 			t.Errorf("activated %v, want the gang that has waited for long enough", s.activated())
 		}
-		if s.r.Yields(other, s.now) {
+		if s.r.MustYield(other, s.now) {
 			t.Error("yields still")
 		}
 	})
@@ -534,11 +534,11 @@ func TestPassDoesNotRepeatALongName(t *testing.T) {
 	name := strings.Repeat("n", 200<<10)
 	pod := memberPod("a").Gang(name)
 	s := begin(t)
-	if ok, why := s.r.Pass(pod.Obj()); ok || len(why) > 500 {
+	if ok, why := s.r.MayEnterQueue(pod.Obj()); ok || len(why) > 500 {
 		t.Errorf("passes: %t, why has %d bytes", ok, len(why))
 	}
 	s.pods(pod)
-	if ok, why := s.r.Pass(pod.Obj()); ok || len(why) > 500 {
+	if ok, why := s.r.MayEnterQueue(pod.Obj()); ok || len(why) > 500 {
 		t.Errorf("passes: %t, why has %d bytes", ok, len(why))
 	}
 }

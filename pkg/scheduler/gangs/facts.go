@@ -172,7 +172,7 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 		plan = g.plan
 	}
 	*buffer = append(*buffer, g.rows...)
-	return f, g.lacking(f), plan, true
+	return f, g.lackingPods(f), plan, true
 }
 
 // facts returns what is known about the gang, without single pods and without other gangs.
@@ -246,11 +246,11 @@ func (g *gangState) isUnattended(now time.Time) bool {
 	return true
 }
 
-// lacking returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the
+// lackingPods returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the
 // missing minimum the fewest pods that satisfy it, or of the surplus the sub-groups that would be planned as units.
 // It is empty if nothing was refused, or if the refusal is not about capacity. Single pods above minMember are not
 // counted: they do not justify a new node.
-func (g *gangState) lacking(f podgroup.Facts) gang.Counts {
+func (g *gangState) lackingPods(f podgroup.Facts) gang.Counts {
 	if g.tree == nil || !capacityReasons.Has(f.Refused.Reason) {
 		return nil
 	}

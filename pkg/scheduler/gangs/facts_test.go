@@ -188,7 +188,7 @@ func TestFacts(t *testing.T) {
 		"a refused minimum needs capacity for its missing pods only": {
 			group: flat(2), pods: []*wrappers.PodWrapper{pod("a"), pod("b"), pod("c")},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, Wait{}, now)
+				r.RecordGangRefused(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "m"}, Wait{}, now)
 			},
 			want: podgroup.Facts{
 				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 3}, Usable: gang.Counts{"": 3},
@@ -199,7 +199,7 @@ func TestFacts(t *testing.T) {
 		"an error is not a lack of capacity": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, Wait{}, now)
+				r.RecordGangRefused(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: "m"}, Wait{}, now)
 			},
 			want: podgroup.Facts{
 				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
@@ -213,7 +213,7 @@ func TestFacts(t *testing.T) {
 				pod("x0").SubGroup("x"), pod("x1").SubGroup("x"), pod("y0").SubGroup("y"), pod("z0").SubGroup("z").Node("n1"), pod("z1").SubGroup("z"),
 			},
 			do: func(r *Registry) {
-				r.Refuse(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m"}, Wait{}, now)
+				r.RecordGangRefused(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented, Message: "m"}, Wait{}, now)
 			},
 			want: podgroup.Facts{
 				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"x": 2, "y": 1, "z": 2}, Usable: gang.Counts{"x": 2, "y": 1, "z": 2}, Bound: gang.Counts{"z": 1},
@@ -226,8 +226,8 @@ func TestFacts(t *testing.T) {
 		"a gang that is being bound": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
 			do: func(r *Registry) {
-				work, _ := r.Begin(pod("a").Obj())
-				r.Commit(work, placementsOf(work, "a"), now)
+				work, _ := r.BeginAttempt(pod("a").Obj())
+				r.CommitPlan(work, placementsOf(work, "a"), now)
 			},
 			want: podgroup.Facts{WaitingSince: now, Profile: "muster-scheduler", Binding: true, Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}},
 		},
@@ -247,7 +247,7 @@ func TestFacts(t *testing.T) {
 			if _, ok := r.Facts(Key{Namespace: "ml", Name: "g"}); ok {
 				t.Error("facts before all was seen")
 			}
-			r.Synced(now)
+			r.SetSynced(now)
 			if tc.do != nil {
 				tc.do(r)
 			}

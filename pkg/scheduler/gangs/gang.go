@@ -98,11 +98,11 @@ type partial struct {
 	proofs     int  // how often the members were examined
 }
 
-// known reports whether the tree of the current PodGroup has been built or rejected.
-func (g *gangState) known() bool { return g.tree != nil || g.treeErr != nil }
+// hasTreeResult reports whether the tree of the current PodGroup has been built or rejected.
+func (g *gangState) hasTreeResult() bool { return g.tree != nil || g.treeErr != nil }
 
-// ownChange records that the gang's own pods changed: a refused plan may fit now.
-func (g *gangState) ownChange() {
+// recordOwnChange records that the gang's own pods changed: a refused plan may fit now.
+func (g *gangState) recordOwnChange() {
 	g.changed = true
 	g.unitsTried = false
 }

@@ -41,8 +41,8 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	return r.endCall(e)
 }
 
-// Pass implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the log.
-func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
+// MayEnterQueue implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the log.
+func (r *Registry) MayEnterQueue(pod *corev1.Pod) (bool, string) {
 	name, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]
 	if !ok || name == "" {
 		return true, ""
@@ -53,7 +53,7 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 	if m == nil || m.gang.plan != nil {
 		if p := r.planOf(pod.UID); p != nil && !p.aborted {
 			if p == r.committing {
-				r.stamp(pod.UID, Rank{Priority: 1<<31 - 1, Tier: TierCommitting})
+				r.stampRank(pod.UID, Rank{Priority: 1<<31 - 1, Tier: TierCommitting})
 				return true, ""
 			}
 			return false, "its plan is being bound"
@@ -74,12 +74,12 @@ func (r *Registry) Pass(pod *corev1.Pod) (bool, string) {
 		r.enterPhase(g, Queued)
 		r.reindex(g)
 	}
-	r.stamp(pod.UID, g.leaderRank())
+	r.stampRank(pod.UID, g.leaderRank())
 	return true, ""
 }
 
-// Popped records that the queue has handed out the pod.
-func (r *Registry) Popped(uid types.UID) {
+// RecordPopped records that the queue has handed out the pod.
+func (r *Registry) RecordPopped(uid types.UID) {
 	r.ranks.Delete(uid)
 	r.mu.Lock()
 	defer r.mu.Unlock()

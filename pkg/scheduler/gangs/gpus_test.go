@@ -17,7 +17,7 @@ func TestGPUsOfAGang(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := New()
 	r.AddProfile(wrappers.SchedulerName)
-	r.Synced(now)
+	r.SetSynced(now)
 	pod := func(uid string, gpus int64) *wrappers.PodWrapper {
 		return wrappers.MakePod(uid, "ml").UID(uid).Gang("g").GPUs(gpus)
 	}

@@ -21,16 +21,16 @@ import (
 
 // SetPod processes a pod that an informer added or updated. Pods without a PodGroup are ignored.
 func (r *Registry) SetPod(pod *corev1.Pod, now time.Time) Effects {
-	class := r.class(pod)
+	class := r.classOf(pod)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	return r.endCall(r.setPod(pod, class, now))
 }
 
-// class returns the equivalence class of a pod that may wait, "" for other pods. It is expensive to compute, so this
+// classOf returns the equivalence class of a pod that may wait, "" for other pods. It is expensive to compute, so this
 // is done without holding the lock, and not repeated for a pod of which only the status changed.
-func (r *Registry) class(pod *corev1.Pod) string {
+func (r *Registry) classOf(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded {
 		return ""
 	}
@@ -64,7 +64,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	// binding is ignored (docs/decisions, G12).
 	var e Effects
 	if m != nil && m.gang.key != key && m.state == count.Pending {
-		e.add(r.remove(m, now))
+		e.add(r.removeMember(m, now))
 		m = nil
 		if key.Name == "" {
 			r.leftGang[pod.UID] = formerMember{pod: pod, since: now}
@@ -86,7 +86,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	r.setState(m, old, class)
 	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before the numbers tell
 	// that the pod is gone.
-	m.locate()
+	m.setLeaf()
 	switch {
 	case pod.DeletionTimestamp != nil:
 		m.recordTermination(old, known, stood, now)
@@ -98,18 +98,18 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		r.freeReserved(r.reserved.EndTakenBy(pod.UID))
 	}
 	if p := r.planOf(pod.UID); p != nil && pod.DeletionTimestamp != nil {
-		r.abort(p, AbortChanged, "pod "+pod.Name+" was deleted")
+		r.abortPlan(p, AbortChanged, "pod "+pod.Name+" was deleted")
 	}
 	// 5. The member has changed completely: the numbers, and what follows from them.
 	m.recount()
-	m.gang.noteStranger(m)
+	m.gang.dropUnitOfStranger(m)
 	e.add(r.evaluate(m.gang, now))
 	return e
 }
 
 // addMember adds a waiting member.
 func (r *Registry) addMember(pod *corev1.Pod, key Key, now time.Time) *member {
-	g := r.gang(key)
+	g := r.findOrAddGang(key)
 	m := &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
 	r.members[pod.UID], g.members[pod.UID] = m, m
 	return m
@@ -135,7 +135,7 @@ func (r *Registry) setState(m *member, old *corev1.Pod, class string) {
 			class = rows[0].class // the same string: like pods are then compared fast
 		}
 		m.class = class
-		m.gang.ownChange()
+		m.gang.recordOwnChange()
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 		return Effects{}
 	}
 	if m.state == count.Bound || m.state == count.Posted {
-		r.recordGrowth()
+		r.recordRoomGrowth()
 		if m.pod.DeletionTimestamp == nil {
 			if _, known := r.vanished[uid]; !known {
 				r.vanishes(m, now)
@@ -163,7 +163,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 			return r.endCall(r.evaluate(m.gang, now))
 		}
 	}
-	return r.endCall(r.remove(m, now))
+	return r.endCall(r.removeMember(m, now))
 }
 
 // RemoveFailedPod processes a pod that Failed: it no longer counts, even if its object still exists.
@@ -175,9 +175,9 @@ func (r *Registry) RemoveFailedPod(uid types.UID, now time.Time) Effects {
 	if m == nil {
 		return Effects{}
 	}
-	r.recordGrowth()
+	r.recordRoomGrowth()
 	r.endedByItself(m)
-	return r.endCall(r.remove(m, now))
+	return r.endCall(r.removeMember(m, now))
 }
 
 // RemoveSucceededPod processes the deletion of a succeeded pod.
@@ -189,7 +189,7 @@ func (r *Registry) RemoveSucceededPod(uid types.UID, now time.Time) Effects {
 	if m == nil {
 		return Effects{}
 	}
-	return r.endCall(r.remove(m, now))
+	return r.endCall(r.removeMember(m, now))
 }
 
 // SetGroup processes a PodGroup that an informer added or updated.
@@ -198,18 +198,18 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	key := Key{Namespace: group.Namespace, Name: group.Name}
-	g := r.gang(key)
+	g := r.findOrAddGang(key)
 	old := g.group
 	g.group = group
-	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.known() {
+	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.hasTreeResult() {
 		// Our own status write, or a change of metadata; or results of the leading process.
 		if r.leading || !r.synced {
 			r.setReplacing(g)
 			return r.endCall(Effects{})
 		}
-		g.adopt(group)
+		g.adoptStatus(group)
 		r.setReplacing(g)
-		g.markAll()
+		g.admitAllGroups()
 		return r.endCall(r.evaluate(g, now))
 	}
 	if old == nil || old.UID != group.UID {
@@ -217,14 +217,14 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {
-		g.adopt(group)
+		g.adoptStatus(group)
 	}
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
 	g.begun = nil
 	g.recountAll()
 	r.setReplacing(g)
-	g.markAll()
-	g.ownChange() // for an attempt that is running
+	g.admitAllGroups()
+	g.recordOwnChange() // for an attempt that is running
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
 	e := r.evaluate(g, now)
 	if g.leader != "" && g.phase != Elected { // another tree may fit: try immediately
@@ -251,8 +251,8 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	return r.endCall(r.evaluate(g, now))
 }
 
-// adopt restores from a PodGroup's status the state that must survive a restart.
-func (g *gangState) adopt(group *v2alpha2.PodGroup) {
+// adoptStatus restores from a PodGroup's status the state that must survive a restart.
+func (g *gangState) adoptStatus(group *v2alpha2.PodGroup) {
 	g.admitted = meta.IsStatusConditionTrue(group.Status.Conditions, v2alpha2.ConditionAdmitted)
 	g.admittedGroups = sets.New[string]()
 	for _, s := range group.Status.SubGroups {
@@ -271,21 +271,21 @@ func (g *gangState) adopt(group *v2alpha2.PodGroup) {
 	}
 }
 
-// remove removes a member.
-func (r *Registry) remove(m *member, now time.Time) Effects {
+// removeMember removes a member.
+func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	g := m.gang
 	if p := r.planOf(m.pod.UID); p != nil {
-		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is gone")
+		r.abortPlan(p, AbortChanged, "pod "+m.pod.Name+" is gone")
 		if m.state != count.Assumed {
 			p.endMember(m.pod.UID, false)
-			r.finish(p)
+			r.finishPlan(p)
 		}
 		if p.gang.plan == p {
 			r.left[m.pod.UID] = p
 		}
 	}
 	g.rememberLost(m)
-	g.ownChange()
+	g.recordOwnChange()
 	r.forgetVanished(m.pod.UID)
 	r.reserved.GiveBack(m.pod.UID)
 	g.removeFromNumbers(m)
@@ -310,8 +310,8 @@ func (r *Registry) forgetVanished(uid types.UID) {
 	}
 }
 
-// prune removes a gang without PodGroup, members and plan.
-func (r *Registry) prune(g *gangState) {
+// pruneGang removes a gang without PodGroup, members and plan.
+func (r *Registry) pruneGang(g *gangState) {
 	if g.group == nil && len(g.members) == 0 && g.plan == nil {
 		delete(r.gangs, g.key)
 		r.unindex(g)
@@ -322,14 +322,14 @@ func (r *Registry) prune(g *gangState) {
 // opened is aborted: another scheduler bound the member, or an earlier binding that seemed to fail was accepted.
 func (r *Registry) endPlanOf(m *member) {
 	if p := r.planOf(m.pod.UID); p != nil {
-		r.abort(p, AbortChanged, "pod "+m.pod.Name+" is already bound")
+		r.abortPlan(p, AbortChanged, "pod "+m.pod.Name+" is already bound")
 		p.endMember(m.pod.UID, true)
-		r.finish(p)
+		r.finishPlan(p)
 	}
 }
 
-// locate determines the leaf of a member, or the reason why it has none.
-func (m *member) locate() {
+// setLeaf determines the leaf of a member, or the reason why it has none.
+func (m *member) setLeaf() {
 	m.leaf, m.misplaced = "", ""
 	if m.gang.tree != nil { // without a tree all pods count in one leaf
 		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)

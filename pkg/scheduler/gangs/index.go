@@ -15,8 +15,8 @@ type indices struct {
 	timers   *count.Heap[*gangState] // by the time at which Tick must check the gang
 	first    *count.Heap[*gangState] // by rank: gangs that gangs of lower rank let go first, see Yields
 	partials sets.Set[Key]           // gangs that PodsToRelease must check
-	units    waiting                 // gangs that wait with a surplus sub-group
-	minimums waiting                 // gangs whose minimum was refused
+	units    priorityCounts          // gangs that wait with a surplus sub-group
+	minimums priorityCounts          // gangs whose minimum was refused
 	gated    map[*gangState]struct{} // gangs whose surplus waits for these
 	yielding map[*gangState]struct{} // gangs in phase Yielding
 	grewAt   time.Time               // when room was last freed or added
@@ -33,15 +33,17 @@ type indexed struct {
 }
 
 // waiting counts gangs by priority.
-type waiting struct {
+type priorityCounts struct {
 	count map[int32]int
 	of    map[*gangState]int32 // the priority with which a gang is counted
 }
 
-func newWaiting() waiting { return waiting{map[int32]int{}, map[*gangState]int32{}} }
+func newPriorityCounts() priorityCounts {
+	return priorityCounts{map[int32]int{}, map[*gangState]int32{}}
+}
 
-// set counts the gang, or not. gone: it was the last one of its earlier priority, was.
-func (w *waiting) set(g *gangState, waits bool, priority int32) (was int32, gone bool) {
+// setGang counts the gang, or not. gone: it was the last one of its earlier priority, was.
+func (w *priorityCounts) setGang(g *gangState, waits bool, priority int32) (was int32, gone bool) {
 	was, counted := w.of[g]
 	if counted == waits && (!waits || was == priority) {
 		return was, false
@@ -60,8 +62,8 @@ func (w *waiting) set(g *gangState, waits bool, priority int32) (was int32, gone
 	return was, gone
 }
 
-// waitFrom reports whether a gang of this or a higher priority is counted.
-func (w *waiting) waitFrom(priority int32) bool {
+// hasFrom reports whether a gang of this or a higher priority is counted.
+func (w *priorityCounts) hasFrom(priority int32) bool {
 	for p := range w.count {
 		if p >= priority {
 			return true
@@ -74,7 +76,7 @@ func newIndices() indices {
 	return indices{
 		timers:   count.NewHeap(func(a, b *gangState) bool { return a.due.Before(b.due) }, func(g *gangState) *int { return &g.inTimers }),
 		first:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inFirst }),
-		partials: sets.New[Key](), units: newWaiting(), minimums: newWaiting(), gated: map[*gangState]struct{}{}, yielding: map[*gangState]struct{}{},
+		partials: sets.New[Key](), units: newPriorityCounts(), minimums: newPriorityCounts(), gated: map[*gangState]struct{}{}, yielding: map[*gangState]struct{}{},
 	}
 }
 
@@ -90,7 +92,7 @@ func (r *Registry) reindex(g *gangState) {
 	} else if x.partials.Has(g.key) {
 		x.partials.Delete(g.key)
 		g.proven = false
-		if g.plan == nil || g.admitted || !g.holds() {
+		if g.plan == nil || g.admitted || !g.holdsOwnPods() {
 			g.incompleteFor = 0
 		}
 	}
@@ -126,7 +128,7 @@ func (r *Registry) reindex(g *gangState) {
 	}
 	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.GroupsWithUnits(g.numbers.Profile()) > 0,
 		g.leader != "" && !g.task.isSurplus() && !g.refusedAt.IsZero())
-	r.setDue(g, r.dueAt(g))
+	r.setTimer(g, r.timerOf(g))
 }
 
 // unindex removes a forgotten gang from the indices.
@@ -136,7 +138,7 @@ func (r *Registry) unindex(g *gangState) {
 	x.first.Remove(g)
 	delete(x.yielding, g)
 	if g.wait != nil {
-		r.waiting.end(g, nil)
+		r.waiting.endGang(g, nil)
 	}
 	delete(x.gated, g)
 	x.partials.Delete(g.key)
@@ -144,7 +146,7 @@ func (r *Registry) unindex(g *gangState) {
 	x.timers.Remove(g)
 }
 
-func (r *Registry) setDue(g *gangState, due time.Time) {
+func (r *Registry) setTimer(g *gangState, due time.Time) {
 	if due.IsZero() {
 		r.index.timers.Remove(g)
 		g.due = due
@@ -165,23 +167,23 @@ func (r *Registry) countWaiting(g *gangState, unit, minimum bool) {
 		for h := range x.gated {
 			if h != g && may(h.priority()) {
 				h.gatedUntil = r.now
-				r.setDue(h, r.dueAt(h))
+				r.setTimer(h, r.timerOf(h))
 			}
 		}
 	}
-	if was, gone := x.units.set(g, unit, priority); gone {
+	if was, gone := x.units.setGang(g, unit, priority); gone {
 		proceed(func(p int32) bool { return p == was })
 	}
-	if was, gone := x.minimums.set(g, minimum, priority); gone {
+	if was, gone := x.minimums.setGang(g, minimum, priority); gone {
 		proceed(func(p int32) bool { return p <= was })
 	}
 }
 
-// recordGrowth records that room was freed or added.
-func (r *Registry) recordGrowth() { r.index.grewAt = r.now }
+// recordRoomGrowth records that room was freed or added.
+func (r *Registry) recordRoomGrowth() { r.index.grewAt = r.now }
 
-// dueAt returns when Tick must check the gang; zero: never.
-func (r *Registry) dueAt(g *gangState) time.Time {
+// timerOf returns when Tick must check the gang; zero: never.
+func (r *Registry) timerOf(g *gangState) time.Time {
 	soon := r.now.Add(-time.Nanosecond)
 	switch {
 	case g.tree == nil || g.plan != nil || g.completeAt.IsZero():

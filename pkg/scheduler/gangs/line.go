@@ -34,9 +34,9 @@ func (g *gangState) waitsInLine() bool {
 	return !g.admitted && g.plan == nil && g.leader != "" && !g.completeAt.IsZero()
 }
 
-// lineUp determines the line again if it is old, and returns the gangs that are behind others for the first time. A
+// updateLine determines the line again if it is old, and returns the gangs that are behind others for the first time. A
 // changed place is reported with the next status.
-func (r *Registry) lineUp(now time.Time) []Key {
+func (r *Registry) updateLine(now time.Time) []Key {
 	if now.Sub(r.line.at) < max(lineInterval, time.Duration(len(r.line.places))*linePerGang) {
 		return nil
 	}

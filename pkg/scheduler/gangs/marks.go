@@ -45,8 +45,8 @@ func (r *Registry) SetKeys(keys *marks.Keys, now time.Time) Effects {
 	return e
 }
 
-// Mark returns the annotation for the binding of a member of the plan. "" if there is no key to sign it with.
-func (r *Registry) Mark(p *Plan, uid types.UID) string {
+// SignedMark returns the annotation for the binding of a member of the plan. "" if there is no key to sign it with.
+func (r *Registry) SignedMark(p *Plan, uid types.UID) string {
 	return r.keys.Load().SignMark(uid, p.markOf(uid))
 }
 
@@ -80,7 +80,7 @@ func (m *member) setMark(verified marks.Mark, text string) {
 // having observed it; from then on only the marks can prove that the gang never had its minimum.
 func (m *member) forgetMark() {
 	m.setMark(marks.Mark{}, "")
-	m.gang.partial.known = m.gang.partial.known && !m.neverBound()
+	m.gang.partial.known = m.gang.partial.known && !m.wasNeverBound()
 }
 
 // isReleased reports whether the pod was bound by this installation and its status records its release.
@@ -95,8 +95,8 @@ func (g *gangState) resumeRelease() {
 	}
 }
 
-// markPlan assigns a mark to a plan that satisfies the tree.
-func (g *gangState) markPlan(p *Plan) {
+// assignMark assigns a mark to a plan that satisfies the tree.
+func (g *gangState) assignMark(p *Plan) {
 	p.mark = marks.Mark{GroupUID: g.group.UID, PodCount: len(p.members), Generation: g.group.Generation, Sequence: g.partial.sequence + 1}
 	for i := range p.members {
 		p.mark.TagSum += p.members[i].member.tag

@@ -46,8 +46,8 @@ var anyTree = func() *gang.Tree {
 	return tree
 }()
 
-// shape returns the tree by which the gang's pods are counted.
-func (g *gangState) shape() *gang.Tree {
+// countingTree returns the tree by which the gang's pods are counted.
+func (g *gangState) countingTree() *gang.Tree {
 	if g.tree == nil {
 		return anyTree
 	}
@@ -56,14 +56,14 @@ func (g *gangState) shape() *gang.Tree {
 
 // recountAll computes the numbers anew, for another tree.
 func (g *gangState) recountAll() {
-	g.numbers = count.NewNumbers(g.shape())
+	g.numbers = count.NewNumbers(g.countingTree())
 	g.partial.fresh = false
 	g.rows = g.rows[:0]
 	for _, m := range g.members {
 		m.entry, m.row = count.Entry{UID: m.pod.UID}, 0
 	}
 	for _, m := range g.members {
-		m.locate()
+		m.setLeaf()
 		m.recount()
 	}
 }
@@ -84,7 +84,7 @@ func (m *member) counted() count.Pod {
 		IsOurs: m.gang.profiles.Has(m.pod.Spec.SchedulerName), IsOwn: m.gang.group != nil && m.gang.wasPlaced(m),
 	}
 	if m.misplaced == "" {
-		p.Leaf = m.gang.shape().Group(m.leaf)
+		p.Leaf = m.gang.countingTree().Group(m.leaf)
 	}
 	return p
 }
@@ -103,13 +103,13 @@ func (g *gangState) hasCompleted(m *member) bool {
 	return m.state == count.Succeeded && g.numbers.IsCurrentCompletion(&m.entry)
 }
 
-// holds reports whether the gang has bound pods that, by their marks, were bound by a plan for this PodGroup.
-func (g *gangState) holds() bool { return g.numbers.Flagged(count.IsOwn) > 0 }
+// holdsOwnPods reports whether the gang has bound pods that, by their marks, were bound by a plan for this PodGroup.
+func (g *gangState) holdsOwnPods() bool { return g.numbers.Flagged(count.IsOwn) > 0 }
 
 // isCandidate reports whether the gang may be partial, judged by the numbers alone: it was never admitted, and pods
 // carry marks of plans other than the one that is being bound.
 func (g *gangState) isCandidate() bool {
-	if g.tree == nil || g.group == nil || g.admitted || !g.holds() {
+	if g.tree == nil || g.group == nil || g.admitted || !g.holdsOwnPods() {
 		return false
 	}
 	return g.plan == nil || g.numbers.HasOwnBeside(g.plan.mark.PlanID())

@@ -92,7 +92,7 @@ func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
 		if m.state != count.Pending || m.misplaced != "" || m.pod.DeletionTimestamp != nil || len(m.pod.Spec.SchedulingGates) > 0 || m.pod.Spec.SchedulerName != profile {
 			continue
 		}
-		below := bound[m.leaf] < g.shape().Group(m.leaf).Min()
+		below := bound[m.leaf] < g.countingTree().Group(m.leaf).Min()
 		if first == nil || below && !firstBelow || below == firstBelow && m.entry.Order().Compare(first.entry.Order()) < 0 {
 			first, firstBelow = m, below
 		}
@@ -154,7 +154,7 @@ func checkNumbers(s *simulation, r *Registry) {
 		if g.vanished != vanished[g] {
 			s.fail("%s counts %d vanished pods, want %d", key, g.vanished, vanished[g])
 		}
-		for _, group := range g.shape().Groups() {
+		for _, group := range g.countingTree().Groups() {
 			if pods := n.Bound.Pods(group); r.synced && g.tree != nil && g.admitted && group.Satisfied(want.bound) && !g.admittedGroups.Has(group.Name()) &&
 				(group.Parent().Parent() == nil || g.admittedGroups.Has(group.Parent().Name())) {
 				s.fail("sub-group %q of %s has %d pods, is satisfied and not admitted", group.Name(), key, pods)
@@ -194,7 +194,7 @@ func checkNumbers(s *simulation, r *Registry) {
 func checkUnits(s *simulation, g *gangState, profile string, c counted) {
 	s.t.Helper()
 	open, extra := sets.New[string](), 0
-	for _, group := range append([]*gang.Group{g.shape().Root()}, g.shape().Groups()...) {
+	for _, group := range append([]*gang.Group{g.countingTree().Root()}, g.countingTree().Groups()...) {
 		if !group.IsLeaf() {
 			extra += max(0, group.SatisfiedChildren(c.bound)-group.Min())
 		}

@@ -84,7 +84,7 @@ func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
 		for _, m := range g.members {
 			if !yield(marks.MarkedPod{
 				Mark: &m.mark, IsSigned: m.markText != "", Tag: m.tag, Leaf: m.leaf, IsMisplaced: m.misplaced != "",
-				NeverBound: m.neverBound(), IsOfEarlierRun: m.isOfEarlierRun(controllers),
+				NeverBound: m.wasNeverBound(), IsOfEarlierRun: m.isOfEarlierRun(controllers),
 			}) {
 				return
 			}
@@ -92,8 +92,8 @@ func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
 	}
 }
 
-// neverBound reports whether the member has never been bound.
-func (m *member) neverBound() bool { return m.state == count.Pending || m.state == count.Assumed }
+// wasNeverBound reports whether the member has never been bound.
+func (m *member) wasNeverBound() bool { return m.state == count.Pending || m.state == count.Assumed }
 
 // isOfEarlierRun reports whether the member succeeded in a finished run, given the controllers of the current one
 // (docs/decisions, G9).
@@ -101,9 +101,9 @@ func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
 	return m.state == count.Succeeded && len(controllers) > 0 && !controllers.Has(count.Controller(m.pod))
 }
 
-// Partial reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and pods
+// NeedsRelease reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and pods
 // must be released, or pods are being released. In that case it returns one such gang.
-func (r *Registry) Partial() (Key, bool) {
+func (r *Registry) NeedsRelease() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.synced {
@@ -190,7 +190,7 @@ func (g *gangState) isRepairing() bool {
 // releaseDue reports whether the gang is partial, or has a torn unit, and will be released by the next calls of
 // PodsToRelease. Another attempt would only delay the release, for as long as an unanswered binding takes.
 func (g *gangState) releaseDue() bool {
-	return g.incompleteFor >= g.opts.RepairTimeout && g.isPartial() && g.hasReplaceable() || g.unitDue()
+	return g.incompleteFor >= g.opts.RepairTimeout && g.isPartial() && g.hasReplaceable() || g.hasDueUnit()
 }
 
 // hasReplaceable reports whether a pod that was bound for the gang has a controller that would replace it.

@@ -85,7 +85,7 @@ func afterRestart(group *wrappers.PodGroupWrapper, pods ...*wrappers.PodWrapper)
 	for _, p := range pods {
 		r.SetPod(p.Obj(), now)
 	}
-	r.Synced(now)
+	r.SetSynced(now)
 	return r
 }
 
@@ -358,7 +358,7 @@ func (h *history) bind(rng *rand.Rand, chosen []string) {
 		p.leaves[leaf]++
 		p.places[types.UID(uid)] = i
 	}
-	g.markPlan(p)
+	g.assignMark(p)
 	n := len(chosen)
 	if rng.IntN(3) > 0 {
 		n = rng.IntN(n + 1) // a crash, or failed bindings
@@ -369,7 +369,7 @@ func (h *history) bind(rng *rand.Rand, chosen []string) {
 	}
 	h.plans++
 	for _, uid := range chosen[:n] {
-		h.bound[uid], h.planOf[uid] = r.Mark(p, types.UID(uid)), h.plans
+		h.bound[uid], h.planOf[uid] = r.SignedMark(p, types.UID(uid)), h.plans
 	}
 	h.whole = h.whole || h.tree.Satisfied(h.counts())
 	h.log += fmt.Sprintf("plan %v, bound %v, %+v\n", chosen, chosen[:n], p.mark)
@@ -457,11 +457,11 @@ func TestPartialGangsAreReleasedInTime(t *testing.T) {
 	if got := names(r.PodsToRelease(time.Second, false)); got != "b bare " {
 		t.Errorf("released %q, want b again", got)
 	}
-	if _, any := r.Partial(); !any {
+	if _, any := r.NeedsRelease(); !any {
 		t.Error("nothing to do, though b is there still")
 	}
 	r.SetPod(bound("b").Terminating().Obj(), now)
-	if _, any := r.Partial(); any {
+	if _, any := r.NeedsRelease(); any {
 		t.Error("something to do, though all is deleted")
 	}
 }
@@ -471,14 +471,14 @@ func TestAPlanThatDependsOnReleasedPodsIsRefused(t *testing.T) {
 	first := planFor("group", "a", "b")
 	r := afterRestart(wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2), first.bound("a"), owned("b"))
 	now := time.Unix(1_000_100, 0)
-	work, reason := r.Begin(owned("b").Obj())
+	work, reason := r.BeginAttempt(owned("b").Obj())
 	if work == nil {
 		t.Fatal(reason)
 	}
 	for range 30 {
 		r.PodsToRelease(time.Second, true)
 	}
-	if plan, _ := r.Commit(work, placementsOf(work, "b"), now); plan != nil {
+	if plan, _ := r.CommitPlan(work, placementsOf(work, "b"), now); plan != nil {
 		t.Error("committed a plan of one pod, though the other is being deleted")
 	}
 }
@@ -525,12 +525,12 @@ func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
 	s.group(podGroup().MinMember(2)).pods(first.bound("a"), owned("b"))
 	leader := s.r.members["b"].pod
 	s.leads("b")
-	s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, s.now)
-	s.r.Changed(nil, []Topic{Anything}, Key{}, s.now)
-	if ok, why := s.r.Pass(leader); !ok {
+	s.r.RecordGangRefused(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, s.now)
+	s.r.RetryWaiting(nil, []Topic{Anything}, Key{}, s.now)
+	if ok, why := s.r.MayEnterQueue(leader); !ok {
 		t.Fatal(why)
 	}
-	s.r.Popped(leader.UID)
+	s.r.RecordPopped(leader.UID)
 	released := 0
 	for range 31 {
 		released = len(s.r.PodsToRelease(time.Second, true))
@@ -538,7 +538,7 @@ func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
 	if released != 1 {
 		t.Fatalf("%d pods are released, want 1", released)
 	}
-	if work, _ := s.r.Begin(leader); work != nil {
+	if work, _ := s.r.BeginAttempt(leader); work != nil {
 		t.Fatal("an attempt began that counts on a released pod")
 	}
 	s.pods(owned("c"))
@@ -576,25 +576,25 @@ func TestTheRepairTimeDoesNotRunDuringTheFirstPlan(t *testing.T) {
 	now := time.Unix(1_000_100, 0)
 	key := Key{Namespace: "ml", Name: "g"}
 	leader := owned(string(r.gangs[key].leader)).Obj()
-	work, reason := r.Begin(leader)
+	work, reason := r.BeginAttempt(leader)
 	if work == nil {
 		t.Fatal(reason)
 	}
-	plan, reason := r.Commit(work, placementsOf(work, "a", "b"), now)
+	plan, reason := r.CommitPlan(work, placementsOf(work, "a", "b"), now)
 	if plan == nil {
 		t.Fatal(reason)
 	}
 	for _, uid := range []types.UID{"a", "b"} {
-		if err := r.Assume(uid, "n1", now); err != nil {
+		if err := r.AssumeMember(uid, "n1", now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.Posted("a", now)
-	r.SetPod(owned("a").Node("n1").BoundFor(r.Mark(plan, "a")).Obj(), now)
+	r.RecordPosted("a", now)
+	r.SetPod(owned("a").Node("n1").BoundFor(r.SignedMark(plan, "a")).Obj(), now)
 	for range 40 {
 		r.PodsToRelease(time.Second, true)
 	}
-	r.Release("b", now)
+	r.ReleaseMember("b", now)
 	for i := range 29 {
 		if got := r.PodsToRelease(time.Second, true); len(got) > 0 {
 			t.Fatalf("released %d s after the binding failed", i+1)
@@ -622,14 +622,14 @@ func TestAnExpiredPartialGangIsNotTriedAgain(t *testing.T) {
 			group := wrappers.MakePodGroup("g", "ml").UID("group").MinMember(2)
 			r := afterRestart(group, tc.bound.Node("n1").BoundFor(planFor("group", "a", "b").mark("a")), owned("b"))
 			now := time.Unix(1_000_100, 0)
-			work, reason := r.Begin(owned("b").Obj())
+			work, reason := r.BeginAttempt(owned("b").Obj())
 			if work == nil {
 				t.Fatal(reason)
 			}
-			if plan, reason := r.Commit(work, placementsOf(work, "b"), now); plan == nil {
+			if plan, reason := r.CommitPlan(work, placementsOf(work, "b"), now); plan == nil {
 				t.Fatal(reason)
 			}
-			if err := r.Assume("b", "n1", now); err != nil {
+			if err := r.AssumeMember("b", "n1", now); err != nil {
 				t.Fatal(err)
 			}
 			for range 40 {
@@ -637,10 +637,10 @@ func TestAnExpiredPartialGangIsNotTriedAgain(t *testing.T) {
 					t.Fatal("released while a binding is under way")
 				}
 			}
-			r.Release("b", now)
+			r.ReleaseMember("b", now)
 			now = now.Add(time.Minute) // longer than any back-off
 			r.Tick(now)
-			if work, _ := r.Begin(owned("b").Obj()); (work != nil) != tc.want {
+			if work, _ := r.BeginAttempt(owned("b").Obj()); (work != nil) != tc.want {
 				t.Errorf("tried again: %t, want %t", work != nil, tc.want)
 			}
 			if got := r.PodsToRelease(time.Second, true); len(got) != 1 || got[0].Name != "a" {
@@ -671,7 +671,7 @@ func TestForgedMarksAreVerifiedOnce(t *testing.T) {
 		if got := r.PodsToRelease(time.Second, true); len(got) > 0 {
 			t.Fatalf("released %d pods", len(got))
 		}
-		if _, any := r.Partial(); any {
+		if _, any := r.NeedsRelease(); any {
 			t.Fatal("there is something to do for the gang")
 		}
 		if rank := g.leaderRank(); rank.Tier == TierRepair {
@@ -693,7 +693,7 @@ func TestAPartialGangIsExaminedWhenItHasChanged(t *testing.T) {
 	ask := func() {
 		for range 20 {
 			r.PodsToRelease(0, true)
-			r.Partial()
+			r.NeedsRelease()
 			r.Facts(gangG)
 			g.leaderRank()
 		}
@@ -725,7 +725,7 @@ func TestKeysThatComeLater(t *testing.T) {
 		r.SetPod(p, now)
 		r.SetPod(p, now)
 	}
-	r.Synced(now)
+	r.SetSynced(now)
 	for range 40 {
 		if got := r.PodsToRelease(time.Second, true); len(got) > 0 {
 			t.Fatalf("released %d pods without a key", len(got))
@@ -748,28 +748,28 @@ func TestWithoutAKeyNothingIsReleased(t *testing.T) {
 	now := time.Unix(1_000_100, 0)
 	r.SetKeys(nil, now)
 	leader := owned(string(r.gangs[gangG].leader)).Obj()
-	work, reason := r.Begin(leader)
+	work, reason := r.BeginAttempt(leader)
 	if work == nil {
 		t.Fatal(reason)
 	}
-	plan, reason := r.Commit(work, placementsOf(work, "a", "b"), now)
+	plan, reason := r.CommitPlan(work, placementsOf(work, "a", "b"), now)
 	if plan == nil {
 		t.Fatal(reason)
 	}
-	if text := r.Mark(plan, "a"); text != "" {
+	if text := r.SignedMark(plan, "a"); text != "" {
 		t.Errorf("the binding is marked %q", text)
 	}
 	for _, uid := range []types.UID{"a", "b"} {
-		if err := r.Assume(uid, "n1", now); err != nil {
+		if err := r.AssumeMember(uid, "n1", now); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.arrive(uid); err != nil {
+		if _, err := r.recordArrival(uid); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.Posted("a", now)
+	r.RecordPosted("a", now)
 	r.SetPod(owned("a").Node("n1").Obj(), now)
-	r.Release("b", now)
+	r.ReleaseMember("b", now)
 	if !r.gangs[gangG].partialState().holds {
 		t.Error("it is forgotten that the gang is bound in part")
 	}
@@ -835,7 +835,7 @@ func BenchmarkEventBesideMarks(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r.SetPod(pod, now)
-				r.Partial()
+				r.NeedsRelease()
 			}
 		})
 	}

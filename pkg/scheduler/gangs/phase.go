@@ -56,7 +56,7 @@ func (r *Registry) enterPhase(g *gangState, p Phase) {
 	if !p.hasLeader() {
 		g.leader = ""
 		if g.wait != nil && !g.unitsTried {
-			r.waiting.end(g, nil)
+			r.waiting.endGang(g, nil)
 		}
 	}
 }

@@ -94,9 +94,9 @@ func (p *Plan) member(uid types.UID) *plannedMember {
 	return &p.members[i]
 }
 
-// Commit puts a plan in force. If the state on which the plan is based has changed since Begin, it returns nil and
+// CommitPlan puts a plan in force. If the state on which the plan is based has changed since Begin, it returns nil and
 // the reason.
-func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
+func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
 	p := &Plan{
 		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
 		tree: w.Tree, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
@@ -133,8 +133,8 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 		r.wakeLeaderAgain(g)
 		return nil, "a bound pod of the gang was removed while it was planned"
 	}
-	g.markPlan(p)
-	g.noteUnits(p)
+	g.assignMark(p)
+	g.recordUnits(p)
 	g.plan, r.committing = p, p
 	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
 	g.unitsTried = false // after single pods, units come next
@@ -143,9 +143,9 @@ func (r *Registry) Commit(w *Work, placements []placement.Placement, now time.Ti
 	return p, ""
 }
 
-// Next returns the next member to be handed to the scheduling loop, nil if no plan is being committed. If the
+// NextMember returns the next member to be handed to the scheduling loop, nil if no plan is being committed. If the
 // previous member has not been assumed (its cycle failed or was skipped), the plan is aborted.
-func (r *Registry) Next() *corev1.Pod {
+func (r *Registry) NextMember() *corev1.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.committing
@@ -154,25 +154,25 @@ func (r *Registry) Next() *corev1.Pod {
 	}
 	if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
 		g := p.gang
-		r.abort(p, AbortRefused, "a member was not placed where it was planned")
+		r.abortPlan(p, AbortRefused, "a member was not placed where it was planned")
 		g.backOff(p.progress)
 		r.reindex(g)
 		return nil
 	}
-	for p.next < len(p.members) && (p.members[p.next].assumed || p.passOver(r.now)) {
+	for p.next < len(p.members) && (p.members[p.next].assumed || p.skipsNext(r.now)) {
 		p.next++ // also the leader, which was assumed in its own cycle
 	}
 	if p.next == len(p.members) {
-		r.handedOut(p, r.now)
+		r.endHandingOut(p, r.now)
 		return nil
 	}
 	p.handed = p.next + 1
 	return p.members[p.next].member.pod
 }
 
-// Committing returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on its
+// CommittingPlan returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on its
 // nodes the plan occupies all that other pods could take from it, so that they can see it there.
-func (r *Registry) Committing() (id uint64, priority int32, passable bool) {
+func (r *Registry) CommittingPlan() (id uint64, priority int32, passable bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.committing == nil {
@@ -193,9 +193,9 @@ func dependsBeyondNode(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
 }
 
-// Promised returns the members of the plan that is being committed that are planned on the node and have not been assumed
+// PromisedPods returns the members of the plan that is being committed that are planned on the node and have not been assumed
 // yet, and by member its podgroup.ClassKey: other pods must leave their room.
-func (r *Registry) Promised(node string) (pods []*corev1.Pod, classes []string) {
+func (r *Registry) PromisedPods(node string) (pods []*corev1.Pod, classes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.committing
@@ -243,8 +243,8 @@ func (r *Registry) planOf(uid types.UID) *Plan {
 	return r.left[uid]
 }
 
-// Assume records that the scheduler has reserved the node for the pod. The error states why the pod must not proceed.
-func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
+// AssumeMember records that the scheduler has reserved the node for the pod. The error states why the pod must not proceed.
+func (r *Registry) AssumeMember(uid types.UID, node string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -273,8 +273,8 @@ func (r *Registry) Assume(uid types.UID, node string, now time.Time) error {
 	return nil
 }
 
-// Permit returns an error unless the pod's plan is in force: only then may the pod proceed to its binding.
-func (r *Registry) Permit(uid types.UID) error {
+// PermitMember returns an error unless the pod's plan is in force: only then may the pod proceed to its binding.
+func (r *Registry) PermitMember(uid types.UID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)
@@ -288,13 +288,13 @@ func (r *Registry) Permit(uid types.UID) error {
 	return nil
 }
 
-// Release records that the scheduler released the pod's reservation (Unreserve) because its cycle or its binding
+// ReleaseMember records that the scheduler released the pod's reservation (Unreserve) because its cycle or its binding
 // failed.
-func (r *Registry) Release(uid types.UID, now time.Time) Effects {
+func (r *Registry) ReleaseMember(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	r.recordGrowth()
+	r.recordRoomGrowth()
 	r.reserved.GiveBack(uid)
 	p, m := r.planOf(uid), r.members[uid]
 	if m != nil && m.state == count.Assumed {
@@ -311,16 +311,16 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 			r.unwinding--
 		}
 	}
-	if !p.doomed() {
-		r.abort(p, AbortUnprepared, "a member could not be placed or prepared")
+	if !p.isDoomed() {
+		r.abortPlan(p, AbortUnprepared, "a member could not be placed or prepared")
 	}
 	p.endMember(uid, false)
 	g := p.gang
-	r.finish(p)
+	r.finishPlan(p)
 	var e Effects
 	if g.plan == nil {
 		if !p.overtaken {
-			g.pause(p, now)
+			g.pauseAfter(p, now)
 		}
 		e = r.evaluate(g, now)
 	}
@@ -330,8 +330,8 @@ func (r *Registry) Release(uid types.UID, now time.Time) Effects {
 	return r.endCall(e)
 }
 
-// Posted records that the API server accepted the pod's binding.
-func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
+// RecordPosted records that the API server accepted the pod's binding.
+func (r *Registry) RecordPosted(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -350,19 +350,19 @@ func (r *Registry) Posted(uid types.UID, now time.Time) Effects {
 	}
 	p.endMember(uid, true)
 	g := p.gang
-	r.finish(p)
+	r.finishPlan(p)
 	if g.plan != nil {
-		g.recordWhole()
+		g.recordAdmitted()
 		return r.endCall(Effects{})
 	}
 	if p.lost {
-		g.pause(p, now)
+		g.pauseAfter(p, now)
 	}
 	return r.endCall(r.evaluate(g, now))
 }
 
-// Abort ends a plan whose barrier has not opened.
-func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now time.Time) Effects {
+// AbortPlanOf ends a plan whose barrier has not opened.
+func (r *Registry) AbortPlanOf(uid types.UID, cause AbortCause, reason string, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -371,7 +371,7 @@ func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now tim
 		return Effects{}
 	}
 	g := p.gang
-	r.abort(p, cause, reason)
+	r.abortPlan(p, cause, reason)
 	if g.plan != nil {
 		return r.endCall(Effects{})
 	}
@@ -379,9 +379,9 @@ func (r *Registry) Abort(uid types.UID, cause AbortCause, reason string, now tim
 	return r.endCall(r.evaluate(g, now))
 }
 
-// abort ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others when
+// abortPlan ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others when
 // the scheduler releases them.
-func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
+func (r *Registry) abortPlan(p *Plan, cause AbortCause, reason string) {
 	if p.open || p.aborted {
 		return
 	}
@@ -402,7 +402,7 @@ func (r *Registry) abort(p *Plan, cause AbortCause, reason string) {
 			p.endMember(s.member.pod.UID, false)
 		}
 	}
-	r.finish(p)
+	r.finishPlan(p)
 }
 
 // endMember records that the plan's work on a member is finished. In an aborted plan, an assumed member is settled only
@@ -417,9 +417,9 @@ func (p *Plan) endMember(uid types.UID, isBound bool) {
 	p.lost = p.lost || !isBound
 }
 
-// finish ends a plan when all of its members are settled.
-func (r *Registry) finish(p *Plan) {
-	if p.settled < len(p.members) || p.doomed() {
+// finishPlan ends a plan when all of its members are settled.
+func (r *Registry) finishPlan(p *Plan) {
+	if p.settled < len(p.members) || p.isDoomed() {
 		return
 	}
 	maps.DeleteFunc(r.left, func(_ types.UID, left *Plan) bool { return left == p })
@@ -440,16 +440,16 @@ func (r *Registry) finish(p *Plan) {
 	}
 }
 
-// Unwinding reports whether members of aborted plans, or of plans that will be, are still assumed. A plan made now
+// IsUnwinding reports whether members of aborted plans, or of plans that will be, are still assumed. A plan made now
 // would see their reservations.
-func (r *Registry) Unwinding() bool {
+func (r *Registry) IsUnwinding() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unwinding > 0 || len(r.doomed) > 0
 }
 
-// Unwinds reports whether the pod is assumed for a plan that was aborted.
-func (r *Registry) Unwinds(uid types.UID) bool {
+// IsUnwindingPod reports whether the pod is assumed for a plan that was aborted.
+func (r *Registry) IsUnwindingPod(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)

@@ -24,7 +24,7 @@ func TestPromisedRoom(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a")
 	promised := func(node string) (names []string) {
-		pods, classes := s.r.Promised(node)
+		pods, classes := s.r.PromisedPods(node)
 		for i, pod := range pods {
 			if names = append(names, pod.Name); classes[i] != podgroup.ClassKey(pod) {
 				t.Errorf("%s has class %q", pod.Name, classes[i])
@@ -34,7 +34,7 @@ func TestPromisedRoom(t *testing.T) {
 	}
 	check := func(when string, wantPlan uint64, want ...string) {
 		t.Helper()
-		if plan, _, _ := s.r.Committing(); plan != wantPlan {
+		if plan, _, _ := s.r.CommittingPlan(); plan != wantPlan {
 			t.Errorf("%s plan %d is committed, want %d", when, plan, wantPlan)
 		}
 		if diff := cmp.Diff(want, promised("n")); diff != "" {
@@ -51,7 +51,7 @@ func TestPromisedRoom(t *testing.T) {
 	check("beside the assumed leader", 1, "b", "c")
 	s.assumes("b")
 	check("at last", 1, "c")
-	s.effects = s.r.Abort("c", AbortLate, "late", s.now)
+	s.effects = s.r.AbortPlanOf("c", AbortLate, "late", s.now)
 	check("after an abort", 0)
 }
 
@@ -62,7 +62,7 @@ func TestPlanLife(t *testing.T) {
 		return begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a")
 	}
 	next := func(s *story) string {
-		if p := s.r.Next(); p != nil {
+		if p := s.r.NextMember(); p != nil {
 			return p.Name
 		}
 		return ""
@@ -105,7 +105,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"after an abort the next leader waits for the back-off": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a")
-			s.r.Abort("b", AbortRefused, "node n refused", s.now)
+			s.r.AbortPlanOf("b", AbortRefused, "node n refused", s.now)
 			s.releases("a").wantQuiet().wantLeader("")
 			s.after(minBackoff - time.Millisecond).wantLeader("")
 			s.after(time.Millisecond).wantLeader("a")
@@ -119,7 +119,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a member assumed elsewhere than planned is refused": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c")
-			if err := s.r.Assume("a", "other", s.now); err == nil {
+			if err := s.r.AssumeMember("a", "other", s.now); err == nil {
 				t.Fatal("assumed on another node than the planned one")
 			}
 		},
@@ -157,7 +157,7 @@ func TestPlanLife(t *testing.T) {
 		"an assumed member that vanishes is waited for": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b", "c").gone("b").wantAborted(true)
 			s.releases("a", "c")
-			if !s.r.Unwinding() {
+			if !s.r.IsUnwinding() {
 				t.Fatal("b's reservation has not been given back")
 			}
 			s.releases("b").wantQuiet()
@@ -171,8 +171,8 @@ func TestPlanLife(t *testing.T) {
 			if h.leader != "x" {
 				t.Fatalf("leader of h is %q", h.leader)
 			}
-			s.r.Pass(other.Obj())
-			if work, _ := s.r.Begin(other.Obj()); work != nil {
+			s.r.MayEnterQueue(other.Obj())
+			if work, _ := s.r.BeginAttempt(other.Obj()); work != nil {
 				t.Fatal("two plans at the same time")
 			}
 			if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"x"}) {
@@ -199,7 +199,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a PodGroup edited while its refused plan was made is tried again": func(t *testing.T, s *story) {
 			s.group(podGroup().MinMember(2).Generation(2)) // while the plan is being made
-			s.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, s.now)
+			s.r.RecordGangRefused(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, s.now)
 			s.after(retryInterval)
 			if got := s.activated(); !cmp.Equal(got, []string{"a"}) {
 				t.Fatalf("activated %v, want the leader a", got)
@@ -227,7 +227,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a member found bound before it is assumed is not assumed": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a").shownBound("b")
-			if err := s.r.Assume("b", "n", s.now); err == nil {
+			if err := s.r.AssumeMember("b", "n", s.now); err == nil {
 				t.Fatal("assumed a bound pod")
 			}
 			s.releases("b", "a").wantQuiet()
@@ -261,7 +261,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"a member whose annotation changed while it was assumed goes to its new gang when it is given back": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Gang("h"))
-			s.r.Abort("c", AbortRefused, "node n refused", s.now)
+			s.r.AbortPlanOf("c", AbortRefused, "node n refused", s.now)
 			s.releases("a", "b").wantQuiet()
 			if got := s.r.members["b"].gang.key.Name; got != "h" {
 				t.Fatalf("b belongs to gang %s, want h", got)
@@ -275,7 +275,7 @@ func TestPlanLife(t *testing.T) {
 		},
 		"labels changed while a member was assumed divide its class in the next attempt": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").pods(memberPod("b").Label("zone", "x"))
-			s.r.Abort("c", AbortRefused, "node n refused", s.now)
+			s.r.AbortPlanOf("c", AbortRefused, "node n refused", s.now)
 			s.releases("a", "b").after(maxBackoff).leads("a")
 			s.work.Reclass(func(pods []*corev1.Pod, classes []int) (of []int, first []*corev1.Pod) {
 				seen := map[string]int{}
@@ -314,7 +314,7 @@ func TestBackOffEndsWithAnOutage(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
 	for range 6 { // the back-off grows to several seconds
 		s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
-		s.r.Unanswered(gangG)
+		s.r.RecordUnanswered(gangG)
 		s.releases("a", "b").wantQuiet().wantLeader("").after(time.Millisecond).wantLeader("")
 		s.now = s.r.gangs[gangG].notBefore
 		s.after(0)
@@ -323,7 +323,7 @@ func TestBackOffEndsWithAnOutage(t *testing.T) {
 	if key, ok := s.r.AwaitsAnswer(); !ok || key != gangG {
 		t.Errorf("awaits an answer: %v %t, want of %v", key, ok, gangG)
 	}
-	s.effects = s.r.ServerAnswers(true, s.now)
+	s.effects = s.r.RecordServerAnswers(true, s.now)
 	if s.wantLeader("a"); !cmp.Equal(s.activated(), []string{"a"}) {
 		t.Errorf("activated %v, want the leader a", s.activated())
 	}
@@ -336,9 +336,9 @@ func TestBackOffEndsWithAnOutage(t *testing.T) {
 
 	// A single unanswered request is not an outage.
 	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
-	s.r.Unanswered(gangG)
+	s.r.RecordUnanswered(gangG)
 	s.releases("a", "b").wantLeader("")
-	s.effects = s.r.ServerAnswers(false, s.now)
+	s.effects = s.r.RecordServerAnswers(false, s.now)
 	s.wantLeader("")
 	if _, ok := s.r.AwaitsAnswer(); ok {
 		t.Error("awaits an answer still")
@@ -358,12 +358,12 @@ func TestAbortsAreCountedByCause(t *testing.T) {
 			s.assumes("a", "b").arrives("a", "b").posts("a").releases("b")
 		}, nil},
 		"a node refused a member": {func(s *story) {
-			s.assumes("a").r.Abort("b", AbortRefused, "node n refused", s.now)
+			s.assumes("a").r.AbortPlanOf("b", AbortRefused, "node n refused", s.now)
 			s.releases("a")
 		}, []AbortCause{AbortRefused}},
 		"a member's cycle failed without a report": {func(s *story) {
 			s.assumes("a")
-			_, _ = s.r.Next(), s.r.Next()
+			_, _ = s.r.NextMember(), s.r.NextMember()
 		}, []AbortCause{AbortRefused}},
 		"a volume cannot be provisioned":   {func(s *story) { s.assumes("a", "b").releases("a", "b") }, []AbortCause{AbortUnprepared}},
 		"no member for a while":            {func(s *story) { s.assumes("a").after(commitTimeout + 1) }, []AbortCause{AbortLate}},
@@ -394,7 +394,7 @@ func TestPlanWithoutProgressIsAborted(t *testing.T) {
 func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 	arrive := func(s *story, ctx context.Context, timeout time.Duration, name string) chan error {
 		done := make(chan error, 1)
-		go func() { done <- s.r.Arrive(ctx, types.UID(name), timeout) }()
+		go func() { done <- s.r.WaitAtBarrier(ctx, types.UID(name), timeout) }()
 		return done
 	}
 	// Each case runs in its own synctest bubble, whose clock advances when all goroutines wait.
@@ -422,7 +422,7 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 		s := pair(t)
 		a := arrive(s, context.Background(), time.Minute, "a")
 		synctest.Wait() // until it waits at the barrier
-		s.r.Abort("b", AbortChanged, "b was deleted", s.now)
+		s.r.AbortPlanOf("b", AbortChanged, "b was deleted", s.now)
 		if err := <-a; err == nil || !strings.Contains(err.Error(), "b was deleted") {
 			t.Errorf("a: %v", err)
 		}
@@ -489,7 +489,7 @@ func TestPlaceInAPlanWhosePodsChange(t *testing.T) {
 
 func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b")
-	got, ok := testKeys.VerifyMark("a", s.r.Mark(s.plan, "a"))
+	got, ok := testKeys.VerifyMark("a", s.r.SignedMark(s.plan, "a"))
 	want := marks.Mark{GroupUID: "group", PodCount: 2, TagSum: marks.PodTag("a") + marks.PodTag("b"), Generation: 1, Sequence: 1, NeverWhole: true, NextTags: []uint64{marks.PodTag("b")}}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("verified: %t (-want +got):\n%s", ok, diff)

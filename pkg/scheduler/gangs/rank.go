@@ -77,7 +77,7 @@ func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 	return Rank{Priority: count.PodPriority(pod), Tier: TierNormal, Time: queued}
 }
 
-func (r *Registry) stamp(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
+func (r *Registry) stampRank(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
 
 // leaderRank returns the rank of a gang's leader.
 func (g *gangState) leaderRank() Rank {

@@ -29,7 +29,7 @@ func TestLeadersAreActivatedInTheOrderOfTheQueue(t *testing.T) {
 		r.SetPod(wrappers.MakePod(name, testNamespace).UID(name).Gang(name).Priority(i).Obj(), now)
 	}
 	var got []int32
-	for _, pod := range r.Synced(now).Activate {
+	for _, pod := range r.SetSynced(now).Activate {
 		got = append(got, *pod.Spec.Priority)
 	}
 	if !slices.IsSortedFunc(got, func(a, b int32) int { return int(b - a) }) || len(got) != 20 {
@@ -137,7 +137,7 @@ func TestLeaderComesBefore(t *testing.T) {
 			if leader == nil {
 				t.Fatal("the gang has no leader")
 			}
-			if ok, why := s.r.Pass(leader.pod); !ok {
+			if ok, why := s.r.MayEnterQueue(leader.pod); !ok {
 				t.Fatalf("the leader does not pass: %s", why)
 			}
 			if got := s.r.RankOf(leader.pod, s.now).Compare(s.r.RankOf(tc.than, queued)) < 0; got != tc.first {
@@ -157,9 +157,9 @@ func TestPrioritiesAtTheEndsOfInt32(t *testing.T) {
 			if got := (Rank{Priority: a}).Compare(Rank{Priority: b}); got != want {
 				t.Errorf("ranks of %d and %d compare as %d, want %d", a, b, got, want)
 			}
-			w := newWaiting()
-			if w.set(&gangState{}, true, a); w.waitFrom(b) != (i <= k) {
-				t.Errorf("a gang of %d waits from %d on: %t", a, b, w.waitFrom(b))
+			w := newPriorityCounts()
+			if w.setGang(&gangState{}, true, a); w.hasFrom(b) != (i <= k) {
+				t.Errorf("a gang of %d waits from %d on: %t", a, b, w.hasFrom(b))
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func TestPrioritiesAtTheEndsOfInt32(t *testing.T) {
 		for k := range ends {
 			want = append(want, fmt.Sprintf("g%d-0", k))
 		}
-		for _, pod := range r.Synced(s.now).Activate {
+		for _, pod := range r.SetSynced(s.now).Activate {
 			got = append(got, pod.Name)
 		}
 		if !slices.Equal(want, got) {

@@ -38,11 +38,11 @@ type doom struct {
 // place is a node, for the pods of one class.
 type place struct{ class, node string }
 
-// doomed reports whether a member of the plan was refused, and the plan has not been aborted yet.
-func (p *Plan) doomed() bool { return p.doom.reason != "" && !p.aborted }
+// isDoomed reports whether a member of the plan was refused, and the plan has not been aborted yet.
+func (p *Plan) isDoomed() bool { return p.doom.reason != "" && !p.aborted }
 
-// refuse records that the node of a member refused it.
-func (r *Registry) refuse(p *Plan, uid types.UID, cause AbortCause, reason string, now time.Time) {
+// refuseMember records that the node of a member refused it.
+func (r *Registry) refuseMember(p *Plan, uid types.UID, cause AbortCause, reason string, now time.Time) {
 	d := &p.doom
 	if d.reason == "" {
 		d.reason, d.cause, d.since, d.at = reason, cause, now, map[place]bool{}
@@ -55,10 +55,10 @@ func (r *Registry) refuse(p *Plan, uid types.UID, cause AbortCause, reason strin
 	d.at[place{s.member.class, s.node}] = true
 }
 
-// Refused records that the node of a member refused it in its scheduling cycle. taught: the next plan takes the
+// RecordMemberRefused records that the node of a member refused it in its scheduling cycle. taught: the next plan takes the
 // refusal into account. The plan is aborted by EndDoomed when the nodes of the other members were tried. first: no
 // member of the plan was refused before.
-func (r *Registry) Refused(uid types.UID, reason string, taught bool, now time.Time) (first bool) {
+func (r *Registry) RecordMemberRefused(uid types.UID, reason string, taught bool, now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -67,7 +67,7 @@ func (r *Registry) Refused(uid types.UID, reason string, taught bool, now time.T
 		return true
 	}
 	first = p.doom.reason == ""
-	r.refuse(p, uid, AbortRefused, reason, now)
+	r.refuseMember(p, uid, AbortRefused, reason, now)
 	p.doom.loop, p.doom.taught = true, p.doom.taught || taught
 	p.endMember(uid, false)
 	return first
@@ -80,13 +80,13 @@ func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, 
 	r.mu.Lock()
 	if p := r.planOf(uid); p != nil && !p.open && !p.aborted && !p.member(uid).settled {
 		fails, first = true, p.doom.reason == ""
-		r.refuse(p, uid, AbortUnprepared, "a member could not be placed or prepared", now)
+		r.refuseMember(p, uid, AbortUnprepared, "a member could not be placed or prepared", now)
 		p.doom.unexplained++
 		p.doom.loop = p.doom.loop || !p.member(uid).permitted
 		r.unexplained[uid] = p
 	}
 	r.mu.Unlock()
-	return r.Release(uid, now), fails, first
+	return r.ReleaseMember(uid, now), fails, first
 }
 
 // RecordReason records why a member failed for which ReleaseUnexplained returned true. taught: the next plan takes it
@@ -102,16 +102,16 @@ func (r *Registry) RecordReason(uid types.UID, taught bool, now time.Time) Effec
 	delete(r.unexplained, uid)
 	p.doom.unexplained--
 	p.doom.taught = p.doom.taught || taught
-	return r.endCall(r.endDoomed(now))
+	return r.endCall(r.endDoomedPlans(now))
 }
 
-// Doomed reports whether the pod's plan need not be prepared any further, because a node refused a member in its
+// IsDoomed reports whether the pod's plan need not be prepared any further, because a node refused a member in its
 // scheduling cycle.
-func (r *Registry) Doomed(uid types.UID) bool {
+func (r *Registry) IsDoomed(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)
-	return p != nil && p.doomed() && p.doom.loop
+	return p != nil && p.isDoomed() && p.doom.loop
 }
 
 // HoldOnNode records that an assumed member of a doomed plan is not prepared: it keeps its node until the plan is
@@ -120,25 +120,25 @@ func (r *Registry) HoldOnNode(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)
-	if p == nil || !p.doomed() {
+	if p == nil || !p.isDoomed() {
 		return false
 	}
 	p.doom.idle++
 	return true
 }
 
-// EndDoomed aborts the doomed plans of which no further member needs to be tried.
-func (r *Registry) EndDoomed(now time.Time) Effects {
+// EndDoomedPlans aborts the doomed plans of which no further member needs to be tried.
+func (r *Registry) EndDoomedPlans(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.doomed) == 0 {
 		return Effects{}
 	}
 	r.beginCall(now)
-	return r.endCall(r.endDoomed(now))
+	return r.endCall(r.endDoomedPlans(now))
 }
 
-func (r *Registry) endDoomed(now time.Time) Effects {
+func (r *Registry) endDoomedPlans(now time.Time) Effects {
 	var e Effects
 	plans := r.doomed
 	r.doomed = nil
@@ -151,33 +151,33 @@ func (r *Registry) endDoomed(now time.Time) Effects {
 			continue
 		}
 		g := p.gang
-		r.abort(p, p.doom.cause, p.doom.reason)
+		r.abortPlan(p, p.doom.cause, p.doom.reason)
 		if g.plan == nil {
-			g.pause(p, now)
+			g.pauseAfter(p, now)
 			e.add(r.evaluate(g, now))
 		}
 	}
 	return e
 }
 
-// passOver reports whether the next member of the plan is not tried: it failed already, or the plan is doomed and the
+// skipsNext reports whether the next member of the plan is not tried: it failed already, or the plan is doomed and the
 // member's cycle would teach nothing.
-func (p *Plan) passOver(now time.Time) bool {
+func (p *Plan) skipsNext(now time.Time) bool {
 	s := &p.members[p.next]
 	if s.settled {
 		return true
 	}
-	if !p.doomed() || now.Sub(p.doom.since) < tryLimit && !p.doom.at[place{s.member.class, s.node}] {
+	if !p.isDoomed() || now.Sub(p.doom.since) < tryLimit && !p.doom.at[place{s.member.class, s.node}] {
 		return false
 	}
 	p.doom.idle++
 	return true
 }
 
-// handedOut records that all members of the plan that need a cycle had one.
-func (r *Registry) handedOut(p *Plan, now time.Time) {
+// endHandingOut records that all members of the plan that need a cycle had one.
+func (r *Registry) endHandingOut(p *Plan, now time.Time) {
 	r.committing = nil
-	if !p.doomed() {
+	if !p.isDoomed() {
 		return
 	}
 	if p.doom.until = now; !p.doom.loop {
@@ -185,9 +185,9 @@ func (r *Registry) handedOut(p *Plan, now time.Time) {
 	}
 }
 
-// Beside returns the members of the pod's plan, nil once they are being bound, and those that are assumed on the pod's
+// PodsBeside returns the members of the pod's plan, nil once they are being bound, and those that are assumed on the pod's
 // node beside it. late: the plan was aborted, and beside are those that were planned there.
-func (r *Registry) Beside(uid types.UID) (members map[types.UID]bool, beside []*corev1.Pod, late bool) {
+func (r *Registry) PodsBeside(uid types.UID) (members map[types.UID]bool, beside []*corev1.Pod, late bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)

@@ -20,7 +20,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 		for _, p := range [][2]string{{"a", "m"}, {"b", "m"}, {"c", "n"}, {"d", "o"}} {
 			placements = append(placements, placementOf(s.work, p[0], p[1]))
 		}
-		plan, why := s.r.Commit(s.work, placements, s.now)
+		plan, why := s.r.CommitPlan(s.work, placements, s.now)
 		if plan == nil {
 			t.Fatalf("plan refused: %s", why)
 		}
@@ -30,7 +30,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 	next := func(s *story, want string) {
 		s.t.Helper()
 		got := ""
-		if p := s.r.Next(); p != nil {
+		if p := s.r.NextMember(); p != nil {
 			got = p.Name
 		}
 		if got != want {
@@ -39,19 +39,19 @@ func TestPlanThatWasRefused(t *testing.T) {
 	}
 	assume := func(s *story, name, node string) {
 		s.t.Helper()
-		if err := s.r.Assume(types.UID(name), node, s.now); err != nil {
+		if err := s.r.AssumeMember(types.UID(name), node, s.now); err != nil {
 			s.t.Fatalf("assuming %s: %v", name, err)
 		}
 	}
 	permit := func(s *story, name string) {
 		s.t.Helper()
-		if err := s.r.Permit(types.UID(name)); err != nil {
+		if err := s.r.PermitMember(types.UID(name)); err != nil {
 			s.t.Fatalf("permitting %s: %v", name, err)
 		}
 	}
 	refused := func(s *story, name string, taught, wantFirst bool) {
 		s.t.Helper()
-		if first := s.r.Refused(types.UID(name), "no", taught, s.now); first != wantFirst {
+		if first := s.r.RecordMemberRefused(types.UID(name), "no", taught, s.now); first != wantFirst {
 			s.t.Fatalf("the refusal of %s is the first: %t, want %t", name, first, wantFirst)
 		}
 	}
@@ -74,10 +74,10 @@ func TestPlanThatWasRefused(t *testing.T) {
 			refused(s, "d", true, false)
 			next(s, "")
 			s.wantAborted(false)
-			if !s.r.Unwinding() {
+			if !s.r.IsUnwinding() {
 				t.Fatal("another gang may be planned before the members are released")
 			}
-			s.effects = s.r.EndDoomed(s.now)
+			s.effects = s.r.EndDoomedPlans(s.now)
 			s.wantAborted(true)
 			returned(s, "a", false)
 			returned(s, "b", false)
@@ -90,7 +90,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 			next(s, "d")
 			assume(s, "d", "o")
 			next(s, "")
-			s.r.EndDoomed(s.now)
+			s.r.EndDoomedPlans(s.now)
 			returned(s, "c", false)
 			returned(s, "d", false)
 			s.wantQuiet().leads("a")
@@ -102,13 +102,13 @@ func TestPlanThatWasRefused(t *testing.T) {
 			next(s, "d")
 			refused(s, "d", false, false)
 			next(s, "")
-			s.effects = s.r.EndDoomed(s.now)
+			s.effects = s.r.EndDoomedPlans(s.now)
 			s.wantQuiet().wantLeader("").after(minBackoff).wantLeader("a")
 		},
 		"members of a doomed plan are not prepared": func(t *testing.T, s *story) {
 			assume(s, "a", "m")
 			permit(s, "a")
-			if s.r.Doomed("a") {
+			if s.r.IsDoomed("a") {
 				t.Fatal("doomed before a member was refused")
 			}
 			next(s, "b")
@@ -116,14 +116,14 @@ func TestPlanThatWasRefused(t *testing.T) {
 			next(s, "c")
 			assume(s, "c", "n")
 			permit(s, "c")
-			if !s.r.Doomed("c") || !s.r.HoldOnNode("c") {
+			if !s.r.IsDoomed("c") || !s.r.HoldOnNode("c") {
 				t.Fatal("c is prepared")
 			}
 			s.r.RecordReason("b", true, s.now)
 			next(s, "d")
 			assume(s, "d", "o")
 			next(s, "")
-			s.r.EndDoomed(s.now)
+			s.r.EndDoomedPlans(s.now)
 			s.wantAborted(true)
 		},
 		"the preparation of the other members is waited for": func(t *testing.T, s *story) {
@@ -135,14 +135,14 @@ func TestPlanThatWasRefused(t *testing.T) {
 				permit(s, p[0])
 			}
 			returned(s, "c", true)
-			if s.r.Doomed("d") {
+			if s.r.IsDoomed("d") {
 				t.Fatal("the preparation of d is stopped")
 			}
 			s.arrives("a", "b")
 			s.r.RecordReason("c", true, s.now)
 			s.wantAborted(false)
 			returned(s, "d", true)
-			s.r.EndDoomed(s.now)
+			s.r.EndDoomedPlans(s.now)
 			s.wantAborted(false) // why d failed is not known yet
 			s.r.RecordReason("d", true, s.now)
 			s.wantAborted(true)
@@ -167,7 +167,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 			refused(s, "a", true, true)
 			s.after(tryLimit)
 			next(s, "")
-			s.r.EndDoomed(s.now)
+			s.r.EndDoomedPlans(s.now)
 			s.wantAborted(true).wantQuiet()
 		},
 		"a member deleted meanwhile ends it": func(t *testing.T, s *story) {
@@ -175,17 +175,17 @@ func TestPlanThatWasRefused(t *testing.T) {
 			next(s, "c")
 			assume(s, "c", "n")
 			s.gone("a").wantAborted(true)
-			s.r.EndDoomed(s.now)
+			s.r.EndDoomedPlans(s.now)
 			returned(s, "c", false)
 			s.wantQuiet()
 		},
 		"what the node took is known": func(t *testing.T, s *story) {
 			assume(s, "a", "m")
 			next(s, "b")
-			if members, beside, _ := s.r.Beside("b"); len(beside) != 1 || len(members) != 4 {
+			if members, beside, _ := s.r.PodsBeside("b"); len(beside) != 1 || len(members) != 4 {
 				t.Fatalf("%d of %d members beside b, want a", len(beside), len(members))
 			}
-			if _, beside, late := s.r.Beside("c"); len(beside) != 0 || late {
+			if _, beside, late := s.r.PodsBeside("c"); len(beside) != 0 || late {
 				t.Fatalf("%d members beside c, late %t, want none", len(beside), late)
 			}
 		},
@@ -197,10 +197,10 @@ func TestPlanThatWasRefused(t *testing.T) {
 			refused(s, "c", true, true)
 			s.after(tryLimit)
 			next(s, "")
-			s.r.EndDoomed(s.now)
+			s.r.EndDoomedPlans(s.now)
 			s.wantAborted(true)
 			returned(s, "a", false)
-			if _, beside, late := s.r.Beside("b"); len(beside) != 1 || !late {
+			if _, beside, late := s.r.PodsBeside("b"); len(beside) != 1 || !late {
 				t.Fatalf("%d members beside b, late %t, want a, which was planned there", len(beside), late)
 			}
 			returned(s, "b", false)

@@ -156,7 +156,7 @@ func (r *Registry) endCall(e Effects) Effects {
 	if r.resume {
 		r.resume = false
 		for g := range r.index.yielding {
-			if r.precedes(g) == nil {
+			if r.firstPreceding(g) == nil {
 				r.enterPhase(g, Elected)
 				e.Activate = append(e.Activate, g.wakeLeader(r.now)...)
 				r.reindex(g)
@@ -205,8 +205,8 @@ func (r *Registry) AddProfile(name string) {
 	r.profiles.Insert(name)
 }
 
-// Synced records that every pod and PodGroup that existed at start has been seen. Elections begin now.
-func (r *Registry) Synced(now time.Time) Effects {
+// SetSynced records that every pod and PodGroup that existed at start has been seen. Elections begin now.
+func (r *Registry) SetSynced(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -214,7 +214,7 @@ func (r *Registry) Synced(now time.Time) Effects {
 	var e Effects
 	for _, g := range r.gangs {
 		g.resumeRelease()
-		g.markAll()
+		g.admitAllGroups()
 		e.add(r.evaluate(g, now))
 	}
 	return r.endCall(e)
@@ -228,8 +228,8 @@ func (r *Registry) SetLeading() {
 	r.leading = true
 }
 
-// gang returns the gang of the key, and creates it if it is unknown.
-func (r *Registry) gang(key Key) *gangState {
+// findOrAddGang returns the gang of the key, and creates it if it is unknown.
+func (r *Registry) findOrAddGang(key Key) *gangState {
 	g := r.gangs[key]
 	if g == nil {
 		g = &gangState{

@@ -56,7 +56,7 @@ func TestReleasedAfterACrash(t *testing.T) {
 			for _, p := range tc.pods {
 				r.SetPod(p, now)
 			}
-			r.Synced(now)
+			r.SetSynced(now)
 			var got []string
 			for _, p := range r.PodsToRelease(time.Second, true) {
 				got = append(got, p.Name)

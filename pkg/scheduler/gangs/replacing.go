@@ -147,7 +147,7 @@ func (r *Registry) freeReserved(ended []*reservations.Reservation) {
 		r.vacated = append(r.vacated, x.Pod)
 	}
 	if len(r.vacated) > 0 {
-		r.recordGrowth()
+		r.recordRoomGrowth()
 	}
 	r.haveReserved.Store(!r.reserved.IsEmpty())
 }

@@ -344,7 +344,7 @@ func TestReservationsAfterARestart(t *testing.T) {
 			s.r.SetPod(terminating, s.now)
 			s.pods(leafPod("x1").Node("n"), leafPod("y0").Node("n"))
 			s.group(replacing(twoLeaves().Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "")))
-			s.effects = s.r.Synced(s.now)
+			s.effects = s.r.SetSynced(s.now)
 			s.wantReserved(tt.want...).gone("x0").wantReserved(tt.want...)
 			if tt.left > 0 {
 				s.after(tt.left - time.Second).wantReserved(tt.want...).after(time.Second).wantReserved()

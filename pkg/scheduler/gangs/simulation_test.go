@@ -156,8 +156,8 @@ func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
 	s.scarce = seed%4 < 2
 	s.nodes = s.capacity()
 	s.r, s.standby = s.newRegistry(), s.newRegistry()
-	s.apply(s.r.Synced(s.now))
-	s.standby.Synced(s.now)
+	s.apply(s.r.SetSynced(s.now))
+	s.standby.SetSynced(s.now)
 	return s
 }
 
@@ -322,7 +322,7 @@ func (s *simulation) show(r *Registry) {
 			r.SetPod(pod, s.now)
 		}
 	}
-	r.Synced(s.now)
+	r.SetSynced(s.now)
 }
 
 func (s *simulation) say(format string, args ...any) {
@@ -349,7 +349,7 @@ func (s *simulation) step() {
 		s.say("tick")
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
-		s.apply(s.r.Changed(nil, nil, Key{}, s.now))
+		s.apply(s.r.RetryWaiting(nil, nil, Key{}, s.now))
 		for _, key := range simulatedKeys {
 			if s.chance(30) {
 				s.writeStatus(key)
@@ -365,7 +365,7 @@ func (s *simulation) step() {
 		}
 		if s.chance(3) {
 			s.say("the API server is back")
-			s.apply(s.r.ServerAnswers(true, s.now))
+			s.apply(s.r.RecordServerAnswers(true, s.now))
 		}
 	case n < 78:
 		s.schedule()
@@ -667,7 +667,7 @@ func (s *simulation) inBinding(uid types.UID) bool {
 // capacityChanged is the event that wakes refused leaders.
 func (s *simulation) capacityChanged(really bool) {
 	if really {
-		s.r.RoomGrew()
+		s.r.RecordRoomGrowth()
 		s.wakeAll()
 	}
 }
@@ -675,7 +675,7 @@ func (s *simulation) capacityChanged(really bool) {
 // wakeAll is a caller that does not know which gangs to wake.
 func (s *simulation) wakeAll() {
 	s.missed = true
-	s.apply(s.r.Changed([]Shape{s}, []Topic{Anything}, Key{}, s.now))
+	s.apply(s.r.RetryWaiting([]Shape{s}, []Topic{Anything}, Key{}, s.now))
 }
 
 func (s *simulation) queuedNames() []string {
@@ -692,7 +692,7 @@ func (s *simulation) pass(q *queued) {
 	if len(q.pod.Spec.SchedulingGates) > 0 {
 		return
 	}
-	if ok, _ := s.r.Pass(q.pod); ok {
+	if ok, _ := s.r.MayEnterQueue(q.pod); ok {
 		q.active = true
 	}
 }
@@ -709,7 +709,7 @@ func (s *simulation) activate(pod *corev1.Pod) {
 
 // backToQueue ends a pod's cycle or binding without success.
 func (s *simulation) backToQueue(pod *corev1.Pod) {
-	s.r.CycleFailed(pod.UID, s.now)
+	s.r.RecordCycleFailed(pod.UID, s.now)
 	delete(s.inFlight, pod.UID)
 	seen := s.seenPods[pod.Name]
 	if seen == nil || seen.UID != pod.UID || seen.Spec.NodeName != "" {
@@ -731,24 +731,24 @@ func (s *simulation) schedule() {
 		s.endPlanning()
 		return
 	}
-	if member := s.r.Next(); member != nil {
+	if member := s.r.NextMember(); member != nil {
 		q := s.queue[member.Name]
 		if q != nil && !q.active {
 			s.pass(q)
 		}
 		if q == nil || !q.active {
 			s.say("%s is not in the queue", member.UID)
-			s.apply(s.r.Abort(member.UID, AbortLate, "not in the queue", s.now))
+			s.apply(s.r.AbortPlanOf(member.UID, AbortLate, "not in the queue", s.now))
 			return
 		}
 		if q.pod.UID != member.UID {
-			s.apply(s.r.Abort(member.UID, AbortLate, "not in the queue", s.now))
+			s.apply(s.r.AbortPlanOf(member.UID, AbortLate, "not in the queue", s.now))
 		}
 		s.startCycle(q)
 		return
 	}
 	s.judge()
-	if s.r.Unwinding() && s.chance(80) {
+	if s.r.IsUnwinding() && s.chance(80) {
 		return // a leader waits until the room is free
 	}
 	var first *queued
@@ -766,7 +766,7 @@ func (s *simulation) schedule() {
 func (s *simulation) startCycle(q *queued) {
 	delete(s.queue, q.pod.Name)
 	s.missed = false
-	s.r.Popped(q.pod.UID)
+	s.r.RecordPopped(q.pod.UID)
 	pod := q.pod
 	s.inFlight[pod.UID] = true
 	if pod.DeletionTimestamp != nil { // skipPodSchedule
@@ -793,14 +793,14 @@ func (s *simulation) startCycle(q *queued) {
 		s.backToQueue(pod)
 		return
 	}
-	s.apply(s.r.Changed(nil, nil, keyOf(pod), s.now))
-	if s.r.Yields(pod, s.now) {
+	s.apply(s.r.RetryWaiting(nil, nil, keyOf(pod), s.now))
+	if s.r.MustYield(pod, s.now) {
 		s.say("%s lets another gang go first", pod.UID)
 		s.backToQueue(pod)
 		return
 	}
 	s.checkOrder(pod)
-	work, why := s.r.Begin(pod)
+	work, why := s.r.BeginAttempt(pod)
 	if work == nil {
 		s.say("%s does not plan: %s", pod.UID, why)
 		s.backToQueue(pod)
@@ -926,11 +926,11 @@ func (s *simulation) endPlanning() {
 	placements := simulatedPlan(work, &simulatedWorld{free: s.free(), s: s})
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
-		s.apply(s.r.Refuse(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.wait(), s.now))
+		s.apply(s.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.wait(), s.now))
 		s.backToQueue(pod)
 		return
 	}
-	plan, why := s.r.Commit(work, placements, s.now)
+	plan, why := s.r.CommitPlan(work, placements, s.now)
 	if plan == nil {
 		s.say("%s: stale: %s", pod.UID, why)
 		s.backToQueue(pod)
@@ -950,7 +950,7 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 	switch {
 	case !s.calm && s.chance(4):
 		s.say("%s refuses %s", node, pod.UID)
-		if s.r.Refused(pod.UID, "node refused", s.chance(50), s.now) {
+		if s.r.RecordMemberRefused(pod.UID, "node refused", s.chance(50), s.now) {
 			s.refused.Add(1)
 		}
 		s.backToQueue(pod)
@@ -960,13 +960,13 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 		s.backToQueue(pod)
 		return
 	}
-	if err := s.r.Assume(pod.UID, node, s.now); err != nil {
+	if err := s.r.AssumeMember(pod.UID, node, s.now); err != nil {
 		s.say("%s is not assumed: %v", pod.UID, err)
 		s.giveBack(pod.UID)
 		s.backToQueue(pod)
 		return
 	}
-	if err := s.r.Permit(pod.UID); err != nil || !s.calm && s.chance(2) {
+	if err := s.r.PermitMember(pod.UID); err != nil || !s.calm && s.chance(2) {
 		s.say("%s is not permitted: %v", pod.UID, err)
 		s.giveBack(pod.UID)
 		s.backToQueue(pod)
@@ -974,7 +974,7 @@ func (s *simulation) place(pod *corev1.Pod, node string) {
 	}
 	s.used[pod.UID] = node
 	b := &bindingCycle{pod: pod, node: node}
-	if s.r.Doomed(pod.UID) && s.chance(50) && s.r.HoldOnNode(pod.UID) {
+	if s.r.IsDoomed(pod.UID) && s.chance(50) && s.r.HoldOnNode(pod.UID) {
 		b.plan, b.stage = s.r.PlanOf(pod.UID), held
 	}
 	s.say("%s goes to be bound, held: %t", pod.UID, b.stage == held)
@@ -1002,7 +1002,7 @@ func (s *simulation) judge() {
 		s.say("the failure of %s is judged", uid)
 		s.apply(s.r.RecordReason(uid, s.chance(50), s.now))
 	}
-	s.apply(s.r.EndDoomed(s.now))
+	s.apply(s.r.EndDoomedPlans(s.now))
 }
 
 // bind advances one binding goroutine.
@@ -1023,7 +1023,7 @@ func (s *simulation) bind() {
 				delete(s.used, b.pod.UID) // deleted in the meantime: the cache removes it
 			}
 			if isMember {
-				s.apply(s.r.Posted(b.pod.UID, s.now))
+				s.apply(s.r.RecordPosted(b.pod.UID, s.now))
 			}
 			return
 		}
@@ -1044,7 +1044,7 @@ func (s *simulation) bind() {
 			end(false)
 			return
 		}
-		plan, err := s.r.arrive(b.pod.UID)
+		plan, err := s.r.recordArrival(b.pod.UID)
 		if err != nil {
 			end(false)
 			return
@@ -1065,7 +1065,7 @@ func (s *simulation) bind() {
 		}
 		if !s.calm && s.chance(1) {
 			s.say("%s waits no longer", b.pod.UID)
-			s.apply(s.r.Abort(b.pod.UID, AbortLate, "timeout", s.now))
+			s.apply(s.r.AbortPlanOf(b.pod.UID, AbortLate, "timeout", s.now))
 			end(false)
 		}
 	case 2:
@@ -1086,7 +1086,7 @@ func (s *simulation) bind() {
 		s.update(p, func(p *corev1.Pod) {
 			p.Spec.NodeName = b.node
 			if b.plan != nil {
-				p.Annotations[v2alpha2.BoundForAnnotation] = s.r.Mark(b.plan, p.UID)
+				p.Annotations[v2alpha2.BoundForAnnotation] = s.r.SignedMark(b.plan, p.UID)
 			}
 		})
 		s.noteMinimums()
@@ -1177,7 +1177,7 @@ func (s *simulation) check() {
 				s.fail("the leader of %s cannot lead", key)
 			}
 		}
-		if _, state := r.task(g, g.numbers.Profile(), s.now); state != idle && g.leader == "" && g.inTimers == 0 {
+		if _, state := r.taskOf(g, g.numbers.Profile(), s.now); state != idle && g.leader == "" && g.inTimers == 0 {
 			s.fail("gang %s is complete, has neither leader nor plan, and is not due for Tick", key)
 		}
 		// A gated leader was refused, or will be woken. If the leader is being deleted, the queue may learn of it
@@ -1299,7 +1299,7 @@ func (s *simulation) settleDown() {
 		s.now = s.now.Add(100 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
-		s.apply(s.r.Changed(nil, nil, Key{}, s.now))
+		s.apply(s.r.RetryWaiting(nil, nil, Key{}, s.now))
 		s.repair()
 		for _, key := range simulatedKeys {
 			s.writeStatus(key)
@@ -1353,13 +1353,13 @@ func (s *simulation) deleteAll() {
 		s.now = s.now.Add(200 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
-		s.apply(s.r.Changed(nil, nil, Key{}, s.now))
+		s.apply(s.r.RetryWaiting(nil, nil, Key{}, s.now))
 		s.check()
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
 	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.left) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.Items()) + len(s.r.index.first.Items()) +
-		len(s.r.index.yielding) + s.r.Waiting() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.Items()) + len(s.r.waiting.turns.Items()) + *s.waits +
+		len(s.r.index.yielding) + s.r.WaitingGangs() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.Items()) + len(s.r.waiting.turns.Items()) + *s.waits +
 		len(s.r.index.units.of) + len(s.r.index.minimums.of) + len(s.r.index.minimums.count) + len(s.r.index.gated) + ranks; n > 0 {
 		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v, waiting %+v, %d conditions",
 			s.r.Keys(), s.r.members, len(s.r.left), s.r.vanished, s.r.leftGang, ranks, s.r.index, s.r.waiting, *s.waits)

@@ -43,7 +43,7 @@ func begin(t *testing.T) *story {
 	}})
 	s.r.AddProfile(wrappers.SchedulerName)
 	s.r.SetKeys(testKeys, s.now)
-	s.r.Synced(s.now)
+	s.r.SetSynced(s.now)
 	return s
 }
 
@@ -97,11 +97,11 @@ func (s *story) leads(name string) *story {
 	s.t.Helper()
 	s.wantLeader(name)
 	pod := s.r.members[types.UID(name)].pod
-	if ok, why := s.r.Pass(pod); !ok {
+	if ok, why := s.r.MayEnterQueue(pod); !ok {
 		s.t.Fatalf("the leader %s does not pass: %s", name, why)
 	}
-	s.r.Popped(pod.UID)
-	work, why := s.r.Begin(pod)
+	s.r.RecordPopped(pod.UID)
+	work, why := s.r.BeginAttempt(pod)
 	if work == nil {
 		s.t.Fatalf("the leader %s has nothing to plan: %s", name, why)
 	}
@@ -125,13 +125,13 @@ func (s *story) tryCommit(names ...string) (*Plan, string) {
 	for _, n := range names {
 		placements = append(placements, placementOf(s.work, n, "n"))
 	}
-	return s.r.Commit(s.work, placements, s.now)
+	return s.r.CommitPlan(s.work, placements, s.now)
 }
 
 func (s *story) assumes(names ...string) *story {
 	s.t.Helper()
 	for _, n := range names {
-		if err := s.r.Assume(types.UID(n), "n", s.now); err != nil {
+		if err := s.r.AssumeMember(types.UID(n), "n", s.now); err != nil {
 			s.t.Fatalf("assuming %s: %v", n, err)
 		}
 	}
@@ -140,7 +140,7 @@ func (s *story) assumes(names ...string) *story {
 
 func (s *story) releases(names ...string) *story {
 	for _, n := range names {
-		s.effects = s.r.Release(types.UID(n), s.now)
+		s.effects = s.r.ReleaseMember(types.UID(n), s.now)
 	}
 	return s
 }
@@ -148,7 +148,7 @@ func (s *story) releases(names ...string) *story {
 func (s *story) arrives(names ...string) *story {
 	s.t.Helper()
 	for _, n := range names {
-		if _, err := s.r.arrive(types.UID(n)); err != nil {
+		if _, err := s.r.recordArrival(types.UID(n)); err != nil {
 			s.t.Fatalf("%s arrives: %v", n, err)
 		}
 	}
@@ -157,7 +157,7 @@ func (s *story) arrives(names ...string) *story {
 
 func (s *story) posts(names ...string) *story {
 	for _, n := range names {
-		s.effects = s.r.Posted(types.UID(n), s.now)
+		s.effects = s.r.RecordPosted(types.UID(n), s.now)
 	}
 	return s
 }

@@ -153,8 +153,8 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 	t.Run("the unit is tried again when it may fit while single pods wait for their turn", func(t *testing.T) {
 		t.Parallel()
 		s := start(t).after(2*time.Second).wantActivated("x1").wantPasses("x1", true)
-		s.r.RoomGrew()
-		if work, _ := s.r.Begin(s.r.members["x1"].pod); work != nil {
+		s.r.RecordRoomGrowth()
+		if work, _ := s.r.BeginAttempt(s.r.members["x1"].pod); work != nil {
 			t.Fatal("single pods are planned although room has grown just now")
 		}
 		s.wakes(gangG).wantActivated("y0").leads("y0").wantTask(SurplusUnit)
@@ -167,7 +167,7 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 		}
 		s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
 		s.pods(other("h0").Node("n"))
-		s.r.RoomGrew()
+		s.r.RecordRoomGrowth()
 		s.pods(other("h1")).wantActivated()
 		s.gone("y0") // the unit cannot be completed
 		s.after(time.Millisecond)
@@ -180,11 +180,11 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 // refuseMinimum refuses the minimum of another gang than that of the story, whose first pod is h0.
 func refuseMinimum(s *story, h Key) {
 	s.t.Helper()
-	work, why := s.r.Begin(s.r.members["h0"].pod)
+	work, why := s.r.BeginAttempt(s.r.members["h0"].pod)
 	if work == nil || work.Task != Minimum {
 		s.t.Fatalf("no minimum is planned: %v, %s", work, why)
 	}
-	s.effects = s.r.Refuse(h, noRoom, Wait{Topics: []Topic{h}}, s.now)
+	s.effects = s.r.RecordGangRefused(h, noRoom, Wait{Topics: []Topic{h}}, s.now)
 }
 
 // TestSurplusLetsMinimumsHaveRoomThatGrows: nodes are uncordoned one after another. A surplus sub-group must not take the
@@ -210,11 +210,11 @@ func TestSurplusLetsMinimumsHaveRoomThatGrows(t *testing.T) {
 		s.wakes(gangG, h).wantActivated("h0")
 		refuseMinimum(s, h)
 		s.after(1500 * time.Millisecond).wantActivated().wakes(h).wantActivated("h0")
-		work, why := s.r.Begin(s.r.members["h0"].pod)
+		work, why := s.r.BeginAttempt(s.r.members["h0"].pod)
 		if work == nil {
 			t.Fatal(why)
 		}
-		if p, why := s.r.Commit(work, simulatedPlan(work, &room{left: 2}), s.now); p == nil {
+		if p, why := s.r.CommitPlan(work, simulatedPlan(work, &room{left: 2}), s.now); p == nil {
 			t.Fatal(why)
 		}
 		s.after(time.Millisecond).wantActivated("y0")
@@ -227,10 +227,10 @@ func TestSurplusLetsMinimumsHaveRoomThatGrows(t *testing.T) {
 		t.Parallel()
 		s := start(t).wakes(gangG)
 		for range 9 {
-			s.r.RoomGrew()
+			s.r.RecordRoomGrowth()
 			s.after(time.Second).wantActivated()
 		}
-		s.r.RoomGrew()
+		s.r.RecordRoomGrowth()
 		s.after(time.Second).wantActivated("y0")
 	})
 	t.Run("a minimum of lower priority does not matter", func(t *testing.T) {

@@ -14,16 +14,16 @@ func (r *Registry) Tick(now time.Time) Effects {
 	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
 		// This is only possible if members come through the queue by themselves, and one of them never does.
 		g := p.gang
-		r.abort(p, AbortLate, "a member did not leave the queue in time")
+		r.abortPlan(p, AbortLate, "a member did not leave the queue in time")
 		g.backOff(now)
 		e.add(r.evaluate(g, now))
 	}
-	e.add(r.endDoomed(now))
+	e.add(r.endDoomedPlans(now))
 	for len(r.vanishedInOrder) > 0 && now.Sub(r.vanishedInOrder[0].since) >= departure {
 		d := r.vanishedInOrder[0]
 		r.vanishedInOrder = r.vanishedInOrder[1:]
 		if since, ok := r.vanished[d.uid]; ok && since.Equal(d.since) {
-			e.add(r.remove(r.members[d.uid], now))
+			e.add(r.removeMember(r.members[d.uid], now))
 		}
 	}
 	for uid, f := range r.leftGang {
@@ -43,15 +43,15 @@ func (r *Registry) Tick(now time.Time) Effects {
 		due = append(due, g)
 	}
 	for _, g := range due {
-		e.add(r.fire(g, now))
+		e.add(r.fireTimer(g, now))
 		r.reindex(g)
 	}
-	e.Dirty = append(e.Dirty, r.lineUp(now)...)
+	e.Dirty = append(e.Dirty, r.updateLine(now)...)
 	return r.endCall(e)
 }
 
-// fire performs the actions that are due for a gang.
-func (r *Registry) fire(g *gangState, now time.Time) Effects {
+// fireTimer performs the actions that are due for a gang.
+func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	switch {
 	case r.gangs[g.key] != g || g.plan != nil:
 		return Effects{}

@@ -50,9 +50,9 @@ func (g *gangState) unitOf(leaf *gang.Group) *gang.Group {
 	return unit
 }
 
-// noteUnits records the units that a new plan begins, and adds its pods to those that were begun before. A sub-group
+// recordUnits records the units that a new plan begins, and adds its pods to those that were begun before. A sub-group
 // without bound pods is surplus if the groups above it have their minimum.
-func (g *gangState) noteUnits(p *Plan) {
+func (g *gangState) recordUnits(p *Plan) {
 	for _, u := range g.begun {
 		u.quiet = false
 	}
@@ -98,8 +98,8 @@ func (g *gangState) dropUnits() {
 	}
 }
 
-// noteStranger ends the proof for the unit of a bound pod that no plan for the unit placed.
-func (g *gangState) noteStranger(m *member) {
+// dropUnitOfStranger ends the proof for the unit of a bound pod that no plan for the unit placed.
+func (g *gangState) dropUnitOfStranger(m *member) {
 	if len(g.begun) == 0 || !m.isBound() || m.entry.Share().Leaf == nil {
 		return
 	}
@@ -121,7 +121,7 @@ func (g *gangState) isTornUnit(name string, u *begunUnit) bool {
 func (g *gangState) neverHadMinimum(name string, u *begunUnit) bool {
 	ever := gang.Counts{}
 	for uid, leaf := range u.leaves {
-		if m := g.members[uid]; m == nil || !m.neverBound() {
+		if m := g.members[uid]; m == nil || !m.wasNeverBound() {
 			ever[leaf]++
 		}
 	}
@@ -147,8 +147,8 @@ func (g *gangState) placedFor(name string, u *begunUnit) (placed []*member, repl
 	return placed, replaceable
 }
 
-// unitDue reports whether the repair time of a torn unit is over and the next call of PodsToRelease will release it.
-func (g *gangState) unitDue() bool {
+// hasDueUnit reports whether the repair time of a torn unit is over and the next call of PodsToRelease will release it.
+func (g *gangState) hasDueUnit() bool {
 	for name, u := range g.begun {
 		if u.tornFor >= g.opts.RepairTimeout && g.isTornUnit(name, u) && g.neverHadMinimum(name, u) {
 			if _, replaceable := g.placedFor(name, u); replaceable {
@@ -167,7 +167,7 @@ func (g *gangState) repairsUnit() bool {
 			return true
 		}
 	}
-	return g.unitDue()
+	return g.hasDueUnit()
 }
 
 // unitsToRelease is the part of PodsToRelease for torn units. The repair time of a unit does not run while a group

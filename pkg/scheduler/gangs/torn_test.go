@@ -33,7 +33,7 @@ func (s *story) shownMarked(names ...string) *story {
 	for _, n := range names {
 		pod := s.r.members[types.UID(n)].pod.DeepCopy()
 		pod.Spec.NodeName = "n"
-		pod.Annotations[v2alpha2.BoundForAnnotation] = s.r.Mark(s.plan, pod.UID)
+		pod.Annotations[v2alpha2.BoundForAnnotation] = s.r.SignedMark(s.plan, pod.UID)
 		s.effects = s.r.SetPod(pod, s.now)
 	}
 	return s
@@ -52,7 +52,7 @@ func (s *story) repairs(seconds int) []string {
 	for range seconds {
 		s.after(time.Second)
 		names = nil
-		_, any := s.r.Partial()
+		_, any := s.r.NeedsRelease()
 		for _, p := range s.r.PodsToRelease(time.Second, any) {
 			if any {
 				names = append(names, p.Name)
@@ -230,7 +230,7 @@ func TestTheRepairTimeOfAUnitBeginsAfterItsFirstPlan(t *testing.T) {
 	}
 	nothing := func(t *testing.T, s *story) {
 		t.Helper()
-		if _, any := s.r.Partial(); any {
+		if _, any := s.r.NeedsRelease(); any {
 			t.Error("there is something to repair")
 		}
 	}
@@ -274,7 +274,7 @@ func TestOnlyMarkedPodsOfATornUnitAreReleased(t *testing.T) {
 	t.Run("bare pods are returned once, kept, and tried again without limit", func(t *testing.T) {
 		t.Parallel()
 		s := start(t).pods(sub("y", "y0", "y1", "y2")...).tears("y0", "y0", "y1", "y2").wantReleased(30, "y0", "y1")
-		if _, any := s.r.Partial(); any {
+		if _, any := s.r.NeedsRelease(); any {
 			t.Error("there is something to do for bare pods")
 		}
 		s.after(maxBackoff).leads("y2").wantTask(Refill).wantPlan(9, "y2")
@@ -432,31 +432,31 @@ func (h *tornHistory) attempt() {
 		return
 	}
 	pod := g.members[g.leader].pod
-	if ok, _ := h.r.Pass(pod); !ok {
+	if ok, _ := h.r.MayEnterQueue(pod); !ok {
 		return
 	}
-	h.r.Popped(pod.UID)
-	work, _ := h.r.Begin(pod)
+	h.r.RecordPopped(pod.UID)
+	work, _ := h.r.BeginAttempt(pod)
 	if work == nil {
 		return
 	}
 	if placements := simulatedPlan(work, &room{left: 100}); len(placements) > 0 {
-		if h.plan, _ = h.r.Commit(work, placements, h.now); h.plan != nil {
+		if h.plan, _ = h.r.CommitPlan(work, placements, h.now); h.plan != nil {
 			for i := range h.plan.members {
 				uid := h.plan.members[i].member.pod.UID
-				if h.r.Assume(uid, "n", h.now) == nil {
+				if h.r.AssumeMember(uid, "n", h.now) == nil {
 					h.flight = append(h.flight, uid)
 				}
 			}
 			for _, uid := range h.flight {
-				if _, err := h.r.arrive(uid); err != nil {
+				if _, err := h.r.recordArrival(uid); err != nil {
 					break
 				}
 			}
 		}
 		return
 	}
-	h.r.Refuse(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, h.now)
+	h.r.RecordGangRefused(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, Wait{}, h.now)
 }
 
 // bind ends the binding of one member. lost: the answer may be lost.
@@ -468,20 +468,20 @@ func (h *tornHistory) bind(lost bool) {
 	h.flight = h.flight[1:]
 	old := h.pods[uid]
 	if !h.plan.open || old == nil || old.Spec.NodeName != "" || h.rejected[uid] {
-		h.r.Release(uid, h.now)
+		h.r.ReleaseMember(uid, h.now)
 		return
 	}
 	pod := old.DeepCopy()
 	pod.Spec.NodeName = "n"
-	pod.Annotations[v2alpha2.BoundForAnnotation] = h.r.Mark(h.plan, uid)
+	pod.Annotations[v2alpha2.BoundForAnnotation] = h.r.SignedMark(h.plan, uid)
 	h.pods[uid] = pod
 	h.show(pod)
 	h.note()
 	if lost && h.rng.IntN(100) < 15 {
-		h.r.Release(uid, h.now)
+		h.r.ReleaseMember(uid, h.now)
 		return
 	}
-	h.r.Posted(uid, h.now)
+	h.r.RecordPosted(uid, h.now)
 }
 
 // remove deletes a pod, or lets it fail, which another informer reports.

@@ -229,7 +229,7 @@ func BenchmarkVictims(b *testing.B) {
 			r := New()
 			r.AddProfile(wrappers.SchedulerName)
 			now := time.Unix(1_000_000, 0)
-			r.Synced(now)
+			r.SetSynced(now)
 			group := podGroup().MinSubGroup(minimum)
 			nodes := make([][]*corev1.Pod, 1000)
 			for i := range nodes {

@@ -88,8 +88,8 @@ type wait struct {
 	held   bool      // its result
 }
 
-// holds reports whether the necessary condition of a plan holds.
-func (w *wait) holds() bool {
+// isFulfilled reports whether the necessary condition of a plan holds.
+func (w *wait) isFulfilled() bool {
 	same := len(w.fits) == len(w.Needs)
 	if !same {
 		w.fits = make([]int, len(w.Needs))
@@ -104,7 +104,7 @@ func (w *wait) holds() bool {
 	if !same || len(w.Needs) == 0 {
 		w.held = enough && (w.MayFit == nil || w.MayFit())
 	}
-	return w.held || w.units != nil && w.units.holds()
+	return w.held || w.units != nil && w.units.isFulfilled()
 }
 
 func (w *wait) fitsOf(s Shape) int {
@@ -144,8 +144,8 @@ func newWaitList() waitList {
 	}
 }
 
-// add enters what a gang waits for into the indices.
-func (x *waitList) add(g *gangState, w *wait) {
+// addGang enters what a gang waits for into the indices.
+func (x *waitList) addGang(g *gangState, w *wait) {
 	x.all[g] = struct{}{}
 	for _, n := range w.Needs {
 		waiters := x.byShape[n.Shape]
@@ -160,8 +160,8 @@ func (x *waitList) add(g *gangState, w *wait) {
 	}
 }
 
-// end removes a gang's entry, except the one that is kept.
-func (x *waitList) end(g *gangState, kept *wait) {
+// endGang removes a gang's entry, except the one that is kept.
+func (x *waitList) endGang(g *gangState, kept *wait) {
 	x.informed.Remove(g)
 	x.turns.Remove(g)
 	delete(x.all, g)
@@ -191,16 +191,16 @@ func (x *waitList) end(g *gangState, kept *wait) {
 	g.wait = nil
 }
 
-// release calls Wait.Release of gangs that no longer wait.
-func (x *waitList) release() {
+// callReleases calls Wait.Release of gangs that no longer wait.
+func (x *waitList) callReleases() {
 	for _, release := range x.ended {
 		release()
 	}
 	x.ended = nil
 }
 
-// fitting calls visit with the gangs that wait for room of a shape and of which enough pods fit by now.
-func (x *waitList) fitting(s Shape, visit func(*gangState)) {
+// visitFitting calls visit with the gangs that wait for room of a shape and of which enough pods fit by now.
+func (x *waitList) visitFitting(s Shape, visit func(*gangState)) {
 	fits := s.Fits()
 	for _, w := range x.byShape[s] {
 		if w.pods > fits {
@@ -210,15 +210,15 @@ func (x *waitList) fitting(s Shape, visit func(*gangState)) {
 	}
 }
 
-// Waiting returns the number of refused gangs.
-func (r *Registry) Waiting() int {
+// WaitingGangs returns the number of refused gangs.
+func (r *Registry) WaitingGangs() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.waiting.all)
 }
 
-// Shapes returns the shapes for which gangs wait, in no order.
-func (r *Registry) Shapes() []Shape {
+// AwaitedShapes returns the shapes for which gangs wait, in no order.
+func (r *Registry) AwaitedShapes() []Shape {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []Shape
@@ -228,13 +228,13 @@ func (r *Registry) Shapes() []Shape {
 	return out
 }
 
-// Refuse records that the leader's attempt found no plan, and what the gang waits for. It is tried again because of a
+// RecordGangRefused records that the leader's attempt found no plan, and what the gang waits for. It is tried again because of a
 // later call of Changed, or because of its own pods.
-func (r *Registry) Refuse(key Key, why podgroup.Refusal, what Wait, now time.Time) Effects {
+func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	r.waiting.release()
+	r.waiting.callReleases()
 	g := r.gangs[key]
 	if g == nil || g.phase != Planning {
 		if what.Release != nil {
@@ -246,19 +246,19 @@ func (r *Registry) Refuse(key Key, why podgroup.Refusal, what Wait, now time.Tim
 	}
 	g.refusal, g.refusedAt, g.tried = why, now, what.Tried
 	if g.phase == Planning {
-		r.park(g, what)
+		r.parkRefused(g, what)
 	} else {
 		g.retried = g.leader != "" // another leader was elected in the meantime
 	}
 	r.reindex(g)
 	e := Effects{Dirty: []Key{key}}
-	e.add(r.retry(nil, Key{}))
+	e.add(r.retryReady(nil, Key{}))
 	return r.endCall(e)
 }
 
-// park enters a gang that was just refused into the list. The entry of its surplus sub-groups is kept while its single
+// parkRefused enters a gang that was just refused into the list. The entry of its surplus sub-groups is kept while its single
 // pods wait.
-func (r *Registry) park(g *gangState, what Wait) {
+func (r *Registry) parkRefused(g *gangState, what Wait) {
 	x, w, old := &r.waiting, &wait{Wait: what}, g.wait
 	r.endClaim(g)
 	if old != nil {
@@ -266,14 +266,14 @@ func (r *Registry) park(g *gangState, what Wait) {
 		if g.unitsTried {
 			w.units = cmp.Or(old.units, old)
 		}
-		x.end(g, w.units)
+		x.endGang(g, w.units)
 	}
 	g.wait = w
 	for u := w; u != nil; u = u.units {
-		x.add(g, u)
+		x.addGang(g, u)
 	}
 	switch {
-	case !w.holds():
+	case !w.isFulfilled():
 		w.turn = r.now.Add(recheckAfter)
 		r.enterPhase(g, Lacking)
 	default:
@@ -282,13 +282,13 @@ func (r *Registry) park(g *gangState, what Wait) {
 		}
 		r.enterPhase(g, Parked)
 		if w.Missed || w.missed {
-			r.inform(g)
+			r.informGang(g)
 		}
 	}
 }
 
-// inform records that an event may help a gang of which enough pods fit.
-func (r *Registry) inform(g *gangState) {
+// informGang records that an event may help a gang of which enough pods fit.
+func (r *Registry) informGang(g *gangState) {
 	if fair := g.refusedAt.Add(fairAfter); fair.Before(g.wait.turn) {
 		g.wait.turn = fair
 	}
@@ -306,24 +306,24 @@ func (r *Registry) endClaim(g *gangState) {
 	g.retried = false
 }
 
-// Changed records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs that
+// RetryWaiting records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs that
 // may fit by now are tried again: their leaders are activated, and gangs of lower rank let them go first until their
 // attempts have ended. It must also be called periodically, and before a gang is planned, which is then passed as
 // before: gangs that precede it are tried first.
-func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
+func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	x := &r.waiting
-	x.release()
+	x.callReleases()
 	var lacking, units []*gangState
 	reachGang := func(g *gangState) {
 		switch {
 		case g.phase == Lacking:
 			lacking = append(lacking, g)
 		case g.phase == Parked:
-			if g.wait.holds() {
-				r.inform(g)
+			if g.wait.isFulfilled() {
+				r.informGang(g)
 			}
 		case g.phase == Popped, g.phase == Planning:
 			g.wait.missed = true
@@ -332,7 +332,7 @@ func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.
 		}
 	}
 	for _, s := range raised {
-		x.fitting(s, reachGang)
+		x.visitFitting(s, reachGang)
 	}
 	for _, topic := range topics {
 		of := x.byTopic[topic]
@@ -348,18 +348,18 @@ func (r *Registry) Changed(raised []Shape, topics []Topic, before Key, now time.
 		g.unitsTried = false
 		e.add(r.evaluate(g, now))
 	}
-	e.add(r.retry(lacking, before))
+	e.add(r.retryReady(lacking, before))
 	return r.endCall(e)
 }
 
-// retry lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and informed
+// retryReady lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and informed
 // ones.
-func (r *Registry) retry(lacking []*gangState, before Key) Effects {
+func (r *Registry) retryReady(lacking []*gangState, before Key) Effects {
 	x := &r.waiting
 	var e Effects
 turns:
 	for g, ok := x.turns.First(); ok && !r.now.Before(g.wait.turn); g, ok = x.turns.First() {
-		switch holds := g.wait.holds(); {
+		switch holds := g.wait.isFulfilled(); {
 		case !holds:
 		case g.phase == Lacking:
 			lacking = append(lacking, g)
@@ -373,14 +373,14 @@ turns:
 		x.turns.Set(g)
 	}
 	for s := range x.freed {
-		x.fitting(s, func(g *gangState) {
+		x.visitFitting(s, func(g *gangState) {
 			if g.phase == Lacking {
 				lacking = append(lacking, g)
 			}
 		})
 	}
 	clear(x.freed)
-	e.add(r.claim(lacking))
+	e.add(r.retryLacking(lacking))
 	first := r.gangs[before]
 	for g, ok := x.informed.First(); ok; g, ok = x.informed.First() {
 		if rank := g.rank; rank != g.leaderRank() {
@@ -394,7 +394,7 @@ turns:
 		if !x.afterEvents.isOpen(most, r.now) {
 			break
 		}
-		if !g.wait.holds() { // another event has to change that
+		if !g.wait.isFulfilled() { // another event has to change that
 			r.enterPhase(g, Parked)
 			r.reindex(g)
 			continue
@@ -405,12 +405,12 @@ turns:
 	return e
 }
 
-// claim lets gangs that lacked room until now be tried, in the order of the queue, as long as the room is enough for
+// retryLacking lets gangs that lacked room until now be tried, in the order of the queue, as long as the room is enough for
 // all gangs that claim some of it. The others are checked again when these have been tried.
-func (r *Registry) claim(lacking []*gangState) Effects {
+func (r *Registry) retryLacking(lacking []*gangState) Effects {
 	ranks := map[*gangState]Rank{}
 	for _, g := range lacking {
-		if g.wait.holds() {
+		if g.wait.isFulfilled() {
 			ranks[g] = g.leaderRank()
 		}
 	}

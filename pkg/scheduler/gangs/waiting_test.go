@@ -35,7 +35,7 @@ type waitScene struct {
 func newWaitScene(t testing.TB) *waitScene {
 	s := &waitScene{t: t, now: time.Unix(1_000_000_000, 0), r: New()}
 	s.r.AddProfile(wrappers.SchedulerName)
-	s.r.Synced(s.now)
+	s.r.SetSynced(s.now)
 	return s
 }
 
@@ -63,9 +63,9 @@ func (s *waitScene) begin(name string) *Work {
 		s.r.SetGroup(wrappers.MakePodGroup(name, "ml").UID(name).MinMember(1).Obj(), complete)
 		s.r.SetPod(pod, complete)
 	}
-	s.r.Pass(pod)
-	s.r.Popped(pod.UID)
-	work, why := s.r.Begin(pod)
+	s.r.MayEnterQueue(pod)
+	s.r.RecordPopped(pod.UID)
+	work, why := s.r.BeginAttempt(pod)
 	if work == nil {
 		s.t.Fatalf("%s cannot be planned: %s", name, why)
 	}
@@ -76,16 +76,16 @@ func (s *waitScene) begin(name string) *Work {
 func (s *waitScene) park(name string, w Wait) {
 	s.t.Helper()
 	s.begin(name)
-	s.apply(s.r.Refuse(waitKey(name), noRoom, w, s.now))
+	s.apply(s.r.RecordGangRefused(waitKey(name), noRoom, w, s.now))
 }
 
 // place lets an attempt of a gang succeed.
 func (s *waitScene) place(name string) {
 	s.t.Helper()
-	if plan, why := s.r.Commit(s.begin(name), []placement.Placement{{Pod: placement.Pod{ID: name}, Node: "n"}}, s.now); plan == nil {
+	if plan, why := s.r.CommitPlan(s.begin(name), []placement.Placement{{Pod: placement.Pod{ID: name}, Node: "n"}}, s.now); plan == nil {
 		s.t.Fatal(why)
 	}
-	if err := s.r.Assume(wrappers.MakePod(name, "ml").UID(name).Obj().UID, "n", s.now); err != nil {
+	if err := s.r.AssumeMember(wrappers.MakePod(name, "ml").UID(name).Obj().UID, "n", s.now); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -107,7 +107,7 @@ func (s *waitScene) wants(want ...string) {
 }
 
 func (s *waitScene) changes(raised []Shape, topics ...Topic) *waitScene {
-	s.apply(s.r.Changed(raised, topics, Key{}, s.now))
+	s.apply(s.r.RetryWaiting(raised, topics, Key{}, s.now))
 	return s
 }
 
@@ -140,7 +140,7 @@ func TestGangThatLacksRoomIsWokenWhenItMayFit(t *testing.T) {
 	s.changes(more).wants("first") // but not before gangs that precede it
 	s.place("first")               // it was placed elsewhere
 	s.changes(nil).wants()
-	s.r.Next()
+	s.r.NextMember()
 	s.place("small")
 	s.changes(nil).wants("third")
 }
@@ -157,7 +157,7 @@ func TestRoomIsPromisedOnce(t *testing.T) {
 	s.changes(more).wants("a", "b") // the first ones by rank
 	r.fits = 3
 	s.place("a")
-	s.r.Next()
+	s.r.NextMember()
 	s.changes(nil).wants() // b needs the rest
 	s.park("b", Wait{Needs: []Need{{r, 2}}, Missed: true})
 	s.changes(nil).wants("b", "c") // b because of an event during its attempt
@@ -202,7 +202,7 @@ func TestInformedGangsInTheOrderOfTheQueue(t *testing.T) {
 	before := func(name string, want ...string) {
 		t.Helper()
 		s.begin(name) // creates it
-		s.apply(s.r.Changed(nil, nil, waitKey(name), s.now))
+		s.apply(s.r.RetryWaiting(nil, nil, waitKey(name), s.now))
 		s.wants(want...)
 	}
 	before("g0005")
@@ -337,7 +337,7 @@ func TestListForgets(t *testing.T) {
 	if n := s.r.waiting.entries(); n != 0 {
 		t.Errorf("%d entries are left", n)
 	}
-	s.apply(s.r.Refuse(waitKey("a"), noRoom, Wait{Release: func() { released++ }}, s.now))
+	s.apply(s.r.RecordGangRefused(waitKey("a"), noRoom, Wait{Release: func() { released++ }}, s.now))
 	if released != 3 {
 		t.Error("not released when a gang is refused that is gone")
 	}
@@ -356,11 +356,11 @@ func TestIdleGangsClaimNothing(t *testing.T) {
 	s.changes([]Shape{r}).wants()
 	s.gone("a")
 	s.changes([]Shape{r}).wants("b")
-	if n := s.r.Waiting(); n != 2 {
+	if n := s.r.WaitingGangs(); n != 2 {
 		t.Errorf("%d gangs wait, want two", n)
 	}
 	s.gone("c")
-	if n := s.r.Waiting(); n != 1 {
+	if n := s.r.WaitingGangs(); n != 1 {
 		t.Errorf("%d gangs wait, want one", n)
 	}
 }
@@ -386,7 +386,7 @@ func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
 		return Wait{Needs: []Need{{Shape: r}}, MayFit: func() bool { return r.fits > 0 }, Release: func() { released++ }}
 	}
 	changes := func(s *story, raised ...Shape) *story {
-		s.effects = s.r.Changed(raised, nil, Key{}, s.now)
+		s.effects = s.r.RetryWaiting(raised, nil, Key{}, s.now)
 		return s
 	}
 	s := begin(t)
@@ -394,7 +394,7 @@ func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
 	s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1)).pods(sub("x", "x0")...).binds("x0", "x0").
 		pods(sub("y", "y0")...).pods(sub("x", "x1")...).leads("y0").wantTask(SurplusUnit).refusesFor(surplus(large))
 	s.after(2 * time.Second).leads("x1").wantTask(SurplusSingle).refusesFor(surplus(small))
-	if n := s.r.Waiting(); n != 1 || released != 0 {
+	if n := s.r.WaitingGangs(); n != 1 || released != 0 {
 		t.Fatalf("%d gangs wait, want 1 with two conditions, %d were released", n, released)
 	}
 	large.fits = 1
@@ -438,7 +438,7 @@ func BenchmarkLookOfEvents(b *testing.B) {
 				raised = append(raised, r)
 			}
 			for b.Loop() {
-				s.r.Changed(raised, tc.topics, Key{}, s.now)
+				s.r.RetryWaiting(raised, tc.topics, Key{}, s.now)
 			}
 		})
 	}

@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RoomGrew records that a node was added or has grown, or a bound pod was removed. Single surplus pods wait for some time
+// RecordRoomGrowth records that a node was added or has grown, or a bound pod was removed. Single surplus pods wait for some time
 // after it (Options.SingleSurplusAfter). It wakes no gang: see Changed.
-func (r *Registry) RoomGrew() {
+func (r *Registry) RecordRoomGrowth() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.recordGrowth()
+	r.recordRoomGrowth()
 }
 
-// CycleFailed records that the pod's scheduling cycle or binding has failed. If the attempt of a leader ended without
+// RecordCycleFailed records that the pod's scheduling cycle or binding has failed. If the attempt of a leader ended without
 // a plan, a refusal or another gang to wait for (for example because the scheduler failed before the attempt), the
 // leader is woken again after a pause. The pause grows while its cycles end before an attempt begins.
-func (r *Registry) CycleFailed(uid types.UID, now time.Time) {
+func (r *Registry) RecordCycleFailed(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[uid]
@@ -60,12 +60,12 @@ func (r *Registry) wakeLeaderAgain(g *gangState) {
 	r.reindex(g)
 }
 
-// Yields reports whether the leader's gang must let another gang go first. This is either a retried gang that precedes
+// MustYield reports whether the leader's gang must let another gang go first. This is either a retried gang that precedes
 // it in the queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only
 // just now, or a gang that a failed binding left partially bound a moment ago. Without this rule, room that an old
 // gang waits for would go to the youngest. The gang that yields is woken when the other one was tried, and yields for
 // at most one second in total, so that many old gangs cannot block it forever.
-func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
+func (r *Registry) MustYield(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -77,7 +77,7 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	if !g.yieldedAt.IsZero() && now.Sub(g.yieldedAt) >= yieldLimit {
 		return false
 	}
-	first := r.precedes(g)
+	first := r.firstPreceding(g)
 	if first == nil {
 		return false
 	}
@@ -90,8 +90,8 @@ func (r *Registry) Yields(pod *corev1.Pod, now time.Time) bool {
 	return true
 }
 
-// precedes returns the first gang in rank order that others let go first, if it precedes the given one. nil: none does.
-func (r *Registry) precedes(g *gangState) *gangState {
+// firstPreceding returns the first gang in rank order that others let go first, if it precedes the given one. nil: none does.
+func (r *Registry) firstPreceding(g *gangState) *gangState {
 	for {
 		first, ok := r.index.first.First()
 		switch {

@@ -25,7 +25,7 @@ func (s *story) refuses() *story {
 // refusesFor: the gang waits for the topic that is its key, too.
 func (s *story) refusesFor(w Wait) *story {
 	w.Topics = append(w.Topics, gangG)
-	s.effects = s.r.Refuse(gangG, noRoom, w, s.now)
+	s.effects = s.r.RecordGangRefused(gangG, noRoom, w, s.now)
 	return s
 }
 
@@ -35,7 +35,7 @@ func (s *story) wakes(keys ...Key) *story {
 	for _, key := range keys {
 		topics = append(topics, key)
 	}
-	s.effects = s.r.Changed(nil, topics, Key{}, s.now)
+	s.effects = s.r.RetryWaiting(nil, topics, Key{}, s.now)
 	return s
 }
 
@@ -50,7 +50,7 @@ func (s *story) wantActivated(names ...string) *story {
 
 func (s *story) wantPasses(name string, want bool) *story {
 	s.t.Helper()
-	if got, why := s.r.Pass(s.r.members[types.UID(name)].pod); got != want {
+	if got, why := s.r.MayEnterQueue(s.r.members[types.UID(name)].pod); got != want {
 		s.t.Fatalf("%s passes: %v (%s), want %v", name, got, why, want)
 	}
 	return s
@@ -61,7 +61,7 @@ func TestRefusedGangIsWokenByName(t *testing.T) {
 	for name, tell := range map[string]func(s *story){
 		"it sleeps whatever else happens": func(s *story) {
 			s.leads("a").refuses().wantPasses("a", false)
-			s.r.RoomGrew()
+			s.r.RecordRoomGrowth()
 			s.after(time.Minute).wantActivated().wakes(Key{Namespace: testNamespace, Name: "other"}).wantActivated()
 		},
 		"its leader is activated until the queue has seen it": func(s *story) {
@@ -108,19 +108,19 @@ func TestYoungGangLetsARipeOlderOneGoFirst(t *testing.T) {
 	young := wrappers.MakePod("x", testNamespace).UID("x").Gang("h").Obj()
 	s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
 	s.r.SetPod(young, s.now)
-	s.r.Pass(young)
+	s.r.MayEnterQueue(young)
 	s.leads("a").refuses()
-	if s.r.Yields(young, s.now) {
+	if s.r.MustYield(young, s.now) {
 		t.Fatal("yields to a gang that nothing has changed for")
 	}
 	s.wakes(gangG)
-	if !s.r.Yields(young, s.now) {
+	if !s.r.MustYield(young, s.now) {
 		t.Fatal("takes the room that an older gang was woken for")
 	}
 	if s.leads("a").refuses(); !slices.Equal(s.activated(), []string{"x"}) {
 		t.Fatalf("activated %v, want the gang that yielded, now that the older was tried", s.activated())
 	}
-	if s.r.Yields(young, s.now) {
+	if s.r.MustYield(young, s.now) {
 		t.Error("yields to a gang that was tried")
 	}
 }
@@ -128,7 +128,7 @@ func TestYoungGangLetsARipeOlderOneGoFirst(t *testing.T) {
 func TestAbortedPlanIsCancelled(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a").commits("a", "b", "c").assumes("a", "b")
-	s.effects = s.r.Abort("c", AbortRefused, "node refused", s.now)
+	s.effects = s.r.AbortPlanOf("c", AbortRefused, "node refused", s.now)
 	slices.Sort(s.effects.Cancel)
 	if diff := cmp.Diff([]types.UID{"a", "b"}, s.effects.Cancel); diff != "" {
 		t.Errorf("to be cancelled: the members that are assumed (-want +got):\n%s", diff)
@@ -176,7 +176,7 @@ func TestWaitingSinceSurvivesARestart(t *testing.T) {
 			if !tc.before {
 				pods()
 			}
-			next.Synced(now)
+			next.SetSynced(now)
 			if f, _ := next.Facts(gangG); !f.WaitingSince.Equal(tc.want) {
 				t.Errorf("waits since %v, want %v", f.WaitingSince, tc.want)
 			}
@@ -219,42 +219,42 @@ func TestLeaderWhoseCycleEndsWithoutAResultIsTriedAgain(t *testing.T) {
 	for name, tell := range map[string]func(s *story){
 		"before its attempt: a moment later": func(s *story) {
 			s.wantPasses("a", true)
-			s.r.Popped("a")
-			s.r.CycleFailed("a", s.now)
+			s.r.RecordPopped("a")
+			s.r.RecordCycleFailed("a", s.now)
 			s.after(retryInterval - 1).wantActivated().after(1).wantActivated("a")
 		},
 		"before its attempt, which it was woken for: a moment later": func(s *story) {
 			s.leads("a").refuses().wakes(gangG).wantPasses("a", true)
-			s.r.Popped("a")
-			s.r.CycleFailed("a", s.now)
+			s.r.RecordPopped("a")
+			s.r.RecordCycleFailed("a", s.now)
 			s.after(retryInterval - 1).wantActivated().after(1).wantActivated("a")
 		},
 		"before its attempt, time and again: after longer and longer pauses": func(s *story) {
 			s.wantPasses("a", true)
 			for pause := retryInterval; pause <= 4*retryInterval; pause *= 2 {
-				s.r.Popped("a")
-				s.r.CycleFailed("a", s.now)
+				s.r.RecordPopped("a")
+				s.r.RecordCycleFailed("a", s.now)
 				s.after(pause-1).wantActivated().after(1).wantActivated("a").wantPasses("a", true)
 			}
 		},
 		"before its attempt, after a plan that failed: a moment later": func(s *story) {
 			s.leads("a").commits("a", "b")
-			s.r.Abort("b", AbortRefused, "node n refused", s.now)
+			s.r.AbortPlanOf("b", AbortRefused, "node n refused", s.now)
 			s.after(minBackoff).wantActivated("a").wantPasses("a", true)
-			s.r.Popped("a")
-			s.r.CycleFailed("a", s.now)
+			s.r.RecordPopped("a")
+			s.r.RecordCycleFailed("a", s.now)
 			s.after(retryInterval - 1).wantActivated().after(1).wantActivated("a")
 		},
 		"its attempt was refused: it sleeps": func(s *story) {
 			s.leads("a").refuses()
-			s.r.CycleFailed("a", s.now)
+			s.r.RecordCycleFailed("a", s.now)
 			s.after(time.Hour).wantActivated()
 		},
 		"a pod of the plan is gated: the attempt is made again without it": func(s *story) {
 			s.pods(memberPod("c")).leads("a")
 			s.effects = s.r.SetGates(map[types.UID]string{"c": "is gated"}, s.now)
 			s.wantActivated("a")
-			s.r.CycleFailed("a", s.now)
+			s.r.RecordCycleFailed("a", s.now)
 			s.after(wakeInterval).wantActivated("a").wantPasses("a", true).after(time.Hour).wantActivated()
 		},
 	} {
@@ -270,10 +270,10 @@ func TestGangWithoutAnythingToPlanWaitsForNothing(t *testing.T) {
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
 	released := 0
 	s.leads("a").refusesFor(Wait{Release: func() { released++ }})
-	if n := s.r.Waiting(); n != 1 {
+	if n := s.r.WaitingGangs(); n != 1 {
 		t.Errorf("%d gangs wait, want 1", n)
 	}
-	if s.gone("b").wakes(); s.r.Waiting() != 0 || released != 1 {
-		t.Errorf("incomplete, and %d gangs wait, released %d times", s.r.Waiting(), released)
+	if s.gone("b").wakes(); s.r.WaitingGangs() != 0 || released != 1 {
+		t.Errorf("incomplete, and %d gangs wait, released %d times", s.r.WaitingGangs(), released)
 	}
 }

@@ -65,15 +65,15 @@ func (g *gangState) rememberLost(m *member) {
 	}
 }
 
-// Begin returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now. Otherwise
+// BeginAttempt returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now. Otherwise
 // it returns nil and the reason.
-func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
+func (r *Registry) BeginAttempt(pod *corev1.Pod) (*Work, string) {
 	buffer := rowBuffers.Get().(*[]row)
 	defer func() {
 		clear(*buffer)
 		rowBuffers.Put(buffer)
 	}()
-	w, g, why := r.begin(pod, buffer)
+	w, g, why := r.beginAttempt(pod, buffer)
 	if w == nil {
 		return nil, why
 	}
@@ -107,7 +107,7 @@ func (r *Registry) Begin(pod *corev1.Pod) (*Work, string) {
 			w.Problem.Pods[leaf.Name()] = list
 		}
 	}
-	w.divide(g)
+	w.dividePods(g)
 	return w, ""
 }
 
@@ -118,8 +118,8 @@ type standing struct {
 	torn     map[*gang.Group]bool        // partially bound sub-groups: can be completed; nil: the tree is not satisfied
 }
 
-// begin is the part of Begin that needs the lock. It copies the rows of the pods that may be planned to the buffer.
-func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, string) {
+// beginAttempt is the part of Begin that needs the lock. It copies the rows of the pods that may be planned to the buffer.
+func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing, string) {
 	*buffer = (*buffer)[:0]
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,7 +136,7 @@ func (r *Registry) begin(pod *corev1.Pod, buffer *[]row) (*Work, standing, strin
 	}
 	g := m.gang
 	profile := g.numbers.Profile()
-	task, state := r.task(g, profile, r.now)
+	task, state := r.taskOf(g, profile, r.now)
 	if state == gated {
 		r.enterPhase(g, Gated) // a leader is elected again when the gate ends
 		r.reindex(g)
@@ -186,8 +186,8 @@ func (g *gangState) standing(task Task, profile string) standing {
 	return s
 }
 
-// divide assigns the pods to the parts of the work.
-func (w *Work) divide(s standing) {
+// dividePods assigns the pods to the parts of the work.
+func (w *Work) dividePods(s standing) {
 	all := w.Problem.Pods
 	keep := func(is func(leaf *gang.Group) bool) map[string][]placement.Pod {
 		kept := make(map[string][]placement.Pod, len(all))

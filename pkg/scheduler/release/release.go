@@ -88,7 +88,7 @@ func (r *Releaser) checkPartialGangs(ctx context.Context) {
 		elapsed = now.Sub(r.last)
 	}
 	r.last = now
-	key, partial := r.Registry.Partial()
+	key, partial := r.Registry.NeedsRelease()
 	asked, awaits := r.Registry.AwaitsAnswer()
 	if awaits {
 		key = asked
@@ -96,7 +96,7 @@ func (r *Releaser) checkPartialGangs(ctx context.Context) {
 	ask := partial || awaits
 	answering := ask && r.serverAnswers(ctx, key)
 	if answering && (awaits || r.away) {
-		r.Apply(r.Registry.ServerAnswers(r.away, now))
+		r.Apply(r.Registry.RecordServerAnswers(r.away, now))
 	}
 	r.away = ask && !answering
 	if !partial {

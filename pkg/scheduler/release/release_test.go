@@ -55,7 +55,7 @@ func newWard(t *testing.T) *ward {
 		t.Fatal(err)
 	}
 	w.registry.SetKeys(keys, start)
-	w.registry.Synced(start)
+	w.registry.SetSynced(start)
 	w.api.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		d := a.(clienttesting.DeleteActionImpl)
 		w.mu.Lock()
@@ -125,7 +125,7 @@ func (w *ward) bind(leaf string, n int, pods ...*wrappers.PodWrapper) (marks map
 	}
 	var work *gangs.Work
 	for _, p := range pods {
-		if got, _ := w.registry.Begin(p.Obj()); got != nil {
+		if got, _ := w.registry.BeginAttempt(p.Obj()); got != nil {
 			work = got
 		}
 	}
@@ -134,19 +134,19 @@ func (w *ward) bind(leaf string, n int, pods ...*wrappers.PodWrapper) (marks map
 			placements = append(placements, placement.Placement{Pod: p, Leaf: leaf, Node: "n1"})
 		}
 	}
-	plan, reason := w.registry.Commit(work, placements, start)
+	plan, reason := w.registry.CommitPlan(work, placements, start)
 	if plan == nil {
 		w.t.Fatal(reason)
 	}
 	for _, p := range pods {
-		if err := w.registry.Assume(p.Obj().UID, "n1", start); err != nil {
+		if err := w.registry.AssumeMember(p.Obj().UID, "n1", start); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	var arrived sync.WaitGroup
 	for _, p := range pods {
 		arrived.Go(func() {
-			if err := w.registry.Arrive(context.Background(), p.Obj().UID, time.Minute); err != nil {
+			if err := w.registry.WaitAtBarrier(context.Background(), p.Obj().UID, time.Minute); err != nil {
 				w.t.Error(err)
 			}
 		})
@@ -155,12 +155,12 @@ func (w *ward) bind(leaf string, n int, pods ...*wrappers.PodWrapper) (marks map
 	marks = map[string]string{}
 	for _, p := range pods[:n] {
 		uid := p.Obj().UID
-		marks[p.Obj().Name] = w.registry.Mark(plan, uid)
-		w.registry.Posted(uid, start)
+		marks[p.Obj().Name] = w.registry.SignedMark(plan, uid)
+		w.registry.RecordPosted(uid, start)
 		w.registry.SetPod(p.Node("n1").BoundFor(marks[p.Obj().Name]).Obj(), start)
 	}
 	for _, p := range pods[n:] {
-		w.registry.Release(p.Obj().UID, start)
+		w.registry.ReleaseMember(p.Obj().UID, start)
 	}
 	return marks
 }
@@ -252,7 +252,7 @@ func TestTheRepairTimeStopsWhileTheAPIServerIsUnavailable(t *testing.T) {
 func TestTheEndOfAnOutageIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
-	w.registry.Unanswered(gangs.Key{Namespace: "ml", Name: "train"})
+	w.registry.RecordUnanswered(gangs.Key{Namespace: "ml", Name: "train"})
 	w.seconds(1)
 	if w.reads != 1 || len(w.applied) != 1 {
 		t.Fatalf("%d reads, applied %d times, want once: the API server answers", w.reads, len(w.applied))
@@ -268,18 +268,18 @@ func TestTheEndOfAnOutageIsReported(t *testing.T) {
 	for range 8 {
 		w.clock.Step(time.Minute)
 		w.registry.Tick(w.clock.Now())
-		work, why := w.registry.Begin(pod("a").Obj())
+		work, why := w.registry.BeginAttempt(pod("a").Obj())
 		if work == nil {
 			t.Fatal(why)
 		}
-		if plan, why := w.registry.Commit(work, []placement.Placement{{Pod: placement.Pod{ID: "uid-a"}, Node: "n1"}}, w.clock.Now()); plan == nil {
+		if plan, why := w.registry.CommitPlan(work, []placement.Placement{{Pod: placement.Pod{ID: "uid-a"}, Node: "n1"}}, w.clock.Now()); plan == nil {
 			t.Fatal(why)
 		}
-		if err := w.registry.Assume("uid-a", "n1", w.clock.Now()); err != nil {
+		if err := w.registry.AssumeMember("uid-a", "n1", w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
-		w.registry.Unanswered(gangs.Key{Namespace: "ml", Name: "train"})
-		w.registry.Release("uid-a", w.clock.Now())
+		w.registry.RecordUnanswered(gangs.Key{Namespace: "ml", Name: "train"})
+		w.registry.ReleaseMember("uid-a", w.clock.Now())
 	}
 	w.down = true
 	w.seconds(5)

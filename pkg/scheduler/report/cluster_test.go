@@ -50,7 +50,7 @@ func newCluster(t *testing.T) *cluster {
 	}
 	c.registry.Configure(gangs.Options{RepairTimeout: 30 * time.Second})
 	c.registry.AddProfile(wrappers.SchedulerName)
-	c.registry.Synced(start)
+	c.registry.SetSynced(start)
 	c.pods.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		p := a.(clienttesting.PatchAction)
 		c.patches = append(c.patches, p.GetName()+" "+string(p.GetPatch()))
@@ -119,7 +119,7 @@ func (c *cluster) seen(name string) *corev1.Pod {
 }
 
 func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
-	c.registry.Refuse(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, gangs.Wait{}, c.clock.Now())
+	c.registry.RecordGangRefused(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, gangs.Wait{}, c.clock.Now())
 }
 
 // look runs one check of a gang, and returns the time until the next one.

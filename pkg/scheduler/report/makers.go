@@ -75,7 +75,7 @@ type claim struct {
 
 func newMakers(o Options) *makers {
 	return &makers{
-		client: o.Client, pods: o.Pods, listed: o.Registry.Owners, failed: o.Failed, succeeded: o.Registry.Succeeded, clock: o.Clock,
+		client: o.Client, pods: o.Pods, listed: o.Registry.Owners, failed: o.Failed, succeeded: o.Registry.SucceededControllers, clock: o.Clock,
 		named: reads[podgroup.Owner]{longest: namedInterval}, namespaces: map[string]namespaceRead{},
 	}
 }

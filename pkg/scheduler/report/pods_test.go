@@ -381,7 +381,7 @@ func TestFirstWaitingPodOfEachLeafGetsAnEvent(t *testing.T) {
 			c.passes(time.Second)
 		}
 	}
-	c.registry.Refuse(keyOf("tree"), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free; more detail"}, gangs.Wait{}, c.clock.Now())
+	c.registry.RecordGangRefused(keyOf("tree"), podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 20 nvidia.com/gpu for 20 pods, 3 are free; more detail"}, gangs.Wait{}, c.clock.Now())
 	look(60)
 	want := []string{}
 	for i := range maxAnnounced {

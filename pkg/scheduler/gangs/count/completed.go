@@ -51,13 +51,13 @@ func (c *completions) addLive(controller types.UID, n int) {
 	if (before == 0) == (before+n == 0) {
 		return
 	}
-	c.recheck(c.owners[controller])
+	c.recheckBuckets(c.owners[controller])
 	if before == 0 && len(c.live) == 1 || before != 0 && len(c.live) == 0 {
 		// The first unfinished pod of the gang appeared, or the last one is gone: this affects the pods of all other
 		// controllers.
 		for owner, buckets := range c.owners {
 			if owner != controller {
-				c.recheck(buckets)
+				c.recheckBuckets(buckets)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (c *completions) addMark(plan marks.PlanID, n int) {
 	before := c.marks[plan]
 	addTo(c.marks, plan, n)
 	if (before == 0) != (before+n == 0) {
-		c.recheck(c.plans[plan])
+		c.recheckBuckets(c.plans[plan])
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *completions) addMark(plan marks.PlanID, n int) {
 func (c *completions) addDone(key bucketKey, leaf *gang.Group, n int) {
 	b := c.owners[key.controller][key]
 	if b == nil {
-		b = &bucket{key: key, leaves: map[*gang.Group]int{}, counts: c.counts(key)}
+		b = &bucket{key: key, leaves: map[*gang.Group]int{}, counts: c.countsBucket(key)}
 		insertBucket(c.owners, key.controller, b)
 		if key.mark != (marks.PlanID{}) {
 			insertBucket(c.plans, key.mark, b)
@@ -105,14 +105,14 @@ func removeBucket[K comparable](sets map[K]bucketSet, k K, key bucketKey) {
 	}
 }
 
-// counts reports whether succeeded pods of the bucket belong to the current run.
-func (c *completions) counts(key bucketKey) bool {
+// countsBucket reports whether succeeded pods of the bucket belong to the current run.
+func (c *completions) countsBucket(key bucketKey) bool {
 	return len(c.live) == 0 || c.live[key.controller] > 0 || c.marks[key.mark] > 0
 }
 
-func (c *completions) recheck(buckets bucketSet) {
+func (c *completions) recheckBuckets(buckets bucketSet) {
 	for key, b := range buckets {
-		counts := c.counts(key)
+		counts := c.countsBucket(key)
 		if counts == b.counts {
 			continue
 		}
@@ -126,8 +126,8 @@ func (c *completions) recheck(buckets bucketSet) {
 	}
 }
 
-// counted returns the buckets whose pods count.
-func (c *completions) counted() []*bucket {
+// countedBuckets returns the buckets whose pods count.
+func (c *completions) countedBuckets() []*bucket {
 	var out []*bucket
 	for _, buckets := range c.owners {
 		for _, b := range buckets {

@@ -61,8 +61,8 @@ func (n *Numbers) Set(e *Entry, p *Pod) bool {
 		return false
 	}
 	n.leavePool(e) // by the key by which it was sorted
-	n.add(&share, 1)
-	n.add(&e.share, -1)
+	n.addShare(&share, 1)
+	n.addShare(&e.share, -1)
 	e.share, e.order = share, order
 	n.joinPool(e)
 	return true
@@ -71,12 +71,12 @@ func (n *Numbers) Set(e *Entry, p *Pod) bool {
 // Remove removes the pod of an entry from the numbers.
 func (n *Numbers) Remove(e *Entry) {
 	n.leavePool(e)
-	n.add(&e.share, -1)
+	n.addShare(&e.share, -1)
 	e.share = Share{}
 }
 
-// add adds (k = 1) or subtracts (k = -1) a share, except for the pod's position in the pools.
-func (n *Numbers) add(s *Share, k int) {
+// addShare adds (k = 1) or subtracts (k = -1) a share, except for the pod's position in the pools.
+func (n *Numbers) addShare(s *Share, k int) {
 	for i, f := 0, s.Flags; f != 0; i, f = i+1, f>>1 {
 		if f&1 != 0 {
 			n.flagged[i] += k
@@ -162,7 +162,7 @@ func (n *Numbers) HasOwnBeside(plan marks.PlanID) bool {
 
 // IsCurrentCompletion reports whether a pod that has succeeded did so in the current run (docs/decisions, G9).
 func (n *Numbers) IsCurrentCompletion(e *Entry) bool {
-	return n.completed.counts(bucketKey{e.share.controller, e.share.mark})
+	return n.completed.countsBucket(bucketKey{e.share.controller, e.share.mark})
 }
 
 // LiveControllers returns the controllers of the unfinished pods.
@@ -171,7 +171,7 @@ func (n *Numbers) LiveControllers() sets.Set[types.UID] { return sets.KeySet(n.c
 // BoundNow counts the currently bound pods, without completed ones.
 func (n *Numbers) BoundNow() gang.Counts {
 	c := n.Bound.Counts()
-	for _, b := range n.completed.counted() {
+	for _, b := range n.completed.countedBuckets() {
 		for leaf, pods := range b.leaves {
 			addTo(c, leaf.Name(), -pods)
 		}
