@@ -42,7 +42,7 @@ func (r *Registry) RecordUnanswered(key Key) {
 	r.unanswered = key
 }
 
-// AwaitsAnswer reports whether a binding has received no answer since the last call of ServerAnswers, and of which gang.
+// AwaitsAnswer reports whether a binding has received no answer since the last call of RecordServerAnswers, and of which gang.
 func (r *Registry) AwaitsAnswer() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

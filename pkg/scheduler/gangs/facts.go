@@ -24,7 +24,7 @@ import (
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
 	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
-// row contains the data of a member that Facts and Begin need: of members that wait, or that are bound and do not
+// row contains the data of a member that Facts and BeginAttempt need: of members that wait, or that are bound and do not
 // count. Rows are stored in one slice, so that copying them is fast.
 type row struct {
 	member    *member // must not be read without the lock
@@ -69,7 +69,7 @@ func (g *gangState) updateRow(m *member) {
 }
 
 // Facts returns what is known about a gang. It returns false if the gang is unknown, or if the initial objects have
-// not all been seen yet (Synced). The result shares no mutable state.
+// not all been seen yet (SetSynced). The result shares no mutable state.
 func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 	buffer := rowBuffers.Get().(*[]row)
 	defer func() {

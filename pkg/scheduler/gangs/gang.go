@@ -23,7 +23,7 @@ type gangState struct {
 	treeErr error
 	members map[types.UID]*member
 	numbers *count.Numbers
-	rows    []row // the members that Facts and Begin need, in no order
+	rows    []row // the members that Facts and BeginAttempt need, in no order
 
 	opts     *Options         // of the Registry; constant, like the profiles
 	profiles sets.Set[string] // of the Registry

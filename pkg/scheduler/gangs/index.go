@@ -13,7 +13,7 @@ import (
 // indices find the gangs that a question concerns without visiting all gangs. Registry.reindex keeps them up to date.
 type indices struct {
 	timers   *count.Heap[*gangState] // by the time at which Tick must check the gang
-	first    *count.Heap[*gangState] // by rank: gangs that gangs of lower rank let go first, see Yields
+	first    *count.Heap[*gangState] // by rank: gangs that gangs of lower rank let go first, see MustYield
 	partials sets.Set[Key]           // gangs that PodsToRelease must check
 	units    priorityCounts          // gangs that wait with a surplus sub-group
 	minimums priorityCounts          // gangs whose minimum was refused
@@ -34,8 +34,8 @@ type indexed struct {
 
 // waiting counts gangs by priority.
 type priorityCounts struct {
-	count map[int32]int
-	of    map[*gangState]int32 // the priority with which a gang is counted
+	count      map[int32]int
+	priorityOf map[*gangState]int32 // the priority with which a gang is counted
 }
 
 func newPriorityCounts() priorityCounts {
@@ -44,19 +44,19 @@ func newPriorityCounts() priorityCounts {
 
 // setGang counts the gang, or not. gone: it was the last one of its earlier priority, was.
 func (w *priorityCounts) setGang(g *gangState, waits bool, priority int32) (was int32, gone bool) {
-	was, counted := w.of[g]
+	was, counted := w.priorityOf[g]
 	if counted == waits && (!waits || was == priority) {
 		return was, false
 	}
 	if counted {
-		delete(w.of, g)
+		delete(w.priorityOf, g)
 		if w.count[was]--; w.count[was] == 0 {
 			delete(w.count, was)
 			gone = true
 		}
 	}
 	if waits {
-		w.of[g] = priority
+		w.priorityOf[g] = priority
 		w.count[priority]++
 	}
 	return was, gone

@@ -175,7 +175,7 @@ func checkNumbers(s *simulation, r *Registry) {
 		if g.tree != nil && g.leader != "" && (g.task == Minimum || g.task == Refill) && !g.refusedAt.IsZero() {
 			minimums[g.priority()]++
 		}
-		if at, ok := r.index.units.of[g]; ok {
+		if at, ok := r.index.units.priorityOf[g]; ok {
 			units[at]++
 		}
 		if g.retried && (g.inFirst == 0 || g.rank != g.leaderRank()) {

@@ -34,14 +34,14 @@ type Plan struct {
 	members   []plannedMember     // in the order in which members are handed out
 	places    map[types.UID]int   // indexes in members, by UID; immutable, so read without the registry's lock
 	leaves    map[*gang.Group]int // members by leaf of tree; immutable
-	byNode    map[string][]int    // indexes in members, by node; nil until Promised needs it
+	byNode    map[string][]int    // indexes in members, by node; nil until PromisedPods needs it
 	next      int                 // of members: the first member not handed out yet
 	handed    int                 // 1 + index of the member that was handed out last and must be assumed before the next one; 0: none
 	assumed   int                 // members that are assumed
 	settled   int                 // members that are bound or released
 	lost      bool                // a member was released
 	arrived   int
-	passable  bool // see Committing
+	passable  bool // see CommittingPlan
 	open      bool // the barrier: bindings may be posted
 	aborted   bool
 	overtaken bool // aborted in favor of a refill of the gang
@@ -129,7 +129,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 		}
 	}
 	if !r.makesWhole(p) {
-		// Pods that were bound at Begin may have been deleted or released (partial.go).
+		// Pods that were bound at BeginAttempt may have been deleted or released (partial.go).
 		r.wakeLeaderAgain(g)
 		return nil, "a bound pod of the gang was removed while it was planned"
 	}
@@ -234,7 +234,7 @@ func (r *Registry) PlanOf(uid types.UID) *Plan {
 	return r.planOf(uid)
 }
 
-// planOf returns the plan that the pod is part of, from Commit until all members of the plan are bound or released. nil:
+// planOf returns the plan that the pod is part of, from CommitPlan until all members of the plan are bound or released. nil:
 // none.
 func (r *Registry) planOf(uid types.UID) *Plan {
 	if m := r.members[uid]; m != nil && m.gang.plan != nil && m.gang.plan.Has(uid) {

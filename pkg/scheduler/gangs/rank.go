@@ -67,7 +67,7 @@ func (a Rank) Compare(b Rank) int {
 // time. It takes no lock, because the queue calls it while sorting.
 //
 // The rank of a pod must not change while the pod is in a heap of the queue. A pod without a rank is stamped when
-// PreEnqueue admits it; the rank is dropped when the pod is popped (Popped) or deleted.
+// PreEnqueue admits it; the rank is dropped when the pod is popped (RecordPopped) or deleted.
 func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 	if _, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]; ok {
 		if v, ok := r.ranks.Load(pod.UID); ok {

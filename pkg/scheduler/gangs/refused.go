@@ -73,7 +73,7 @@ func (r *Registry) RecordMemberRefused(uid types.UID, reason string, taught bool
 	return first
 }
 
-// ReleaseUnexplained is Release for a plugin that learns later why the scheduler releases the member. fails: the member
+// ReleaseUnexplained is ReleaseMember for a plugin that learns later why the scheduler releases the member. fails: the member
 // itself failed, on its node, so that RecordReason must be called with the reason; first: no member of the plan failed
 // before.
 func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, fails, first bool) {

@@ -86,7 +86,7 @@ const (
 
 // Registry contains all gangs of one scheduler process. Safe for concurrent use.
 type Registry struct {
-	clock clock.Clock // used only by Arrive; other calls pass the current time
+	clock clock.Clock // used only by WaitAtBarrier; other calls pass the current time
 
 	mu       sync.Mutex
 	opts     Options
@@ -126,7 +126,7 @@ type Registry struct {
 	ranks sync.Map // types.UID -> Rank, see rank.go
 }
 
-// New returns an empty Registry. It must be configured before any other call, and elects no leader before Synced.
+// New returns an empty Registry. It must be configured before any other call, and elects no leader before SetSynced.
 func New() *Registry {
 	return &Registry{
 		clock:       clock.RealClock{},

@@ -15,7 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// A unit of surplus is torn if its plan was bound only in part. Its waiting pods are tried first (isTorn). If it cannot
+// A unit of surplus is torn if its plan was bound only in part. Its waiting pods are tried first (hasTornGroup). If it cannot
 // be completed within the repair time, the pods that this scheduler bound for it are released, like those of a partial
 // gang, and the sub-group starts again as a unit (docs/decisions, G20).
 //

@@ -34,7 +34,7 @@ type Need struct {
 	Pods  int
 }
 
-// Wait describes what a refused gang waits for. Its functions are called only by Refuse and Changed, and must not call the
+// Wait describes what a refused gang waits for. Its functions are called only by RecordGangRefused and RetryWaiting, and must not call the
 // Registry.
 type Wait struct {
 	// Needs has an entry for every shape whose number of fitting pods is known.
@@ -56,7 +56,7 @@ type Wait struct {
 	Tried int
 	// Missed: an event occurred during the attempt that it may not have seen.
 	Missed bool
-	// Release is called once, by the first call of Refuse or Changed after the gang stopped waiting. nil is allowed.
+	// Release is called once, by the first call of RecordGangRefused or RetryWaiting after the gang stopped waiting. nil is allowed.
 	Release func()
 }
 
@@ -121,7 +121,7 @@ type waitList struct {
 	byTopic  map[Topic]map[*gangState]struct{}
 	informed *count.Heap[*gangState] // gangs in phase Informed, in the order of the queue
 	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
-	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of Changed
+	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
 	ended    []func()                // Wait.Release of gangs that no longer wait
 	// afterEvents and withoutEvent are the loop's time for attempts that may fail again, of informed gangs and of others.
 	afterEvents, withoutEvent budget

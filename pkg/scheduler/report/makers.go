@@ -49,7 +49,7 @@ type makers struct {
 	pods   corelisters.PodLister            // nil: pods that name a PodGroup in another way are not searched
 	listed func(gangs.Key) []podgroup.Owner // Registry.Owners
 	failed func(gangs.Key) []*corev1.Pod    // nil: failed pods are not known
-	// succeeded is Registry.Succeeded.
+	// succeeded is Registry.SucceededControllers.
 	succeeded func(gangs.Key) (sets.Set[types.UID], time.Time)
 	clock     clock.PassiveClock
 

@@ -201,7 +201,7 @@ func (n *Numbers) GroupsWithUnits(profile string) int {
 // children of the root or if there is none.
 func (n *Numbers) UnitLevel(profile string) int {
 	if p := n.ourPool(profile); p != nil {
-		return p.units.level()
+		return p.units.highestLevel()
 	}
 	return 0
 }
@@ -312,8 +312,8 @@ func (u *units) refresh(bound, usable *gang.Tally, leaf *gang.Group) {
 	}
 }
 
-// level returns the highest level at which a unit could be formed, 0 for direct children of the root.
-func (u *units) level() int {
+// highestLevel returns the highest level at which a unit could be formed, 0 for direct children of the root.
+func (u *units) highestLevel() int {
 	for level, n := range u.levels {
 		if n > 0 {
 			return level
