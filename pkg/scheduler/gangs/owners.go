@@ -19,8 +19,8 @@ import (
 // maxOwners is the maximum number of owners returned: a gang of bare ReplicaSets may have one for each pod.
 const maxOwners = 10
 
-// SucceededControllers returns the controllers of the succeeded pods of a gang ("" for none), and when the newest of these pods was
-// created. It visits all members.
+// SucceededControllers returns the controllers of the succeeded pods of a gang ("" for none), and when the newest of these
+// pods was created. It visits all members.
 func (r *Registry) SucceededControllers(key Key) (controllers sets.Set[types.UID], newest time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -151,7 +151,8 @@ func (r *Registry) beginCall(now time.Time) {
 }
 
 // endCall ends a call: it adds the cancellations of plans that were aborted during the call, the vacated pods, and the
-// leaders of gangs that no longer yield, to the effects, and sorts the pods to activate. Without the order the scheduling loop could pop any of them first.
+// leaders of gangs that no longer yield, to the effects, and sorts the pods to activate. Without the order the scheduling
+// loop could pop any of them first.
 func (r *Registry) endCall(e Effects) Effects {
 	if r.resume {
 		r.resume = false

@@ -34,8 +34,8 @@ type Need struct {
 	Pods  int
 }
 
-// Wait describes what a refused gang waits for. Its functions are called only by RecordGangRefused and RetryWaiting, and must not call the
-// Registry.
+// Wait describes what a refused gang waits for. Its functions are called only by RecordGangRefused and RetryWaiting, and
+// must not call the Registry.
 type Wait struct {
 	// Needs has an entry for every shape whose number of fitting pods is known.
 	Needs []Need

@@ -3,7 +3,6 @@
 package count
 
 import (
-	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -182,20 +181,22 @@ func (n *Numbers) BoundNow() gang.Counts {
 // BoundByOthers returns the number of bound pods that have a leaf and name none of our profiles, and the schedulers that
 // they name, sorted.
 func (n *Numbers) BoundByOthers() (pods int, names []string) {
-	for _, name := range slices.Sorted(maps.Keys(n.others)) {
-		pods, names = pods+n.others[name], append(names, name)
+	for name, k := range n.others {
+		pods, names = pods+k, append(names, name)
 	}
+	slices.Sort(names)
 	return pods, names
 }
 
 // WaitingForOthers returns the number of pods that wait with another schedulerName than the profile and that a plan could
 // otherwise place, and these names, sorted.
 func (n *Numbers) WaitingForOthers(profile string) (pods int, names []string) {
-	for _, name := range slices.Sorted(maps.Keys(n.pools)) {
-		if p := n.pools[name]; name != profile && p.pods > 0 {
+	for name, p := range n.pools {
+		if name != profile && p.pods > 0 {
 			pods, names = pods+p.pods, append(names, name)
 		}
 	}
+	slices.Sort(names)
 	return pods, names
 }
 
