@@ -35,17 +35,17 @@ func TestHeapHasTheFirstItem(t *testing.T) {
 	h := NewHeap(func(a, b *item) bool { return a.key < b.key }, func(x *item) *int { return &x.place })
 	items := map[*item]bool{}
 	for range 5000 {
-		switch x, ok := h.First(); {
+		switch _, ok := h.First(); {
 		case rng.IntN(3) > 0 || !ok:
-			x = &item{key: rng.IntN(1000)}
+			x := &item{key: rng.IntN(1000)}
 			items[x] = true
 			h.Set(x)
 		case rng.IntN(2) == 0:
-			x = h.Items()[rng.IntN(len(items))]
+			x := h.Items()[rng.IntN(len(items))]
 			x.key = rng.IntN(1000)
 			h.Set(x)
 		default:
-			x = h.Items()[rng.IntN(len(items))]
+			x := h.Items()[rng.IntN(len(items))]
 			delete(items, x)
 			h.Remove(x)
 			h.Remove(x) // has no effect
