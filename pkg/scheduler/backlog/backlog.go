@@ -126,7 +126,7 @@ type Ready struct {
 }
 
 // Evaluate returns the gangs and pods that the events since the last call may help. before is a gang that is about to be
-// planned: see Registry.Changed. Zero: none.
+// planned: see Registry.RetryWaiting. Zero: none.
 func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	b.mu.Lock()
 	defer b.mu.Unlock()
