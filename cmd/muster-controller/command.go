@@ -62,7 +62,7 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 			if err := o.validate(); err != nil {
 				return err
 			}
-			return run(ctrl.SetupSignalHandler(), o)
+			return runManager(ctrl.SetupSignalHandler(), o)
 		},
 	}
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
@@ -71,7 +71,7 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 	return cmd
 }
 
-// run serves until ctx is done, then ends cleanly.
+// runManager serves until ctx is done, then ends cleanly.
 //
 // These are all the calls it makes to the API server; the RBAC rules of
 // manifests/controller grant no more. NS is --namespace, the rest are the
@@ -101,7 +101,7 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //
 // list and watch are restricted by name where one is given: the requests carry
 // the field selector metadata.name=NAME, which the authorizer takes for the name.
-func run(ctx context.Context, o *options) error {
+func runManager(ctx context.Context, o *options) error {
 	logger := klog.Background().WithName(name)
 	ctrl.SetLogger(logger)
 	logger.Info("Starting", "version", version.String(), "namespace", o.namespace, "certManagement", o.certManagement)
@@ -133,7 +133,7 @@ func run(ctx context.Context, o *options) error {
 		certs = &certificates.Reconciler{
 			Secret:               types.NamespacedName{Namespace: o.namespace, Name: o.certSecret},
 			WebhookConfiguration: o.webhookConfiguration,
-			Hosts:                o.hosts(),
+			Hosts:                o.webhookHosts(),
 			Validity:             o.certValidity,
 			RenewBefore:          o.certRenewBefore,
 			Clock:                clock.RealClock{},

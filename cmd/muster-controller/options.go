@@ -193,8 +193,8 @@ func (o *options) validate() error {
 	return nil
 }
 
-// hosts returns the names and addresses that the webhook's certificate is made for.
-func (o *options) hosts() []string {
+// webhookHosts returns the names and addresses that the webhook's certificate is made for.
+func (o *options) webhookHosts() []string {
 	var hosts []string
 	add := func(names ...string) {
 		for _, name := range names {

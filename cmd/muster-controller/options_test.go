@@ -65,12 +65,12 @@ func TestHosts(t *testing.T) {
 	o.namespace, o.webhookHost, o.webhookExtraHosts = "ns", "10.0.0.1", []string{"hooks.example", "localhost"}
 	want := []string{"muster-webhooks.ns.svc", "muster-webhooks.ns.svc.cluster.local", "muster-webhooks.ns",
 		"localhost", "127.0.0.1", "::1", "10.0.0.1", "hooks.example"}
-	if diff := cmp.Diff(want, o.hosts()); diff != "" {
+	if diff := cmp.Diff(want, o.webhookHosts()); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
 	o.webhookHost = "0.0.0.0" // an address to listen on, not one to call
 	o.webhookExtraHosts = nil
-	if diff := cmp.Diff(want[:6], o.hosts()); diff != "" {
+	if diff := cmp.Diff(want[:6], o.webhookHosts()); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}
 }

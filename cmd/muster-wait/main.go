@@ -28,23 +28,23 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := waitForParents(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "muster-wait:", err)
 		os.Exit(1)
 	}
 }
 
-// run waits as the arguments say, which workload.Pod gives.
-func run(ctx context.Context, args []string) error {
+// waitForParents waits as the arguments say, which workload.Pod gives.
+func waitForParents(ctx context.Context, args []string) error {
 	var (
 		waiter                              startorder.Waiter
 		requirements, kubeconfig, namespace string
 		show                                bool
 	)
 	flags := flag.NewFlagSet("muster-wait", flag.ContinueOnError)
-	flags.StringVar(&waiter.Set, name(workload.WaitArgSet), "", "Name of the PodCliqueSet.")
-	flags.IntVar(&waiter.Replica, name(workload.WaitArgReplica), 0, "Index of its replica.")
-	flags.StringVar(&requirements, name(workload.WaitArgRequirements), "", "What to wait for, as JSON.")
+	flags.StringVar(&waiter.Set, flagName(workload.WaitArgSet), "", "Name of the PodCliqueSet.")
+	flags.IntVar(&waiter.Replica, flagName(workload.WaitArgReplica), 0, "Index of its replica.")
+	flags.StringVar(&requirements, flagName(workload.WaitArgRequirements), "", "What to wait for, as JSON.")
 	flags.StringVar(&namespace, "namespace", "", "Namespace of the PodCliqueSet. Empty: that of the pod.")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "Path of a kubeconfig. Empty: the service account of the pod.")
 	flags.BoolVar(&show, "version", false, "Print the version and end.")
@@ -75,8 +75,8 @@ func run(ctx context.Context, args []string) error {
 	return waiter.Wait(ctx, config)
 }
 
-// name returns the name of a flag from how it is written before its value: "--name=".
-func name(argument string) string { return strings.Trim(argument, "-=") }
+// flagName returns the name of a flag from how it is written before its value: "--name=".
+func flagName(argument string) string { return strings.Trim(argument, "-=") }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {

@@ -159,13 +159,13 @@ func newBuilder(groups []Node) *builder {
 		b.first[n.Name] = i
 		b.children[n.Parent]++
 	}
-	b.walk()
+	b.walkParents()
 	return b
 }
 
-// walk fills depth and cyclic. From each group it climbs until it reaches the root, a group seen before, or the group
+// walkParents fills depth and cyclic. From each group it climbs until it reaches the root, a group seen before, or the group
 // itself.
-func (b *builder) walk() {
+func (b *builder) walkParents() {
 	seen := make([]int, len(b.groups)) // 1 + the climb that reached the group first; 0: none
 	for start := range b.groups {
 		var path []int // from start upwards, groups first seen in this climb
@@ -207,33 +207,33 @@ func (b *builder) walk() {
 	}
 }
 
-func (b *builder) report(index int, kind Kind, field, format string, args ...any) {
+func (b *builder) reportProblem(index int, kind Kind, field, format string, args ...any) {
 	b.problems = append(b.problems, Problem{Index: index, Kind: kind, Field: field, Detail: fmt.Sprintf(format, args...)})
 }
 
 func (b *builder) checkName(i int, n Node) {
 	switch {
 	case n.Name == "":
-		b.report(i, InvalidName, FieldName, "must not be empty")
+		b.reportProblem(i, InvalidName, FieldName, "must not be empty")
 	case !isLabelValue(n.Name):
-		b.report(i, InvalidName, FieldName, "%q is no label value: at most %d letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", n.Name, MaxNameLength)
+		b.reportProblem(i, InvalidName, FieldName, "%q is no label value: at most %d letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", n.Name, MaxNameLength)
 	case b.first[n.Name] != i:
-		b.report(i, DuplicateName, FieldName, "%q is already the name of %s[%d]", n.Name, FieldSubGroups, b.first[n.Name])
+		b.reportProblem(i, DuplicateName, FieldName, "%q is already the name of %s[%d]", n.Name, FieldSubGroups, b.first[n.Name])
 	}
 }
 
 func (b *builder) checkParent(i int, n Node) {
 	if _, known := b.first[n.Parent]; n.Parent != "" && !known {
-		b.report(i, UnknownParent, FieldParent, "no sub-group is named %q", n.Parent)
+		b.reportProblem(i, UnknownParent, FieldParent, "no sub-group is named %q", n.Parent)
 		return
 	}
 	switch {
 	case b.cyclic[i] && n.Parent == n.Name:
-		b.report(i, Cycle, FieldParent, "%q is its own parent", n.Name)
+		b.reportProblem(i, Cycle, FieldParent, "%q is its own parent", n.Name)
 	case b.cyclic[i]:
-		b.report(i, Cycle, FieldParent, "%q is its own ancestor", n.Name)
+		b.reportProblem(i, Cycle, FieldParent, "%q is its own ancestor", n.Name)
 	case b.depth[i] == MaxDepth+1:
-		b.report(i, TooDeep, FieldParent, "%q is %d levels below the root, at most %d are allowed", n.Name, b.depth[i], MaxDepth)
+		b.reportProblem(i, TooDeep, FieldParent, "%q is %d levels below the root, at most %d are allowed", n.Name, b.depth[i], MaxDepth)
 	}
 }
 
@@ -250,30 +250,30 @@ func (b *builder) checkMinimums(i int, n Node, isRoot bool) {
 
 	zeroBesideMinSubGroup := isRoot && n.MinMember != nil && *n.MinMember == 0 && n.MinSubGroup != nil
 	if n.MinMember != nil && *n.MinMember <= 0 && !zeroBesideMinSubGroup {
-		b.report(i, NotPositive, FieldMinMember, "must be greater than 0, is %d", *n.MinMember)
+		b.reportProblem(i, NotPositive, FieldMinMember, "must be greater than 0, is %d", *n.MinMember)
 	}
 	if n.MinSubGroup != nil && *n.MinSubGroup <= 0 {
-		b.report(i, NotPositive, FieldMinSubGroup, "must be greater than 0, is %d", *n.MinSubGroup)
+		b.reportProblem(i, NotPositive, FieldMinSubGroup, "must be greater than 0, is %d", *n.MinSubGroup)
 	}
 
-	switch hasMember, hasSubGroup := positive(n.MinMember), n.MinSubGroup != nil; {
+	switch hasMember, hasSubGroup := checkPositive(n.MinMember), n.MinSubGroup != nil; {
 	case hasMember && hasSubGroup && leaf:
-		b.report(i, BothMinimums, FieldMinSubGroup, "excludes minMember; a group without children uses minMember")
+		b.reportProblem(i, BothMinimums, FieldMinSubGroup, "excludes minMember; a group without children uses minMember")
 	case hasMember && hasSubGroup:
-		b.report(i, BothMinimums, FieldMinMember, "excludes minSubGroup; a group with children uses minSubGroup")
+		b.reportProblem(i, BothMinimums, FieldMinMember, "excludes minSubGroup; a group with children uses minSubGroup")
 	case hasSubGroup && leaf:
-		b.report(i, MinSubGroupOnLeaf, FieldMinSubGroup, "counts children, but the group has none; use minMember")
+		b.reportProblem(i, MinSubGroupOnLeaf, FieldMinSubGroup, "counts children, but the group has none; use minMember")
 	case hasMember && !leaf && !isRoot:
-		b.report(i, MinMemberOnInner, FieldMinMember, "counts pods of a group without children, but the group has %d; use minSubGroup", children)
+		b.reportProblem(i, MinMemberOnInner, FieldMinMember, "counts pods of a group without children, but the group has %d; use minSubGroup", children)
 	case leaf && !isRoot && n.MinMember == nil:
-		b.report(i, MinMemberRequired, FieldMinMember, "is required on a sub-group without children")
+		b.reportProblem(i, MinMemberRequired, FieldMinMember, "is required on a sub-group without children")
 	}
 	if !leaf && n.MinSubGroup != nil && int(*n.MinSubGroup) > children {
-		b.report(i, MinSubGroupTooLarge, FieldMinSubGroup, "is %d, but the group has only %d direct children", *n.MinSubGroup, children)
+		b.reportProblem(i, MinSubGroupTooLarge, FieldMinSubGroup, "is %d, but the group has only %d direct children", *n.MinSubGroup, children)
 	}
 }
 
-func positive(v *int32) bool { return v != nil && *v > 0 }
+func checkPositive(v *int32) bool { return v != nil && *v > 0 }
 
 // isLabelValue implements the rule of Kubernetes for label values, except that the empty string is not allowed.
 func isLabelValue(s string) bool {

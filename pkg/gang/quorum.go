@@ -104,7 +104,7 @@ func starvingOrder(groups []*Group, c Counts) []*Group {
 	}
 	all := make([]starving, len(groups))
 	for i, g := range groups {
-		all[i] = starving{g, g.pods(c), g.MissingPods(c), g.minPods}
+		all[i] = starving{g, g.podsBelow(c), g.MissingPods(c), g.minPods}
 	}
 	slices.SortStableFunc(all, func(a, b starving) int {
 		if (a.pods > 0) != (b.pods > 0) {
@@ -119,14 +119,14 @@ func starvingOrder(groups []*Group, c Counts) []*Group {
 	return ordered
 }
 
-// pods returns the pods of all leaves below the group.
-func (g *Group) pods(c Counts) int {
+// podsBelow returns the pods of all leaves below the group.
+func (g *Group) podsBelow(c Counts) int {
 	if g.IsLeaf() {
 		return c[g.name]
 	}
 	n := 0
 	for _, child := range g.children {
-		n += child.pods(c)
+		n += child.podsBelow(c)
 	}
 	return n
 }
@@ -151,7 +151,7 @@ func (t *Tree) Surplus(c Counts) Counts {
 			}
 			return
 		}
-		for i, child := range coreOrder(g.children, c) {
+		for i, child := range minimumOrder(g.children, c) {
 			visit(child, spare || i >= g.min)
 		}
 	}
@@ -159,8 +159,8 @@ func (t *Tree) Surplus(c Counts) Counts {
 	return surplus
 }
 
-// coreOrder returns the groups in the order in which a parent's minimum uses them.
-func coreOrder(groups []*Group, c Counts) []*Group {
+// minimumOrder returns the groups in the order in which a parent's minimum uses them.
+func minimumOrder(groups []*Group, c Counts) []*Group {
 	type member struct {
 		group   *Group
 		missing int
@@ -168,7 +168,7 @@ func coreOrder(groups []*Group, c Counts) []*Group {
 	}
 	all := make([]member, len(groups))
 	for i, g := range groups {
-		all[i] = member{g, g.MissingPods(c), g.pods(c) == 0}
+		all[i] = member{g, g.MissingPods(c), g.podsBelow(c) == 0}
 	}
 	slices.SortStableFunc(all, func(a, b member) int {
 		switch {

@@ -38,7 +38,7 @@ func (t *Tally) Add(leaf *Group, pods int) {
 		t.have[g.index] += change
 		t.pods[g.index] += pods
 		is := t.have[g.index] >= g.min
-		t.note(g, is)
+		t.notePartial(g, is)
 		switch {
 		case is && !was:
 			change = 1
@@ -50,8 +50,8 @@ func (t *Tally) Add(leaf *Group, pods int) {
 	}
 }
 
-// note updates the list of partial groups.
-func (t *Tally) note(g *Group, satisfied bool) {
+// notePartial updates the list of partial groups.
+func (t *Tally) notePartial(g *Group, satisfied bool) {
 	if g.parent == nil {
 		return
 	}

@@ -36,9 +36,9 @@ func newTree(root Node, groups []Node) *Tree {
 		g.parent = parent
 		parent.children = append(parent.children, g)
 	}
-	t.root.min = minimum(root, t.root)
+	t.root.min = minimumOf(root, t.root)
 	for i, n := range groups {
-		t.groups[i].min = minimum(n, t.groups[i])
+		t.groups[i].min = minimumOf(n, t.groups[i])
 	}
 	if t.root.IsLeaf() {
 		t.leaves = []*Group{t.root}
@@ -52,8 +52,8 @@ func newTree(root Node, groups []Node) *Tree {
 	return t
 }
 
-// minimum returns the minimum of g: pods for a leaf (1 if unset), direct children otherwise (all if unset).
-func minimum(n Node, g *Group) int {
+// minimumOf returns the minimum of g: pods for a leaf (1 if unset), direct children otherwise (all if unset).
+func minimumOf(n Node, g *Group) int {
 	switch {
 	case g.IsLeaf() && n.MinMember == nil:
 		return 1

@@ -101,7 +101,7 @@ func LostNodes(pods []Pod) string {
 	case 1:
 		return "node " + names[0] + " does not answer"
 	}
-	return "nodes " + message.List(names, shown, len(names), ", ") + " do not answer"
+	return "nodes " + message.ListNames(names, shown, len(names), ", ") + " do not answer"
 }
 
 // MemberCauses returns the causes of the breaches of PodCliques of a scaling group, "" if none is known.
@@ -115,7 +115,7 @@ func MemberCauses(replicas []GroupReplica) string {
 			}
 		}
 	}
-	return message.List(causes, shown, len(causes), "; ")
+	return message.ListNames(causes, shown, len(causes), "; ")
 }
 
 // withCause appends the cause of a breach, unless it is "", to the text with the counts.
@@ -127,7 +127,7 @@ func withCause(counts, cause string) string {
 }
 
 func readyPods(ready, needed int32) string {
-	return fmt.Sprintf("%s ready, %d needed", message.Are(int(ready), "pod"), needed)
+	return fmt.Sprintf("%s ready, %d needed", message.CountAre(int(ready), "pod"), needed)
 }
 
 // judge checks the conditions in the order of the Gang Termination Design Doc. Every message begins with counts.

@@ -115,7 +115,7 @@ type PodDecision struct {
 // NewPod is a pod to create.
 type NewPod struct {
 	Index int
-	// Replaces is the UID of the lost pod whose index it reuses, usually "". It is part of the name, see naming.Pod.
+	// Replaces is the UID of the lost pod whose index it reuses, usually "". It is part of the name, see naming.PodName.
 	Replaces string
 }
 

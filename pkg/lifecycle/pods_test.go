@@ -369,7 +369,7 @@ func (w *world) act(d lifecycle.PodDecision) {
 		}
 	}
 	for _, n := range d.Create {
-		name := naming.Pod("c", "clique", "template", n.Index, n.Replaces)
+		name := naming.PodName("c", "clique", "template", n.Index, n.Replaces)
 		if _, taken := w.pods[name]; taken {
 			continue
 		}

@@ -371,13 +371,13 @@ func (d UnitDecision) Note() string {
 	const shown = 3
 	switch {
 	case len(d.WaitsFor) > 0:
-		return fmt.Sprintf("waits until PodClique %s is gone", message.List(d.WaitsFor, shown, len(d.WaitsFor), ", "))
+		return fmt.Sprintf("waits until PodClique %s is gone", message.ListNames(d.WaitsFor, shown, len(d.WaitsFor), ", "))
 	case len(d.Waits) > 0:
 		var names []string
 		for _, p := range d.Waits {
 			names = append(names, p.Name)
 		}
-		return fmt.Sprintf("waits until pod %s of an earlier PodClique is gone", message.List(names, shown, len(names), ", "))
+		return fmt.Sprintf("waits until pod %s of an earlier PodClique is gone", message.ListNames(names, shown, len(names), ", "))
 	}
 	return d.Paused
 }

@@ -109,7 +109,7 @@ func (o StartOrder) Requirements(set string, i int, clique string, groupReplica 
 		switch {
 		case surplus:
 		case parent.Group == "":
-			rs = append(rs, Requirement{PodClique: naming.PodClique(set, i, parent.Name)})
+			rs = append(rs, Requirement{PodClique: naming.PodCliqueName(set, i, parent.Name)})
 		default:
 			rs = append(rs, Requirement{Group: naming.ScalingGroup(set, i, parent.Group), Clique: parent.Name, Need: o.groupMinimum(parent.Group)})
 		}

@@ -231,7 +231,7 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now
 			failed++
 		}
 	}
-	d.Failure = message.List(causes, 3, len(causes), "; ")
+	d.Failure = message.ListNames(causes, 3, len(causes), "; ")
 	if t.Halted {
 		d.Breach = Breach{Undecided: true, WasAvailable: t.WasAvailable}
 		return

@@ -186,7 +186,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	known := d.Known && (len(u.Replicas) > 0 || u.Wanted <= 0 || u.Followed == "")
 	d.Current, d.Outdated = known && c.leaving == 0 && len(c.outdated) == 0, len(c.outdated) > 0
 	r := rollout{target: Target{Generation: u.Generation}, progress: u.Progress, followed: u.Followed, onDelete: u.OnDelete, turn: u.Turn, paused: u.Paused,
-		known: known, stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.Are(len(c.outdated), "replica") + " of an earlier template",
+		known: known, stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.CountAre(len(c.outdated), "replica") + " of an earlier template",
 		awaitsTurn: "the update of the PodCliqueSet has not reached " + message.Plural(len(c.outdated), "it", "them"),
 		complete:   "every replica is of the present template", inFlight: u.inFlight}
 	var isIdle bool
@@ -253,7 +253,7 @@ func (u GroupUpdate) obstacle(c groupCount, r rollout, known bool, waits UpdateS
 	case u.Paused && len(c.outdated) > 0:
 		return UpdateState{UpdatePaused, "the update is paused; " + r.old}
 	case hasNext && lacking > 0:
-		return UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated replica") + " not created yet"}
+		return UpdateState{UpdateWaitsForCreation, message.CountAre(lacking, "updated replica") + " not created yet"}
 	case hasNext && !sparesOne(c.available-1, u.MinAvailable, u.Wanted):
 		return UpdateState{UpdateWaitsForMinAvailable, "no available replica is replaced, because too few others are available: " + u.belowMinimum(c.available).Message}
 	}
@@ -264,9 +264,9 @@ func (u GroupUpdate) obstacle(c groupCount, r rollout, known bool, waits UpdateS
 func (u GroupUpdate) remaining(c groupCount) UpdateState {
 	switch {
 	case len(c.outdated)+c.leaving > 0:
-		return UpdateState{UpdateWaitsForDeletion, message.Are(len(c.outdated)+c.leaving, "replica") + " being replaced"}
+		return UpdateState{UpdateWaitsForDeletion, message.CountAre(len(c.outdated)+c.leaving, "replica") + " being replaced"}
 	case len(u.Replicas) < int(u.Wanted):
-		return UpdateState{UpdateWaitsForCreation, message.Are(int(u.Wanted)-len(u.Replicas), "replica") + " not created yet"}
+		return UpdateState{UpdateWaitsForCreation, message.CountAre(int(u.Wanted)-len(u.Replicas), "replica") + " not created yet"}
 	case c.bound && c.available < u.MinAvailable:
 		return u.belowMinimum(c.available)
 	}

@@ -134,7 +134,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	}
 	var awaited *Pod // the replacement of the pod in flight, if it is of an intermediate template
 	r := rollout{target: u.Target, progress: u.Progress, followed: u.Followed, onDelete: u.OnDelete, turn: u.Turn, paused: u.Paused, known: true,
-		stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.Are(len(c.outdated), "pod") + " of an earlier template",
+		stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.CountAre(len(c.outdated), "pod") + " of an earlier template",
 		awaitsTurn: "the update of the PodCliqueSet has not reached this replica", complete: "every pod is of the present template",
 		inFlight: func(unit string) (waits UpdateState) {
 			waits, awaited = u.inFlight(unit, now)
@@ -224,13 +224,13 @@ func (u CliqueUpdate) obstacle(c cliqueCount, r rollout, waits UpdateState, hasN
 func (u CliqueUpdate) remaining(c cliqueCount, ready, lacking int, now time.Time) UpdateState {
 	switch {
 	case ready > 0:
-		return UpdateState{UpdateWaitsForCreation, message.Are(lacking, "updated pod") + " not created yet"}
+		return UpdateState{UpdateWaitsForCreation, message.CountAre(lacking, "updated pod") + " not created yet"}
 	case len(c.outdated) > 0:
 		return UpdateState{Updating, fmt.Sprintf("replacing %s that %s not ready", message.Count(len(c.outdated), "pod"), message.Plural(len(c.outdated), "is", "are"))}
 	case c.leaving > 0:
 		return UpdateState{UpdateWaitsForDeletion, message.Count(c.leaving, "pod") + " of an earlier template " + message.Plural(c.leaving, "terminates", "terminate")}
 	case c.present < u.Replicas:
-		return UpdateState{UpdateWaitsForCreation, message.Are(int(u.Replicas-c.present), "pod") + " not created yet"}
+		return UpdateState{UpdateWaitsForCreation, message.CountAre(int(u.Replicas-c.present), "pod") + " not created yet"}
 	case c.bound > 0 && c.available < u.MinAvailable:
 		state := UpdateState{UpdateWaitsForReadiness, availablePods(c.available, u.MinAvailable)}
 		if wait := u.notReady(now); wait.Reason != "" {
@@ -289,7 +289,7 @@ func (u CliqueUpdate) updatedUnhealthy(c cliqueCount) UpdateState {
 	if unready == 0 {
 		return u.waitsFor(*first)
 	}
-	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s not ready: %s", message.Are(unready, "updated pod"), u.waitsFor(*firstUnready).Message)}
+	return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s not ready: %s", message.CountAre(unready, "updated pod"), u.waitsFor(*firstUnready).Message)}
 }
 
 // othersAvailable returns the number of available pods besides the given one.
@@ -310,7 +310,7 @@ func (u CliqueUpdate) belowMinimum(available int32, now time.Time) UpdateState {
 }
 
 func availablePods(available, needed int32) string {
-	return fmt.Sprintf("%s available, %d needed", message.Are(int(available), "pod"), needed)
+	return fmt.Sprintf("%s available, %d needed", message.CountAre(int(available), "pod"), needed)
 }
 
 // inFlight returns what the replacement of a selected pod waits for, and the replacement if it exists and is of an

@@ -93,7 +93,7 @@ func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
 }
 
 func (w *cliqueWorld) create(n lifecycle.NewPod, template string) {
-	name := naming.Pod("web", "clique", template, n.Index, n.Replaces)
+	name := naming.PodName("web", "clique", template, n.Index, n.Replaces)
 	if slices.ContainsFunc(w.pods, func(p lifecycle.Pod) bool { return p.Name == name }) {
 		return // the API server rejects it
 	}

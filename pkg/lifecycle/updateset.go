@@ -393,7 +393,7 @@ func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) 
 		tell("PodCliqueScalingGroup", g.Name, g.knows(r.Revision), g.follows(r.Generation))
 	}
 	if others := behind - 1; ofChild && others > 0 {
-		who += fmt.Sprintf(" (%s not done yet)", message.Are(others, "other"))
+		who += fmt.Sprintf(" (%s not done yet)", message.CountAre(others, "other"))
 	}
 	if ofChild {
 		return UpdateState{child.Reason, prefix + who + ": " + child.Message}, true

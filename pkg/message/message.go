@@ -35,11 +35,11 @@ func Plural(n int, one, many string) string {
 	return many
 }
 
-// Are returns a number with its noun and verb: "1 pod is", "3 pods are".
-func Are(n int, noun string) string { return Count(n, noun) + Plural(n, " is", " are") }
+// CountAre returns a number with its noun and verb: "1 pod is", "3 pods are".
+func CountAre(n int, noun string) string { return Count(n, noun) + Plural(n, " is", " are") }
 
-// List joins the first names, at most limit of them, and ends with how many more there are of the total: "a, b, and 3 more".
-func List(names []string, limit, total int, separator string) string {
+// ListNames joins the first names, at most limit of them, and ends with how many more there are of the total: "a, b, and 3 more".
+func ListNames(names []string, limit, total int, separator string) string {
 	shown := names[:min(len(names), limit)]
 	s := strings.Join(shown, separator)
 	if more := total - len(shown); more > 0 {

@@ -22,8 +22,8 @@ const (
 	AnnotationTemplateKeys = "grove.io/template-keys"
 )
 
-// Internal reports whether an annotation is for muster-controller's own use and is not copied to pods.
-func Internal(annotation string) bool {
+// IsInternalAnnotation reports whether an annotation is for muster-controller's own use and is not copied to pods.
+func IsInternalAnnotation(annotation string) bool {
 	switch annotation {
 	case AnnotationStartRequirements, AnnotationGroupPods, AnnotationTemplateKeys,
 		v1alpha1.AnnotationInitialReplicas, v1alpha1.AnnotationTemplateReplicas, v1alpha1.AnnotationPodCliqueSetUID, v1alpha1.AnnotationTerminationDelay,
@@ -35,8 +35,8 @@ func Internal(annotation string) bool {
 	return false
 }
 
-// common returns the labels of every child: object is its name, component one of the Component values.
-func common(set, object, component string) map[string]string {
+// childLabels returns the labels of every child: object is its name, component one of the Component values.
+func childLabels(set, object, component string) map[string]string {
 	return map[string]string{
 		v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue,
 		v1alpha1.LabelPartOf:    set,
@@ -48,12 +48,12 @@ func common(set, object, component string) map[string]string {
 // SetLabels returns the labels of a child that belongs to the set as a whole: the Role and RoleBinding for the init
 // containers that wait.
 func SetLabels(set, object, component string) map[string]string {
-	return common(set, object, component)
+	return childLabels(set, object, component)
 }
 
 // ReplicaLabels returns the labels of a child of replica i of a set: PodGroup, Service, HorizontalPodAutoscaler.
 func ReplicaLabels(set string, i int, object, component string) map[string]string {
-	labels := common(set, object, component)
+	labels := childLabels(set, object, component)
 	labels[v1alpha1.LabelPodCliqueSetReplicaIndex] = strconv.Itoa(i)
 	return labels
 }
@@ -67,9 +67,9 @@ func ScalingGroupLabels(set string, i int, group string) map[string]string {
 
 // PodCliqueLabels returns the labels of a standalone PodClique, without template labels and template hash.
 func PodCliqueLabels(set string, i int, clique string) map[string]string {
-	labels := ReplicaLabels(set, i, PodClique(set, i, clique), v1alpha1.ComponentStandalonePodClique)
+	labels := ReplicaLabels(set, i, PodCliqueName(set, i, clique), v1alpha1.ComponentStandalonePodClique)
 	labels[v1alpha1.LabelTemplateName] = clique
-	labels[v1alpha1.LabelPodGang] = PodGroup(set, i)
+	labels[v1alpha1.LabelPodGang] = PodGroupName(set, i)
 	return labels
 }
 
@@ -80,10 +80,10 @@ func MemberLabels(set string, i int, group string, j, minAvailable int, clique s
 	labels[v1alpha1.LabelTemplateName] = clique
 	labels[v1alpha1.LabelPodCliqueScalingGroup] = ScalingGroup(set, i, group)
 	labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] = strconv.Itoa(j)
-	gang, scaled := PodGang(set, i, group, j, minAvailable)
+	gang, scaled := PodGangLabel(set, i, group, j, minAvailable)
 	labels[v1alpha1.LabelPodGang] = gang
 	if scaled {
-		labels[v1alpha1.LabelBasePodGang] = PodGroup(set, i)
+		labels[v1alpha1.LabelBasePodGang] = PodGroupName(set, i)
 	}
 	return labels
 }
@@ -100,9 +100,9 @@ func PodLabels(podCliqueLabels map[string]string, podClique string, index int) m
 	return labels
 }
 
-// Identity returns the labels that identify an object and the workload it belongs to. They never change during the
+// IdentityLabels returns the labels that identify an object and the workload it belongs to. They never change during the
 // object's lifetime; muster-controller selects objects by them and restores them.
-func Identity(labels map[string]string) map[string]string {
+func IdentityLabels(labels map[string]string) map[string]string {
 	identity := map[string]string{}
 	for _, key := range []string{
 		v1alpha1.LabelManagedBy, v1alpha1.LabelPartOf, v1alpha1.LabelName, v1alpha1.LabelComponent, v1alpha1.LabelTemplateName,
@@ -118,8 +118,8 @@ func Identity(labels map[string]string) map[string]string {
 
 // Selectors. Callers also check the owner of the selected objects, because any client can set a label.
 
-// OfSet selects all objects that were created for a set.
-func OfSet(set string) map[string]string {
+// SelectSetObjects selects all objects that were created for a set.
+func SelectSetObjects(set string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPartOf: set}
 }
 
@@ -139,8 +139,8 @@ func OfPodClique(podClique string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue, v1alpha1.LabelPodClique: podClique}
 }
 
-// Index returns the number in a label, -1 if the label is missing or not a number.
-func Index(labels map[string]string, key string) int {
+// LabelIndex returns the number in a label, -1 if the label is missing or not a number.
+func LabelIndex(labels map[string]string, key string) int {
 	n, err := strconv.Atoi(labels[key])
 	if err != nil || n < 0 {
 		return -1

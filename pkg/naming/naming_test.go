@@ -17,16 +17,16 @@ import (
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
-		"llm-0":                      naming.PodGroup("llm", 0),
+		"llm-0":                      naming.PodGroupName("llm", 0),
 		"llm-1":                      naming.HeadlessService("llm", 1),
 		"llm-1.ml.svc.cluster.local": naming.ServiceAddress("llm", 1, "ml"),
-		"llm-0-frontend":             naming.PodClique("llm", 0, "frontend"),
+		"llm-0-frontend":             naming.PodCliqueName("llm", 0, "frontend"),
 		"llm-2-prefill":              naming.ScalingGroup("llm", 2, "prefill"),
 		"llm-0-prefill-3":            naming.GroupReplica("llm", 0, "prefill", 3),
 		"llm-0-prefill-3-leader":     naming.MemberPodClique("llm", 0, "prefill", 3, "leader"),
-		"llm-0-prefill-3-leader-7":   naming.Hostname("llm-0-prefill-3-leader", 7),
-		"llm-0-prefill":              naming.HPA("llm-0-prefill"),
-		"grove.io:pcs:llm":           naming.StartRole("llm"),
+		"llm-0-prefill-3-leader-7":   naming.PodHostname("llm-0-prefill-3-leader", 7),
+		"llm-0-prefill":              naming.AutoscalerName("llm-0-prefill"),
+		"grove.io:pcs:llm":           naming.StartRoleName("llm"),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -42,7 +42,7 @@ func TestPodGangCountsSurplusFromZero(t *testing.T) {
 	}
 	var got []gang
 	for j := range 4 {
-		name, scaled := naming.PodGang("llm", 0, "prefill", j, 2)
+		name, scaled := naming.PodGangLabel("llm", 0, "prefill", j, 2)
 		got = append(got, gang{name, scaled})
 	}
 	want := []gang{{"llm-0", false}, {"llm-0", false}, {"llm-0-prefill-0", true}, {"llm-0-prefill-1", true}}
@@ -53,8 +53,8 @@ func TestPodGangCountsSurplusFromZero(t *testing.T) {
 
 func TestPodNames(t *testing.T) {
 	t.Parallel()
-	name := naming.Pod("llm-0-w", "uid-1", "t-1", 0, "")
-	if again := naming.Pod("llm-0-w", "uid-1", "t-1", 0, ""); again != name {
+	name := naming.PodName("llm-0-w", "uid-1", "t-1", 0, "")
+	if again := naming.PodName("llm-0-w", "uid-1", "t-1", 0, ""); again != name {
 		t.Errorf("the same pod is called %s and %s", name, again)
 	}
 	if len(name) != len("llm-0-w-0-")+5 || len(validation.IsDNS1123Label(name)) > 0 {
@@ -69,7 +69,7 @@ func TestPodNames(t *testing.T) {
 				for _, replaced := range []string{"", "a", "b"} {
 					for _, template := range []string{"", "t-1", "t-2"} {
 						key := fmt.Sprint(clique, uid, template, index, replaced)
-						name := naming.Pod(clique, uid, template, index, replaced)
+						name := naming.PodName(clique, uid, template, index, replaced)
 						if other, ok := seen[name]; ok {
 							t.Errorf("%s and %s are both called %s", key, other, name)
 						}
@@ -103,18 +103,18 @@ func TestNamesWithinTheBudgetAreValid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := naming.Excess(tc.set, tc.group, tc.clique); got != tc.excess {
+			if got := naming.ExcessLength(tc.set, tc.group, tc.clique); got != tc.excess {
 				t.Errorf("Excess() = %d, want %d", got, tc.excess)
 			}
 			if tc.excess > 0 {
 				return
 			}
 			// 1,000 set replicas, the most group replicas that a PodGroup can list, 10,000 pods each.
-			podClique := naming.PodClique(tc.set, 999, tc.clique)
+			podClique := naming.PodCliqueName(tc.set, 999, tc.clique)
 			if tc.group != "" {
 				podClique = naming.MemberPodClique(tc.set, 999, tc.group, 511, tc.clique)
 			}
-			host := naming.Hostname(podClique, 9999)
+			host := naming.PodHostname(podClique, 9999)
 			if errs := validation.IsDNS1123Label(host); len(errs) > 0 {
 				t.Errorf("host name %q: %v", host, errs)
 			}
@@ -159,12 +159,12 @@ func TestLabels(t *testing.T) {
 		"replica": naming.ReplicaLabels("llm", 1, "llm-1", v1alpha1.ComponentPodGroup),
 		"member":  member, "pod": pod,
 	} {
-		for _, selector := range []map[string]string{naming.OfSet("llm"), naming.OfSetReplica("llm", 1)} {
+		for _, selector := range []map[string]string{naming.SelectSetObjects("llm"), naming.OfSetReplica("llm", 1)} {
 			if !selects(selector, labels) {
 				t.Errorf("%v does not select the %s %v", selector, name, labels)
 			}
 		}
-		if selects(naming.OfSetReplica("llm", 11), labels) || selects(naming.OfSet("llm-1"), labels) {
+		if selects(naming.OfSetReplica("llm", 11), labels) || selects(naming.SelectSetObjects("llm-1"), labels) {
 			t.Errorf("the %s is selected by the selector of another set", name)
 		}
 		for key, value := range labels {
@@ -190,11 +190,11 @@ func selects(selector, labels map[string]string) bool {
 func TestIndex(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]int{"0": 0, "17": 17, "": -1, "x": -1, "-1": -1} {
-		if got := naming.Index(map[string]string{"k": value}, "k"); got != want {
+		if got := naming.LabelIndex(map[string]string{"k": value}, "k"); got != want {
 			t.Errorf("Index(%q) = %d, want %d", value, got, want)
 		}
 	}
-	if got := naming.Index(nil, "k"); got != -1 {
+	if got := naming.LabelIndex(nil, "k"); got != -1 {
 		t.Errorf("Index of nothing = %d", got)
 	}
 }

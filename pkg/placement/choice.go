@@ -80,7 +80,7 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility) *choos
 				c.below = append(c.below, k)
 			}
 		}
-		c.free = c.free || !at.leaf() && len(c.below)-before > at.missing()
+		c.free = c.free || !at.isLeaf() && len(c.below)-before > at.missing()
 	}
 	n := len(pl.groups)
 	c.ok, c.pods, c.doubts = make([]bool, n), make([]int, n), make([]int, n)
@@ -88,30 +88,30 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility) *choos
 	return c
 }
 
-// choose returns the leaves to fill so that the group is satisfied. Of each group it chooses as many children as the
+// chooseLeaves returns the leaves to fill so that the group is satisfied. Of each group it chooses as many children as the
 // group lacks: the first ones in the given order, and among equals those with bound pods before the others, then in
 // spec order. It returns false if the limits, or impossible leaves, leave too few children.
-func (c *chooser) choose(limits []limit, by order) (leaves []int32, ok bool) {
+func (c *chooser) chooseLeaves(limits []limit, by order) (leaves []int32, ok bool) {
 	c.arena = c.arena[:0]
 	for _, g := range slices.Backward(c.below) {
-		if at := &c.groups[g]; at.leaf() {
+		if at := &c.groups[g]; at.isLeaf() {
 			v := c.feasibilityOf(g)
 			c.ok[g], c.pods[g], c.doubts[g] = v != impossible, at.missing(), 0
 			if v == doubtful {
 				c.doubts[g] = 1
 			}
 		} else {
-			c.pick(g, limits, by)
+			c.pickChildren(g, limits, by)
 		}
 	}
 	if !c.ok[c.group] {
 		return nil, false
 	}
-	return c.leaves(c.group, nil), true
+	return c.appendChosenLeaves(c.group, nil), true
 }
 
-// pick chooses the children of a group.
-func (c *chooser) pick(g int32, limits []limit, by order) {
+// pickChildren chooses the children of a group.
+func (c *chooser) pickChildren(g int32, limits []limit, by order) {
 	at := &c.groups[g]
 	c.wanted = c.wanted[:0]
 	for _, bound := range []bool{true, false} {
@@ -140,7 +140,7 @@ func (c *chooser) pick(g int32, limits []limit, by order) {
 	}
 	for _, o := range c.wanted {
 		if limited {
-			i := slices.IndexFunc(limits, func(l limit) bool { return l.parent == g && l.likeness == c.like.of(o.group) })
+			i := slices.IndexFunc(limits, func(l limit) bool { return l.parent == g && l.likeness == c.like.numberOf(o.group) })
 			if i >= 0 {
 				if chosen[i]++; chosen[i] > limits[i].most {
 					continue
@@ -156,7 +156,7 @@ func (c *chooser) pick(g int32, limits []limit, by order) {
 			continue
 		}
 		spare := &c.spare[g]
-		switch n := c.like.of(o.group); {
+		switch n := c.like.numberOf(o.group); {
 		case spare[0] == 0:
 			spare[0] = n
 		case n != spare[0]:
@@ -169,24 +169,24 @@ func (c *chooser) pick(g int32, limits []limit, by order) {
 	c.ok[g] = missing == 0
 }
 
-// chosen returns how many children of the kind are chosen.
-func (c *chooser) chosen(k kind) int {
+// countChosen returns how many children of the kind are chosen.
+func (c *chooser) countChosen(k kind) int {
 	n := 0
 	for _, child := range c.arena[c.picks[k.parent].first:c.picks[k.parent].end] {
-		if c.like.of(child) == k.likeness {
+		if c.like.numberOf(child) == k.likeness {
 			n++
 		}
 	}
 	return n
 }
 
-// leaves appends the leaves chosen below the group.
-func (c *chooser) leaves(g int32, list []int32) []int32 {
-	if c.groups[g].leaf() {
+// appendChosenLeaves appends the leaves chosen below the group.
+func (c *chooser) appendChosenLeaves(g int32, list []int32) []int32 {
+	if c.groups[g].isLeaf() {
 		return append(list, g)
 	}
 	for _, child := range c.arena[c.picks[g].first:c.picks[g].end] {
-		list = c.leaves(child, list)
+		list = c.appendChosenLeaves(child, list)
 	}
 	return list
 }
@@ -197,13 +197,13 @@ func (c *chooser) replaceable(leaves []int32) []limit {
 	var kinds []limit
 	for _, leaf := range leaves {
 		for g := leaf; g != c.group && len(kinds) < maxKinds; g = c.groups[g].parent {
-			k := kind{c.groups[g].parent, c.like.of(g)}
+			k := kind{c.groups[g].parent, c.like.numberOf(g)}
 			spare := c.spare[k.parent]
 			if spare[0] == 0 || spare[0] == k.likeness && spare[1] == 0 {
 				continue
 			}
 			if !slices.ContainsFunc(kinds, func(l limit) bool { return l.kind == k }) {
-				kinds = append(kinds, limit{k, c.chosen(k)})
+				kinds = append(kinds, limit{k, c.countChosen(k)})
 			}
 		}
 		if len(kinds) == maxKinds {
@@ -215,7 +215,7 @@ func (c *chooser) replaceable(leaves []int32) []limit {
 
 // feasibilityOf judges each leaf once. Leaves that look the same share one estimate.
 func (c *chooser) feasibilityOf(leaf int32) feasibility {
-	n := int(c.like.of(leaf))
+	n := int(c.like.numberOf(leaf))
 	for len(c.estimates) <= n {
 		c.estimates = append(c.estimates, unknown)
 	}

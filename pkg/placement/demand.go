@@ -103,20 +103,20 @@ func (d *Demand) MayFit(capacity func(class int) int) bool {
 		}
 		sum += d.capacity[c]
 	}
-	d.count()
+	d.countGroups()
 	if top := &d.groups[root]; !top.fits || top.total > sum {
 		return false
 	}
 	for c, pods := range d.waiting {
-		if d.capacity[c] < pods && d.least(int32(c)) > d.capacity[c] {
+		if d.capacity[c] < pods && d.leastPodsOfClass(int32(c)) > d.capacity[c] {
 			return false
 		}
 	}
 	return true
 }
 
-// count determines which groups have enough pods if no class uses more pods than its capacity.
-func (d *Demand) count() {
+// countGroups determines which groups have enough pods if no class uses more pods than its capacity.
+func (d *Demand) countGroups() {
 	for i := range d.groups {
 		d.groups[i].fit = 0
 	}
@@ -143,7 +143,7 @@ func (d *Demand) count() {
 					d.values = append(d.values, child.total)
 				}
 			}
-			g.total = smallest(d.values, g.missing)
+			g.total = sumOfSmallest(d.values, g.missing)
 		}
 		if g.fits && g.parent >= 0 {
 			d.groups[g.parent].fit++
@@ -151,15 +151,15 @@ func (d *Demand) count() {
 	}
 }
 
-// least returns the fewest pods of the class with which the tree's minimum can be met.
+// leastPodsOfClass returns the fewest pods of the class with which the tree's minimum can be met.
 //
 // It proceeds from the leaves with such pods upwards and always continues with the group that has the highest number.
 // Siblings that need pods of the class therefore follow each other. Of the other siblings only the number matters,
 // because they need no pods of the class.
-func (d *Demand) least(class int32) int {
+func (d *Demand) leastPodsOfClass(class int32) int {
 	d.open = d.open[:0] // inner groups in descending order; the next one is at index head
 	head := 0
-	leaf, before := d.needy(class, d.last[class])
+	leaf, before := d.nextNeedyLeaf(class, d.last[class])
 	for {
 		parent := int32(-1)
 		d.values = d.values[:0]
@@ -179,7 +179,7 @@ func (d *Demand) least(class int32) int {
 			if inner {
 				head++
 			} else {
-				leaf, before = d.needy(class, before)
+				leaf, before = d.nextNeedyLeaf(class, before)
 			}
 		}
 		if len(d.values) == 0 {
@@ -187,14 +187,14 @@ func (d *Demand) least(class int32) int {
 		}
 		g := &d.groups[parent]
 		if needed := g.missing - (int(g.fit) - len(d.values)); g.missing > 0 && g.fits && needed > 0 {
-			d.open = append(d.open, partial{parent, smallest(d.values, needed)})
+			d.open = append(d.open, partial{parent, sumOfSmallest(d.values, needed)})
 		}
 	}
 }
 
-// needy returns the first leaf, starting at the given use of the class and going backwards, whose pods of other
+// nextNeedyLeaf returns the first leaf, starting at the given use of the class and going backwards, whose pods of other
 // classes are not sufficient, and the use before that leaf. If there is no such leaf, the returned group is -1.
-func (d *Demand) needy(class, at int32) (leaf partial, before int32) {
+func (d *Demand) nextNeedyLeaf(class, at int32) (leaf partial, before int32) {
 	for at >= 0 {
 		u := &d.uses[at]
 		at = u.before
@@ -206,8 +206,8 @@ func (d *Demand) needy(class, at int32) (leaf partial, before int32) {
 	return partial{group: -1}, -1
 }
 
-// smallest returns the sum of the n smallest values. It may reorder values.
-func smallest(values []int, n int) int {
+// sumOfSmallest returns the sum of the n smallest values. It may reorder values.
+func sumOfSmallest(values []int, n int) int {
 	if n < len(values) && slices.Min(values) != slices.Max(values) {
 		slices.Sort(values)
 	}

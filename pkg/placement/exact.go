@@ -68,13 +68,13 @@ func (pl *planner) newEnumeration(leaves []int32) *enumeration {
 	return e
 }
 
-// run places all pods, or none. complete tells whether there is certainly no way to place them.
-func (e *enumeration) run() bool {
+// placeAllPods places all pods, or none. complete tells whether there is certainly no way to place them.
+func (e *enumeration) placeAllPods() bool {
 	e.complete = true
-	return e.search()
+	return e.searchNodes()
 }
 
-func (e *enumeration) search() bool {
+func (e *enumeration) searchNodes() bool {
 	if e.failed[string(e.state)] {
 		return false
 	}
@@ -88,8 +88,8 @@ func (e *enumeration) search() bool {
 		accepted := false
 		for n, node := range c.nodes {
 			next := &c.pods[c.placed]
-			if !e.placeOn(next.leaf, next.pod, node) {
-				if e.stopped() {
+			if !e.placePodOnNode(next.leaf, next.pod, node) {
+				if e.isStopped() {
 					e.complete = false
 					return false
 				}
@@ -98,12 +98,12 @@ func (e *enumeration) search() bool {
 			accepted = true
 			c.placed++
 			e.state[c.offset+n]++
-			if e.search() {
+			if e.searchNodes() {
 				return true
 			}
 			e.state[c.offset+n]--
 			c.placed--
-			e.undo(len(e.stack) - 1)
+			e.undoAbove(len(e.stack) - 1)
 			if !e.complete {
 				return false
 			}

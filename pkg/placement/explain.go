@@ -33,22 +33,22 @@ func (pl *planner) newExplanation() *explanation {
 	return with
 }
 
-// group records that a group has too few children that can be satisfied.
-func (e *explanation) group(g int32, can int) { e.can[g] = can }
+// recordGroup records that a group has too few children that can be satisfied.
+func (e *explanation) recordGroup(g int32, can int) { e.can[g] = can }
 
-// leaf records what a leaf lacks. If the leaf has enough pods, it also records why nodes refuse them.
-func (e *explanation) leaf(leaf int32, lacking LeafShortfall, refused blame) {
+// recordLeaf records what a leaf lacks. If the leaf has enough pods, it also records why nodes refuse them.
+func (e *explanation) recordLeaf(leaf int32, lacking LeafShortfall, refused blame) {
 	if lacking.Available >= lacking.Need {
 		lacking.Refusal = &Refusal{}
 		if refused.leaf >= 0 {
-			lacking.Class, lacking.Refusal = int(refused.class), e.refusal(refused)
+			lacking.Class, lacking.Refusal = int(refused.class), e.askRefusal(refused)
 		}
 	}
 	e.leaves[leaf] = lacking
 }
 
-// refusal asks the World for an explanation, once per class and domain.
-func (e *explanation) refusal(b blame) *Refusal {
+// askRefusal asks the World for an explanation, once per class and domain.
+func (e *explanation) askRefusal(b blame) *Refusal {
 	for _, a := range e.asked {
 		if a.class == b.class && a.domain == b.domain {
 			return a.refusal
@@ -61,12 +61,12 @@ func (e *explanation) refusal(b blame) *Refusal {
 	return e.asked[len(e.asked)-1].refusal
 }
 
-// explain walks the tree once more in order of preference, without stopping early, and returns what was lacking. If
+// explainByWalk walks the tree once more in order of preference, without stopping early, and returns what was lacking. If
 // the time is over, the facts known about the best attempt are used instead. The World is left unchanged. It returns
 // nil if the walk satisfied the root; the stack is then the plan.
-func (pl *planner) explain() *Shortfall {
+func (pl *planner) explainByWalk() *Shortfall {
 	pl.searched = true
-	if pl.over() {
+	if pl.timeIsOver() {
 		return pl.explainBest()
 	}
 	with := pl.newExplanation()
@@ -75,10 +75,10 @@ func (pl *planner) explain() *Shortfall {
 		pl.kinds[c].roomAt = -1 // the walk places the same pods again, so that the refusal accounts for them
 	}
 	pl.cramped = pl.cramped[:0]
-	if pl.fill(root, with) {
+	if pl.fillGroup(root, with) {
 		return nil
 	}
-	pl.undo(0)
+	pl.undoAbove(0)
 	if pl.late {
 		return pl.explainBest()
 	}
@@ -89,8 +89,8 @@ func (pl *planner) explain() *Shortfall {
 func (pl *planner) explainByNumbers() *Shortfall {
 	with := pl.newExplanation()
 	pl.counting = true
-	pl.fill(root, with)
-	pl.undo(0)
+	pl.fillGroup(root, with)
+	pl.undoAbove(0)
 	pl.counting = false
 	return with.shortfall()
 }
@@ -99,7 +99,7 @@ func (pl *planner) explainByNumbers() *Shortfall {
 func (e *explanation) shortfall() *Shortfall {
 	short := &Shortfall{Attempts: e.attempts, Tried: e.tried, Exhausted: e.exhausted && !e.cut, Cut: e.cut}
 	for _, g := range e.inSpecOrder() {
-		if !e.blames(e.groups[g].parent) {
+		if !e.isBlamed(e.groups[g].parent) {
 			continue // a group above was satisfied by other children
 		}
 		of := e.groups[g].of
@@ -113,8 +113,8 @@ func (e *explanation) shortfall() *Shortfall {
 	return short
 }
 
-// blames reports whether neither the group nor any group above it was satisfied. -1 is above the root.
-func (e *explanation) blames(g int32) bool {
+// isBlamed reports whether neither the group nor any group above it was satisfied. -1 is above the root.
+func (e *explanation) isBlamed(g int32) bool {
 	for ; g >= 0; g = e.groups[g].parent {
 		if e.can[g] < 0 {
 			return false
@@ -131,8 +131,8 @@ type try struct {
 	refusal *Refusal // of the class that was refused last before the time was over
 }
 
-// remember records the current attempt if it placed more pods than all earlier ones.
-func (pl *planner) remember() {
+// rememberBestAttempt records the current attempt if it placed more pods than all earlier ones.
+func (pl *planner) rememberBestAttempt() {
 	if pl.explains && pl.expired != nil && (pl.best.counts == nil || len(pl.stack) > pl.best.height) {
 		pl.best.height, pl.best.blamed = len(pl.stack), pl.blamed
 		pl.best.counts = pl.best.counts[:0]
@@ -142,15 +142,15 @@ func (pl *planner) remember() {
 	}
 }
 
-// stopAt records that the time was over before the World was asked.
-func (pl *planner) stopAt(b blame) {
+// recordTimeout records that the time was over before the World was asked.
+func (pl *planner) recordTimeout(b blame) {
 	if !pl.explains || pl.best.refusal != nil {
 		return
 	}
 	if pl.blamed.leaf < 0 {
 		pl.blamed = b
 	}
-	pl.remember()
+	pl.rememberBestAttempt()
 	pl.best.blamed = pl.blamed
 	pl.best.refusal = pl.world.Explain(int(pl.blamed.class), pl.blamed.domain)
 }
@@ -172,7 +172,7 @@ func (pl *planner) explainBest() *Shortfall {
 		if count >= g.min {
 			continue
 		}
-		if !g.leaf() {
+		if !g.isLeaf() {
 			with.can[i] = int(count)
 			continue
 		}

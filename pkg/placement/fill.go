@@ -2,14 +2,14 @@
 
 package placement
 
-// fill satisfies the group in one walk, and places pods on the way. It takes the children in order of preference; if
+// fillGroup satisfies the group in one walk, and places pods on the way. It takes the children in order of preference; if
 // one cannot be satisfied, its placements are undone and the next child is tried. On failure some pods may remain on
 // the stack; the caller undoes them.
 //
 // If with is not nil, it collects what was lacking. The walk then continues even where it can no longer succeed.
-func (pl *planner) fill(g int32, with *explanation) bool {
+func (pl *planner) fillGroup(g int32, with *explanation) bool {
 	at := &pl.groups[g]
-	if at.leaf() {
+	if at.isLeaf() {
 		return pl.fillLeaf(g, with)
 	}
 	missing, left := at.missing(), 0
@@ -23,7 +23,7 @@ func (pl *planner) fill(g int32, with *explanation) bool {
 			if pl.groups[k].bound != bound || pl.satisfied(k) {
 				continue
 			}
-			if !pl.counting && pl.over() {
+			if !pl.counting && pl.timeIsOver() {
 				return false
 			}
 			if with == nil {
@@ -36,15 +36,15 @@ func (pl *planner) fill(g int32, with *explanation) bool {
 				left--
 			}
 			mark := len(pl.stack)
-			if pl.fill(k, with) {
+			if pl.fillGroup(k, with) {
 				missing--
 			} else {
-				pl.undo(mark)
+				pl.undoAbove(mark)
 			}
 		}
 	}
 	if missing > 0 && with != nil {
-		with.group(g, int(at.min)-missing)
+		with.recordGroup(g, int(at.min)-missing)
 	}
 	return missing == 0
 }
@@ -60,9 +60,9 @@ func (pl *planner) fillLeaf(leaf int32, with *explanation) bool {
 	refused := blame{leaf: -1}
 	if lacking.Available >= lacking.Need {
 		mark := len(pl.stack)
-		number, shares := pl.sharing(leaf)
+		number, shares := pl.classWithDomains(leaf)
 		shares = shares && !pl.counting
-		if c := pl.alike(leaf); c >= 0 && pl.kinds[c].roomAt >= 0 && pl.kinds[c].room < lacking.Need {
+		if c := pl.singleClassOf(leaf); c >= 0 && pl.kinds[c].roomAt >= 0 && pl.kinds[c].room < lacking.Need {
 			lacking.Placed, refused = pl.kinds[c].room, blame{leaf, c, ""}
 			shares = false
 		} else if !shares {
@@ -73,26 +73,26 @@ func (pl *planner) fillLeaf(leaf int32, with *explanation) bool {
 			if refused.leaf < 0 || placed > lacking.Placed {
 				lacking.Placed, refused = placed, refusedHere
 			}
-			if placed == lacking.Need || pl.stopped() || with != nil {
+			if placed == lacking.Need || pl.isStopped() || with != nil {
 				break
 			}
-			pl.undo(mark)
+			pl.undoAbove(mark)
 		}
 		if g.satisfied() {
 			return true
 		}
-		if c := pl.alike(leaf); c >= 0 && !pl.stopped() {
-			pl.cramp(c, mark, lacking.Placed)
+		if c := pl.singleClassOf(leaf); c >= 0 && !pl.isStopped() {
+			pl.recordRoom(c, mark, lacking.Placed)
 		}
 	}
 	if with != nil {
-		with.leaf(leaf, lacking, refused)
+		with.recordLeaf(leaf, lacking, refused)
 	}
 	return false
 }
 
-// alike returns the class of a leaf's waiting pods if they are all of one Independent class, else -1.
-func (pl *planner) alike(leaf int32) int32 {
+// singleClassOf returns the class of a leaf's waiting pods if they are all of one Independent class, else -1.
+func (pl *planner) singleClassOf(leaf int32) int32 {
 	g := &pl.groups[leaf]
 	if g.mixed || len(g.pods) == 0 || pl.kinds[g.pods[0].Class].kind != Independent {
 		return -1
@@ -114,7 +114,7 @@ func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explana
 			continue
 		}
 		c := pl.classOf(leaf, i)
-		if d := pl.domainFor(c, domain); pl.place(leaf, i, d) {
+		if d := pl.domainFor(c, domain); pl.placePod(leaf, i, d) {
 			placed++
 			continue
 		} else if refused.leaf < 0 {
@@ -128,8 +128,8 @@ func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explana
 	return placed, refused
 }
 
-// sharing returns the class of the first waiting pod of the leaf that has domains.
-func (pl *planner) sharing(leaf int32) (number int32, ok bool) {
+// classWithDomains returns the class of the first waiting pod of the leaf that has domains.
+func (pl *planner) classWithDomains(leaf int32) (number int32, ok bool) {
 	g := &pl.groups[leaf]
 	for i := range int32(len(g.pods)) {
 		if c := pl.classOf(leaf, i); pl.kinds[c].kind.hasDomains() && !pl.isTaken(leaf, i) {
@@ -157,7 +157,7 @@ func (pl *planner) leafDomains(leaf, number int32, shares bool, need int, with *
 		alone := pl.needOfLeaf(leaf, need)
 		domains = pl.world.Domains(int(number), alone)
 		if with != nil && len(domains) == 0 {
-			domains = pl.roomiest(number, alone)
+			domains = pl.roomiestDomain(number, alone)
 		}
 	}
 	if with != nil {
@@ -166,9 +166,9 @@ func (pl *planner) leafDomains(leaf, number int32, shares bool, need int, with *
 	return domains
 }
 
-// roomiest returns the domain that can hold the most pods of the class, for the case that no domain can hold as many
+// roomiestDomain returns the domain that can hold the most pods of the class, for the case that no domain can hold as many
 // as needed.
-func (pl *planner) roomiest(number int32, need []int) []string {
+func (pl *planner) roomiestDomain(number int32, need []int) []string {
 	found := []string{""}
 	low, high := 0, need[number] // some domain can hold low pods, none can hold high
 	for high-low > 1 {

@@ -32,7 +32,7 @@ type group struct {
 	pods  []Pod // leaf: waiting pods
 }
 
-func (g *group) leaf() bool { return g.first == g.end }
+func (g *group) isLeaf() bool { return g.first == g.end }
 
 func (g *group) satisfied() bool { return g.count >= g.min }
 
@@ -49,7 +49,7 @@ func newLayout(p Problem) layout {
 		g := &l.groups[i]
 		g.min = int32(g.of.Min())
 		if g.of.IsLeaf() {
-			l.fillIn(g, p)
+			l.setLeafPods(g, p)
 			continue
 		}
 		parent, level := int32(i), g.level+1
@@ -70,8 +70,8 @@ func newLayout(p Problem) layout {
 	return l
 }
 
-// fillIn adds the pods of a leaf.
-func (l *layout) fillIn(g *group, p Problem) {
+// setLeafPods adds the pods of a leaf.
+func (l *layout) setLeafPods(g *group, p Problem) {
 	name := g.of.Name()
 	g.count, g.bound = int32(p.Have[name]), p.Bound[name] > 0
 	g.pods, g.start = p.Pods[name], int32(l.pods)
@@ -83,8 +83,8 @@ func (l *layout) fillIn(g *group, p Problem) {
 	}
 }
 
-// add changes the count of a leaf by n pods, and updates the groups above whose minimum becomes met or unmet by that.
-func (l *layout) add(leaf int32, n int32) {
+// addPods changes the count of a leaf by n pods, and updates the groups above whose minimum becomes met or unmet by that.
+func (l *layout) addPods(leaf int32, n int32) {
 	for i := leaf; i >= 0; i = l.groups[i].parent {
 		g := &l.groups[i]
 		before := g.satisfied()
@@ -117,7 +117,7 @@ func (l *layout) possibilities() []bool {
 	possible := make([]bool, len(l.groups))
 	for i := len(l.groups) - 1; i >= 0; i-- {
 		g := &l.groups[i]
-		if g.leaf() {
+		if g.isLeaf() {
 			possible[i] = g.missing() <= g.waiting()
 			continue
 		}

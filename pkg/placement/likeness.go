@@ -21,8 +21,8 @@ func (pl *planner) newLikeness() *likeness {
 	return &likeness{planner: pl, numbers: make([]int32, len(pl.groups)), known: map[string]int32{}, dependent: make([]bool, 1)}
 }
 
-// of returns the number of a group, at least 1.
-func (l *likeness) of(g int32) int32 {
+// numberOf returns the number of a group, at least 1.
+func (l *likeness) numberOf(g int32) int32 {
 	if n := l.numbers[g]; n > 0 {
 		return n
 	}
@@ -30,12 +30,12 @@ func (l *likeness) of(g int32) int32 {
 	dependent := false
 	var children []int32
 	for k := at.first; k < at.end; k++ {
-		n := l.of(k)
+		n := l.numberOf(k)
 		dependent = dependent || l.dependent[n]
 		children = append(children, n)
 	}
 	b := binary.AppendUvarint(l.buffer[:0], uint64(at.missing()))
-	if at.leaf() {
+	if at.isLeaf() {
 		b = append(b, 'p')
 		run, class := 0, int32(-1) // a run of consecutive equal pods is encoded as one entry
 		for i := range int32(len(at.pods)) {
@@ -72,8 +72,8 @@ func (l *likeness) of(g int32) int32 {
 	return n
 }
 
-// forget drops the numbers of a group, of the groups below it and of the groups above it.
-func (l *likeness) forget(g int32) {
+// forgetGroup drops the numbers of a group, of the groups below it and of the groups above it.
+func (l *likeness) forgetGroup(g int32) {
 	for i := g; i >= 0; i = l.groups[i].parent {
 		l.numbers[i] = 0
 	}

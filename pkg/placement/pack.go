@@ -34,8 +34,8 @@ type ordering struct {
 	classes []int32 // nil: the order of the leaves alone
 }
 
-// sorted returns the items in the given order.
-func (pl *planner) sorted(o ordering, items []item) []item {
+// sortItems returns the items in the given order.
+func (pl *planner) sortItems(o ordering, items []item) []item {
 	class := make([]int32, pl.classes)
 	for i, c := range o.classes {
 		class[c] = int32(i)
@@ -72,8 +72,8 @@ func (pl *planner) sorted(o ordering, items []item) []item {
 // blockOf returns the parent of an item's leaf, or the root if the leaf is the root.
 func (pl *planner) blockOf(it item) int32 { return max(root, pl.groups[it.leaf].parent) }
 
-// moved returns the order with the item's class, and its block, moved to the front or the back.
-func (pl *planner) moved(o ordering, it item, to end) ordering {
+// moveItem returns the order with the item's class, and its block, moved to the front or the back.
+func (pl *planner) moveItem(o ordering, it item, to end) ordering {
 	o.classes = move(o.classes, it.class, to)
 	o.sharing = o.sharing && pl.kinds[it.class].kind.hasDomains()
 	if o.blocks != nil {
@@ -106,10 +106,10 @@ func (pl *planner) packLeaves(leaves []int32, extra int) bool {
 	if pl.packPods(leaves, false, extra) {
 		return true
 	}
-	if pl.stopped() || !slices.ContainsFunc(leaves, pl.offersEasier) {
+	if pl.isStopped() || !slices.ContainsFunc(leaves, pl.offersEasier) {
 		return false
 	}
-	pl.undo(base)
+	pl.undoAbove(base)
 	return pl.packPods(leaves, true, extra)
 }
 
@@ -143,13 +143,13 @@ func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 		var tried []ordering
 		for len(tried) < maxOrders && !slices.ContainsFunc(tried, order.equal) {
 			tried = append(tried, order)
-			pl.undo(mark)
-			k.items = pl.sorted(order, items)
+			pl.undoAbove(mark)
+			k.items = pl.sortItems(order, items)
 			before := pl.calls
 			if k.place(needed + extra) {
 				return true
 			}
-			if pl.stopped() {
+			if pl.isStopped() {
 				return false
 			}
 			extra = max(0, min(extra, extra+needed-(pl.calls-before)))
@@ -157,9 +157,9 @@ func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 				break
 			}
 			culprit := k.culprit
-			order = pl.moved(order, culprit, toFront)
+			order = pl.moveItem(order, culprit, toFront)
 			if slices.ContainsFunc(tried, order.equal) && pl.kinds[culprit.class].kind != Independent {
-				order = pl.moved(order, culprit, toBack) // it may need other pods to be placed before it
+				order = pl.moveItem(order, culprit, toBack) // it may need other pods to be placed before it
 			}
 		}
 	}
@@ -278,14 +278,14 @@ func (k *packing) fail(i int) {
 func (k *packing) placeInSome(i int, it item) bool {
 	mark := len(k.stack)
 	for _, domain := range k.alternatives(it.class) {
-		k.undo(mark)
+		k.undoAbove(mark)
 		if k.placeItem(it, domain) == len(it.pods) {
 			k.completed++
 			if k.placeFrom(i + 1) {
 				return true
 			}
 		}
-		if k.stopped() {
+		if k.isStopped() {
 			break
 		}
 	}
@@ -304,11 +304,11 @@ func (k *packing) placeApart(i int, it item, done []string) bool {
 		}
 		done = append(done, domain)
 		n := 0
-		for n < len(it.pods) && k.planner.place(it.leaf, it.pods[n], domain) {
+		for n < len(it.pods) && k.planner.placePod(it.leaf, it.pods[n], domain) {
 			n++
 		}
 		for ; n > 0; n-- {
-			k.undo(mark + n)
+			k.undoAbove(mark + n)
 			before := k.completed
 			if n == len(it.pods) {
 				k.completed++
@@ -318,16 +318,16 @@ func (k *packing) placeApart(i int, it item, done []string) bool {
 			} else if k.placeApart(i, item{it.leaf, it.class, it.pods[n:]}, done) {
 				return true
 			}
-			if k.stopped() || k.completed == before { // the other domains have no room even for fewer pods
+			if k.isStopped() || k.completed == before { // the other domains have no room even for fewer pods
 				break
 			}
 		}
-		if k.stopped() {
+		if k.isStopped() {
 			break
 		}
-		k.undo(mark)
+		k.undoAbove(mark)
 	}
-	if len(k.spares[it.leaf]) > 0 && !k.stopped() && k.placeItem(it, "") == len(it.pods) && k.placeFrom(i+1) {
+	if len(k.spares[it.leaf]) > 0 && !k.isStopped() && k.placeItem(it, "") == len(it.pods) && k.placeFrom(i+1) {
 		return true
 	}
 	k.fail(i)
@@ -338,7 +338,7 @@ func (k *packing) placeApart(i int, it item, done []string) bool {
 // how many pods were placed.
 func (k *packing) placeItem(it item, domain string) (placed int) {
 	for _, pod := range it.pods {
-		if k.planner.place(it.leaf, pod, domain) {
+		if k.planner.placePod(it.leaf, pod, domain) {
 			placed++
 		} else if len(k.spares[it.leaf]) == 0 {
 			return placed
@@ -348,7 +348,7 @@ func (k *packing) placeItem(it item, domain string) (placed int) {
 		if placed == len(it.pods) {
 			break
 		}
-		if !k.isTaken(it.leaf, pod) && k.planner.place(it.leaf, pod, k.domainFor(k.classOf(it.leaf, pod), domain)) {
+		if !k.isTaken(it.leaf, pod) && k.planner.placePod(it.leaf, pod, k.domainFor(k.classOf(it.leaf, pod), domain)) {
 			placed++
 		}
 	}

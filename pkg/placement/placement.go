@@ -91,10 +91,10 @@ func Minimum(p Problem, w World, budget Budget) ([]Placement, *Shortfall) {
 		pl.exhausted = true
 		return nil, pl.explainByNumbers()
 	}
-	if pl.plan(root, budget) {
+	if pl.planGroup(root, budget) {
 		return pl.placements(), nil
 	}
-	short := pl.explain()
+	short := pl.explainByWalk()
 	if short == nil { // the walk chooses domains differently than the search, and found a plan
 		return pl.placements(), nil
 	}

@@ -120,16 +120,16 @@ func (pl *planner) mayFit() bool {
 	return true
 }
 
-// over reports whether the time is over.
-func (pl *planner) over() bool {
+// timeIsOver reports whether the time is over.
+func (pl *planner) timeIsOver() bool {
 	if !pl.late && pl.expired != nil && pl.expired() {
 		pl.late, pl.spent, pl.cut = true, true, !pl.searched
 	}
 	return pl.late
 }
 
-// stopped reports whether no more pods can be placed because the time is over or the limit of calls is reached.
-func (pl *planner) stopped() bool { return pl.late || pl.limit >= 0 && pl.calls >= pl.limit }
+// isStopped reports whether no more pods can be placed because the time is over or the limit of calls is reached.
+func (pl *planner) isStopped() bool { return pl.late || pl.limit >= 0 && pl.calls >= pl.limit }
 
 // classOf returns the class of a waiting pod of a leaf.
 func (pl *planner) classOf(leaf, pod int32) int32 { return int32(pl.groups[leaf].pods[pod].Class) }
@@ -137,9 +137,9 @@ func (pl *planner) classOf(leaf, pod int32) int32 { return int32(pl.groups[leaf]
 // isTaken reports whether a waiting pod of a leaf is on the stack.
 func (pl *planner) isTaken(leaf, pod int32) bool { return pl.taken[pl.groups[leaf].start+pod] }
 
-// place puts one waiting pod on a node. It does not ask the World if the answer is already known. It returns false if
+// placePod puts one waiting pod on a node. It does not ask the World if the answer is already known. It returns false if
 // no node takes the pod or a limit is reached.
-func (pl *planner) place(leaf, pod int32, domain string) bool {
+func (pl *planner) placePod(leaf, pod int32, domain string) bool {
 	number := pl.classOf(leaf, pod)
 	c := &pl.kinds[number]
 	switch {
@@ -161,8 +161,8 @@ func (pl *planner) place(leaf, pod int32, domain string) bool {
 			pl.spent = true
 			return false
 		}
-		if pl.over() {
-			pl.stopAt(blame{leaf, number, domain})
+		if pl.timeIsOver() {
+			pl.recordTimeout(blame{leaf, number, domain})
 			return false
 		}
 		pl.calls++
@@ -178,14 +178,14 @@ func (pl *planner) place(leaf, pod int32, domain string) bool {
 			return false
 		}
 	}
-	pl.push(leaf, pod, domain, node)
+	pl.pushPlacement(leaf, pod, domain, node)
 	return true
 }
 
-// placeOn puts one waiting pod in a domain of one node, whatever its kind. It returns false if the node does not take the
+// placePodOnNode puts one waiting pod in a domain of one node, whatever its kind. It returns false if the node does not take the
 // pod or a limit is reached.
-func (pl *planner) placeOn(leaf, pod int32, domain string) bool {
-	if pl.stopped() || pl.over() {
+func (pl *planner) placePodOnNode(leaf, pod int32, domain string) bool {
+	if pl.isStopped() || pl.timeIsOver() {
 		pl.spent = true
 		return false
 	}
@@ -196,12 +196,12 @@ func (pl *planner) placeOn(leaf, pod int32, domain string) bool {
 		pl.blamed = blame{leaf, number, ""}
 		return false
 	}
-	pl.push(leaf, pod, domain, node)
+	pl.pushPlacement(leaf, pod, domain, node)
 	return true
 }
 
-// push puts a placement on the stack.
-func (pl *planner) push(leaf, pod int32, domain, node string) {
+// pushPlacement puts a placement on the stack.
+func (pl *planner) pushPlacement(leaf, pod int32, domain, node string) {
 	number := pl.classOf(leaf, pod)
 	c := &pl.kinds[number]
 	pl.stack = append(pl.stack, step{leaf, pod, number, node})
@@ -209,7 +209,7 @@ func (pl *planner) push(leaf, pod int32, domain, node string) {
 	g := &pl.groups[leaf]
 	pl.taken[g.start+pod] = true
 	g.taken++
-	pl.add(leaf, 1)
+	pl.addPods(leaf, 1)
 	if c.kind == SeeksDomain || c.placed == 0 && c.kind == SharesDomain {
 		c.domain = domain
 		pl.chosen = append(pl.chosen, domain)
@@ -217,8 +217,8 @@ func (pl *planner) push(leaf, pod int32, domain, node string) {
 	c.placed++
 }
 
-// undo removes all placements above the given height of the stack, and drops the refusals that depended on them.
-func (pl *planner) undo(height int) {
+// undoAbove removes all placements above the given height of the stack, and drops the refusals that depended on them.
+func (pl *planner) undoAbove(height int) {
 	if len(pl.stack) == height {
 		return
 	}
@@ -230,7 +230,7 @@ func (pl *planner) undo(height int) {
 		g := &pl.groups[s.leaf]
 		pl.taken[g.start+s.pod] = false
 		g.taken--
-		pl.add(s.leaf, -1)
+		pl.addPods(s.leaf, -1)
 		c := &pl.kinds[s.class]
 		c.placed--
 		if c.kind == SeeksDomain || c.placed == 0 && c.kind == SharesDomain {
@@ -253,8 +253,8 @@ func (pl *planner) undo(height int) {
 	}
 }
 
-// cramp records that from the given height of the stack on at most room pods of an Independent class fit.
-func (pl *planner) cramp(number int32, height, room int) {
+// recordRoom records that from the given height of the stack on at most room pods of an Independent class fit.
+func (pl *planner) recordRoom(number int32, height, room int) {
 	c := &pl.kinds[number]
 	if c.roomAt >= 0 && c.room <= room {
 		return

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// plan satisfies the group, or leaves everything unchanged. The package documentation describes the steps.
-func (pl *planner) plan(g int32, budget Budget) bool {
+// planGroup satisfies the group, or leaves everything unchanged. The package documentation describes the steps.
+func (pl *planner) planGroup(g int32, budget Budget) bool {
 	if !pl.possible[g] {
 		pl.exhausted = true // too few pods: no choice can satisfy the group
 		return false
@@ -17,7 +17,7 @@ func (pl *planner) plan(g int32, budget Budget) bool {
 	s := newSearch(pl, g, budget)
 	defer func() { pl.limit = -1 }()
 	if s.mixed {
-		return s.run()
+		return s.tryChoices()
 	}
 	return s.runAlike()
 }
@@ -63,12 +63,12 @@ func newSearch(pl *planner, g int32, budget Budget) *search {
 	s := &search{planner: pl, group: g, base: len(pl.stack), skip: budget.Skip, most: cmp.Or(budget.Attempts, defaultAttempts),
 		extra: max(64, placements/8), first: -1}
 	pl.spent = false
-	pl.limit = pl.calls + firstChoices*s.survey(g) + placements
+	pl.limit = pl.calls + firstChoices*s.surveyWaitingPods(g) + placements
 	return s
 }
 
-// survey returns the number of waiting pods below a group that may be needed, and records of which kinds they are.
-func (s *search) survey(g int32) int {
+// surveyWaitingPods returns the number of waiting pods below a group that may be needed, and records of which kinds they are.
+func (s *search) surveyWaitingPods(g int32) int {
 	waiting := 0
 	var visit func(g int32)
 	visit = func(g int32) {
@@ -79,7 +79,7 @@ func (s *search) survey(g int32) int {
 		for k := at.first; k < at.end; k++ {
 			visit(k)
 		}
-		if !at.leaf() {
+		if !at.isLeaf() {
 			return
 		}
 		waiting += at.waiting()
@@ -107,16 +107,16 @@ func (s *search) runAlike() bool {
 	pl.limit = -1
 	s.most = s.skip + 2
 	c := &pl.kinds[s.first]
-	if pl.fewest(s.group) > c.bound-c.placed {
+	if pl.fewestPods(s.group) > c.bound-c.placed {
 		pl.exhausted = true
 		return false
 	}
-	if s.attempt(s.walk) {
+	if s.attemptChoice(s.walkInOrder) {
 		return true
 	}
-	if !s.late && !s.groups[s.group].leaf() {
+	if !s.late && !s.groups[s.group].isLeaf() {
 		s.choices = newChooser(pl, s.group, func(int32) feasibility { return fits })
-		if cheapest, ok := s.choices.choose(nil, cheapestFirst); ok && s.attempt(func() bool { return pl.packAlike(cheapest) }) {
+		if cheapest, ok := s.choices.chooseLeaves(nil, cheapestFirst); ok && s.attemptChoice(func() bool { return pl.packAlike(cheapest) }) {
 			return true
 		}
 	}
@@ -124,36 +124,36 @@ func (s *search) runAlike() bool {
 	return false
 }
 
-// fewest returns the fewest pods that satisfy a group whose waiting pods are sufficient.
-func (pl *planner) fewest(g int32) int {
+// fewestPods returns the fewest pods that satisfy a group whose waiting pods are sufficient.
+func (pl *planner) fewestPods(g int32) int {
 	at := &pl.groups[g]
 	missing := at.missing()
-	if at.leaf() || missing == 0 {
+	if at.isLeaf() || missing == 0 {
 		return missing
 	}
 	var pods []int
 	for k := at.first; k < at.end; k++ {
 		if !pl.satisfied(k) && pl.possible[k] {
-			pods = append(pods, pl.fewest(k))
+			pods = append(pods, pl.fewestPods(k))
 		}
 	}
-	return smallest(pods, missing)
+	return sumOfSmallest(pods, missing)
 }
 
-// run tries, in this order: the walk in order of preference, the preferred choice, the cheapest choice, other
+// tryChoices tries, in this order: the walk in order of preference, the preferred choice, the cheapest choice, other
 // choices, the first of these choices in other orders, and all nodes for their pods. If pods have domains, the walk
 // comes second, because it takes the domain that is best for a single leaf.
-func (s *search) run() bool {
+func (s *search) tryChoices() bool {
 	pl := s.planner
-	if !s.shares && s.attempt(s.walk) {
+	if !s.shares && s.attemptChoice(s.walkInOrder) {
 		return true
 	}
-	if s.over() {
+	if s.timeIsOver() {
 		return false
 	}
-	s.choices = newChooser(pl, s.group, s.judge)
+	s.choices = newChooser(pl, s.group, s.judgeLeaf)
 	s.seen = map[string]bool{}
-	preferred, ok := s.choices.choose(nil, preferredFirst)
+	preferred, ok := s.choices.chooseLeaves(nil, preferredFirst)
 	if s.late {
 		return false
 	}
@@ -161,32 +161,32 @@ func (s *search) run() bool {
 		pl.exhausted = true
 		return false
 	}
-	if s.pack(preferred) {
+	if s.packChoice(preferred) {
 		return true
 	}
 	if s.shares {
 		pl.setNeed(s.needOf(preferred))
-		if s.attempt(s.walk) {
+		if s.attemptChoice(s.walkInOrder) {
 			return true
 		}
 	}
-	if s.explore() {
+	if s.exploreChoices() {
 		return true
 	}
 	spent := pl.spent
-	if s.shuffle() || s.enumerate() {
+	if s.shuffleChoices() || s.enumerateNodes() {
 		return true
 	}
 	pl.exhausted = !spent && s.unproven == 0
 	return false
 }
 
-func (s *search) walk() bool { return s.fill(s.group, nil) }
+func (s *search) walkInOrder() bool { return s.fillGroup(s.group, nil) }
 
-// attempt counts a choice and tries it, unless it is to be skipped. If the choice fails, its placements are undone.
-func (s *search) attempt(place func() bool) bool {
+// attemptChoice counts a choice and tries it, unless it is to be skipped. If the choice fails, its placements are undone.
+func (s *search) attemptChoice(place func() bool) bool {
 	pl := s.planner
-	if s.begun >= s.most || s.over() {
+	if s.begun >= s.most || s.timeIsOver() {
 		pl.spent = true
 		return false
 	}
@@ -202,29 +202,29 @@ func (s *search) attempt(place func() bool) bool {
 		pl.tried = s.begun
 	}
 	if !ok {
-		pl.remember()
-		pl.undo(s.base)
+		pl.rememberBestAttempt()
+		pl.undoAbove(s.base)
 	}
 	return ok
 }
 
-// pack tries a choice, unless one that looks the same to the World was tried before, or the numbers of pods show that
+// packChoice tries a choice, unless one that looks the same to the World was tried before, or the numbers of pods show that
 // it cannot fit.
-func (s *search) pack(leaves []int32) bool {
-	if s.met(s.keyOf(leaves)) || s.tooMany(s.needOf(leaves)) {
+func (s *search) packChoice(leaves []int32) bool {
+	if s.markTried(s.keyOf(leaves)) || s.tooMany(s.needOf(leaves)) {
 		return false
 	}
 	if len(s.packed) < maxShuffled {
 		s.packed = append(s.packed, leaves)
 	}
-	if s.depends(leaves) {
+	if s.hasDependentPods(leaves) {
 		s.unproven++
 	}
-	return s.attempt(func() bool { return s.packLeaves(leaves, s.extra) })
+	return s.attemptChoice(func() bool { return s.packLeaves(leaves, s.extra) })
 }
 
-// met reports whether the key was seen before, and records it.
-func (s *search) met(key string) bool {
+// markTried reports whether the key was seen before, and records it.
+func (s *search) markTried(key string) bool {
 	if s.seen[key] {
 		return true
 	}
@@ -232,26 +232,26 @@ func (s *search) met(key string) bool {
 	return false
 }
 
-// explore tries the cheapest choice, then the choices derived from it with fewer children of one kind, then those
+// exploreChoices tries the cheapest choice, then the choices derived from it with fewer children of one kind, then those
 // derived from these.
-func (s *search) explore() bool {
+func (s *search) exploreChoices() bool {
 	most := s.most
 	s.most = max(most/2, min(most, 4)) // the remaining choices are for other orders
 	defer func() { s.most = most }()
 	open := [][]limit{nil} // FIFO queue
 	for considered := 0; len(open) > 0; considered++ {
-		if considered == maxConsidered || s.begun >= s.most || s.over() || s.stopped() {
+		if considered == maxConsidered || s.begun >= s.most || s.timeIsOver() || s.isStopped() {
 			s.planner.spent = true
 			return false
 		}
 		limits := open[0]
 		open = open[1:]
-		leaves, ok := s.choices.choose(limits, cheapestFirst)
+		leaves, ok := s.choices.chooseLeaves(limits, cheapestFirst)
 		if !ok {
 			continue
 		}
-		next := s.onward(leaves, limits)
-		if s.pack(leaves) {
+		next := s.nextLimits(leaves, limits)
+		if s.packChoice(leaves) {
 			return true
 		}
 		if s.tooMany(s.needOf(leaves)) { // the next choice derived from this one may fit
@@ -263,10 +263,10 @@ func (s *search) explore() bool {
 	return false
 }
 
-// onward returns the limits that lead from a choice to choices with fewer children of one kind and that were not seen
+// nextLimits returns the limits that lead from a choice to choices with fewer children of one kind and that were not seen
 // before. Kinds of leaves whose pods are scarcest relative to their capacity come first.
-func (s *search) onward(leaves []int32, limits []limit) [][]limit {
-	want := s.want(s.needOf(leaves))
+func (s *search) nextLimits(leaves []int32, limits []limit) [][]limit {
+	want := s.capacityShare(s.needOf(leaves))
 	leaves = slices.Clone(leaves)
 	slices.SortStableFunc(leaves, func(a, b int32) int { return cmp.Compare(want(b), want(a)) })
 	var next [][]limit
@@ -281,7 +281,7 @@ func (s *search) onward(leaves []int32, limits []limit) [][]limit {
 			}
 			fewer := slices.DeleteFunc(slices.Clone(limits), func(o limit) bool { return o.kind == l.kind })
 			fewer = append(fewer, limit{l.kind, most})
-			if !s.met(keyOfLimits(fewer)) {
+			if !s.markTried(keyOfLimits(fewer)) {
 				next = append(next, fewer)
 			}
 		}
@@ -289,8 +289,8 @@ func (s *search) onward(leaves []int32, limits []limit) [][]limit {
 	return next
 }
 
-// want returns the share of the capacity for a leaf's pods that is needed; 1 means all of it.
-func (s *search) want(need []int) func(leaf int32) float64 {
+// capacityShare returns the share of the capacity for a leaf's pods that is needed; 1 means all of it.
+func (s *search) capacityShare(need []int) func(leaf int32) float64 {
 	byClass := make([]float64, len(need))
 	for c := range s.kinds {
 		if k := &s.kinds[c]; k.present && k.bound < unlimited {
@@ -312,40 +312,40 @@ func (s *search) want(need []int) func(leaf int32) float64 {
 	}
 }
 
-// depends reports whether the choice contains pods that depend on others.
-func (s *search) depends(leaves []int32) bool {
-	return slices.ContainsFunc(leaves, func(leaf int32) bool { return s.choices.like.dependent[s.choices.like.of(leaf)] })
+// hasDependentPods reports whether the choice contains pods that depend on others.
+func (s *search) hasDependentPods(leaves []int32) bool {
+	return slices.ContainsFunc(leaves, func(leaf int32) bool { return s.choices.like.dependent[s.choices.like.numberOf(leaf)] })
 }
 
-// enumerate tries all nodes for the pods of the first choices that contain pods that depend on others and are small.
-func (s *search) enumerate() bool {
+// enumerateNodes tries all nodes for the pods of the first choices that contain pods that depend on others and are small.
+func (s *search) enumerateNodes() bool {
 	for _, leaves := range s.packed {
-		if !s.depends(leaves) {
+		if !s.hasDependentPods(leaves) {
 			continue
 		}
 		e := s.newEnumeration(leaves)
 		if e == nil {
 			continue
 		}
-		if s.attempt(e.run) {
+		if s.attemptChoice(e.placeAllPods) {
 			return true
 		}
-		if e.complete && !s.standIns && !s.over() { // the World refuses every pod once the time is over
+		if e.complete && !s.standIns && !s.timeIsOver() { // the World refuses every pod once the time is over
 			s.unproven--
 		}
 	}
 	return false
 }
 
-// shuffle tries the first choices in other orders until the budget is spent, except for what enumerate needs.
-func (s *search) shuffle() bool {
+// shuffleChoices tries the first choices in other orders until the budget is spent, except for what enumerate needs.
+func (s *search) shuffleChoices() bool {
 	most := s.most
 	s.most -= min(maxShuffled, most/2)
 	defer func() { s.most = most }()
 	choices := slices.DeleteFunc(slices.Clone(s.packed), s.isAlike) // for pods of one class all orders are equal
-	for n := 0; len(choices) > 0 && s.begun < s.most && !s.over() && !s.stopped(); n++ {
+	for n := 0; len(choices) > 0 && s.begun < s.most && !s.timeIsOver() && !s.isStopped(); n++ {
 		leaves := choices[n%len(choices)]
-		if s.attempt(func() bool { return s.packShuffled(leaves, uint64(n), s.extra) }) {
+		if s.attemptChoice(func() bool { return s.packShuffled(leaves, uint64(n), s.extra) }) {
 			return true
 		}
 	}
@@ -405,9 +405,9 @@ func (s *search) tooMany(need []int) bool {
 	return false
 }
 
-// judge estimates whether a leaf can be placed alone.
-func (s *search) judge(leaf int32) feasibility {
-	if s.over() {
+// judgeLeaf estimates whether a leaf can be placed alone.
+func (s *search) judgeLeaf(leaf int32) feasibility {
+	if s.timeIsOver() {
 		return fits
 	}
 	g := &s.groups[leaf]
@@ -435,10 +435,10 @@ func (s *search) judge(leaf int32) feasibility {
 	}
 	mark, calls := len(s.stack), s.calls
 	ok := s.packLeaves([]int32{leaf}, s.extra)
-	s.undo(mark)
+	s.undoAbove(mark)
 	s.judged += s.calls - calls
 	switch {
-	case ok || s.stopped():
+	case ok || s.isStopped():
 		return fits
 	case !g.mixed && s.kinds[g.pods[0].Class].kind == Independent:
 		return impossible
@@ -450,7 +450,7 @@ func (s *search) judge(leaf int32) feasibility {
 func (s *search) keyOf(leaves []int32) string {
 	numbers := make([]int32, len(leaves))
 	for i, leaf := range leaves {
-		numbers[i] = s.choices.like.of(leaf)
+		numbers[i] = s.choices.like.numberOf(leaf)
 	}
 	slices.Sort(numbers)
 	key := []byte{'c'}

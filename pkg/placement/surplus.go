@@ -27,16 +27,16 @@ func Unit(p Problem, w World, budget Budget) UnitPlan {
 	budget.Skip = 0
 	var plan UnitPlan
 	refusals := pl.newRefusals()
-	for unit := range pl.units(pl.possible) {
-		if refusals.planned(unit, budget) {
-			plan.UnitRef, plan.Placements = pl.ref(unit), pl.placements()
+	for unit := range pl.unsatisfiedUnits(pl.possible) {
+		if refusals.planUnit(unit, budget) {
+			plan.UnitRef, plan.Placements = pl.unitRef(unit), pl.placements()
 			return plan
 		}
-		if pl.over() {
+		if pl.timeIsOver() {
 			plan.Cut = true
 			return plan
 		}
-		plan.Refused = append(plan.Refused, pl.ref(unit))
+		plan.Refused = append(plan.Refused, pl.unitRef(unit))
 	}
 	return plan
 }
@@ -50,9 +50,9 @@ func Singles(p Problem, w World, budget Budget) []Placement {
 	return pl.placements()
 }
 
-// units yields the unsatisfied children of satisfied groups, level by level. Whether a group is satisfied is
+// unsatisfiedUnits yields the unsatisfied children of satisfied groups, level by level. Whether a group is satisfied is
 // evaluated when the iteration reaches it.
-func (l *layout) units(possible []bool) func(yield func(unit int32) bool) {
+func (l *layout) unsatisfiedUnits(possible []bool) func(yield func(unit int32) bool) {
 	return func(yield func(unit int32) bool) {
 		whole := make([]bool, len(l.groups)) // the group and all groups above it are satisfied
 		for i := range l.groups {
@@ -72,7 +72,7 @@ func (l *layout) units(possible []bool) func(yield func(unit int32) bool) {
 	}
 }
 
-func (l *layout) ref(g int32) UnitRef {
+func (l *layout) unitRef(g int32) UnitRef {
 	return UnitRef{Group: l.groups[g].of.Name(), Level: int(l.groups[g].level)}
 }
 
@@ -87,16 +87,16 @@ func (pl *planner) newRefusals() *refusals {
 	return &refusals{planner: pl, like: pl.newLikeness(), heights: map[int32]int{}}
 }
 
-// planned tries to plan a unit and reports whether it succeeded. A unit that looks the same as one that did not fit
+// planUnit tries to plan a unit and reports whether it succeeded. A unit that looks the same as one that did not fit
 // is not tried: the available room has not grown since, unless its pods depend on the location of other pods and some
 // of these were placed since.
-func (r *refusals) planned(unit int32, budget Budget) bool {
-	n := r.like.of(unit)
+func (r *refusals) planUnit(unit int32, budget Budget) bool {
+	n := r.like.numberOf(unit)
 	if height, ok := r.heights[n]; ok && (!r.like.dependent[n] || height == len(r.stack)) {
 		return false
 	}
-	if r.plan(unit, budget) {
-		r.like.forget(unit)
+	if r.planGroup(unit, budget) {
+		r.like.forgetGroup(unit)
 		return true
 	}
 	r.heights[n] = len(r.stack)
@@ -107,7 +107,7 @@ func (r *refusals) planned(unit int32, budget Budget) bool {
 func (pl *planner) placeSingles() {
 	for _, leaf := range pl.inSpecOrder() {
 		g := &pl.groups[leaf]
-		if !g.leaf() || g.waiting() == 0 || !pl.satisfiedUpwards(leaf) {
+		if !g.isLeaf() || g.waiting() == 0 || !pl.satisfiedUpwards(leaf) {
 			continue
 		}
 		for i := range int32(len(g.pods)) {
@@ -115,7 +115,7 @@ func (pl *planner) placeSingles() {
 				return
 			}
 			if !pl.isTaken(leaf, i) {
-				pl.place(leaf, i, "") // a refused pod does not end the loop
+				pl.placePod(leaf, i, "") // a refused pod does not end the loop
 			}
 		}
 	}

@@ -94,8 +94,8 @@ func (r ResourceCapacity) withUnavailable() ResourceCapacity {
 	return r
 }
 
-// holds reports whether the nodes, if they were empty, could take this many pods according to the numbers.
-func (r ResourceCapacity) holds(pods int) bool {
+// holdsPods reports whether the nodes, if they were empty, could take this many pods according to the numbers.
+func (r ResourceCapacity) holdsPods(pods int) bool {
 	return r.Nodes > 0 && r.PerPod <= r.Largest && r.PerPod*int64(pods) <= r.Total && pods <= r.Slots
 }
 
@@ -110,9 +110,9 @@ func (r ResourceCapacity) reasonFor(pods int) v2alpha2.Reason {
 		return v2alpha2.ReasonClaimsNotReady
 	case r.Refused != "" || all.Nodes == 0 || all.offersNone():
 		return v2alpha2.ReasonNoNodeMatches
-	case !all.holds(pods):
+	case !all.holdsPods(pods):
 		return v2alpha2.ReasonTooLarge
-	case !r.holds(pods):
+	case !r.holdsPods(pods):
 		return v2alpha2.ReasonNodesUnavailable
 	case r.PerPod*int64(pods) > r.Free:
 		return insufficient(r.Resource)
@@ -133,9 +133,9 @@ func (r ResourceCapacity) otherLacking(pods int) *ResourceAmounts {
 	return nil
 }
 
-// hopeless returns why pods of the class fit on no existing node, and what would help. owner names the pods, for
+// explainHopeless returns why pods of the class fit on no existing node, and what would help. owner names the pods, for
 // example "the pods of the gang". "": no such reason applies.
-func (r ResourceCapacity) hopeless(reason v2alpha2.Reason, owner string) string {
+func (r ResourceCapacity) explainHopeless(reason v2alpha2.Reason, owner string) string {
 	switch {
 	case reason == v2alpha2.ReasonClaimsNotReady && strings.HasSuffix(r.Refused, "not found"):
 		return fmt.Sprintf("%s: create it, or correct the volumes of %s", r.Refused, owner)
@@ -147,14 +147,14 @@ func (r ResourceCapacity) hopeless(reason v2alpha2.Reason, owner string) string 
 		return r.unavailable()
 	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone() && r.Elsewhere > 0:
 		return fmt.Sprintf("no node that matches %s offers %s: change their selectors, affinity or tolerations, %s %s enough for a pod",
-			owner, r.Resource, message.Count(r.Elsewhere, "other node"), have(r.Elsewhere))
+			owner, r.Resource, message.Count(r.Elsewhere, "other node"), haveOrHas(r.Elsewhere))
 	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone():
 		return fmt.Sprintf("no node offers %s: correct the name in %s, or install the device plugin that provides it", r.Resource, owner)
 	}
 	return ""
 }
 
-func have(n int) string {
+func haveOrHas(n int) string {
 	if n == 1 {
 		return "has"
 	}
@@ -171,13 +171,13 @@ func (r ResourceCapacity) unavailable() string {
 	parts := make([]string, 0, len(nodes))
 	for _, u := range nodes[:min(len(nodes), maxReasons)] {
 		parts = append(parts, fmt.Sprintf("%s (%s; %s %s, %s free) %s: %s",
-			message.Count(u.Nodes, "node"), u.named(), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Cause, u.Advice))
+			message.Count(u.Nodes, "node"), u.listNames(), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Cause, u.Advice))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// named lists Names.
-func (u UnavailableNodes) named() string {
+// listNames lists Names.
+func (u UnavailableNodes) listNames() string {
 	names := make([]string, 0, len(u.Names)+1)
 	for _, name := range u.Names {
 		names = append(names, message.Truncate(name, maxNodeName))

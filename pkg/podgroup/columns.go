@@ -12,9 +12,9 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// needs describes how much of a gang must start together: the number of pods without sub-groups, otherwise of direct
+// describeMinimum describes how much of a gang must start together: the number of pods without sub-groups, otherwise of direct
 // children. "" if there is no tree.
-func needs(tree *gang.Tree) string {
+func describeMinimum(tree *gang.Tree) string {
 	switch {
 	case tree == nil:
 		return ""
@@ -27,8 +27,8 @@ func needs(tree *gang.Tree) string {
 	}
 }
 
-// gpus returns the GPUs of a gang's bound pods and the GPUs requested by all of its pods: "8/16". "": none requested.
-func gpus(f Facts) string {
+// boundOfRequestedGPUs returns the GPUs of a gang's bound pods and the GPUs requested by all of its pods: "8/16". "": none requested.
+func boundOfRequestedGPUs(f Facts) string {
 	if f.GPUs == 0 {
 		return ""
 	}
@@ -41,7 +41,7 @@ func GPUs(pod *corev1.Pod) int64 {
 	running, most := int64(0), int64(0)
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		n := gpusOf(c)
+		n := containerGPUs(c)
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar container keeps running
 			running += n
 			n = 0
@@ -49,13 +49,13 @@ func GPUs(pod *corev1.Pod) int64 {
 		most = max(most, running+n)
 	}
 	for i := range pod.Spec.Containers {
-		running += gpusOf(&pod.Spec.Containers[i])
+		running += containerGPUs(&pod.Spec.Containers[i])
 	}
 	return max(most, running)
 }
 
-// gpusOf returns how many GPUs a container requests. Requests and limits of extended resources are equal.
-func gpusOf(c *corev1.Container) int64 {
+// containerGPUs returns how many GPUs a container requests. Requests and limits of extended resources are equal.
+func containerGPUs(c *corev1.Container) int64 {
 	n := int64(0)
 	for name, amount := range c.Resources.Requests {
 		domain, kind, extended := strings.Cut(string(name), "/")

@@ -34,20 +34,20 @@ func podsNamed(noun string, names []string, total int) string {
 	return fmt.Sprintf("%s (%s)", message.Count(total, noun), strings.Join(shown, ", "))
 }
 
-// ofSeveral converts the cause of one pod to the plural.
-func ofSeveral(why string) string {
+// inPlural converts the cause of one pod to the plural.
+func inPlural(why string) string {
 	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "has no label ", "have no label ").Replace(why)
 }
 
-// misplaced describes which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group
+// describeMisplaced describes which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group
 // "worker", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are leader,
 // workers`.
-func misplaced(noun string, pods []Misplaced, tree *gang.Tree) string {
+func describeMisplaced(noun string, pods []Misplaced, tree *gang.Tree) string {
 	parts := make([]string, 0, len(pods)+1)
 	for _, p := range pods[:min(len(pods), maxNamed)] {
 		why := p.Why
 		if p.Total > 1 {
-			why = ofSeveral(why)
+			why = inPlural(why)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s: %s", podsNamed(noun, p.Pods, p.Total), why, LabelAdvice(p.Why)))
 	}
@@ -67,7 +67,7 @@ func leafNames(tree *gang.Tree) string {
 	for _, leaf := range leaves[:min(len(leaves), maxNamed)] {
 		names = append(names, leaf.Name())
 	}
-	return "the leaves are " + message.List(names, maxNamed, len(leaves), ", ")
+	return "the leaves are " + message.ListNames(names, maxNamed, len(leaves), ", ")
 }
 
 // LabelAdvice returns the advice for a pod that counts towards no leaf. why is WaitingPod.Misplaced.
@@ -78,13 +78,13 @@ func LabelAdvice(why string) string {
 	return "correct label " + v2alpha2.SubGroupLabel
 }
 
-// gated describes what keeps existing pods out of every plan: their own scheduling gates, or another plugin.
-func gated(f Facts) string {
+// describeGated describes what keeps existing pods out of every plan: their own scheduling gates, or another plugin.
+func describeGated(f Facts) string {
 	var parts []string
 	if len(f.GateNames) > 0 || f.GatedBy == "" {
 		text := message.Count(f.Gated, "pod") + " with scheduling gates"
 		if len(f.GateNames) > 0 {
-			text += " that are to be lifted: " + message.List(f.GateNames, maxNamed, len(f.GateNames), ", ")
+			text += " that are to be lifted: " + message.ListNames(f.GateNames, maxNamed, len(f.GateNames), ", ")
 		}
 		parts = append(parts, text)
 	}
@@ -98,13 +98,13 @@ func gated(f Facts) string {
 func schedulerAdvice(f Facts) string {
 	name := f.Profile
 	if name == "" {
-		name = message.List(f.OurNames, maxNamed, len(f.OurNames), " or ")
+		name = message.ListNames(f.OurNames, maxNamed, len(f.OurNames), " or ")
 	}
 	return fmt.Sprintf("set schedulerName %s in all pods of the gang", name)
 }
 
-// foreign returns the advice for pods that wait for another scheduler.
-func foreign(f Facts) string {
+// otherSchedulerAdvice returns the advice for pods that wait for another scheduler.
+func otherSchedulerAdvice(f Facts) string {
 	text := fmt.Sprintf("%s: %s of %s", schedulerAdvice(f), message.Count(f.Foreign, "pod"), schedulers(f.ForeignNames))
 	switch {
 	case f.Unattended:
@@ -127,13 +127,13 @@ func schedulers(names []string) string {
 	if len(names) == 1 {
 		return "scheduler " + names[0]
 	}
-	return "schedulers " + message.List(names, maxNamed, len(names), ", ")
+	return "schedulers " + message.ListNames(names, maxNamed, len(names), ", ")
 }
 
-// lacks describes why the tree is not satisfied. The leaves, which lack pods, come first: "prefill-2 lacks 2 of 8;
+// describeLacks describes why the tree is not satisfied. The leaves, which lack pods, come first: "prefill-2 lacks 2 of 8;
 // complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill". It is empty for a PodGroup without sub-groups, because
 // the totals are sufficient.
-func lacks(tree *gang.Tree, c gang.Counts) string {
+func describeLacks(tree *gang.Tree, c gang.Counts) string {
 	if tree.Root().IsLeaf() {
 		return ""
 	}
@@ -149,7 +149,7 @@ func lacks(tree *gang.Tree, c gang.Counts) string {
 			groups = append(groups, fmt.Sprintf("%d of %d of %s", l.Have, l.Need, l.Group.Name()))
 		}
 	}
-	return message.List(leaves, maxNamed, len(leaves), ", ") + "; complete: " + message.List(groups, maxNamed, len(groups), ", ")
+	return message.ListNames(leaves, maxNamed, len(leaves), ", ") + "; complete: " + message.ListNames(groups, maxNamed, len(groups), ", ")
 }
 
 // noSuchClass reports that the PodGroup's priority class does not exist. "": it exists, or none is named.

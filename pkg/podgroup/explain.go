@@ -22,7 +22,7 @@ import (
 // the reasons of the nodes, by number of nodes.
 func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
-	blocked := blocking(short.Leaves)
+	blocked := blockingLeaves(short.Leaves)
 	reason, text, reported := judgeMinimum(p, blocked, known)
 	var parts []string
 	if text != "" {
@@ -36,13 +36,13 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 		}
 	}
 	for i, l := range blocked {
-		parts = append(parts, describe(p.Tree, l))
+		parts = append(parts, describeLeaf(p.Tree, l))
 		// Adjacent leaves often have the same reasons of the nodes: these are written once, after the last such leaf.
-		said := nodesSay(l.Refusal)
+		said := listFilterReasons(l.Refusal)
 		if said == "" || said == reported {
 			continue
 		}
-		if i == len(blocked)-1 || nodesSay(blocked[i+1].Refusal) != said {
+		if i == len(blocked)-1 || listFilterReasons(blocked[i+1].Refusal) != said {
 			parts = append(parts, said)
 		}
 	}
@@ -58,12 +58,12 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 // judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text that
 // contains the reasons of the nodes.
 func judgeMinimum(p placement.Problem, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
-	if reason = dominant(blocked, known); reason == v2alpha2.ReasonWaitingForPods {
+	if reason = dominantReason(blocked, known); reason == v2alpha2.ReasonWaitingForPods {
 		return reason, "", ""
 	}
-	ofLeaf, text, reported := hopeless(p.Tree, blocked, known)
+	ofLeaf, text, reported := describeHopelessLeaf(p.Tree, blocked, known)
 	if t := newTogether(p, known); t != nil {
-		exact, whole := t.judge(blocked)
+		exact, whole := t.judgeTogether(blocked)
 		if text != "" && exact == ofLeaf {
 			return exact, text, reported
 		}
@@ -79,14 +79,14 @@ func judgeMinimum(p placement.Problem, blocked []placement.LeafShortfall, known 
 		}
 		return reason, text, ""
 	}
-	return reason, pieces(p.Tree, blocked, known), ""
+	return reason, describeFragmentation(p.Tree, blocked, known), ""
 }
 
-// hopeless describes a leaf whose pods would not fit even if more of the existing nodes were free: they are refused
+// describeHopelessLeaf describes a leaf whose pods would not fit even if more of the existing nodes were free: they are refused
 // regardless of the nodes, no node matches them, or one pod requests more than the largest node has. This comes
 // first, with the action that would help, because the list of groups may be long. reported is the part of the text that
 // contains the reasons of the nodes, and reason that of the leaf. "": there is no such leaf.
-func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (reason v2alpha2.Reason, text, reported string) {
+func describeHopelessLeaf(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (reason v2alpha2.Reason, text, reported string) {
 	worst := len(reasonsBySeverity)
 	for _, l := range leaves {
 		if l.Refusal == nil {
@@ -97,8 +97,8 @@ func hopeless(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacitie
 		if severity(of) >= worst {
 			continue
 		}
-		said := nodesSay(l.Refusal)
-		switch t := r.hopeless(of, "the pods of "+where); {
+		said := listFilterReasons(l.Refusal)
+		switch t := r.explainHopeless(of, "the pods of "+where); {
 		case t != "":
 			text, reported = t, ""
 			if r.Refused != "" {
@@ -175,9 +175,9 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 	return reason, text
 }
 
-// pieces describes the first leaf for whose pods the free room is enough, but not in pieces of their size. "": there is
+// describeFragmentation describes the first leaf for whose pods the free room is enough, but not in pieces of their size. "": there is
 // none.
-func pieces(tree *gang.Tree, blocked []placement.LeafShortfall, known *knownCapacities) string {
+func describeFragmentation(tree *gang.Tree, blocked []placement.LeafShortfall, known *knownCapacities) string {
 	for _, l := range blocked {
 		if l.Refusal == nil {
 			continue
@@ -269,7 +269,7 @@ func leastAsked(g *gang.Group, have gang.Counts, waiting map[string][]need, requ
 func waitingByClass(p placement.Problem) map[string][]need {
 	waiting := make(map[string][]need, len(p.Pods))
 	for leaf, pods := range p.Pods {
-		waiting[leaf] = byClass(pods)
+		waiting[leaf] = countByClass(pods)
 	}
 	return waiting
 }
@@ -277,23 +277,23 @@ func waitingByClass(p placement.Problem) map[string][]need {
 // maxLeaves is the maximum number of leaves that a message names.
 const maxLeaves = 3
 
-// blocking returns the leaves that a message names: leaves refused by nodes first, in spec order.
-func blocking(leaves []placement.LeafShortfall) []placement.LeafShortfall {
+// blockingLeaves returns the leaves that a message names: leaves refused by nodes first, in spec order.
+func blockingLeaves(leaves []placement.LeafShortfall) []placement.LeafShortfall {
 	out := slices.Clone(leaves)
 	slices.SortStableFunc(out, func(a, b placement.LeafShortfall) int {
-		return cmp.Compare(rank(a), rank(b))
+		return cmp.Compare(severityRank(a), severityRank(b))
 	})
 	return out[:min(len(out), maxLeaves)]
 }
 
-func rank(l placement.LeafShortfall) int {
+func severityRank(l placement.LeafShortfall) int {
 	if l.Refusal != nil {
 		return 0
 	}
 	return 1
 }
 
-func describe(tree *gang.Tree, l placement.LeafShortfall) string {
+func describeLeaf(tree *gang.Tree, l placement.LeafShortfall) string {
 	where := pathOf(tree, l.Leaf)
 	if l.Refusal == nil {
 		return fmt.Sprintf("%s has %d of the %d pods it still needs", where, l.Available, l.Need)
@@ -304,9 +304,9 @@ func describe(tree *gang.Tree, l placement.LeafShortfall) string {
 // maxReasons is the maximum number of filter reasons per leaf.
 const maxReasons = 3
 
-// nodesSay lists the filter reasons, the most frequent one first. "": no node was filtered, or none refused; the
+// listFilterReasons lists the filter reasons, the most frequent one first. "": no node was filtered, or none refused; the
 // numbers are then sufficient.
-func nodesSay(r *placement.Refusal) string {
+func listFilterReasons(r *placement.Refusal) string {
 	if r == nil || len(r.Reasons) == 0 {
 		return ""
 	}
@@ -340,8 +340,8 @@ func pathOf(tree *gang.Tree, name string) string {
 	return path
 }
 
-// dominant returns the most severe reason among the leaves that block the gang.
-func dominant(blocked []placement.LeafShortfall, world Capacities) v2alpha2.Reason {
+// dominantReason returns the most severe reason among the leaves that block the gang.
+func dominantReason(blocked []placement.LeafShortfall, world Capacities) v2alpha2.Reason {
 	worst := v2alpha2.Reason("")
 	for _, l := range blocked {
 		if l.Refusal == nil {

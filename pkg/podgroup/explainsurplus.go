@@ -32,7 +32,7 @@ func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
 	easiest := -1
 	var parts []string
 	for _, u := range units {
-		reason, text := u.judge(known)
+		reason, text := u.judgeUnit(known)
 		if s := severity(reason); s > easiest {
 			easiest, refusal.Reason = s, reason
 		}
@@ -69,11 +69,11 @@ func surplusUnits(p placement.Problem, world Capacities) []unit {
 	visit = func(g *gang.Group) {
 		switch {
 		case !g.Satisfied(p.Have):
-			if u := (unit{group: g.Name(), needs: needsOf(g, p, world)}); u.waits() {
+			if u := (unit{group: g.Name(), needs: needsOf(g, p, world)}); u.hasPods() {
 				units = append(units, u)
 			}
 		case g.IsLeaf():
-			for _, n := range byClass(p.Pods[g.Name()]) {
+			for _, n := range countByClass(p.Pods[g.Name()]) {
 				units = append(units, unit{group: g.Name(), needs: []need{{pods: 1, class: n.class}}, more: n.pods - 1})
 			}
 		default:
@@ -95,7 +95,7 @@ func needsOf(g *gang.Group, p placement.Problem, world Capacities) []need {
 		slices.SortStableFunc(waiting, func(a, b placement.Pod) int {
 			return cmp.Compare(world.ResourceCapacity(a.Class).PerPod, world.ResourceCapacity(b.Class).PerPod)
 		})
-		needs := byClass(waiting[:min(lacks, len(waiting))])
+		needs := countByClass(waiting[:min(lacks, len(waiting))])
 		if missing := lacks - len(waiting); missing > 0 {
 			needs = append(needs, need{pods: missing, missing: missing})
 		}
@@ -110,8 +110,8 @@ func needsOf(g *gang.Group, p placement.Problem, world Capacities) []need {
 	return all
 }
 
-// byClass counts pods by class, in order of first appearance.
-func byClass(pods []placement.Pod) []need {
+// countByClass counts pods by class, in order of first appearance.
+func countByClass(pods []placement.Pod) []need {
 	var needs []need
 	for _, pod := range pods {
 		i := slices.IndexFunc(needs, func(n need) bool { return n.class == pod.Class })
@@ -124,13 +124,13 @@ func byClass(pods []placement.Pod) []need {
 	return needs
 }
 
-// waits reports whether any pod of the unit exists.
-func (u unit) waits() bool {
+// hasPods reports whether any pod of the unit exists.
+func (u unit) hasPods() bool {
 	return slices.ContainsFunc(u.needs, func(n need) bool { return n.missing == 0 })
 }
 
-// judge returns the reason why the unit cannot be placed, and its numbers as text.
-func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
+// judgeUnit returns the reason why the unit cannot be placed, and its numbers as text.
+func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
 	type sum struct {
 		asked, free, total int64
 		pods, slots        int   // slots: on empty nodes
@@ -173,7 +173,7 @@ func (u unit) judge(world Capacities) (v2alpha2.Reason, string) {
 		room := world.ResourceCapacity(n.class)
 		reason := room.reasonFor(n.pods)
 		if reason == v2alpha2.ReasonClaimsNotReady || reason == v2alpha2.ReasonNodesUnavailable || room.Refused != "" || room.offersNone() {
-			return reason, "cannot be placed: " + room.hopeless(reason, "its pods")
+			return reason, "cannot be placed: " + room.explainHopeless(reason, "its pods")
 		}
 	}
 	if homeless > 0 {

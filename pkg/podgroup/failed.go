@@ -36,9 +36,9 @@ const maxFailedOwners = 5
 // maxFailedName is the maximum length of the name of a failed pod in a message. A Job of a CronJob needs more than maxShown.
 const maxFailedName = 63
 
-// Failures describes the failed pods of a gang. live are the owners of its existing pods. Pods that ended before the current
+// DescribeFailures describes the failed pods of a gang. live are the owners of its existing pods. Pods that ended before the current
 // run began, for example those of an earlier Job of a CronJob, are not counted.
-func Failures(pods []*corev1.Pod, live []Owner) FailedPods {
+func DescribeFailures(pods []*corev1.Pod, live []Owner) FailedPods {
 	owners := map[types.UID]*Owner{} // "": pods without a controller
 	for _, pod := range pods {
 		ref := controllerOf(pod)
@@ -54,19 +54,19 @@ func Failures(pods []*corev1.Pod, live []Owner) FailedPods {
 	var first *corev1.Pod
 	for _, pod := range pods {
 		uid := controllerOf(pod).UID
-		if endOf(pod).Before(begin) && !slices.ContainsFunc(live, func(o Owner) bool { return o.UID == uid }) {
+		if failureTime(pod).Before(begin) && !slices.ContainsFunc(live, func(o Owner) bool { return o.UID == uid }) {
 			continue
 		}
 		out.Total++
 		owners[uid].Failed++
-		if first == nil || cmp.Or(endOf(pod).Compare(endOf(first)), cmp.Compare(pod.Name, first.Name)) < 0 {
+		if first == nil || cmp.Or(failureTime(pod).Compare(failureTime(first)), cmp.Compare(pod.Name, first.Name)) < 0 {
 			first = pod
 		}
 	}
 	if first == nil {
 		return out
 	}
-	out.First, out.Why, out.Bare = first.Name, whyFailed(first), controllerOf(first).UID == ""
+	out.First, out.Why, out.Bare = first.Name, describeFailure(first), controllerOf(first).UID == ""
 	for uid, o := range owners {
 		if uid != "" && o.Failed > 0 {
 			out.Owners = append(out.Owners, *o)
@@ -85,7 +85,7 @@ func FailedLater(failed []*corev1.Pod, controllers sets.Set[types.UID], newest t
 	if len(failed) == 0 {
 		return false
 	}
-	last := controllerOf(newestOf(failed)).UID
+	last := controllerOf(newestPod(failed)).UID
 	return last != "" && !controllers.Has(last) && beginOfRun(failed, nil).After(newest)
 }
 
@@ -97,8 +97,8 @@ func WithoutEarlierRun(f Facts) Facts {
 	return f
 }
 
-// newestOf returns the pod that was created last.
-func newestOf(pods []*corev1.Pod) *corev1.Pod {
+// newestPod returns the pod that was created last.
+func newestPod(pods []*corev1.Pod) *corev1.Pod {
 	return slices.MaxFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
@@ -116,7 +116,7 @@ func beginOfRun(failed []*corev1.Pod, live []Owner) time.Time {
 	if len(live) > 0 || len(failed) == 0 {
 		return begin
 	}
-	last := newestOf(failed)
+	last := newestPod(failed)
 	for _, pod := range failed {
 		if created := pod.CreationTimestamp.Time; controllerOf(pod).UID == controllerOf(last).UID && (begin.IsZero() || created.Before(begin)) {
 			begin = created
@@ -133,16 +133,16 @@ func controllerOf(pod *corev1.Pod) metav1.OwnerReference {
 	return metav1.OwnerReference{}
 }
 
-// endOf returns when a failed pod ended: when the container that failed first did, otherwise when the pod was created.
-func endOf(pod *corev1.Pod) time.Time {
+// failureTime returns when a failed pod ended: when the container that failed first did, otherwise when the pod was created.
+func failureTime(pod *corev1.Pod) time.Time {
 	if end, _ := failedContainer(pod); end != nil && !end.State.Terminated.FinishedAt.IsZero() {
 		return end.State.Terminated.FinishedAt.Time
 	}
 	return pod.CreationTimestamp.Time
 }
 
-// whyFailed describes how a failed pod ended.
-func whyFailed(pod *corev1.Pod) string {
+// describeFailure describes how a failed pod ended.
+func describeFailure(pod *corev1.Pod) string {
 	reason := pod.Status.Reason // Evicted, DeadlineExceeded: the cause of the end of the containers
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && reason == "" {

@@ -135,10 +135,10 @@ func TestFailures(t *testing.T) {
 				stripped := &corev1.Pod{ObjectMeta: pod.ObjectMeta, Status: FailedStatus(pod)}
 				whole, kept = append(whole, pod), append(kept, stripped)
 			}
-			if diff := cmp.Diff(tc.want, Failures(whole, tc.live)); diff != "" {
+			if diff := cmp.Diff(tc.want, DescribeFailures(whole, tc.live)); diff != "" {
 				t.Errorf("failures (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.want, Failures(kept, tc.live)); diff != "" {
+			if diff := cmp.Diff(tc.want, DescribeFailures(kept, tc.live)); diff != "" {
 				t.Errorf("failures, of what is kept of the pods (-want +got):\n%s", diff)
 			}
 		})

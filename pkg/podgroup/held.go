@@ -77,8 +77,8 @@ func NotesOf(f Facts) *HeldNotes {
 	return &HeldNotes{facts: f, byLeaf: map[string]HeldNote{}}
 }
 
-// Of returns the note of a waiting pod of the gang. Pods of one leaf have equal notes.
-func (n *HeldNotes) Of(w WaitingPod) HeldNote {
+// NoteOf returns the note of a waiting pod of the gang. Pods of one leaf have equal notes.
+func (n *HeldNotes) NoteOf(w WaitingPod) HeldNote {
 	name := message.Truncate(n.facts.Name, message.MaxName)
 	switch {
 	case n.facts.Group == nil:
@@ -91,7 +91,7 @@ func (n *HeldNotes) Of(w WaitingPod) HeldNote {
 	label := w.Pod.Labels[v2alpha2.SubGroupLabel]
 	note, known := n.byLeaf[label]
 	if !known {
-		note = n.ofLeaf(name, label)
+		note = n.noteOfLeaf(name, label)
 		n.byLeaf[label] = note
 	}
 	return note
@@ -104,9 +104,9 @@ const (
 	partOfSurplus = "surplus"
 )
 
-// ofLeaf returns the note of the pods of a leaf.
-func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
-	part, unit, missing := n.part(label)
+// noteOfLeaf returns the note of the pods of a leaf.
+func (n *HeldNotes) noteOfLeaf(name, label string) HeldNote {
+	part, unit, missing := n.roleOfLeaf(label)
 	head := "PodGroup " + name
 	switch {
 	case part == partOfRefill && unit != "":
@@ -119,7 +119,7 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 		head = fmt.Sprintf("above the minimum of PodGroup %s, which runs without it", name)
 	}
 	if n.judged == nil {
-		now := judge(n.facts)
+		now := dominantVerdict(n.facts)
 		n.judged = &now
 	}
 	now := n.judged
@@ -130,7 +130,7 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 		text := head + "; what the minimum has lost is replaced first"
 		return HeldNote{Head: text, Text: text, Kind: part}
 	case now.satisfied:
-		reason, text, advice = n.facts.Refused.Reason, clauseOf(n.facts.Refused.Message, n.facts.Tree, unit), ""
+		reason, text, advice = n.facts.Refused.Reason, subGroupClause(n.facts.Refused.Message, n.facts.Tree, unit), ""
 		if missing > 0 {
 			reason, text = v2alpha2.ReasonWaitingForPods, fmt.Sprintf("it lacks %s that must be created first", message.Count(missing, "pod"))
 		}
@@ -158,9 +158,9 @@ func (n *HeldNotes) ofLeaf(name, label string) HeldNote {
 	return note
 }
 
-// part returns the role of the waiting pods of a leaf in their gang. unit is the sub-group that is bound as a whole;
+// roleOfLeaf returns the role of the waiting pods of a leaf in their gang. unit is the sub-group that is bound as a whole;
 // "" means the gang itself, or single pods. missing is the number of pods of the minimum of unit that do not exist.
-func (n *HeldNotes) part(label string) (part, unit string, missing int) {
+func (n *HeldNotes) roleOfLeaf(label string) (part, unit string, missing int) {
 	f := n.facts
 	if !f.Admitted || f.Tree == nil {
 		return partOfMinimum, "", 0
@@ -189,9 +189,9 @@ func (n *HeldNotes) part(label string) (part, unit string, missing int) {
 // clauses is the separator between the clauses of a message.
 const clauses = "; "
 
-// clauseOf returns the clause about a sub-group of a message about refused surplus. It returns the whole message if
+// subGroupClause returns the clause about a sub-group of a message about refused surplus. It returns the whole message if
 // there is no such clause, or group is "".
-func clauseOf(text string, tree *gang.Tree, group string) string {
+func subGroupClause(text string, tree *gang.Tree, group string) string {
 	if group == "" {
 		return text
 	}

@@ -123,7 +123,7 @@ func TestNotesOfWaitingPods(t *testing.T) {
 				f.Tree = built
 			}
 			tc.pod.Pod = wrappers.MakePod("a", "ml").SubGroup(tc.leaf).Obj()
-			got := NotesOf(f).Of(tc.pod)
+			got := NotesOf(f).NoteOf(tc.pod)
 			if tc.want.Text == "" { // the rest is formatted elsewhere: it begins with the head, and has one clause
 				tc.want.Text = got.Text
 				if len(got.Text) <= len(got.Head)+2 || got.Text[:len(got.Head)+2] != got.Head+": " {
@@ -178,7 +178,7 @@ func TestAdviceNamesTheLeavesAndTheAction(t *testing.T) {
 		pod("a", "x", unknown), pod("b", "decode", ""), pod("c", "", "has no label kai.scheduler/subgroup-name"), pod("d", "x", unknown),
 	}}
 	var got []string
-	for _, lost := range Lost(f) {
+	for _, lost := range FindLostPods(f) {
 		got = append(got, lost.First.Name+" "+lost.Reason+": "+lost.Note)
 	}
 	want := []string{

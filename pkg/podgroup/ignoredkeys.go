@@ -73,14 +73,14 @@ var otherKeys = []otherKey{
 // schedulingGroup is the field of pods by which Kubernetes' own gang scheduling names a gang.
 const schedulingGroup = "spec.schedulingGroup.podGroupName"
 
-func (k otherKey) where() string {
+func (k otherKey) keyPlace() string {
 	if k.label {
 		return "label " + k.key
 	}
 	return "annotation " + k.key
 }
 
-func (k otherKey) concerns(inGang bool) bool {
+func (k otherKey) concernsPod(inGang bool) bool {
 	switch k.pods {
 	case namesGang:
 		return !inGang
@@ -90,8 +90,8 @@ func (k otherKey) concerns(inGang bool) bool {
 	return true
 }
 
-// in returns the pod's value of the key, "" if it has none.
-func (k otherKey) in(pod *corev1.Pod) string {
+// valueIn returns the pod's value of the key, "" if it has none.
+func (k otherKey) valueIn(pod *corev1.Pod) string {
 	if k.label {
 		return pod.Labels[k.key]
 	}
@@ -102,8 +102,8 @@ func (k otherKey) in(pod *corev1.Pod) string {
 // where. group "": the pod names none.
 func GangNamedOtherwise(pod *corev1.Pod) (group, where string) {
 	for _, k := range otherKeys {
-		if group := k.in(pod); k.pods == namesGang && group != "" {
-			return group, k.where()
+		if group := k.valueIn(pod); k.pods == namesGang && group != "" {
+			return group, k.keyPlace()
 		}
 	}
 	return "", ""
@@ -121,8 +121,8 @@ func IgnoredKeys(pod *corev1.Pod) string {
 	inGang := pod.Annotations[v2alpha2.PodGroupAnnotation] != ""
 	var wheres, effects []string // effects[i] belongs to wheres[i]
 	for _, k := range otherKeys {
-		if k.in(pod) != "" && k.concerns(inGang) {
-			wheres, effects = append(wheres, k.where()), append(effects, k.effect)
+		if k.valueIn(pod) != "" && k.concernsPod(inGang) {
+			wheres, effects = append(wheres, k.keyPlace()), append(effects, k.effect)
 		}
 	}
 	if !inGang {
@@ -145,7 +145,7 @@ func IgnoredKeys(pod *corev1.Pod) string {
 	parts := make([]string, 0, len(byEffect))
 	for effect, found := range byEffect {
 		slices.Sort(found)
-		parts = append(parts, message.List(found, maxShownKeys, len(found), ", ")+": "+effect)
+		parts = append(parts, message.ListNames(found, maxShownKeys, len(found), ", ")+": "+effect)
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "; ")

@@ -74,7 +74,7 @@ func TestGuideListsIgnoredKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, k := range otherKeys {
-		kind, key, _ := strings.Cut(k.where(), " ")
+		kind, key, _ := strings.Cut(k.keyPlace(), " ")
 		if row := kind + " `" + key + "`"; !strings.Contains(string(guide), row) {
 			t.Errorf("docs/workloads.md does not contain %q", row)
 		}

@@ -54,8 +54,8 @@ type imaginedPod struct {
 	node  int32
 }
 
-// imagine returns the nodes as they are or empty, without or with the closed ones.
-func (v *Inventory) imagine(empty, open bool) *imagined {
+// imagineNodes returns the nodes as they are or empty, without or with the closed ones.
+func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 	classes := len(v.Requests)
 	w := &imagined{of: v, open: open, empty: empty, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes)}
 	for i := range v.Nodes {
@@ -75,7 +75,7 @@ func (v *Inventory) imagine(empty, open bool) *imagined {
 		}
 		w.order[c] = make([]int32, 0, len(v.Nodes))
 		for i := range v.Nodes {
-			if w.serves(i, []int{c}) && w.takes(c, int32(i)) {
+			if w.servesAny(i, []int{c}) && w.takesPod(c, int32(i)) {
 				w.order[c] = append(w.order[c], int32(i))
 			}
 		}
@@ -83,10 +83,10 @@ func (v *Inventory) imagine(empty, open bool) *imagined {
 	return w
 }
 
-// sort puts the nodes with the least of the class's main resource first, so that pods fill them.
-func (w *imagined) sort() {
+// sortNodes puts the nodes with the least of the class's main resource first, so that pods fill them.
+func (w *imagined) sortNodes() {
 	for c, order := range w.order {
-		main, _ := w.main(c)
+		main, _ := w.mainResource(c)
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(w.roomOn(a)[main], w.roomOn(b)[main]) })
 	}
 }
@@ -97,19 +97,19 @@ func (w *imagined) roomOn(node int32) []int64 {
 	return w.room[int(node)*n:][:n]
 }
 
-// sum returns how much of a resource the nodes have that at least one of the classes may use.
-func (w *imagined) sum(classes []int, resource int) int64 {
+// sumResource returns how much of a resource the nodes have that at least one of the classes may use.
+func (w *imagined) sumResource(classes []int, resource int) int64 {
 	sum := int64(0)
 	for i := range w.of.Nodes {
-		if w.serves(i, classes) {
+		if w.servesAny(i, classes) {
 			sum += w.roomOn(int32(i))[resource]
 		}
 	}
 	return sum
 }
 
-// serves reports whether the node may take pods of at least one of the classes, if it has room.
-func (w *imagined) serves(node int, classes []int) bool {
+// servesAny reports whether the node may take pods of at least one of the classes, if it has room.
+func (w *imagined) servesAny(node int, classes []int) bool {
 	n := &w.of.Nodes[node]
 	for _, c := range classes {
 		if n.Matches[c] && (w.open || !n.Closed[c]) && (w.empty || !n.Taken[c]) {
@@ -119,7 +119,7 @@ func (w *imagined) serves(node int, classes []int) bool {
 	return false
 }
 
-func (w *imagined) takes(class int, node int32) bool {
+func (w *imagined) takesPod(class int, node int32) bool {
 	room := w.roomOn(node)
 	for r, request := range w.of.Requests[class] {
 		if request > room[r] {
@@ -134,8 +134,8 @@ func (w *imagined) takes(class int, node int32) bool {
 	return true
 }
 
-// put adds (1) or removes (-1) a pod.
-func (w *imagined) put(class int, node int32, sign int64) {
+// addPod adds (1) or removes (-1) a pod.
+func (w *imagined) addPod(class int, node int32, sign int64) {
 	room := w.roomOn(node)
 	for r, request := range w.of.Requests[class] {
 		room[r] -= sign * request
@@ -151,9 +151,9 @@ func (w *imagined) put(class int, node int32, sign int64) {
 func (w *imagined) Place(class int, _ string) (string, bool) {
 	order := w.order[class]
 	for k := w.from[class]; k < len(order); k++ {
-		if w.takes(class, order[k]) {
+		if w.takesPod(class, order[k]) {
 			w.from[class] = k
-			w.put(class, order[k], 1)
+			w.addPod(class, order[k], 1)
 			w.stack = append(w.stack, imaginedPod{class, order[k]})
 			return strconv.Itoa(int(order[k])), true
 		}
@@ -167,7 +167,7 @@ func (w *imagined) Undo(n int) {
 	for range n {
 		last := w.stack[len(w.stack)-1]
 		w.stack = w.stack[:len(w.stack)-1]
-		w.put(last.class, last.node, -1)
+		w.addPod(last.class, last.node, -1)
 	}
 	clear(w.from)
 }
@@ -211,9 +211,9 @@ func (w *imagined) Capacity(class int) placement.Capacity {
 	return placement.Capacity{Nodes: len(w.order[class]), Pods: pods}
 }
 
-// main returns the resource of which a pod of the class requests the largest share, and the share in millionths, of the
+// mainResource returns the resource of which a pod of the class requests the largest share, and the share in millionths, of the
 // largest amount on any node.
-func (w *imagined) main(class int) (resource int, share int64) {
+func (w *imagined) mainResource(class int) (resource int, share int64) {
 	for r, request := range w.of.Requests[class] {
 		if request == 0 {
 			continue
@@ -231,7 +231,7 @@ func (w *imagined) main(class int) (resource int, share int64) {
 
 // Weight implements placement.World.
 func (w *imagined) Weight(class int) int64 {
-	_, share := w.main(class)
+	_, share := w.mainResource(class)
 	return share
 }
 

@@ -24,9 +24,9 @@ type LostPods struct {
 	Reason, Note string
 }
 
-// Lost returns the waiting pods that have no place in their gang, by cause, in the order of Facts.Waiting: their
+// FindLostPods returns the waiting pods that have no place in their gang, by cause, in the order of Facts.Waiting: their
 // PodGroup does not exist, or they name no leaf of it.
-func Lost(f Facts) []LostPods {
+func FindLostPods(f Facts) []LostPods {
 	var all []LostPods
 	byCause := map[string]int{} // index in all
 	for _, w := range f.Waiting {

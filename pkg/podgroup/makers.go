@@ -32,22 +32,22 @@ func isIdle(f Facts) bool {
 // maxOwners is the maximum number of owners in a message.
 const maxOwners = 2
 
-// makers describes which owners should create the pods that a gang lacks, and why they do not. Empty: unknown.
-func makers(f Facts) []string {
+// describeOwners describes which owners should create the pods that a gang lacks, and why they do not. Empty: unknown.
+func describeOwners(f Facts) []string {
 	var parts []string
 	for _, o := range f.Owners {
-		if text := makerOf(f, o); text != "" && len(parts) < maxOwners {
+		if text := describeOwner(f, o); text != "" && len(parts) < maxOwners {
 			parts = append(parts, text)
 		}
 	}
 	if f.Failed.Total > 0 {
-		parts = append(parts, f.Failed.firstOne())
+		parts = append(parts, f.Failed.describeFirst())
 	}
 	return parts
 }
 
-// firstOne describes the pod that failed first.
-func (p FailedPods) firstOne() string {
+// describeFirst describes the pod that failed first.
+func (p FailedPods) describeFirst() string {
 	text := fmt.Sprintf("pod %s failed", message.Truncate(p.First, maxFailedName))
 	if p.Why != "" {
 		text += ": " + p.Why
@@ -58,18 +58,18 @@ func (p FailedPods) firstOne() string {
 	return text
 }
 
-// others counts the other failed pods, "" for none. It is not part of the advice for pods, whose messages are not
+// countOthers counts the other failed pods, "" for none. It is not part of the advice for pods, whose messages are not
 // written again for a number.
-func (p FailedPods) others() string {
+func (p FailedPods) countOthers() string {
 	if p.Total < 2 {
 		return ""
 	}
 	return clauses + message.Count(p.Total-1, "more failed pod")
 }
 
-// makerOf describes why one owner does not create the pods that its leaf lacks. "": its leaf lacks none, or the
+// describeOwner describes why one owner does not create the pods that its leaf lacks. "": its leaf lacks none, or the
 // reason is unknown.
-func makerOf(f Facts, o Owner) string {
+func describeOwner(f Facts, o Owner) string {
 	short := 0
 	if leaf := f.Tree.Group(o.Leaf); !o.Mixed && leaf != nil {
 		if short = leaf.Min() - f.Created[o.Leaf]; short <= 0 {
@@ -83,11 +83,11 @@ func makerOf(f Facts, o Owner) string {
 	case !o.Seen:
 		return ""
 	case o.GaveUp != "":
-		return fmt.Sprintf("%s has failed: %s; %s", o.ofController(who), message.Truncate(o.GaveUp, maxShown), o.again())
+		return fmt.Sprintf("%s has failed: %s; %s", o.ofController(who), message.Truncate(o.GaveUp, maxShown), o.recreationText())
 	case o.Complete:
-		return fmt.Sprintf("%s is complete and makes no more pods: %s", o.ofController(who), o.again())
+		return fmt.Sprintf("%s is complete and makes no more pods: %s", o.ofController(who), o.recreationText())
 	case o.FailedIndexes != "":
-		return fmt.Sprintf("%s does not replace the failed pods of index %s: %s", o.ofController(who), message.Truncate(o.FailedIndexes, maxShown), o.again())
+		return fmt.Sprintf("%s does not replace the failed pods of index %s: %s", o.ofController(who), message.Truncate(o.FailedIndexes, maxShown), o.recreationText())
 	case o.Suspended && o.ControllerKind != "" && o.ControllerKind != "CronJob": // a CronJob suspends no Job
 		return fmt.Sprintf("%s is suspended: resume it there", o.ofController(who))
 	case o.Suspended:
@@ -101,8 +101,8 @@ func makerOf(f Facts, o Owner) string {
 	case o.Wants > o.Pods:
 		return fmt.Sprintf("%s is to have %s and has %d: see its events, a quota or an admission webhook may refuse the others",
 			who, message.Count(o.Wants, "pod"), o.Pods)
-	case short > 0 && f.alone(o):
-		advice := fmt.Sprintf("set its %s to %d", sizeField(o.Kind), o.Wants+short)
+	case short > 0 && f.isOnlyOwner(o):
+		advice := fmt.Sprintf("set its %s to %d", sizeFieldOf(o.Kind), o.Wants+short)
 		switch o.ControllerKind {
 		case "":
 		case "Deployment":
@@ -123,8 +123,8 @@ func (o Owner) ofController(who string) string {
 	return who + " of " + o.controller()
 }
 
-// again returns how pods are created again after a Job has ended.
-func (o Owner) again() string {
+// recreationText returns how pods are created again after a Job has ended.
+func (o Owner) recreationText() string {
 	switch o.ControllerKind {
 	case "":
 		return "delete it and create it again"
@@ -140,8 +140,8 @@ func (o Owner) controller() string {
 	return message.Truncate(o.ControllerKind, maxShown) + " " + message.Truncate(o.ControllerName, maxShown)
 }
 
-// alone reports whether no other owner creates pods of the owner's leaf.
-func (f Facts) alone(o Owner) bool {
+// isOnlyOwner reports whether no other owner creates pods of the owner's leaf.
+func (f Facts) isOnlyOwner(o Owner) bool {
 	for _, other := range f.Owners {
 		if other.UID != o.UID && (other.Mixed || other.Leaf == o.Leaf) {
 			return false
@@ -150,16 +150,16 @@ func (f Facts) alone(o Owner) bool {
 	return true
 }
 
-// sizeField returns the field that determines how many pods an object of the kind has at the same time.
-func sizeField(kind string) string {
+// sizeFieldOf returns the field that determines how many pods an object of the kind has at the same time.
+func sizeFieldOf(kind string) string {
 	if kind == "Job" {
 		return "parallelism (and completions, if it is lower)"
 	}
 	return "replicas"
 }
 
-// unclaimed describes objects that name the PodGroup in a place without effect, and where the name belongs.
-func unclaimed(found []Unclaimed) string {
+// describeUnclaimed describes objects that name the PodGroup in a place without effect, and where the name belongs.
+func describeUnclaimed(found []Unclaimed) string {
 	parts := make([]string, 0, len(found))
 	for _, u := range found[:min(len(found), maxOwners)] {
 		parts = append(parts, UnclaimedAdvice(u))

@@ -90,7 +90,7 @@ func TestMakers(t *testing.T) {
 			if tc.facts.Tree, err = Tree(&tc.facts.Group.Spec); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(makers(tc.facts), "; "); got != tc.want {
+			if got := strings.Join(describeOwners(tc.facts), "; "); got != tc.want {
 				t.Errorf("makers:\n got %s\nwant %s", got, tc.want)
 			}
 		})
@@ -112,7 +112,7 @@ func TestUnclaimed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := unclaimed(tc.found); got != tc.want {
+			if got := describeUnclaimed(tc.found); got != tc.want {
 				t.Errorf("unclaimed:\n got %s\nwant %s", got, tc.want)
 			}
 		})

@@ -45,17 +45,17 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	if staysCompleted(f) {
 		return *old.DeepCopy()
 	}
-	v := judge(f)
+	v := dominantVerdict(f)
 	s := v2alpha2.PodGroupStatus{
 		ObservedGeneration: f.Group.Generation,
 		Phase:              v.phase,
 		Summary:            message.Shorten(v.summary, message.MaxSummary),
-		SubGroups:          subGroups(f),
-		Needs:              needs(f.Tree),
-		GPUs:               gpus(f),
+		SubGroups:          subGroupStatuses(f),
+		Needs:              describeMinimum(f.Tree),
+		GPUs:               boundOfRequestedGPUs(f),
 	}
 	if f.Tree != nil {
-		s.Scheduled = scheduled(f)
+		s.Scheduled = boundOfNeeded(f)
 	}
 	if !f.WaitingSince.IsZero() {
 		since := metav1.NewTime(f.WaitingSince).Rfc3339Copy() // the precision of the API server
@@ -76,7 +76,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		admitted.Message = "the minimum was bound"
 	} else {
 		admitted.Status, admitted.Reason = metav1.ConditionFalse, string(v.reason)
-		admitted.Message = notBound(meta.FindStatusCondition(old.Conditions, v2alpha2.ConditionAdmitted), now) + "; Satisfied says why"
+		admitted.Message = describeNotBound(meta.FindStatusCondition(old.Conditions, v2alpha2.ConditionAdmitted), now) + "; Satisfied says why"
 	}
 	for i := range old.Conditions {
 		s.Conditions = append(s.Conditions, *old.Conditions[i].DeepCopy())
@@ -91,8 +91,8 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 // wasBound begins the message of a gang that was admitted once. It is kept in the status, so it survives the scheduler.
 const wasBound = "the minimum was bound until "
 
-// notBound describes a gang that is not admitted, by its former condition Admitted; nil: it has none.
-func notBound(before *metav1.Condition, now metav1.Time) string {
+// describeNotBound describes a gang that is not admitted, by its former condition Admitted; nil: it has none.
+func describeNotBound(before *metav1.Condition, now metav1.Time) string {
 	switch {
 	case before == nil:
 	case before.Status == metav1.ConditionTrue:
@@ -121,8 +121,8 @@ type assessment struct {
 	summary   string
 }
 
-// judge determines the dominant reason.
-func judge(f Facts) assessment {
+// dominantVerdict determines the dominant reason.
+func dominantVerdict(f Facts) assessment {
 	if f.Tree == nil {
 		text := "the spec is not valid"
 		if f.TreeErr != nil {
@@ -136,7 +136,7 @@ func judge(f Facts) assessment {
 	case f.Ended && v.satisfied:
 		v.phase, v.reason = v2alpha2.PodGroupCompleted, v2alpha2.ReasonCompleted
 		v.message = "every pod has succeeded"
-		v.summary = fmt.Sprintf("%s succeeded, none is left to run", message.Count(total(f.Bound), "pod"))
+		v.summary = fmt.Sprintf("%s succeeded, none is left to run", message.Count(sumCounts(f.Bound), "pod"))
 		return v
 	case v.satisfied:
 		v.phase, v.reason = v2alpha2.PodGroupAdmitted, v2alpha2.ReasonSatisfied
@@ -152,48 +152,48 @@ func judge(f Facts) assessment {
 	default:
 		v.phase = v2alpha2.PodGroupWaiting
 	}
-	v.reason, v.message, v.advice = blocked(f)
-	v.message += ahead(f, v.reason)
+	v.reason, v.message, v.advice = explainBlocked(f)
+	v.message += describeAhead(f, v.reason)
 	if f.Leaving > 0 {
 		v.message += fmt.Sprintf("; %s being deleted", message.Count(f.Leaving, "bound pod"))
 	}
-	v.message += boundByOthers(f) + strays(f)
+	v.message += boundByOthers(f) + describeStrays(f)
 	if f.Partial {
-		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, released if the rest cannot follow", message.Count(total(f.Bound), "pod"))
+		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, released if the rest cannot follow", message.Count(sumCounts(f.Bound), "pod"))
 	}
-	v.summary = fmt.Sprintf("%s pods bound%s; %s", scheduled(f), noSuchClass(f), v.message)
+	v.summary = fmt.Sprintf("%s pods bound%s; %s", boundOfNeeded(f), noSuchClass(f), v.message)
 	return v
 }
 
-// blocked returns why the minimum of a gang with a valid tree is not bound: the cause and what would help come first, the
+// explainBlocked returns why the minimum of a gang with a valid tree is not bound: the cause and what would help come first, the
 // missing numbers last. advice is the part of the text about what would help; "": it is in the first clause, or unknown.
-func blocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
+func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	minimum := f.Tree.MinPods()
 	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
 		text = fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
 		if f.Terminating > 0 {
 			text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
 		}
-		if advice = strings.Join(makers(f), clauses); advice != "" {
+		if advice = strings.Join(describeOwners(f), clauses); advice != "" {
 			text += clauses + advice
 		}
-		text += f.Failed.others()
+		text += f.Failed.countOthers()
 		switch {
 		case len(f.Unclaimed) > 0:
-			text += "; " + unclaimed(f.Unclaimed)
+			text += "; " + describeUnclaimed(f.Unclaimed)
 		case isIdle(f) && len(f.Owners) == 0:
 			text += "; it is idle until pods name it by annotation " + v2alpha2.PodGroupAnnotation
-		case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && total(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
+		case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && sumCounts(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
 			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
 		}
 		reason = v2alpha2.ReasonWaitingForPods
 		switch {
 		case f.MisplacedTotal >= missing:
-			reason, text, advice = v2alpha2.ReasonInvalid, misplaced("pod", f.Misplaced, f.Tree)+"; "+text, ""
+			reason, text, advice = v2alpha2.ReasonInvalid, describeMisplaced("pod", f.Misplaced, f.Tree)+"; "+text, ""
 		case f.MisplacedTotal > 0:
-			text += "; " + misplaced("pod", f.Misplaced, f.Tree)
+			text += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
 		}
-		if what := lacks(f.Tree, f.Created); what != "" {
+		if what := describeLacks(f.Tree, f.Created); what != "" {
 			text += "; " + what
 		}
 		return reason, text, advice
@@ -203,18 +203,18 @@ func blocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 		reason = v2alpha2.ReasonGated
 		var parts []string
 		if f.Foreign > 0 {
-			parts = append(parts, foreign(f))
+			parts = append(parts, otherSchedulerAdvice(f))
 			if missing > f.Gated { // the gates are the reason only if removing them is sufficient
 				reason = v2alpha2.ReasonOtherScheduler
 			}
 		}
 		if f.Gated > 0 {
-			parts = append(parts, gated(f))
+			parts = append(parts, describeGated(f))
 		}
 		if advice = strings.Join(parts, clauses); advice != "" {
 			text += clauses + advice
 		}
-		if what := lacks(f.Tree, f.Usable); what != "" { // last, because a summary is short
+		if what := describeLacks(f.Tree, f.Usable); what != "" { // last, because a summary is short
 			text += "; " + what
 		}
 		return reason, text, advice
@@ -234,9 +234,9 @@ func blocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 // turns contains the reasons for which it matters which gangs are tried first.
 var turns = sets.New(v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
-// ahead describes the gangs that are tried before this one. Gangs of other namespaces are not named: their names are not
+// describeAhead describes the gangs that are tried before this one. Gangs of other namespaces are not named: their names are not
 // this user's business.
-func ahead(f Facts, reason v2alpha2.Reason) string {
+func describeAhead(f Facts, reason v2alpha2.Reason) string {
 	if f.Ahead == 0 || !turns.Has(reason) {
 		return ""
 	}
@@ -249,38 +249,38 @@ func ahead(f Facts, reason v2alpha2.Reason) string {
 
 // satisfiedSummary describes the bound pods and the surplus of a satisfied gang.
 func satisfiedSummary(f Facts) string {
-	s := scheduled(f) + " pods bound"
-	if n := total(f.Tree.Surplus(f.Bound)); n > 0 {
+	s := boundOfNeeded(f) + " pods bound"
+	if n := sumCounts(f.Tree.Surplus(f.Bound)); n > 0 {
 		s += fmt.Sprintf(", %d above the minimum", n)
 	}
 	s += noSuchClass(f) + boundByOthers(f)
 	if f.MisplacedTotal > 0 {
-		s += "; " + misplaced("pod", f.Misplaced, f.Tree)
+		s += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
 	}
-	s += strays(f)
+	s += describeStrays(f)
 	if f.RefusedSurplus && f.Refused.Reason != "" {
 		s += fmt.Sprintf("; more wait, %s: %s", f.Refused.Reason, f.Refused.Message)
 	}
 	return s
 }
 
-// strays names the bound pods that count towards no leaf. They explain a difference to the number of running pods.
-func strays(f Facts) string {
+// describeStrays names the bound pods that count towards no leaf. They explain a difference to the number of running pods.
+func describeStrays(f Facts) string {
 	if f.StrayTotal == 0 {
 		return ""
 	}
-	return "; not counted: " + misplaced("bound pod", f.Stray, f.Tree)
+	return "; not counted: " + describeMisplaced("bound pod", f.Stray, f.Tree)
 }
 
-// scheduled returns "bound/needed" in pods of the minimum.
-func scheduled(f Facts) string {
+// boundOfNeeded returns "bound/needed" in pods of the minimum.
+func boundOfNeeded(f Facts) string {
 	minimum := f.Tree.MinPods()
 	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
 }
 
-// subGroups returns the counts of every sub-group in spec order. For an invalid tree it keeps only the state that must
+// subGroupStatuses returns the counts of every sub-group in spec order. For an invalid tree it keeps only the state that must
 // survive: which sub-groups were admitted.
-func subGroups(f Facts) []v2alpha2.SubGroupStatus {
+func subGroupStatuses(f Facts) []v2alpha2.SubGroupStatus {
 	var out []v2alpha2.SubGroupStatus
 	if f.Tree == nil {
 		seen := sets.New[string]()
@@ -307,7 +307,7 @@ func subGroups(f Facts) []v2alpha2.SubGroupStatus {
 	return out
 }
 
-func total(c gang.Counts) int {
+func sumCounts(c gang.Counts) int {
 	n := 0
 	for _, k := range c {
 		n += k

@@ -596,7 +596,7 @@ func TestMessagesAboutMissingPodsKeepTheLimits(t *testing.T) {
 	f := Facts{
 		Namespace: "ml", Name: group.Name, Group: group, Tree: tree, Examined: true, Pods: 1, Created: gang.Counts{fmt.Sprintf("%063d", 0): 1},
 		Owners: []Owner{owner(func(o *Owner) { o.GaveUp = long("f") }), owner(func(o *Owner) { o.FailedIndexes = long("1,3-") })},
-		Failed: Failures([]*corev1.Pod{failedPod(long("p"), 1).Status(func(s *corev1.PodStatus) {
+		Failed: DescribeFailures([]*corev1.Pod{failedPod(long("p"), 1).Status(func(s *corev1.PodStatus) {
 			s.Reason, s.ContainerStatuses = long("r"), []corev1.ContainerStatus{exited(long("c"), 1, 2)}
 		}).Obj()}, nil),
 	}
@@ -605,7 +605,7 @@ func TestMessagesAboutMissingPodsKeepTheLimits(t *testing.T) {
 		"summary":   status.Summary,
 		"condition": meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied).Message,
 		"warning":   LackingEvent(f, &status, time.Minute).Note,
-		"pod":       NotesOf(f).Of(WaitingPod{Pod: wrappers.MakePod("a", "ml").SubGroup(fmt.Sprintf("%063d", 0)).Obj()}).Text,
+		"pod":       NotesOf(f).NoteOf(WaitingPod{Pod: wrappers.MakePod("a", "ml").SubGroup(fmt.Sprintf("%063d", 0)).Obj()}).Text,
 	}
 	f.Owners = []Owner{{Kind: long("ä"), Name: long("ö"), Unknown: true}}
 	f.Unclaimed = []Unclaimed{{Kind: "Pod", Names: []string{long("x")}, Total: 9, Where: "label pod-group-name"}}

@@ -108,41 +108,41 @@ func subsetsOf(classes []int, every bool) [][]int {
 	return out
 }
 
-// judge returns the reason by the definitions in docs/events.md, and a text about it. "": the reasons of the nodes say it.
-func (t *together) judge(blocked []placement.LeafShortfall) (v2alpha2.Reason, string) {
+// judgeTogether returns the reason by the definitions in docs/events.md, and a text about it. "": the reasons of the nodes say it.
+func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Reason, string) {
 	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches} {
-		if hopeless := t.hopeless(reason); hopeless != nil {
+		if hopeless := t.hopelessClasses(reason); hopeless != nil {
 			return reason, t.hopelessText(reason, hopeless)
 		}
 	}
-	if t.holds(true, true) == no {
+	if t.holdsMinimum(true, true) == no {
 		return v2alpha2.ReasonTooLarge, t.tooLargeText()
 	}
-	now := t.holds(false, false)
+	now := t.holdsMinimum(false, false)
 	if now == yes {
 		return v2alpha2.ReasonFragmented, "" // other rules keep the pods out: the reasons of the nodes say which
 	}
-	if closed := t.closedText(true); closed != "" && t.holds(false, true) == yes {
+	if closed := t.closedText(true); closed != "" && t.holdsMinimum(false, true) == yes {
 		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; with the room there, the %s that the gang needs fit", closed, t.pods)
 	}
-	if closed := t.closedText(false); closed != "" && t.holds(true, false) == no {
+	if closed := t.closedText(false); closed != "" && t.holdsMinimum(true, false) == no {
 		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; the %s that the gang needs would not fit on the other nodes that they may use if these were empty", closed, t.pods)
 	}
-	present := t.nodes.imagine(false, false)
-	if i, k := t.lacking(present); i >= 0 {
+	present := t.nodes.imagineNodes(false, false)
+	if i, k := t.lackingSubset(present); i >= 0 {
 		name := t.nodes.Resources[k]
-		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sum(t.subsets[i], k)))
+		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)))
 		return insufficient(name), text + lowerText(name, t.known.HeldByLower(t.subsets[i], name))
 	}
-	if text := pieces(t.Tree, blocked, t.known); text != "" || now == unknown {
+	if text := describeFragmentation(t.Tree, blocked, t.known); text != "" || now == unknown {
 		return v2alpha2.ReasonFragmented, text
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", t.pods)
 }
 
-// hopeless returns the classes that no node could run, for this reason or a worse one, if the minimum is impossible without
+// hopelessClasses returns the classes that no node could run, for this reason or a worse one, if the minimum is impossible without
 // them. nil: it is not.
-func (t *together) hopeless(reason v2alpha2.Reason) []int {
+func (t *together) hopelessClasses(reason v2alpha2.Reason) []int {
 	var hopeless []int
 	for _, class := range t.classes {
 		if severity(t.known.ResourceCapacity(class).reasonFor(1)) <= severity(reason) {
@@ -167,7 +167,7 @@ func (t *together) hopelessText(reason v2alpha2.Reason, classes []int) string {
 		if r.reasonFor(1) != reason {
 			continue
 		}
-		if text := r.hopeless(reason, "the pods of "+t.leavesOf([]int{class})); text != "" {
+		if text := r.explainHopeless(reason, "the pods of "+t.leavesOf([]int{class})); text != "" {
 			return text
 		}
 	}
@@ -176,14 +176,14 @@ func (t *together) hopelessText(reason v2alpha2.Reason, classes []int) string {
 
 // tooLargeText says what the nodes lack even if they are empty and open.
 func (t *together) tooLargeText() string {
-	everything := t.nodes.imagine(true, true)
-	if i, k := t.lacking(everything); i >= 0 {
-		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.nodes.Resources[k], everything.sum(t.subsets[i], k)))
+	everything := t.nodes.imagineNodes(true, true)
+	if i, k := t.lackingSubset(everything); i >= 0 {
+		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.nodes.Resources[k], everything.sumResource(t.subsets[i], k)))
 	}
 	if reason, text := judgeEmpty(t.Problem, t.known); reason == v2alpha2.ReasonTooLarge {
 		return text
 	}
-	if places := t.places(everything); places < t.leastPods {
+	if places := t.upperBoundOfPods(everything); places < t.leastPods {
 		return fmt.Sprintf("the gang needs %s, and the nodes that they may use would hold only %d of them if they were empty", t.pods, places)
 	}
 	return fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", t.pods)
@@ -210,7 +210,7 @@ func (t *together) leavesOf(classes []int) string {
 			names = append(names, pathOf(t.Tree, leaf.Name()))
 		}
 	}
-	return message.List(names, maxLeaves, len(names), ", ")
+	return message.ListNames(names, maxLeaves, len(names), ", ")
 }
 
 // closedText describes the unavailable nodes with room for pods of the classes that lack it, or of all classes if none does by
@@ -247,13 +247,13 @@ func (t *together) closedText(free bool) string {
 	return strings.Join(all[:min(len(all), maxReasons)], clauses)
 }
 
-// lacking returns a subset of the classes of which the minimum needs more of a resource than the nodes that they may use have,
+// lackingSubset returns a subset of the classes of which the minimum needs more of a resource than the nodes that they may use have,
 // and the resource, extended resources first. Negative: there is none.
-func (t *together) lacking(w *imagined) (subset, resource int) {
+func (t *together) lackingSubset(w *imagined) (subset, resource int) {
 	for _, extended := range []bool{true, false} {
 		for i, some := range t.subsets {
 			for k, name := range t.nodes.Resources {
-				if extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sum(some, k) {
+				if extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sumResource(some, k) {
 					return i, k
 				}
 			}
@@ -262,12 +262,12 @@ func (t *together) lacking(w *imagined) (subset, resource int) {
 	return -1, 0
 }
 
-// places returns how many pods the nodes would hold if all requested as little as the smallest of them: no more than that fit,
+// upperBoundOfPods returns how many pods the nodes would hold if all requested as little as the smallest of them: no more than that fit,
 // whatever their mixture.
-func (t *together) places(w *imagined) int {
+func (t *together) upperBoundOfPods(w *imagined) int {
 	places := int64(0)
 	for i := range t.nodes.Nodes {
-		if !w.serves(i, t.classes) {
+		if !w.servesAny(i, t.classes) {
 			continue
 		}
 		slots := int64(math.MaxInt32)
@@ -290,19 +290,19 @@ const (
 	no
 )
 
-// holds reports whether the nodes could hold the minimum: as they are or empty, without or with the closed ones.
-func (t *together) holds(empty, open bool) answer {
-	w := t.nodes.imagine(empty, open)
+// holdsMinimum reports whether the nodes could hold the minimum: as they are or empty, without or with the closed ones.
+func (t *together) holdsMinimum(empty, open bool) answer {
+	w := t.nodes.imagineNodes(empty, open)
 	if !placement.MayFit(t.Problem, func(class int) int { return w.Capacity(class).Pods }) {
 		return no
 	}
-	if i, _ := t.lacking(w); i >= 0 {
+	if i, _ := t.lackingSubset(w); i >= 0 {
 		return no
 	}
-	if t.places(w) < t.leastPods {
+	if t.upperBoundOfPods(w) < t.leastPods {
 		return no
 	}
-	w.sort()
+	w.sortNodes()
 	questions, most := 0, maxQuestions+4*t.leastPods
 	spent := func() bool {
 		questions++
@@ -315,9 +315,9 @@ func (t *together) holds(empty, open bool) answer {
 		return unknown
 	}
 	questions = 0
-	all := trial{imagined: t.nodes.imagine(empty, open), together: t, spent: spent}
+	all := trial{imagined: t.nodes.imagineNodes(empty, open), together: t, spent: spent}
 	switch {
-	case all.satisfy([]*gang.Group{t.Tree.Root()}):
+	case all.satisfyGroups([]*gang.Group{t.Tree.Root()}):
 		return yes
 	case questions > most:
 		return unknown
@@ -332,8 +332,8 @@ type trial struct {
 	spent func() bool
 }
 
-// satisfy reports whether all groups can be satisfied together.
-func (t *trial) satisfy(groups []*gang.Group) bool {
+// satisfyGroups reports whether all groups can be satisfied together.
+func (t *trial) satisfyGroups(groups []*gang.Group) bool {
 	if len(groups) == 0 {
 		return true
 	}
@@ -342,9 +342,9 @@ func (t *trial) satisfy(groups []*gang.Group) bool {
 	case t.spent():
 		return false
 	case g.Satisfied(t.Have):
-		return t.satisfy(rest)
+		return t.satisfyGroups(rest)
 	case g.IsLeaf():
-		return t.fill(t.waiting[g.Name()], g.Min()-t.Have[g.Name()], 0, rest)
+		return t.fillLeaf(t.waiting[g.Name()], g.Min()-t.Have[g.Name()], 0, rest)
 	}
 	var children []*gang.Group
 	for _, child := range g.Children() {
@@ -352,26 +352,26 @@ func (t *trial) satisfy(groups []*gang.Group) bool {
 			children = append(children, child)
 		}
 	}
-	return t.choose(children, g.Min()-(len(g.Children())-len(children)), rest)
+	return t.chooseChildren(children, g.Min()-(len(g.Children())-len(children)), rest)
 }
 
-// choose reports whether n of the children, and the other groups, can be satisfied together.
-func (t *trial) choose(children []*gang.Group, n int, others []*gang.Group) bool {
+// chooseChildren reports whether n of the children, and the other groups, can be satisfied together.
+func (t *trial) chooseChildren(children []*gang.Group, n int, others []*gang.Group) bool {
 	switch {
 	case n <= 0:
-		return t.satisfy(others)
+		return t.satisfyGroups(others)
 	case n > len(children) || t.spent():
 		return false
 	}
-	return t.choose(children[1:], n-1, append([]*gang.Group{children[0]}, others...)) || t.choose(children[1:], n, others)
+	return t.chooseChildren(children[1:], n-1, append([]*gang.Group{children[0]}, others...)) || t.chooseChildren(children[1:], n, others)
 }
 
-// fill reports whether n of the pods of a leaf can be placed, those of the first class on its nodes from the given one on,
+// fillLeaf reports whether n of the pods of a leaf can be placed, those of the first class on its nodes from the given one on,
 // and the other groups be satisfied.
-func (t *trial) fill(pods []need, n, from int, others []*gang.Group) bool {
+func (t *trial) fillLeaf(pods []need, n, from int, others []*gang.Group) bool {
 	switch {
 	case n <= 0:
-		return t.satisfy(others)
+		return t.satisfyGroups(others)
 	case len(pods) == 0 || t.spent():
 		return false
 	}
@@ -379,16 +379,16 @@ func (t *trial) fill(pods []need, n, from int, others []*gang.Group) bool {
 		rest := append([]need{{pods: first.pods - 1, class: first.class}}, pods[1:]...)
 		for k := from; k < len(t.order[first.class]); k++ {
 			node := t.order[first.class][k]
-			if !t.takes(first.class, node) {
+			if !t.takesPod(first.class, node) {
 				continue
 			}
-			t.put(first.class, node, 1)
-			fits := t.fill(rest, n-1, k, others)
-			t.put(first.class, node, -1)
+			t.addPod(first.class, node, 1)
+			fits := t.fillLeaf(rest, n-1, k, others)
+			t.addPod(first.class, node, -1)
 			if fits {
 				return true
 			}
 		}
 	}
-	return t.fill(pods[1:], n, 0, others)
+	return t.fillLeaf(pods[1:], n, 0, others)
 }

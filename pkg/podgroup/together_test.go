@@ -90,7 +90,7 @@ func TestReasonOfSeveralClasses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			known := &knownCapacities{Capacities: tc.world, seen: map[int]ResourceCapacity{}}
-			reason, text := newTogether(tc.problem, known).judge(nil)
+			reason, text := newTogether(tc.problem, known).judgeTogether(nil)
 			if reason != tc.reason || text != tc.text {
 				t.Errorf("%s: %q, want %s: %q", reason, text, tc.reason, tc.text)
 			}
@@ -110,7 +110,7 @@ func BenchmarkSeveralClasses(b *testing.B) {
 		p := leavesOf(b, 128, 128, 156, classes)
 		b.Run(fmt.Sprintf("classes=%d", classes), func(b *testing.B) {
 			for b.Loop() {
-				newTogether(p, &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}).judge(nil)
+				newTogether(p, &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}).judgeTogether(nil)
 			}
 		})
 	}

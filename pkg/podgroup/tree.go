@@ -14,8 +14,8 @@ import (
 // required topology level): an invalid PodGroup that passed admission is never scheduled (docs/decisions, G7). The
 // error contains the first problems with their field paths and is suitable for a condition.
 func Tree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, error) {
-	tree, errs := validation.Tree(spec)
-	if err := validation.Error(errs); err != nil {
+	tree, errs := validation.BuildTree(spec)
+	if err := validation.CombineErrors(errs); err != nil {
 		return nil, err
 	}
 	return tree, nil

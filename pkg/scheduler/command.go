@@ -85,7 +85,7 @@ func NewCommand(options ...app.Option) *cobra.Command {
 				fmt.Fprintf(cmd.OutOrStdout(), "muster-scheduler %s\nkube-scheduler %s\n", version.String(), kubeversion.Get())
 				return nil
 			}
-			return run(cmd, opts, options)
+			return runCommand(cmd, opts, options)
 		},
 	}
 	flags := opts.Flags
@@ -99,8 +99,8 @@ func NewCommand(options ...app.Option) *cobra.Command {
 	return cmd
 }
 
-// run follows kube-scheduler's own runCommand.
-func run(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) error {
+// runCommand follows kube-scheduler's own runCommand.
+func runCommand(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) error {
 	tuneGC()
 	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
@@ -108,7 +108,7 @@ func run(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) e
 	}
 	cliflag.PrintFlags(cmd.Flags())
 	if opts.WriteConfigTo != "" {
-		offline(opts)
+		writeConfigOffline(opts)
 	}
 	remove, err := builtinProfile(opts)
 	if err != nil {
@@ -158,9 +158,9 @@ func run(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) e
 	return app.Run(ctx, config, sched)
 }
 
-// offline makes the stock scheduler write its configuration without a cluster and beside a running scheduler: Setup makes
+// writeConfigOffline makes the stock scheduler write its configuration without a cluster and beside a running scheduler: Setup makes
 // clients before it writes, but sends no request, and neither the address nor the port is part of what it writes.
-func offline(opts *schedoptions.Options) {
+func writeConfigOffline(opts *schedoptions.Options) {
 	if opts.Master == "" {
 		opts.Master = "https://127.0.0.1:0"
 	}

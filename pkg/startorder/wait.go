@@ -49,8 +49,8 @@ func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 		default: // a notification is pending
 		}
 	}
-	cliques, cliquesSynced := w.watch(ctx, api, parameters, "podcliques", &v1alpha1.PodClique{}, &v1alpha1.PodCliqueList{}, notify)
-	groups, groupsSynced := w.watch(ctx, api, parameters, "podcliquescalinggroups", &v1alpha1.PodCliqueScalingGroup{}, &v1alpha1.PodCliqueScalingGroupList{}, notify)
+	cliques, cliquesSynced := w.watchObjects(ctx, api, parameters, "podcliques", &v1alpha1.PodClique{}, &v1alpha1.PodCliqueList{}, notify)
+	groups, groupsSynced := w.watchObjects(ctx, api, parameters, "podcliquescalinggroups", &v1alpha1.PodCliqueScalingGroup{}, &v1alpha1.PodCliqueScalingGroupList{}, notify)
 	if !cache.WaitForCacheSync(ctx.Done(), cliquesSynced, groupsSynced) {
 		return ctx.Err()
 	}
@@ -63,7 +63,7 @@ func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 			return ctx.Err()
 		case <-changed:
 		}
-		unmet := w.unmet(cliques.List(), groups.List())
+		unmet := w.unmetRequirements(cliques.List(), groups.List())
 		if len(unmet) == 0 {
 			logger.Info("All required cliques have started")
 			return nil
@@ -75,9 +75,9 @@ func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 	}
 }
 
-// watch maintains a store of the objects of one resource that belong to the replica, and calls changed after every
+// watchObjects maintains a store of the objects of one resource that belong to the replica, and calls changed after every
 // change.
-func (w Waiter) watch(ctx context.Context, api rest.Interface, parameters runtime.ParameterCodec, resource string, kind, list runtime.Object, changed func()) (cache.Store, cache.InformerSynced) {
+func (w Waiter) watchObjects(ctx context.Context, api rest.Interface, parameters runtime.ParameterCodec, resource string, kind, list runtime.Object, changed func()) (cache.Store, cache.InformerSynced) {
 	selector := labels.SelectorFromSet(naming.OfSetReplica(w.Set, w.Replica)).String()
 	request := func(options metav1.ListOptions) *rest.Request {
 		options.LabelSelector = selector
@@ -105,8 +105,8 @@ func (w Waiter) watch(ctx context.Context, api rest.Interface, parameters runtim
 	return store, informer.HasSynced
 }
 
-// unmet returns the requirements that the given PodCliques and PodCliqueScalingGroups of the replica do not meet.
-func (w Waiter) unmet(cliques, groups []any) []lifecycle.Requirement {
+// unmetRequirements returns the requirements that the given PodCliques and PodCliqueScalingGroups of the replica do not meet.
+func (w Waiter) unmetRequirements(cliques, groups []any) []lifecycle.Requirement {
 	var cliqueFacts []lifecycle.Clique
 	for _, o := range cliques {
 		cliqueFacts = append(cliqueFacts, workload.CliqueFacts(o.(*v1alpha1.PodClique)))

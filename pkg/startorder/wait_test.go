@@ -71,7 +71,7 @@ func (r replica) started(t *testing.T) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(Waiter{Requirements: requirements}.unmet(cliques, groups)) == 0 {
+		if len(Waiter{Requirements: requirements}.unmetRequirements(cliques, groups)) == 0 {
 			started = append(started, name)
 		}
 	}

@@ -22,20 +22,20 @@ type ownerReader struct{ client.Reader }
 // member of a scaling group. If an owner is gone, or was replaced by another object of the same name, the search ends
 // without an error.
 func (r ownerReader) ownerContextOf(ctx context.Context, object client.Object) (validation.OwnerContext, error) {
-	owner := validation.Owner(object)
+	owner := validation.ControllingOwner(object)
 	if owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup {
 		pcsg := &v1alpha1.PodCliqueScalingGroup{}
-		found, err := r.owner(ctx, object.GetNamespace(), owner, pcsg)
+		found, err := r.readOwner(ctx, object.GetNamespace(), owner, pcsg)
 		if err != nil || !found {
 			return validation.OwnerContext{}, err
 		}
-		owner = validation.Owner(pcsg)
+		owner = validation.ControllingOwner(pcsg)
 	}
 	if owner == nil || owner.Kind != v1alpha1.KindPodCliqueSet {
 		return validation.OwnerContext{}, nil
 	}
 	pcs := &v1alpha1.PodCliqueSet{}
-	found, err := r.owner(ctx, object.GetNamespace(), owner, pcs)
+	found, err := r.readOwner(ctx, object.GetNamespace(), owner, pcs)
 	if err != nil || !found {
 		return validation.OwnerContext{}, err
 	}
@@ -45,7 +45,7 @@ func (r ownerReader) ownerContextOf(ctx context.Context, object client.Object) (
 	}
 	groups := &v1alpha1.PodCliqueScalingGroupList{}
 	if err := r.List(ctx, groups, client.InNamespace(pcs.Namespace), client.MatchingLabels{v1alpha1.LabelPartOf: pcs.Name}); err != nil {
-		return validation.OwnerContext{}, unknown("listing the scaling groups of PodCliqueSet %s: %w", pcs.Name, err)
+		return validation.OwnerContext{}, undecidedError("listing the scaling groups of PodCliqueSet %s: %w", pcs.Name, err)
 	}
 	for _, group := range groups.Items {
 		if metav1.IsControlledBy(&group, pcs) {
@@ -55,20 +55,20 @@ func (r ownerReader) ownerContextOf(ctx context.Context, object client.Object) (
 	return owners, nil
 }
 
-// owner reads the object of the owner reference, and returns whether it still exists.
-func (r ownerReader) owner(ctx context.Context, namespace string, reference *metav1.OwnerReference, into client.Object) (bool, error) {
+// readOwner reads the object of the owner reference, and returns whether it still exists.
+func (r ownerReader) readOwner(ctx context.Context, namespace string, reference *metav1.OwnerReference, into client.Object) (bool, error) {
 	err := r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: reference.Name}, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, unknown("reading the owner, %s %s: %w", reference.Kind, reference.Name, err)
+		return false, undecidedError("reading the owner, %s %s: %w", reference.Kind, reference.Name, err)
 	}
 	return into.GetUID() == reference.UID, nil
 }
 
-// unknown returns an error for a request that could not be decided, as an error of the API server itself: the request
+// undecidedError returns an error for a request that could not be decided, as an error of the API server itself: the request
 // was not invalid and may be retried.
-func unknown(format string, args ...any) error {
+func undecidedError(format string, args ...any) error {
 	return apierrors.NewInternalError(fmt.Errorf(format, args...))
 }

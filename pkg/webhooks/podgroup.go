@@ -23,18 +23,18 @@ const untilClassOfGroup = "until it does, the gang has the priority of its pods"
 func (v PodGroupValidator) ValidateCreate(ctx context.Context, pg *v2alpha2.PodGroup) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodGroup(pg)
 	if len(errs) == 0 {
-		warnings = append(warnings, v.warn(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
+		warnings = append(warnings, v.warnIfMissing(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
 	}
-	return warnings, invalid(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
+	return warnings, invalidError(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
 }
 
 // ValidateUpdate validates a changed PodGroup.
 func (v PodGroupValidator) ValidateUpdate(ctx context.Context, old, pg *v2alpha2.PodGroup) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodGroupUpdate(pg, old)
 	if len(errs) == 0 && pg.DeletionTimestamp == nil && pg.Spec.PriorityClassName != old.Spec.PriorityClassName {
-		warnings = append(warnings, v.warn(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
+		warnings = append(warnings, v.warnIfMissing(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
 	}
-	return warnings, invalid(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
+	return warnings, invalidError(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
 }
 
 // ValidateDelete allows every deletion.

@@ -21,8 +21,8 @@ const priorityClassTimeout = time.Second
 // not an error. The zero value returns no warnings.
 type PriorityClasses struct{ Reader client.Reader }
 
-// warn returns a warning about the field if no PriorityClass has the given name, none if the name is "".
-func (c PriorityClasses) warn(ctx context.Context, field, name, until string) admission.Warnings {
+// warnIfMissing returns a warning about the field if no PriorityClass has the given name, none if the name is "".
+func (c PriorityClasses) warnIfMissing(ctx context.Context, field, name, until string) admission.Warnings {
 	if c.Reader == nil || name == "" {
 		return nil
 	}

@@ -33,7 +33,7 @@ func (scaleValidator) ValidateCreate(context.Context, *autoscalingv1.Scale) (adm
 func (v scaleValidator) ValidateUpdate(ctx context.Context, _, scale *autoscalingv1.Scale) (admission.Warnings, error) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
-		return nil, unknown("scaling: %w", err)
+		return nil, undecidedError("scaling: %w", err)
 	}
 	return nil, v.scale(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Name}, scale.Spec.Replicas)
 }
@@ -45,43 +45,43 @@ func (scaleValidator) ValidateDelete(context.Context, *autoscalingv1.Scale) (adm
 
 func (r ownerReader) scalePodCliqueSet(ctx context.Context, key client.ObjectKey, replicas int32) error {
 	pcs := &v1alpha1.PodCliqueSet{}
-	if found, err := r.live(ctx, key, pcs); err != nil || !found {
+	if found, err := r.readLive(ctx, key, pcs); err != nil || !found {
 		return err
 	}
-	return invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, validation.ValidatePodCliqueSetScale(pcs, replicas))
+	return invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, validation.ValidatePodCliqueSetScale(pcs, replicas))
 }
 
 func (r ownerReader) scalePodCliqueScalingGroup(ctx context.Context, key client.ObjectKey, replicas int32) error {
 	pcsg := &v1alpha1.PodCliqueScalingGroup{}
-	if found, err := r.live(ctx, key, pcsg); err != nil || !found {
+	if found, err := r.readLive(ctx, key, pcsg); err != nil || !found {
 		return err
 	}
 	owners, err := r.ownerContextOf(ctx, pcsg)
 	if err != nil {
 		return err
 	}
-	return invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupScale(pcsg, replicas, owners))
+	return invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupScale(pcsg, replicas, owners))
 }
 
 func (r ownerReader) scalePodClique(ctx context.Context, key client.ObjectKey, replicas int32) error {
 	pclq := &v1alpha1.PodClique{}
-	if found, err := r.live(ctx, key, pclq); err != nil || !found {
+	if found, err := r.readLive(ctx, key, pclq); err != nil || !found {
 		return err
 	}
 	owners, err := r.ownerContextOf(ctx, pclq)
 	if err != nil {
 		return err
 	}
-	return invalid(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueScale(pclq, replicas, owners))
+	return invalidError(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueScale(pclq, replicas, owners))
 }
 
-func (r ownerReader) live(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
+func (r ownerReader) readLive(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
 	err := r.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, unknown("reading %s: %w", key, err)
+		return false, undecidedError("reading %s: %w", key, err)
 	}
 	return true, nil
 }

@@ -78,8 +78,8 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
-// invalid returns the errors in the form in which the API server reports its own, nil for none.
-func invalid(kind schema.GroupKind, object metav1.Object, errs field.ErrorList) error {
+// invalidError returns the errors in the form in which the API server reports its own, nil for none.
+func invalidError(kind schema.GroupKind, object metav1.Object, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}

@@ -131,9 +131,9 @@ func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1
 	}
 	warnings = append(warnings, validation.SchedulerWarnings(pcs, nil, v.schedulerName)...)
 	if len(errs) == 0 {
-		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", pcs.Spec.Template.PriorityClassName, untilClassOfSet)...)
+		warnings = append(warnings, v.warnIfMissing(ctx, "spec.template.priorityClassName", pcs.Spec.Template.PriorityClassName, untilClassOfSet)...)
 	}
-	return unlessRejected(warnings, errs), invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
+	return unlessRejected(warnings, errs), invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
 }
 
 // ValidateUpdate validates a changed PodCliqueSet.
@@ -143,9 +143,9 @@ func (v podCliqueSetValidator) ValidateUpdate(ctx context.Context, old, pcs *v1a
 		warnings = append(warnings, validation.SchedulerWarnings(pcs, old, v.schedulerName)...)
 	}
 	if name := pcs.Spec.Template.PriorityClassName; len(errs) == 0 && pcs.DeletionTimestamp == nil && name != old.Spec.Template.PriorityClassName {
-		warnings = append(warnings, v.warn(ctx, "spec.template.priorityClassName", name, untilClassOfSet)...)
+		warnings = append(warnings, v.warnIfMissing(ctx, "spec.template.priorityClassName", name, untilClassOfSet)...)
 	}
-	return unlessRejected(warnings, errs), invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
+	return unlessRejected(warnings, errs), invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
 }
 
 // unlessRejected returns the warnings of a request that is accepted: one that is rejected has none of the effects that
@@ -170,7 +170,7 @@ var _ admission.Validator[*v1alpha1.PodCliqueScalingGroup] = podCliqueScalingGro
 
 // ValidateCreate validates a new PodCliqueScalingGroup.
 func (v podCliqueScalingGroupValidator) ValidateCreate(_ context.Context, pcsg *v1alpha1.PodCliqueScalingGroup) (admission.Warnings, error) {
-	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroup(pcsg))
+	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroup(pcsg))
 }
 
 // ValidateUpdate validates a changed PodCliqueScalingGroup.
@@ -182,7 +182,7 @@ func (v podCliqueScalingGroupValidator) ValidateUpdate(ctx context.Context, old,
 			return nil, err
 		}
 	}
-	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, owners))
+	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, owners))
 }
 
 // ValidateDelete allows every deletion.
@@ -199,7 +199,7 @@ var _ admission.Validator[*v1alpha1.PodClique] = podCliqueValidator{}
 
 // ValidateCreate validates a new PodClique.
 func (v podCliqueValidator) ValidateCreate(_ context.Context, pclq *v1alpha1.PodClique) (admission.Warnings, error) {
-	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodClique(pclq))
+	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodClique(pclq))
 }
 
 // ValidateUpdate validates a changed PodClique.
@@ -211,7 +211,7 @@ func (v podCliqueValidator) ValidateUpdate(ctx context.Context, old, pclq *v1alp
 			return nil, err
 		}
 	}
-	return nil, invalid(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueUpdate(pclq, old, owners))
+	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueUpdate(pclq, old, owners))
 }
 
 // ValidateDelete allows every deletion.

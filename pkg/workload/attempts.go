@@ -128,7 +128,7 @@ func RecordedGroupAttempt(group *v1alpha1.PodCliqueScalingGroup, j int) lifecycl
 // GroupReplicaIndex returns the index of the scaling-group replica in the label of a PodClique or pod, -1 if there is
 // none.
 func GroupReplicaIndex(object metav1.Object) int {
-	return naming.Index(object.GetLabels(), v1alpha1.LabelPodCliqueScalingGroupReplicaIndex)
+	return naming.LabelIndex(object.GetLabels(), v1alpha1.LabelPodCliqueScalingGroupReplicaIndex)
 }
 
 // attemptFor returns the attempt of a PodClique: the one it was created for if it exists, otherwise the current one.

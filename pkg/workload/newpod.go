@@ -25,7 +25,7 @@ type PodOptions struct {
 // Pod returns a pod of a PodClique. The labels of the PodClique define the set and the replica that the pod belongs
 // to; Pod returns an error if its labels or annotations were changed and are invalid.
 func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.Pod, error) {
-	set, i := clique.Labels[v1alpha1.LabelPartOf], naming.Index(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	set, i := clique.Labels[v1alpha1.LabelPartOf], naming.LabelIndex(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if set == "" || i < 0 {
 		return nil, fmt.Errorf("PodClique %s does not say which replica of which PodCliqueSet it is of: labels %s=%q, %s=%q", clique.Name,
 			v1alpha1.LabelPartOf, set, v1alpha1.LabelPodCliqueSetReplicaIndex, clique.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex])
@@ -37,27 +37,27 @@ func Pod(clique *v1alpha1.PodClique, n lifecycle.NewPod, o PodOptions) (*corev1.
 
 	annotations := map[string]string{}
 	for k, v := range clique.Annotations {
-		if !naming.Internal(k) {
+		if !naming.IsInternalAnnotation(k) {
 			annotations[k] = v
 		}
 	}
 	if uid := clique.Annotations[v1alpha1.AnnotationPodCliqueSetUID]; uid != "" {
 		annotations[v1alpha1.AnnotationPodCliqueSetUID] = uid // it tells whose pod it is when the PodClique is gone
 	}
-	annotations[v2alpha2.PodGroupAnnotation] = naming.PodGroup(set, i)
+	annotations[v2alpha2.PodGroupAnnotation] = naming.PodGroupName(set, i)
 	labels := naming.PodLabels(clique.Labels, clique.Name, n.Index)
 	labels[v2alpha2.SubGroupLabel] = clique.Name
 
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: objectMeta(clique, v1alpha1.KindPodClique,
-			naming.Pod(clique.Name, string(clique.UID), clique.Labels[v1alpha1.LabelPodTemplateHash], n.Index, n.Replaces), labels, annotations),
+			naming.PodName(clique.Name, string(clique.UID), clique.Labels[v1alpha1.LabelPodTemplateHash], n.Index, n.Replaces), labels, annotations),
 		Spec: *clique.Spec.PodSpec.DeepCopy(),
 	}
 	if IsTraining(clique) {
 		pod.Finalizers = []string{v1alpha1.FinalizerPodTracking}
 	}
-	pod.Spec.Hostname = naming.Hostname(clique.Name, n.Index)
+	pod.Spec.Hostname = naming.PodHostname(clique.Name, n.Index)
 	pod.Spec.Subdomain = naming.HeadlessService(set, i)
 	if pod.Spec.SchedulerName == "" {
 		pod.Spec.SchedulerName = o.SchedulerName

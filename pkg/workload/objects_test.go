@@ -536,7 +536,7 @@ func TestPod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := naming.Pod(clique.Name, string(clique.UID), clique.Labels[v1alpha1.LabelPodTemplateHash], 3, ""); pod.Name != want || pod.Namespace != "ml" {
+	if want := naming.PodName(clique.Name, string(clique.UID), clique.Labels[v1alpha1.LabelPodTemplateHash], 3, ""); pod.Name != want || pod.Namespace != "ml" {
 		t.Errorf("name %s/%s, want ml/%s", pod.Namespace, pod.Name, want)
 	}
 	labels := map[string]string{

@@ -25,7 +25,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 		if template.ScalingGroupOf(t.Name) != nil {
 			continue
 		}
-		name := naming.PodClique(set.Name, i, t.Name)
+		name := naming.PodCliqueName(set.Name, i, t.Name)
 		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
 		requirements := StartOrder(template).Requirements(set.Name, i, t.Name, -1)
 		from, follows, isKept := set, r, hold != nil && r.isOld(live[name])
@@ -61,7 +61,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 // group do not identify it.
 func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique, hold *Hold) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
-	i, config := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
+	i, config := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if i < 0 || config == "" || naming.ScalingGroup(set.Name, i, config) != group.Name {
 		return nil
 	}
@@ -159,7 +159,7 @@ func sameTemplate(want, live *v1alpha1.PodClique) bool {
 	}
 	within := func(want, live map[string]string) bool {
 		for k, v := range want {
-			if naming.Internal(k) || k == v1alpha1.LabelPodTemplateHash {
+			if naming.IsInternalAnnotation(k) || k == v1alpha1.LabelPodTemplateHash {
 				continue
 			}
 			if has, ok := live[k]; !ok || has != v {

@@ -51,7 +51,7 @@ func whereWhy(pcs *v1alpha1.PodCliqueSet, i int, ours string) string {
 	for _, c := range pcs.Spec.Template.CliquesInOrder() {
 		name := cmp.Or(c.Spec.PodSpec.SchedulerName, ours)
 		if name == ours || name == v1alpha1.DefaultSchedulerName || name == corev1.DefaultSchedulerName {
-			return fmt.Sprintf("PodGroup %s says why", naming.PodGroup(pcs.Name, i))
+			return fmt.Sprintf("PodGroup %s says why", naming.PodGroupName(pcs.Name, i))
 		}
 		names = append(names, name)
 	}
@@ -87,7 +87,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 			troubled = r
 		}
 	}
-	s.Selector = selector(naming.OfSet(pcs.Name))
+	s.Selector = selector(naming.SelectSetObjects(pcs.Name))
 	s.RecordedReplicas, s.Reported = f.Recorded, f.Reported
 	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(s.Replicas), f.Raised, availableReplicas, now)
 	s.MinAvailableBreachedSince, s.TerminationDeadline = optionalTime(breachedSince), optionalTime(deadline)
@@ -147,7 +147,7 @@ func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 // and troubled the first with trouble; nil: there is none.
 func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f SetStatusFacts, first, troubled *lifecycle.SetReplica) metav1.Condition {
 	available := conditionIf(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
-	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.Are(int(s.Replicas), "replica"))
+	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.CountAre(int(s.Replicas), "replica"))
 	foreign := "" // message about the first foreign object with a required name
 	for _, p := range f.Problems {
 		if p.Condition == v1alpha1.ConditionForeignObject && foreign == "" {

@@ -66,7 +66,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 
 	available := cliqueAvailable(f, n.Ready, alive, needed, minReady)
 	scheduled := conditionIf(v1alpha1.ConditionPodCliqueScheduled, bound >= needed, v1alpha1.ReasonSufficientScheduledPods, v1alpha1.ReasonInsufficientScheduledPods)
-	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", message.Are(int(bound), "pod"), needed)
+	scheduled.Message = fmt.Sprintf("%s bound to nodes, %d needed", message.CountAre(int(bound), "pod"), needed)
 	if needed == 0 {
 		scheduled.Message = available.Message
 	}
@@ -86,15 +86,15 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 // that have been ready for minReady; in a Training workload, of pods that run or have succeeded.
 func cliqueAvailable(f CliqueStatusFacts, ready, alive, needed int32, minReady time.Duration) metav1.Condition {
 	available := conditionIf(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
-	available.Message = fmt.Sprintf("%s ready, %d needed", message.Are(int(ready), "pod"), needed)
+	available.Message = fmt.Sprintf("%s ready, %d needed", message.CountAre(int(ready), "pod"), needed)
 	switch {
 	case f.Training == nil && alive < ready:
-		available.Message = fmt.Sprintf("%s ready, %d for %s, %d needed", message.Are(int(ready), "pod"), alive, minReady, needed)
+		available.Message = fmt.Sprintf("%s ready, %d for %s, %d needed", message.CountAre(int(ready), "pod"), alive, minReady, needed)
 		if alive < needed && ready >= needed {
 			available.Reason = v1alpha1.ReasonWaitingForMinReadySeconds
 		}
 	case f.Training != nil:
-		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.Are(int(alive), "pod"), needed)
+		available.Message = fmt.Sprintf("%s running or succeeded, %d needed", message.CountAre(int(alive), "pod"), needed)
 	}
 	lacks := ready < needed // otherwise only minReadySeconds are waited for, and a pod that crashes is not needed
 	if f.Training != nil {

@@ -43,7 +43,7 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	if FailedReason(set) != "" {
 		return nil
 	}
-	t := treeNodes{existing: live.PodGroups[naming.PodGroup(set.Name, i)], attempt: SetAttempt(set, i).Set}
+	t := treeNodes{existing: live.PodGroups[naming.PodGroupName(set.Name, i)], attempt: SetAttempt(set, i).Set}
 	if t.addReplica(set, i, live); len(t.nodes) == 0 { // no clique has pods left to run
 		t.withFinished = true
 		t.addReplica(set, i, live)
@@ -52,7 +52,7 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 		return nil
 	}
 	template := &set.Spec.Template
-	name := naming.PodGroup(set.Name, i)
+	name := naming.PodGroupName(set.Name, i)
 	annotations := withAttempt(map[string]string{}, v1alpha1.AnnotationPodCliqueSetAttempt, ReplicaAttempt(set.Status.ReplicaAttempts, i))
 	if IsCurrentlyUpdating(set, i) {
 		annotations[v2alpha2.ReplacingAnnotation] = "update" // the scheduler keeps the room of a replaced pod for its successor
@@ -80,7 +80,7 @@ func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children)
 	template := &set.Spec.Template
 	for _, c := range template.CliquesInOrder() {
 		if template.ScalingGroupOf(c.Name) == nil {
-			name := naming.PodClique(set.Name, i, c.Name)
+			name := naming.PodCliqueName(set.Name, i, c.Name)
 			t.addLeaf(name, "", t.leafMinimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
 		}
 	}

@@ -86,7 +86,7 @@ func PodTemplateHash(clique *v1alpha1.PodClique, pod *corev1.Pod) string {
 	}
 	index := PodIndex(clique.Name, pod)
 	for _, hash := range []string{clique.Labels[v1alpha1.LabelPodTemplateHash], textOf(clique.Status.CurrentPodTemplateHash)} {
-		if hash != "" && pod.Name == naming.Pod(clique.Name, string(clique.UID), hash, index, "") {
+		if hash != "" && pod.Name == naming.PodName(clique.Name, string(clique.UID), hash, index, "") {
 			return hash
 		}
 	}
@@ -97,11 +97,11 @@ func PodTemplateHash(clique *v1alpha1.PodClique, pod *corev1.Pod) string {
 // hostname, which is immutable; if the hostname is not one of the clique's, it is read from the label.
 func PodIndex(podClique string, pod *corev1.Pod) int {
 	if text, ok := strings.CutPrefix(pod.Spec.Hostname, podClique+"-"); ok {
-		if n, err := strconv.Atoi(text); err == nil && n >= 0 && naming.Hostname(podClique, n) == pod.Spec.Hostname {
+		if n, err := strconv.Atoi(text); err == nil && n >= 0 && naming.PodHostname(podClique, n) == pod.Spec.Hostname {
 			return n
 		}
 	}
-	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex)
+	return naming.LabelIndex(pod.Labels, v1alpha1.LabelPodIndex)
 }
 
 // HasEnded reports whether a pod has failed or succeeded as a whole.

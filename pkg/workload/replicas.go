@@ -21,7 +21,7 @@ func CliqueFacts(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Name:            clique.Name,
 		Template:        clique.Labels[v1alpha1.LabelTemplateName],
 		Group:           clique.Labels[v1alpha1.LabelPodCliqueScalingGroup],
-		GroupReplica:    naming.Index(clique.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex),
+		GroupReplica:    naming.LabelIndex(clique.Labels, v1alpha1.LabelPodCliqueScalingGroupReplicaIndex),
 		UID:             string(clique.UID),
 		Created:         clique.CreationTimestamp.Time,
 		Attempt:         Attempt(clique),
@@ -144,7 +144,7 @@ func GroupReplicasFacts(group *v1alpha1.PodCliqueScalingGroup, templates lifecyc
 func SetReplicasFacts(set *v1alpha1.PodCliqueSet, revision int64, templates lifecycle.Templates, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
 	replicas := make([]lifecycle.SetReplica, max(set.Spec.Replicas, 0))
 	of := func(labels map[string]string) *lifecycle.SetReplica {
-		i := naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+		i := naming.LabelIndex(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 		if i < 0 || i >= len(replicas) {
 			return nil
 		}

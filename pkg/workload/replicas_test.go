@@ -211,10 +211,10 @@ func TestPodFacts(t *testing.T) {
 		"without the hash of its template": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodTemplateHash) }), ready},
 		"without the hash of its template, which its name proves": {pod(running, func(p *corev1.Pod) {
 			delete(p.Labels, v1alpha1.LabelPodTemplateHash)
-			p.Name = naming.Pod(clique.Name, string(clique.UID), "before", 4, "")
+			p.Name = naming.PodName(clique.Name, string(clique.UID), "before", 4, "")
 		}), func(p *lifecycle.Pod) {
 			ready(p)
-			p.Name, p.Outdated = naming.Pod(clique.Name, string(clique.UID), "before", 4, ""), true
+			p.Name, p.Outdated = naming.PodName(clique.Name, string(clique.UID), "before", 4, ""), true
 		}},
 		"failed, its containers contain the time": {pod(running, failed, func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{

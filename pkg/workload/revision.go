@@ -99,7 +99,7 @@ func (r *Revision) Stored(set *v1alpha1.PodCliqueSet) (*appsv1.ControllerRevisio
 	if err != nil {
 		return nil, fmt.Errorf("writing the template of PodCliqueSet %s as a revision: %w", set.Name, err)
 	}
-	name := naming.Revision(set.Name, r.Hash)
+	name := naming.RevisionName(set.Name, r.Hash)
 	return &appsv1.ControllerRevision{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: naming.KindControllerRevision},
 		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name, naming.SetLabels(set.Name, name, v1alpha1.ComponentRevision), nil),

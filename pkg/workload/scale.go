@@ -66,7 +66,7 @@ func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.Reco
 			if template.ScalingGroupOf(t.Name) != nil {
 				continue
 			}
-			if c := live.Cliques[naming.PodClique(set.Name, i, t.Name)]; c == nil {
+			if c := live.Cliques[naming.PodCliqueName(set.Name, i, t.Name)]; c == nil {
 				if s := recordedScale(set, i, t.Name, t.Spec.Replicas); s.replicas != t.Spec.Replicas {
 					record(key{name: t.Name, scale: s}, i)
 				}

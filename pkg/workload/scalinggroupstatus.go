@@ -67,7 +67,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 	s.WasAvailable = f.Breach.WasAvailable
 	s.TerminationDeadline = optionalTime(earliest(f.Breach.Deadline, f.NextTermination))
 	available := conditionIf(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
-	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.Are(int(group.Spec.Replicas), "replica"), needed)
+	available.Message = fmt.Sprintf("%d of %s available, %d needed", s.AvailableReplicas, message.CountAre(int(group.Spec.Replicas), "replica"), needed)
 	if f.Failed {
 		f.Waits = "" // nothing is created any more, so nothing is waited for
 	}

@@ -46,7 +46,7 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 		if config.MinReplicas != nil {
 			least = *config.MinReplicas
 		}
-		name := naming.HPA(target)
+		name := naming.AutoscalerName(target)
 		hpa := &autoscalingv2.HorizontalPodAutoscaler{
 			TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
 			ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
@@ -69,7 +69,7 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 	}
 	for _, c := range template.CliquesInOrder() {
 		if template.ScalingGroupOf(c.Name) == nil {
-			add(v1alpha1.KindPodClique, naming.PodClique(set.Name, i, c.Name), c.Spec.ScaleConfig, c.Spec.Replicas)
+			add(v1alpha1.KindPodClique, naming.PodCliqueName(set.Name, i, c.Name), c.Spec.ScaleConfig, c.Spec.Replicas)
 		}
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {

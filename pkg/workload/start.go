@@ -104,7 +104,7 @@ func StartAccess(set *v1alpha1.PodCliqueSet) (*rbacv1.Role, *rbacv1.RoleBinding)
 		return nil, nil
 	}
 	slices.Sort(accounts)
-	name := naming.StartRole(set.Name)
+	name := naming.StartRoleName(set.Name)
 	role := &rbacv1.Role{
 		TypeMeta: metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
 		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,

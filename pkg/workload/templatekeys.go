@@ -44,7 +44,7 @@ func valuesOfTemplate(live metav1.Object) (labels, annotations map[string]string
 	of := func(keys []string, has map[string]string) map[string]string {
 		var values map[string]string
 		for _, key := range keys {
-			if value, ok := has[key]; ok && !naming.Internal(key) {
+			if value, ok := has[key]; ok && !naming.IsInternalAnnotation(key) {
 				if values == nil {
 					values = map[string]string{}
 				}
@@ -67,7 +67,7 @@ func keysTakenOut(live, want metav1.Object) templateKeys {
 		return slices.DeleteFunc(given, func(key string) bool {
 			_, has := live[key]
 			_, wanted := want[key]
-			return !has || wanted || naming.Internal(key)
+			return !has || wanted || naming.IsInternalAnnotation(key)
 		})
 	}
 	return templateKeys{

@@ -104,7 +104,7 @@ func UnitNames(set *v1alpha1.PodCliqueSet, i int, groups []*v1alpha1.PodCliqueSc
 	template := &set.Spec.Template
 	for _, c := range template.CliquesInOrder() {
 		if template.ScalingGroupOf(c.Name) == nil {
-			standalone = append(standalone, naming.PodClique(set.Name, i, c.Name))
+			standalone = append(standalone, naming.PodCliqueName(set.Name, i, c.Name))
 		}
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
@@ -138,7 +138,7 @@ func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []
 	recorded := map[string]lifecycle.Attempt{} // of group replicas, by the names of their PodCliques
 	for _, g := range groups {
 		config := g.Labels[v1alpha1.LabelTemplateName]
-		if naming.Index(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) != i {
+		if naming.LabelIndex(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) != i {
 			continue
 		}
 		exists := map[int]bool{}

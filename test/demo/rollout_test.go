@@ -42,7 +42,7 @@ func twoServices() scene {
 func (s *scene) serve(replica int, group string, groupReplica int, clique string) {
 	pod := wrappers.MakePod(fmt.Sprintf("pod-%d", len(s.pods)), "default").Obj()
 	pod.Labels = map[string]string{v1alpha1.LabelPartOf: chat, v1alpha1.LabelPodCliqueSetReplicaIndex: fmt.Sprint(replica),
-		v1alpha1.LabelPodClique: naming.PodClique(chat, replica, clique)}
+		v1alpha1.LabelPodClique: naming.PodCliqueName(chat, replica, clique)}
 	if group != "" {
 		pod.Labels[v1alpha1.LabelPodClique] = naming.MemberPodClique(chat, replica, group, groupReplica, clique)
 		pod.Labels[v1alpha1.LabelPodCliqueScalingGroup] = naming.ScalingGroup(chat, replica, group)

@@ -39,13 +39,13 @@ const (
 )
 
 var (
-	chatGang      = naming.PodGroup(chat, 0)
-	chatGang1     = naming.PodGroup(chat, 1)
+	chatGang      = naming.PodGroupName(chat, 0)
+	chatGang1     = naming.PodGroupName(chat, 1)
 	chatDecode    = naming.ScalingGroup(chat, 0, "decode")
 	chatPrefill   = naming.ScalingGroup(chat, 0, "prefill")
 	prefillWorker = naming.MemberPodClique(chat, 0, "prefill", 1, "pworker")
-	pretrainGang  = naming.PodGroup(pretrain, 0)
-	trainWorkers  = naming.PodClique(pretrain, 0, "worker")
+	pretrainGang  = naming.PodGroupName(pretrain, 0)
+	trainWorkers  = naming.PodCliqueName(pretrain, 0, "worker")
 )
 
 // graceSeconds is the terminationDelay of chat in the story: long enough for a slow machine to show the breach.
@@ -399,7 +399,7 @@ func story() []step {
 				if err := st.eachPod(ctx, v1alpha1.LabelPodClique+"="+trainWorkers, exit); err != nil {
 					return err
 				}
-				return st.eachPod(ctx, v1alpha1.LabelPodClique+"="+naming.PodClique(pretrain, 0, "launcher"), exit)
+				return st.eachPod(ctx, v1alpha1.LabelPodClique+"="+naming.PodCliqueName(pretrain, 0, "launcher"), exit)
 			},
 			claims: []claim{
 				jobIs(v1alpha1.PodCliqueSetPhaseSucceeded, 1), free(64),

@@ -499,7 +499,7 @@ func podCliqueSet(t *testing.T, sample string) *v1alpha1.PodCliqueSet {
 func TestTheTrainingSampleIsWhatItSays(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(t, trainingSample)
-	tree, errs := validation.Tree(&workload.PodGroup(set, 0, workload.Children{}).Spec)
+	tree, errs := validation.BuildTree(&workload.PodGroup(set, 0, workload.Children{}).Spec)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -513,7 +513,7 @@ func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(t, podCliqueSetSample)
 	group := workload.PodGroup(set, 0, workload.Children{})
-	tree, errs := validation.Tree(&group.Spec)
+	tree, errs := validation.BuildTree(&group.Spec)
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -588,7 +588,7 @@ func TestSamplesAreWholeGangs(t *testing.T) {
 					t.Errorf("pods name the PodGroup %q, which is not in the file", name)
 					continue
 				}
-				tree, errs := validation.Tree(&group.Spec)
+				tree, errs := validation.BuildTree(&group.Spec)
 				if len(errs) > 0 {
 					t.Fatal(errs)
 				}

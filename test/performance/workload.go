@@ -358,7 +358,7 @@ func (w *workload) scaled() (kind schema.GroupVersionResource, names []string, r
 		default:
 			kind, replicas = podCliques, w.o.podsPerClique
 			for c := range w.o.cliques {
-				names = append(names, naming.PodClique(setName(i), 0, cliqueName(c)))
+				names = append(names, naming.PodCliqueName(setName(i), 0, cliqueName(c)))
 			}
 		}
 	}

@@ -59,7 +59,7 @@ type controllerQueue struct {
 // events.
 func start(api *API, recorder events.EventRecorder) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	metrics.Restarted()
+	metrics.ResetReplacements()
 	options := cache.Options{}
 	controllers.AddCacheOptions(&options)
 	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel}

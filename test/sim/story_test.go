@@ -189,7 +189,7 @@ func recordedAttempt(c *Cluster, clique *v1alpha1.PodClique) lifecycle.Attempt {
 	}
 	for _, s := range All[*v1alpha1.PodCliqueSet](c) {
 		if s.Namespace == clique.Namespace && s.Name == clique.Labels[v1alpha1.LabelPartOf] {
-			return workload.SetAttempt(s, naming.Index(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex))
+			return workload.SetAttempt(s, naming.LabelIndex(clique.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex))
 		}
 	}
 	return lifecycle.Attempt{}

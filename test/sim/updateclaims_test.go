@@ -126,5 +126,5 @@ func sameClique(q *v1alpha1.PodClique, set *v1alpha1.PodCliqueSet) bool {
 
 // isSurplus reports whether the index of a pod is beyond what its PodClique wants. replicas are by name.
 func isSurplus(pod *corev1.Pod, replicas map[string]int) bool {
-	return naming.Index(pod.Labels, v1alpha1.LabelPodIndex) >= replicas[pod.Labels[v1alpha1.LabelPodClique]]
+	return naming.LabelIndex(pod.Labels, v1alpha1.LabelPodIndex) >= replicas[pod.Labels[v1alpha1.LabelPodClique]]
 }

@@ -20,7 +20,7 @@ type PodCliqueWrapper struct {
 // that muster-controller gives it. It has one replica. The UID of the owner is its name and "-uid".
 func MakePodClique(set string, i int, clique, namespace string) *PodCliqueWrapper {
 	return makePodClique(clique, metav1.ObjectMeta{
-		Name: naming.PodClique(set, i, clique), Namespace: namespace,
+		Name: naming.PodCliqueName(set, i, clique), Namespace: namespace,
 		Labels:          naming.PodCliqueLabels(set, i, clique),
 		OwnerReferences: controlledBy(v1alpha1.KindPodCliqueSet, set),
 	})

@@ -211,11 +211,11 @@ func podGroupOf(ctx context.Context, reader client.Reader, object client.Object)
 
 // podGroupName returns the name of the PodGroup that an object with these labels belongs to, "" if they do not name one.
 func podGroupName(labels map[string]string) string {
-	set, i := labels[v1alpha1.LabelPartOf], naming.Index(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	set, i := labels[v1alpha1.LabelPartOf], naming.LabelIndex(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if set == "" || i < 0 {
 		return ""
 	}
-	return naming.PodGroup(set, i)
+	return naming.PodGroupName(set, i)
 }
 
 // EnsureUpToDate returns nil if the API server has the object in the version that the pass works with, otherwise a

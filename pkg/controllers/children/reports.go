@@ -85,7 +85,7 @@ func ReportTerminationDue(recorder events.EventRecorder, object client.Object, b
 func ReportReplaced(recorder events.EventRecorder, owner client.Object, level string, before, after []v1alpha1.ReplicaAttempt) {
 	for _, a := range after {
 		if a.Attempt != workload.ReplicaAttempt(before, int(a.Index)) {
-			metrics.Replaced(level, a.Reason)
+			metrics.CountReplacement(level, a.Reason)
 			emitReplaced(recorder, owner, a)
 			continue
 		}

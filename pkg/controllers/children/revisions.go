@@ -41,7 +41,7 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 // revision.
 func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) ([]*workload.Revision, error) {
 	list := &appsv1.ControllerRevisionList{}
-	if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.OfSet(set.Name))); err != nil {
+	if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.SelectSetObjects(set.Name))); err != nil {
 		return nil, fmt.Errorf("listing the revisions of PodCliqueSet %s: %w", set.Name, err)
 	}
 	var own []*appsv1.ControllerRevision
@@ -69,7 +69,7 @@ func presentName(set *v1alpha1.PodCliqueSet) string {
 	if set.Status.CurrentGenerationHash == nil {
 		return ""
 	}
-	return naming.Revision(set.Name, *set.Status.CurrentGenerationHash)
+	return naming.RevisionName(set.Name, *set.Status.CurrentGenerationHash)
 }
 
 // readRevisions returns the revisions in objects that are not being deleted, the latest first. A revision that cannot
@@ -101,7 +101,7 @@ func (c *Client) readRevisions(ctx context.Context, stored []*appsv1.ControllerR
 func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash string) (*workload.Revision, error) {
 	for _, reader := range []client.Reader{c.client, c.live} {
 		stored := &appsv1.ControllerRevision{}
-		err := reader.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: naming.Revision(set.Name, hash)}, stored)
+		err := reader.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: naming.RevisionName(set.Name, hash)}, stored)
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -153,7 +153,7 @@ func (c *Client) StoreRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 // DeleteRevision deletes the ControllerRevision of a revision.
 func (c *Client) DeleteRevision(ctx context.Context, set *v1alpha1.PodCliqueSet, r *workload.Revision) error {
 	stored := &appsv1.ControllerRevision{}
-	name := client.ObjectKey{Namespace: set.Namespace, Name: naming.Revision(set.Name, r.Hash)}
+	name := client.ObjectKey{Namespace: set.Namespace, Name: naming.RevisionName(set.Name, r.Hash)}
 	if err := c.client.Get(ctx, name, stored); err != nil {
 		return client.IgnoreNotFound(err)
 	}

@@ -218,7 +218,7 @@ func TestStoreAndDeleteRevision(t *testing.T) {
 				t.Fatal(err)
 			}
 			stored := &appsv1.ControllerRevision{}
-			if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: naming.Revision("a", "two")}, stored); err != nil {
+			if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: naming.RevisionName("a", "two")}, stored); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(storedRevision(t, 7, "two").Labels, stored.Labels); diff != "" {

@@ -22,7 +22,7 @@ const bySetReplica = "podcliqueset.replica"
 
 // setReplicaOf returns the key of an object in the index bySetReplica, "" if its labels name no replica.
 func setReplicaOf(o client.Object) string {
-	set, i := o.GetLabels()[v1alpha1.LabelPartOf], naming.Index(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
+	set, i := o.GetLabels()[v1alpha1.LabelPartOf], naming.LabelIndex(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if set == "" || i < 0 {
 		return ""
 	}

@@ -59,14 +59,14 @@ var (
 	})
 )
 
-// all are the metrics of this package.
-func all() []metrics.Registerable {
+// allMetrics are the metrics of this package.
+func allMetrics() []metrics.Registerable {
 	return []metrics.Registerable{breaches, breachDuration, replacements, replacementDuration, underWay, updates, updateDuration, stalledUpdates}
 }
 
 // Register adds the metrics to those that a controller-runtime manager serves. Call it once.
 func Register() error {
-	for _, m := range all() {
+	for _, m := range allMetrics() {
 		m.Create(nil)
 		if err := ctrlmetrics.Registry.Register(m); err != nil {
 			return fmt.Errorf("registering metric %s: %w", m.FQName(), err)
@@ -83,8 +83,8 @@ func BreachEnded(kind, end string, lasted time.Duration) {
 	breachDuration.WithLabelValues(kind, end).Observe(max(lasted, 0).Seconds())
 }
 
-// Replaced counts the decision to replace a replica of an object of the kind level.
-func Replaced(level, reason string) { replacements.WithLabelValues(level, reason).Inc() }
+// CountReplacement counts the decision to replace a replica of an object of the kind level.
+func CountReplacement(level, reason string) { replacements.WithLabelValues(level, reason).Inc() }
 
 // AvailableAgain records how long it took from the decision to replace a replica until it was available.
 func AvailableAgain(level, reason string, took time.Duration) {
@@ -106,9 +106,9 @@ var pending = struct {
 	replicas map[string]map[string]int // by level and object; without entries of 0
 }{replicas: map[string]map[string]int{}}
 
-// UnderWay records the number of replicas of an object, of the kind level, of which an object of an earlier attempt
+// RecordReplacements records the number of replicas of an object, of the kind level, of which an object of an earlier attempt
 // exists. 0 removes the entry.
-func UnderWay(level, object string, replicas int) {
+func RecordReplacements(level, object string, replicas int) {
 	pending.Lock()
 	defer pending.Unlock()
 	if pending.replicas[level] == nil {
@@ -119,11 +119,11 @@ func UnderWay(level, object string, replicas int) {
 	} else {
 		pending.replicas[level][object] = replicas
 	}
-	show(level)
+	updateGauge(level)
 }
 
-// show updates the gauge. pending must be locked.
-func show(level string) {
+// updateGauge updates the gauge. pending must be locked.
+func updateGauge(level string) {
 	sum := 0
 	for _, n := range pending.replicas[level] {
 		sum += n
@@ -131,13 +131,13 @@ func show(level string) {
 	underWay.WithLabelValues(level).Set(float64(sum))
 }
 
-// Restarted resets the replicas under replacement, as at the start of a process. It is for simulations that run
+// ResetReplacements resets the replicas under replacement, as at the start of a process. It is for simulations that run
 // controllers one after the other in one process.
-func Restarted() {
+func ResetReplacements() {
 	pending.Lock()
 	defer pending.Unlock()
 	for level := range pending.replicas {
 		clear(pending.replicas[level])
-		show(level)
+		updateGauge(level)
 	}
 }

@@ -17,7 +17,7 @@ func TestMetrics(t *testing.T) {
 	if err := Register(); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range all() {
+	for _, m := range allMetrics() {
 		if vector, ok := m.(interface{ Reset() }); ok {
 			vector.Reset()
 		}
@@ -26,15 +26,15 @@ func TestMetrics(t *testing.T) {
 	BreachBegan("PodClique")
 	BreachEnded("PodClique", EndRecovered, 2*time.Second)
 	BreachEnded("PodClique", EndRecovered, -time.Second) // a clock was set back
-	Replaced("PodCliqueSet", "Termination")
+	CountReplacement("PodCliqueSet", "Termination")
 	AvailableAgain("PodCliqueSet", "Termination", 90*time.Second)
 	for _, n := range []int{1, 3, 2} {
-		UnderWay("PodCliqueSet", "ns/a", n)
+		RecordReplacements("PodCliqueSet", "ns/a", n)
 	}
-	UnderWay("PodCliqueSet", "ns/b", 1)
-	UnderWay("PodCliqueSet", "ns/c", 1)
-	UnderWay("PodCliqueSet", "ns/c", 0)
-	UnderWay("PodCliqueSet", "ns/never-seen", 0)
+	RecordReplacements("PodCliqueSet", "ns/b", 1)
+	RecordReplacements("PodCliqueSet", "ns/c", 1)
+	RecordReplacements("PodCliqueSet", "ns/c", 0)
+	RecordReplacements("PodCliqueSet", "ns/never-seen", 0)
 
 	UpdateBegan()
 	UpdateBegan()

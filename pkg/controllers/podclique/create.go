@@ -113,7 +113,7 @@ func (r *Reconciler) restoreLabels(ctx context.Context, clique *v1alpha1.PodCliq
 	for _, f := range facts {
 		indices[f.UID] = f.Index
 	}
-	want := naming.Identity(naming.PodLabels(clique.Labels, clique.Name, 0))
+	want := naming.IdentityLabels(naming.PodLabels(clique.Labels, clique.Name, 0))
 	var errs []error
 	for _, pod := range pods {
 		index := indices[string(pod.UID)]

@@ -121,7 +121,7 @@ func awaitsNewest(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGr
 	if set == nil || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || set.Status.CurrentGenerationHash == nil {
 		return false
 	}
-	i := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	i := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if p := workload.SetProgress(set); p.Open() && !set.Spec.IsOnDelete() && !p.Reached.Has(i) {
 		return false
 	}

@@ -32,7 +32,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	group := &v1alpha1.PodCliqueScalingGroup{}
 	if err := r.client.Get(ctx, request.NamespacedName, group); err != nil {
-		metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), 0)
+		metrics.RecordReplacements(v1alpha1.KindPodCliqueScalingGroup, request.String(), 0)
 		r.mixed.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -54,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 4. Update and create PodCliques.
-	metrics.UnderWay(v1alpha1.KindPodCliqueScalingGroup, request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
+	metrics.RecordReplacements(v1alpha1.KindPodCliqueScalingGroup, request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
 	createErr := r.createOrUpdateMembers(ctx, request.NamespacedName, seen, plan)
 
 	// 5. Record, before any PodClique is deleted.

@@ -25,7 +25,7 @@ import (
 func (r *Reconciler) decideUnits(ctx context.Context, seen *observation, plan *groupPlan, now time.Time) error {
 	group, set := seen.group, seen.set
 	plan.units, plan.termination = make(units, max(group.Spec.Replicas, 0)), decideTermination(set, group, seen.members, now)
-	i := naming.Index(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	i := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if i < 0 {
 		return nil
 	}

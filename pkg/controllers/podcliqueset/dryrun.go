@@ -174,7 +174,7 @@ func (r *Reconciler) trialPods(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 // trialUnit returns a pod of the revision for a standalone PodClique, in place of pods; or for each PodClique of the
 // scaling-group replica that it belongs to, in place of all pods of the replica.
 func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *workload.Revision, c *v1alpha1.PodClique, pods []*corev1.Pod, owned ownedObjects) ([]trialPod, error) {
-	i := naming.Index(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	i := naming.LabelIndex(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	wanted, live := workload.PodCliques(set, revision, i, nil, nil), owned.cliques
 	group := owned.groups[c.Labels[v1alpha1.LabelPodCliqueScalingGroup]]
 	if group != nil {

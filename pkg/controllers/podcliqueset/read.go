@@ -99,7 +99,7 @@ func addChildren[T client.Object](children map[lifecycle.Child]client.Object, ki
 func (o ownedObjects) presentPodGroups(set *v1alpha1.PodCliqueSet) map[string]*v2alpha2.PodGroup {
 	present := make(map[string]*v2alpha2.PodGroup, len(o.podGroups))
 	for name, pg := range o.podGroups {
-		i := naming.Index(pg.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+		i := naming.LabelIndex(pg.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 		if pg.DeletionTimestamp == nil && !isEarlier(pg, workload.SetAttempt(set, i)) {
 			present[name] = pg
 		}
@@ -109,7 +109,7 @@ func (o ownedObjects) presentPodGroups(set *v1alpha1.PodCliqueSet) map[string]*v
 
 // exists reports whether an object of replica i of a set exists besides its PodCliques.
 func (o ownedObjects) exists(set string, i int) bool {
-	return o.podGroups[naming.PodGroup(set, i)] != nil || o.services[naming.HeadlessService(set, i)] != nil
+	return o.podGroups[naming.PodGroupName(set, i)] != nil || o.services[naming.HeadlessService(set, i)] != nil
 }
 
 // replicas returns, of the first n replicas of a set, the indices of those with an existing object and of those without.

@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	removals, createErr := r.createOrUpdateReplicas(ctx, request.NamespacedName, seen, plan)
 
 	// 5. Record, before any object is deleted.
-	metrics.UnderWay(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
+	metrics.RecordReplacements(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
 	recorded, delay, err := r.writeStatus(ctx, seen, plan, createErr, len(removals) > 0, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // forgetSet drops what is kept between passes about a set that is gone.
 func (r *Reconciler) forgetSet(name types.NamespacedName) {
-	metrics.UnderWay(v1alpha1.KindPodCliqueSet, name.String(), 0)
+	metrics.RecordReplacements(v1alpha1.KindPodCliqueSet, name.String(), 0)
 	r.stories.Forget(name)
 	r.trials.Forget(name)
 	r.stops.Forget(name)

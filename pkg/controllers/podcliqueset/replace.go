@@ -43,7 +43,7 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 		return lifecycle.UnitDecision{Attempt: attempt}, nil
 	}
 	decide := func(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
-		podGroup := owned.podGroups[naming.PodGroup(set.Name, i)]
+		podGroup := owned.podGroups[naming.PodGroupName(set.Name, i)]
 		unit := workload.SetUnitFacts(set, i, names, cliques, pods, groups, podGroup, r.children.Unreachable(ctx))
 		unit.Replace = replace
 		return lifecycle.DecideUnit(unit, now)
@@ -54,7 +54,7 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	}
 	d := decide(cliques, pods)
 	creates := slices.ContainsFunc(d.Create, func(name string) bool { return slices.Contains(standalone, name) }) ||
-		len(d.Create) > 0 && attempt.Set > 0 && owned.podGroups[naming.PodGroup(set.Name, i)] == nil // a PodGroup
+		len(d.Create) > 0 && attempt.Set > 0 && owned.podGroups[naming.PodGroupName(set.Name, i)] == nil // a PodGroup
 	if d.Attempt == attempt && !(creates && owned.exists(set.Name, i)) {
 		return d, nil
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 func (o ownedObjects) cliquesByReplica() map[int][]*v1alpha1.PodClique {
 	byReplica := map[int][]*v1alpha1.PodClique{}
 	for _, c := range o.children().Cliques {
-		i := naming.Index(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+		i := naming.LabelIndex(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 		byReplica[i] = append(byReplica[i], c)
 	}
 	return byReplica
@@ -91,7 +91,7 @@ func replacements(set *v1alpha1.PodCliqueSet, decisions []lifecycle.UnitDecision
 	var removals []removal
 	for i, d := range decisions {
 		var gone removal
-		if pg := owned.podGroups[naming.PodGroup(set.Name, i)]; isEarlier(pg, d.Attempt) && pg.DeletionTimestamp == nil {
+		if pg := owned.podGroups[naming.PodGroupName(set.Name, i)]; isEarlier(pg, d.Attempt) && pg.DeletionTimestamp == nil {
 			gone.podGroup = pg
 		}
 		for _, name := range d.Delete {

@@ -73,7 +73,7 @@ func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqu
 func (o ownedObjects) groupsOf(i int) []*v1alpha1.PodCliqueScalingGroup {
 	var groups []*v1alpha1.PodCliqueScalingGroup
 	for _, g := range o.groups {
-		if naming.Index(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) == i {
+		if naming.LabelIndex(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) == i {
 			groups = append(groups, g)
 		}
 	}

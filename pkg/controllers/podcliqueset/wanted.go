@@ -68,7 +68,7 @@ func unwantedObjects(wanted [][]lifecycle.Child, owned ownedObjects) []removal {
 	facts := make([]lifecycle.OwnedChild, 0, len(objects))
 	for child, o := range objects {
 		facts = append(facts, lifecycle.OwnedChild{
-			Child: child, Replica: naming.Index(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex), Terminating: o.GetDeletionTimestamp() != nil})
+			Child: child, Replica: naming.LabelIndex(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex), Terminating: o.GetDeletionTimestamp() != nil})
 	}
 	var removals []removal
 	for _, children := range lifecycle.Unwanted(wanted, facts) {

@@ -159,7 +159,7 @@ func (b *Backlog) noneWaits() bool { return len(b.plain.pods) == 0 && b.registry
 
 // updateShapes updates the numbers of fitting pods, and records the shapes of which more pods fit.
 func (b *Backlog) updateShapes(logger klog.Logger) {
-	shapes, err := b.shapes.Update()
+	shapes, err := b.shapes.UpdateNodes()
 	if err != nil {
 		logger.Error(err, "Counting free room failed, refused gangs are tried later")
 		b.events.Or(uint32(moreRoom))
@@ -171,7 +171,7 @@ func (b *Backlog) updateShapes(logger klog.Logger) {
 
 // fits returns how many pods of a shape fit into room that is not reserved from the asker. The caller holds mu.
 func (b *Backlog) fits(at gangs.Shape, a reservations.Asker) int {
-	n := at.Fits()
+	n := at.FittingPods()
 	if shape, ok := at.(*kubescheduler.Shape); ok {
 		n -= b.shapes.Reserved(shape, b.reserved, a)
 	}

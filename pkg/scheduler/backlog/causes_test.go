@@ -12,7 +12,7 @@ import (
 
 type fakeShape struct{ fits int }
 
-func (s *fakeShape) Fits() int { return s.fits }
+func (s *fakeShape) FittingPods() int { return s.fits }
 
 func TestCausesOfEvents(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,7 @@ type modelGang struct {
 }
 
 // Fits implements gangs.Shape: every free place fits a pod.
-func (s *orderScene) Fits() int {
+func (s *orderScene) FittingPods() int {
 	n := 0
 	for _, f := range s.free {
 		n += f

@@ -23,7 +23,7 @@ import (
 type plainPods struct {
 	pods    map[types.UID]*plainPod
 	byShape map[gangs.Shape]*plainShape
-	fits    func(at gangs.Shape, a reservations.Asker) int // see Backlog.fits; nil: Shape.Fits
+	fits    func(at gangs.Shape, a reservations.Asker) int // see Backlog.fits; nil: Shape.FittingPods
 }
 
 type plainPod struct {
@@ -82,7 +82,7 @@ func (x *plainPods) wake(raised []gangs.Shape, now time.Time) []*corev1.Pod {
 		if shape == nil {
 			continue
 		}
-		n := at.Fits() - shape.woken
+		n := at.FittingPods() - shape.woken
 		if n <= 0 {
 			continue
 		}
@@ -149,16 +149,16 @@ func (b *Backlog) WaitsForRoom(pod *corev1.Pod) bool {
 	defer b.mu.Unlock()
 	b.reserved = b.registry.Reservations()
 	b.updateShapes(logger)
-	shape, err := b.shapes.Track(context.Background(), pod)
+	shape, err := b.shapes.TrackShape(context.Background(), pod)
 	if err != nil {
 		logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
 		return false
 	}
 	if b.mayPreempt(pod) || b.fits(shape, askerOf(pod)) > 0 {
-		b.shapes.Release(shape)
+		b.shapes.ReleaseShape(shape)
 		return false
 	}
-	b.plain.add(pod, shape, b.clock.Now(), func() { b.shapes.Release(shape) })
+	b.plain.add(pod, shape, b.clock.Now(), func() { b.shapes.ReleaseShape(shape) })
 	return true
 }
 

@@ -85,7 +85,7 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	what.Release = func() {
 		b.labels.release(t.labels)
 		for _, s := range t.shapes {
-			b.shapes.Release(s)
+			b.shapes.ReleaseShape(s)
 		}
 	}
 	// The cache may contain the effect of an event that the attempt has not seen and that has not been observed yet.
@@ -126,7 +126,7 @@ func (b *Backlog) track(logger klog.Logger, a Attempt) tracked {
 			t.helps = anything // an increase of the room would not be noticed
 			continue
 		}
-		shape, err := b.shapes.Track(context.Background(), pod)
+		shape, err := b.shapes.TrackShape(context.Background(), pod)
 		if err != nil {
 			logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
 			t.helps = anything

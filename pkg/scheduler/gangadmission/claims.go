@@ -32,7 +32,7 @@ const (
 // claimsOf returns the ResourceClaims of a pod that exist.
 func claimsOf(pod *corev1.Pod) []types.NamespacedName {
 	var claims []types.NamespacedName
-	for _, name := range kubescheduler.ClaimsOf(pod) {
+	for _, name := range kubescheduler.ResourceClaimsOf(pod) {
 		claims = append(claims, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 	}
 	return claims
@@ -41,7 +41,7 @@ func claimsOf(pod *corev1.Pod) []types.NamespacedName {
 // begin records the claims of a member that was assumed: devices are allocated to them now.
 func (a *allocations) begin(profile kubescheduler.Profile, pod *corev1.Pod) {
 	for _, claim := range claimsOf(pod) {
-		if !kubescheduler.Allocated(profile, claim) { // otherwise before the plan, or for a sibling that shares the claim
+		if !kubescheduler.IsClaimAllocated(profile, claim) { // otherwise before the plan, or for a sibling that shares the claim
 			a.claims.Store(claim, nil)
 		}
 	}
@@ -63,7 +63,7 @@ func (a *allocations) giveBack(ctx context.Context, profile kubescheduler.Profil
 		if _, ours := a.claims.Load(claim); !ours {
 			continue
 		}
-		if _, free := kubescheduler.Deallocate(ctx, profile, claim, sets.New(pod.UID)); free {
+		if _, free := kubescheduler.DeallocateClaim(ctx, profile, claim, sets.New(pod.UID)); free {
 			a.claims.Delete(claim)
 		}
 	}
@@ -85,7 +85,7 @@ func deallocateOwn(ctx context.Context, profile kubescheduler.Profile, pods ...*
 			}
 			seen.Insert(claim)
 			requests.Go(func() error {
-				if had, free := kubescheduler.Deallocate(ctx, profile, claim, users); had && free {
+				if had, free := kubescheduler.DeallocateClaim(ctx, profile, claim, users); had && free {
 					freed.Store(true)
 				}
 				return nil
@@ -130,7 +130,7 @@ func shareClaims(ctx context.Context, profile kubescheduler.Profile, work *gangs
 	var requests errgroup.Group // one that fails cancels no other: what was written is seen, and can be given back
 	requests.SetLimit(claimsAtOnce)
 	for i := range claims {
-		requests.Go(func() error { return claims[i].Reserve(ctx, profile, waiting) })
+		requests.Go(func() error { return claims[i].ReserveDevices(ctx, profile, waiting) })
 	}
 	return requests.Wait()
 }

@@ -108,7 +108,7 @@ func (g *Gangs) BindThrough(client kubernetes.Interface) { g.bindClient = client
 // loop hand out the members of a plan consecutively, and delays their events until their bindings are posted. It must
 // be called between app.Setup and app.Run.
 func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
-	if err := kubescheduler.CheckOrder(sched, GateName, Name); err != nil {
+	if err := kubescheduler.CheckPluginOrder(sched, GateName, Name); err != nil {
 		return err
 	}
 	for _, profile := range sched.Profiles {
@@ -181,7 +181,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 // acquires.
 func (g *Gangs) apply(logger klog.Logger, e gangs.Effects) {
 	if len(e.Dirty) > 0 {
-		g.reporter.Mark(e.Dirty...)
+		g.reporter.MarkChanged(e.Dirty...)
 	}
 	g.cancelPreparation(e.Cancel)
 	g.reportVacated(logger, e.Vacated)

@@ -167,7 +167,7 @@ func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 			g.apply(logger, g.registry.RemoveSucceededPod(uid, g.clock.Now()))
 			if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
 				// The registry does not know it any more, but the status may name it.
-				g.reporter.Mark(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
+				g.reporter.MarkChanged(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
 			}
 		}
 	}

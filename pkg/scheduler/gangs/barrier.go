@@ -78,7 +78,7 @@ func (p *Plan) notArrived(r *Registry) string {
 			names = append(names, m.member.pod.Name)
 		}
 	}
-	return message.List(names, maxLate, len(names), ", ")
+	return message.ListNames(names, maxLate, len(names), ", ")
 }
 
 // maxLate is the number of members that are named because they are not ready to be bound.

@@ -124,7 +124,7 @@ type cycle struct {
 }
 
 // Fits implements Shape: the room for pods.
-func (s *simulation) Fits() int {
+func (s *simulation) FittingPods() int {
 	n := 0
 	for _, free := range s.free() {
 		n += max(free, 0)

@@ -19,8 +19,8 @@ import (
 // tried after an event that may help it, in the order of the queue. Without an event an attempt is repeated only if it
 // was cut short, or after a very long time. Both have a share of the scheduling loop: see budget.
 
-// Shape is a kind of pod. Fits returns an upper bound of how many of these pods fit on all nodes.
-type Shape interface{ Fits() int }
+// Shape is a kind of pod. FittingPods returns an upper bound of how many of these pods fit on all nodes.
+type Shape interface{ FittingPods() int }
 
 // Topic identifies the gangs that an event may help other than by room for pods of a shape. It is comparable.
 type Topic any
@@ -39,7 +39,7 @@ type Need struct {
 type Wait struct {
 	// Needs has an entry for every shape whose number of fitting pods is known.
 	Needs []Need
-	// Fits returns how many pods of a shape fit into room that is not reserved from the gang. nil: Shape.Fits.
+	// FittingPods returns how many pods of a shape fit into room that is not reserved from the gang. nil: Shape.FittingPods.
 	Fits func(Shape) int
 	// MayFit evaluates the necessary condition of a plan with the current room, which must be that of Needs. nil: Needs
 	// alone.
@@ -109,7 +109,7 @@ func (w *wait) isFulfilled() bool {
 
 func (w *wait) fitsOf(s Shape) int {
 	if w.Fits == nil {
-		return s.Fits()
+		return s.FittingPods()
 	}
 	return w.Fits(s)
 }
@@ -201,7 +201,7 @@ func (x *waitList) callReleases() {
 
 // visitFitting calls visit with the gangs that wait for room of a shape and of which enough pods fit by now.
 func (x *waitList) visitFitting(s Shape, visit func(*gangState)) {
-	fits := s.Fits()
+	fits := s.FittingPods()
 	for _, w := range x.byShape[s] {
 		if w.pods > fits {
 			return

@@ -16,7 +16,7 @@ import (
 
 type fakeShape struct{ fits int }
 
-func (s *fakeShape) Fits() int { return s.fits }
+func (s *fakeShape) FittingPods() int { return s.fits }
 
 const (
 	volumes = "a volume"
@@ -270,7 +270,7 @@ func TestRoomThatIsKeptFromAGangDoesNotCount(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
 	r, kept := &fakeShape{fits: 4}, 1
-	s.park("a", Wait{Needs: []Need{{r, 4}}, Fits: func(s Shape) int { return s.Fits() - kept }})
+	s.park("a", Wait{Needs: []Need{{r, 4}}, Fits: func(s Shape) int { return s.FittingPods() - kept }})
 	s.changes([]Shape{r}).wants()
 	kept = 0
 	s.changes([]Shape{r}).wants("a")

@@ -28,26 +28,26 @@ type nearness struct {
 	several bool
 }
 
-// Results of nearness.only that are not values.
+// Results of nearness.onlyDomain that are not values.
 const (
 	none    = -1
 	several = -2
 )
 
-// allows reports whether the node may satisfy the affinity.
-func (n *nearness) allows(i int) bool {
+// allowsNode reports whether the node may satisfy the affinity.
+func (n *nearness) allowsNode(i int) bool {
 	if n == nil {
 		return true
 	}
 	v := n.topology.value[i]
-	return v >= 0 && (n.open() || n.running[v] || n.planned[v] > 0 || n.several && n.pods > 0)
+	return v >= 0 && (n.allowsAnyDomain() || n.running[v] || n.planned[v] > 0 || n.several && n.pods > 0)
 }
 
-// open reports whether the next pod may go to any domain.
-func (n *nearness) open() bool { return n.founds && n.taken == 0 }
+// allowsAnyDomain reports whether the next pod may go to any domain.
+func (n *nearness) allowsAnyDomain() bool { return n.founds && n.taken == 0 }
 
-// only returns the only allowed value, or none or several.
-func (n *nearness) only() int {
+// onlyDomain returns the only allowed value, or none or several.
+func (n *nearness) onlyDomain() int {
 	if n.several && n.pods > 0 || n.taken > 1 {
 		return several
 	}
@@ -68,8 +68,8 @@ func (n *nearness) allowedByRunning(i int) bool {
 	return v >= 0 && n.running[v]
 }
 
-// mayRun reports whether running pods may match the terms.
-func (n *nearness) mayRun() bool { return !n.founds && (n.taken > 0 || n.several) }
+// mayMatchRunning reports whether running pods may match the terms.
+func (n *nearness) mayMatchRunning() bool { return !n.founds && (n.taken > 0 || n.several) }
 
 // countPlanned counts a planned pod that matches the terms.
 func (n *nearness) countPlanned(i, delta int) {
@@ -92,7 +92,7 @@ func (n *nearness) countPlanned(i, delta int) {
 // follows. The class is Independent if running pods alone decide, or if no pod of the gang can help it.
 func (w *Snapshot) relateAffinity(c *class) {
 	terms := c.info.GetRequiredAffinityTerms()
-	if len(terms) == 0 || c.skip.Has(names.InterPodAffinity) || !w.cache.enabled(names.InterPodAffinity) {
+	if len(terms) == 0 || c.skip.Has(names.InterPodAffinity) || !w.cache.enabledPlugins(names.InterPodAffinity) {
 		return
 	}
 	matches := func(o *class) bool { // a pod counts only if it matches all terms
@@ -110,7 +110,7 @@ func (w *Snapshot) relateAffinity(c *class) {
 	}
 	key := ""
 	for _, t := range terms {
-		key = joinKeys(key, t.TopologyKey)
+		key = unionOfKeys(key, t.TopologyKey)
 	}
 	c.near = w.nearnessOf(c, key, self)
 	if c.near.founds || len(c.follows) > 0 && c.near.taken < len(c.near.topology.names) {
@@ -125,8 +125,8 @@ func (w *Snapshot) relateAffinity(c *class) {
 	}
 }
 
-// joinKeys returns the union of two sets of topology keys, each separated by commas.
-func joinKeys(a, b string) string {
+// unionOfKeys returns the union of two sets of topology keys, each separated by commas.
+func unionOfKeys(a, b string) string {
 	keys := strings.Split(a+","+b, ",")
 	slices.Sort(keys)
 	return strings.Join(slices.Compact(slices.DeleteFunc(keys, func(key string) bool { return key == "" })), ",")
@@ -134,7 +134,7 @@ func joinKeys(a, b string) string {
 
 // nearnessOf runs InterPodAffinity for one node of each domain.
 func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
-	top := w.nodes.topology(key)
+	top := w.nodes.topologyOf(key)
 	n := &nearness{topology: top, running: make([]bool, len(top.names)), planned: make([]int32, len(top.names)), several: strings.Contains(key, ",")}
 	c.state.SetSkipFilterPlugins(sets.New(w.cache.filters...).Delete(names.InterPodAffinity))
 	defer c.state.SetSkipFilterPlugins(c.skip)
@@ -142,7 +142,7 @@ func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 	isNear := func(value int) bool {
 		node := w.nodes.nodes[top.nodes[value][0]]
 		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, node)
-		return status.IsSuccess() || reason(status) != affinityReason
+		return status.IsSuccess() || firstReason(status) != affinityReason
 	}
 	for v := range top.names {
 		if n.running[v] = isNear(v); n.running[v] {
@@ -169,9 +169,9 @@ func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 // affinityReason is the reason of InterPodAffinity for a node without a matching pod.
 const affinityReason = "node(s) didn't match pod affinity rules"
 
-// link finds the linked classes, which have domains of the same keys, and determines whether the pods of each must share
+// linkClasses finds the linked classes, which have domains of the same keys, and determines whether the pods of each must share
 // one.
-func (w *Snapshot) link() {
+func (w *Snapshot) linkClasses() {
 	for _, c := range w.classes {
 		for _, o := range c.links {
 			if !slices.Contains(o.links, c) {
@@ -189,14 +189,14 @@ func (w *Snapshot) link() {
 			for _, o := range linked[k].links {
 				if !seen[o] {
 					seen[o] = true
-					linked, key = append(linked, o), joinKeys(key, o.domainKey)
+					linked, key = append(linked, o), unionOfKeys(key, o.domainKey)
 				}
 			}
 		}
 		for _, o := range linked {
 			o.linked, o.domainKey = linked, key
 		}
-		anchor(linked)
+		anchorClasses(linked)
 		for _, o := range linked {
 			if o.kind = seeksDomain; o.anchor != nil {
 				o.kind = sharesDomain
@@ -205,7 +205,7 @@ func (w *Snapshot) link() {
 	}
 }
 
-// anchor finds among linked classes those whose pods must all be in one domain, whatever the order in which they are
+// anchorClasses finds among linked classes those whose pods must all be in one domain, whatever the order in which they are
 // placed:
 //
 //   - a class of one pod;
@@ -214,9 +214,9 @@ func (w *Snapshot) link() {
 //   - a class that follows only classes with one anchor, and no other pods.
 //
 // A class that may follow running pods, or whose terms have fewer keys than the domains, is not among the last two.
-func anchor(linked []*class) {
+func anchorClasses(linked []*class) {
 	strict := func(c *class) bool {
-		return c.near != nil && c.near.topology.key == c.domainKey && !c.near.mayRun()
+		return c.near != nil && c.near.topology.key == c.domainKey && !c.near.mayMatchRunning()
 	}
 	mutual := func(c *class) bool {
 		group := append(slices.Clone(c.follows), c)
@@ -260,14 +260,14 @@ func anchor(linked []*class) {
 // Open implements placement.World.
 func (w *Snapshot) Open(index int, domain string) bool {
 	near := w.classes[index].near
-	if near == nil || near.open() {
+	if near == nil || near.allowsAnyDomain() {
 		return true
 	}
 	if domain == "" {
 		return near.pods > 0 || near.taken > 0
 	}
-	nodes := w.positions(domain) // all of them have the same value
-	return len(nodes) > 0 && near.allows(int(nodes[0]))
+	nodes := w.nodesInDomain(domain) // all of them have the same value
+	return len(nodes) > 0 && near.allowsNode(int(nodes[0]))
 }
 
 // RequiredTerms returns the terms of the pod's required affinity and of its required anti-affinity to other pods.

@@ -27,7 +27,7 @@ func (w *Snapshot) relateAntiAffinity() {
 				k := slices.IndexFunc(c.blocked, func(b *blocked) bool { return b.topology.key == term.TopologyKey })
 				if k < 0 {
 					k = len(c.blocked)
-					top := w.nodes.topology(term.TopologyKey)
+					top := w.nodes.topologyOf(term.TopologyKey)
 					c.blocked = append(c.blocked, &blocked{top, make([]int32, len(top.names))})
 				}
 				other.blocks = append(other.blocks, c.blocked[k])

@@ -33,8 +33,8 @@ func (cl *claims) countPlanned(c *class, i, delta int) {
 	}
 }
 
-// conflict returns the reason why claims exclude the class from the node, "" if they do not.
-func (cl *claims) conflict(c *class, i int) string {
+// claimConflict returns the reason why claims exclude the class from the node, "" if they do not.
+func (cl *claims) claimConflict(c *class, i int) string {
 	for _, claim := range c.exclusive {
 		if cl.exclusive[claim] > 0 {
 			return "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
@@ -64,7 +64,7 @@ func (w *Snapshot) relateClaims(c *class) {
 		}
 	}
 	if shared {
-		c.kind, c.domainKey = sharesDomain, joinKeys(c.domainKey, corev1.LabelHostname)
+		c.kind, c.domainKey = sharesDomain, unionOfKeys(c.domainKey, corev1.LabelHostname)
 	}
 }
 

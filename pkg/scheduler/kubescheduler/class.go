@@ -127,17 +127,17 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 	return c, nil
 }
 
-// relate determines how placing pods of each class affects the others.
-func (w *Snapshot) relate() {
+// relateClasses determines how placing pods of each class affects the others.
+func (w *Snapshot) relateClasses() {
 	w.relateAntiAffinity()
 	for _, c := range w.classes {
 		c.kind = independent
 		if c.refuse != nil {
 			continue
 		}
-		if !c.skip.Has(names.PodTopologySpread) && w.cache.enabled(names.PodTopologySpread) {
+		if !c.skip.Has(names.PodTopologySpread) && w.cache.enabledPlugins(names.PodTopologySpread) {
 			c.spread, c.kind = readSpread(c.state, w.nodes), dependent
-			c.spread.matches(c.state, c.info.Pod.Labels)
+			c.spread.findOwnMatches(c.state, c.info.Pod.Labels)
 			w.cache.hardSpread = w.cache.hardSpread || len(c.info.Pod.Spec.TopologySpreadConstraints) == 0
 		}
 		w.relateAffinity(c)
@@ -145,7 +145,7 @@ func (w *Snapshot) relate() {
 	for _, c := range w.classes {
 		w.relateClaims(c)
 	}
-	w.link()
+	w.linkClasses()
 }
 
 // Kind implements placement.World.
@@ -212,7 +212,7 @@ func (w *Snapshot) slotsOn(c *class, i int) int {
 // onePerDomain returns how many pods of a class fit if each requires its own domain. Nodes without the label are in
 // no domain.
 func (w *Snapshot) onePerDomain(c *class, key string) int {
-	top := w.nodes.topology(key)
+	top := w.nodes.topologyOf(key)
 	used := make([]bool, len(top.names))
 	n := 0
 	for _, i := range c.scan.order {
@@ -227,8 +227,8 @@ func (w *Snapshot) onePerDomain(c *class, key string) int {
 	return n
 }
 
-// ranks returns the index of every node in the class's order.
-func (c *class) ranks() []int32 {
+// rankOfNodes returns the index of every node in the class's order.
+func (c *class) rankOfNodes() []int32 {
 	if c.rank == nil {
 		c.rank = make([]int32, len(c.known.reasons))
 		for k, i := range c.scan.order {

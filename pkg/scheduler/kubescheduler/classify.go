@@ -25,8 +25,8 @@ type selectorKeys struct {
 	count  map[string]int      // key -> number of nodes
 }
 
-// update processes a node that is new or has changed.
-func (s *selectorKeys) update(name string, node fwk.NodeInfo) {
+// updateNode processes a node that is new or has changed.
+func (s *selectorKeys) updateNode(name string, node fwk.NodeInfo) {
 	pods := node.GetPodsWithAffinity()
 	old := s.byNode[name]
 	if len(pods) == 0 && len(old) == 0 {
@@ -34,7 +34,7 @@ func (s *selectorKeys) update(name string, node fwk.NodeInfo) {
 	}
 	found := map[string]bool{}
 	for _, p := range pods {
-		termKeys(p.GetPod(), found)
+		addTermKeys(p.GetPod(), found)
 	}
 	keys := slices.Sorted(maps.Keys(found))
 	if slices.Equal(old, keys) {
@@ -56,8 +56,8 @@ func (s *selectorKeys) update(name string, node fwk.NodeInfo) {
 	}
 }
 
-// termKeys adds the label keys that the pod's affinity terms can read on any pod.
-func termKeys(pod *corev1.Pod, keys map[string]bool) {
+// addTermKeys adds the label keys that the pod's affinity terms can read on any pod.
+func addTermKeys(pod *corev1.Pod, keys map[string]bool) {
 	affinity := pod.Spec.Affinity
 	if affinity == nil {
 		return
@@ -133,8 +133,8 @@ type Classes struct {
 // Labels that are read only by scores, through services and controllers (the soft default spread), do not separate
 // classes: the pods are scored like the first pod of their class. Images do not separate classes either.
 func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods []*corev1.Pod, base []int) Classes {
-	v.bind(f)
-	v.nodes.update(nodes)
+	v.bindProfile(f)
+	v.nodes.updateNodes(nodes)
 	v.nodes.seen = true
 	read := map[string]bool{}
 	for key := range v.nodes.selectors.count {
@@ -146,7 +146,7 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 		if (i == 0 || base[i] != base[i-1]) && !seen[base[i]] {
 			seen[base[i]] = true
 			claims = claims || len(pod.Spec.ResourceClaims) > 0 || claimsOf(f, pod) != ""
-			termKeys(pod, read)
+			addTermKeys(pod, read)
 			spreadLabels(pod, read)
 			allLabels = allLabels || v.hardSpread && len(pod.Spec.TopologySpreadConstraints) == 0
 		}
@@ -244,7 +244,7 @@ func claimKey(f framework.Framework, namespace, name string) string {
 func sharedClaims(pods []*corev1.Pod) sets.Set[string] {
 	used, shared := sets.New[string](), sets.New[string]()
 	for _, pod := range pods {
-		for _, name := range ClaimsOf(pod) {
+		for _, name := range ResourceClaimsOf(pod) {
 			if used.Has(name) {
 				shared.Insert(name)
 			}
@@ -261,13 +261,13 @@ func (v *FilterCache) devicesOf(f framework.Framework, pod *corev1.Pod, shared s
 		return ""
 	}
 	out := ""
-	for _, name := range ClaimsOf(pod) {
+	for _, name := range ResourceClaimsOf(pod) {
 		claim, err := dra.ResourceClaims().Get(pod.Namespace, name)
 		switch {
 		case err != nil, claim.DeletionTimestamp != nil, shared.Has(name), dra.ResourceClaims().GetPendingAllocation(claim.UID) != nil:
 			out += "claim " + name + "\n"
 		case claim.Status.Allocation == nil:
-			out += v.specOf(claim) + "\n"
+			out += v.claimSpecOf(claim) + "\n"
 		case !resourceclaim.CanBeReserved(claim), slices.ContainsFunc(claim.Status.Allocation.Devices.Results, isBoundOnCondition):
 			out += "claim " + name + "\n"
 		default:
@@ -280,8 +280,8 @@ func (v *FilterCache) devicesOf(f framework.Framework, pod *corev1.Pod, shared s
 // keptSpecs is the number of ResourceClaims whose spec is kept.
 const keptSpecs = 50_000
 
-// specOf identifies what a ResourceClaim asks for.
-func (v *FilterCache) specOf(claim *resourcev1.ResourceClaim) string {
+// claimSpecOf identifies what a ResourceClaim asks for.
+func (v *FilterCache) claimSpecOf(claim *resourcev1.ResourceClaim) string {
 	if spec, ok := v.specs[claim.UID]; ok {
 		return spec
 	}

@@ -129,12 +129,12 @@ func (c *cluster) realCycles(pod *corev1.Pod) map[string]string {
 		name := n.Node().Name
 		switch {
 		case !status.IsSuccess():
-			out[name] = reason(status)
+			out[name] = firstReason(status)
 		case !result.AllNodes() && !result.NodeNames.Has(name):
 			out[name] = "node(s) didn't match the pod's node name selection"
 		default:
 			if s := c.f.RunFilterPluginsWithNominatedPods(c.ctx, state, pod, n); !s.IsSuccess() {
-				out[name] = reason(s)
+				out[name] = firstReason(s)
 			} else {
 				out[name] = ""
 			}

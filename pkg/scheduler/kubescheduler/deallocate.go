@@ -26,8 +26,8 @@ import (
 // seenLimit bounds the wait for the event of a deallocation.
 const seenLimit = 200 * time.Millisecond
 
-// ClaimsOf returns the names of the ResourceClaims of a pod that exist, each once.
-func ClaimsOf(pod *corev1.Pod) []string {
+// ResourceClaimsOf returns the names of the ResourceClaims of a pod that exist, each once.
+func ResourceClaimsOf(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.ResourceClaims {
 		if name, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && name != nil && !slices.Contains(names, *name) {
@@ -44,7 +44,7 @@ func devicesAsked(f framework.Framework, pod *corev1.Pod) string {
 		return ""
 	}
 	var asked []byte
-	for _, name := range ClaimsOf(pod) {
+	for _, name := range ResourceClaimsOf(pod) {
 		claim, err := dra.ResourceClaims().Get(pod.Namespace, name)
 		if err != nil {
 			asked = append(asked, "\nclaim "+name...)
@@ -59,9 +59,9 @@ func devicesAsked(f framework.Framework, pod *corev1.Pod) string {
 	return string(asked)
 }
 
-// Allocated reports whether devices are allocated to a ResourceClaim, as far as the scheduler knows. False also if it is
+// IsClaimAllocated reports whether devices are allocated to a ResourceClaim, as far as the scheduler knows. False also if it is
 // unknown.
-func Allocated(f framework.Framework, claim types.NamespacedName) bool {
+func IsClaimAllocated(f framework.Framework, claim types.NamespacedName) bool {
 	known := knownClaim(f, claim)
 	return known != nil && known.Status.Allocation != nil
 }
@@ -86,10 +86,10 @@ func knownClaim(f framework.Framework, name types.NamespacedName) *resourcev1.Re
 	return claim
 }
 
-// Deallocate takes the devices away from a ResourceClaim that nobody uses but the given pods, as DynamicResources does
+// DeallocateClaim takes the devices away from a ResourceClaim that nobody uses but the given pods, as DynamicResources does
 // in its PostFilter, and waits until the scheduler has seen it. It reports whether the claim had devices, and whether it
 // has none now.
-func Deallocate(ctx context.Context, f framework.Framework, name types.NamespacedName, users sets.Set[types.UID]) (had, free bool) {
+func DeallocateClaim(ctx context.Context, f framework.Framework, name types.NamespacedName, users sets.Set[types.UID]) (had, free bool) {
 	logger := klog.FromContext(ctx)
 	claims := f.ClientSet().ResourceV1().ResourceClaims(name.Namespace)
 	claim, err := claims.Get(ctx, name.Name, metav1.GetOptions{})
@@ -112,7 +112,7 @@ func Deallocate(ctx context.Context, f framework.Framework, name types.Namespace
 	logger.V(2).Info("Deallocated a claim of a pod that was not bound", "claim", name)
 	// The scheduler would forget an assumed claim again when another member is released: its cache ignores the event of
 	// a version that was assumed.
-	for deadline := time.Now().Add(seenLimit); Allocated(f, name) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(seenLimit); IsClaimAllocated(f, name) && time.Now().Before(deadline); {
 		time.Sleep(unwindPoll)
 	}
 	return true, true

@@ -41,7 +41,7 @@ func TestDeallocate(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			had, free := Deallocate(c.ctx, c.f, types.NamespacedName{Namespace: "ns", Name: "gpus"}, sets.New[types.UID]("a"))
+			had, free := DeallocateClaim(c.ctx, c.f, types.NamespacedName{Namespace: "ns", Name: "gpus"}, sets.New[types.UID]("a"))
 			if had != tc.wantHad || free != tc.wantFree {
 				t.Errorf("had devices: %t, is free: %t; want %t, %t", had, free, tc.wantHad, tc.wantFree)
 			}
@@ -68,7 +68,7 @@ func TestClaimsOf(t *testing.T) {
 	}
 	made := "made-for-a"
 	pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "made", ResourceClaimName: &made}}
-	if diff := cmp.Diff([]string{"own", "made-for-a"}, ClaimsOf(pod)); diff != "" {
+	if diff := cmp.Diff([]string{"own", "made-for-a"}, ResourceClaimsOf(pod)); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 }

@@ -33,19 +33,19 @@ type demand struct {
 	complete bool
 }
 
-// slots returns how many such pods the node has room for. It is an upper bound: other filters may refuse.
-func (d *demand) slots(node fwk.NodeInfo) int {
-	return d.slotsOf(node.GetAllocatable(), node.GetRequested(), len(node.GetPods()))
+// slotsOnNode returns how many such pods the node has room for. It is an upper bound: other filters may refuse.
+func (d *demand) slotsOnNode(node fwk.NodeInfo) int {
+	return d.computeSlots(node.GetAllocatable(), node.GetRequested(), len(node.GetPods()))
 }
 
-// slotsOf computes slots for a node with the given number of pods and the given requested resources.
-func (d *demand) slotsOf(allocatable, requested fwk.Resource, pods int) int {
+// computeSlots computes slots for a node with the given number of pods and the given requested resources.
+func (d *demand) computeSlots(allocatable, requested fwk.Resource, pods int) int {
 	n := int64(math.MaxInt32)
 	if d.pods {
 		n = int64(allocatable.GetAllowedPodNumber() - pods)
 	}
 	for _, r := range d.requests {
-		n = min(n, (amount(allocatable, r.name)-amount(requested, r.name))/r.amount)
+		n = min(n, (amountOf(allocatable, r.name)-amountOf(requested, r.name))/r.amount)
 	}
 	if d.alone {
 		n = min(n, 1)
@@ -53,8 +53,8 @@ func (d *demand) slotsOf(allocatable, requested fwk.Resource, pods int) int {
 	return int(max(0, n))
 }
 
-// lost returns how many fewer such pods the node has room for after a pod with other requests was placed on it.
-func (d *demand) lost(node fwk.NodeInfo, other *demand) int {
+// lostSlots returns how many fewer such pods the node has room for after a pod with other requests was placed on it.
+func (d *demand) lostSlots(node fwk.NodeInfo, other *demand) int {
 	allocatable := node.GetAllocatable()
 	requested := node.GetRequested()
 	n := int64(math.MaxInt32)
@@ -62,7 +62,7 @@ func (d *demand) lost(node fwk.NodeInfo, other *demand) int {
 		n = int64(allocatable.GetAllowedPodNumber() - len(node.GetPods()) - 1)
 	}
 	for _, r := range d.requests {
-		free := amount(allocatable, r.name) - amount(requested, r.name)
+		free := amountOf(allocatable, r.name) - amountOf(requested, r.name)
 		for _, o := range other.requests {
 			if o.name == r.name {
 				free -= o.amount
@@ -70,7 +70,7 @@ func (d *demand) lost(node fwk.NodeInfo, other *demand) int {
 		}
 		n = min(n, free/r.amount)
 	}
-	return d.slots(node) - int(max(0, n))
+	return d.slotsOnNode(node) - int(max(0, n))
 }
 
 // demandOf determines which of a pod's requests the profile's NodeResourcesFit counts, because its arguments may name
@@ -104,7 +104,7 @@ func demandOf(ctx context.Context, f framework.Framework, filters []string, info
 	d.complete = !d.alone
 	for _, name := range resourcesOf(requests) {
 		if refuses(name) {
-			d.requests = append(d.requests, request{name, amount(requests, name)})
+			d.requests = append(d.requests, request{name, amountOf(requests, name)})
 		}
 	}
 	return d
@@ -115,7 +115,7 @@ func resourcesOf(requests fwk.Resource) []corev1.ResourceName {
 	var out []corev1.ResourceName
 	for _, name := range append([]corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage},
 		slices.Sorted(maps.Keys(requests.GetScalarResources()))...) {
-		if amount(requests, name) > 0 {
+		if amountOf(requests, name) > 0 {
 			out = append(out, name)
 		}
 	}
@@ -136,8 +136,8 @@ func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
 	return name, n
 }
 
-// amount returns millicores for CPU, and bytes for memory and ephemeral storage.
-func amount(r fwk.Resource, name corev1.ResourceName) int64 {
+// amountOf returns millicores for CPU, and bytes for memory and ephemeral storage.
+func amountOf(r fwk.Resource, name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:
 		return r.GetMilliCPU()

@@ -168,13 +168,13 @@ const keptExpressions = 100
 // readDeviceDemand determines what devices the pods of the class need. It is called after PreFilter.
 func (w *Snapshot) readDeviceDemand(c *class) error {
 	dra := w.f.SharedDRAManager()
-	if c.refuse != nil || dra == nil || c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources) {
+	if c.refuse != nil || dra == nil || c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources) {
 		return nil
 	}
 	d, pod := &deviceDemand{}, c.info.Pod
 	// The plugin need not judge again what the plan does, which it would do with all slices of the cluster for each node.
 	replaced := !utilfeature.DefaultFeatureGate.Enabled(features.DRANodeAllocatableResources)
-	for _, name := range ClaimsOf(pod) {
+	for _, name := range ResourceClaimsOf(pod) {
 		claim, err := dra.ResourceClaims().Get(pod.Namespace, name)
 		switch {
 		case err != nil: // DynamicResources has refused the pod
@@ -192,7 +192,7 @@ func (w *Snapshot) readDeviceDemand(c *class) error {
 	requests := c.info.CalculateResource().Resource
 	for _, name := range resourcesOf(requests) {
 		if class := dra.DeviceClassResolver().GetDeviceClass(name); class != nil && schedutil.IsDRAExtendedResourceName(name) {
-			d.extended = append(d.extended, extendedRequest{name, class.Name, amount(requests, name)})
+			d.extended = append(d.extended, extendedRequest{name, class.Name, amountOf(requests, name)})
 		}
 	}
 	if len(d.own)+len(d.shared)+len(d.extended) == 0 {
@@ -245,8 +245,8 @@ func leastDevices(claim *resourcev1.ResourceClaim) int {
 	return n
 }
 
-// on returns the devices that may be available on a node.
-func (d *devices) on(i int, node string) *nodeDevices {
+// devicesOnNode returns the devices that may be available on a node.
+func (d *devices) devicesOnNode(i int, node string) *nodeDevices {
 	if n := d.onNode[i]; n != nil {
 		return n
 	}
@@ -278,7 +278,7 @@ func (w *Snapshot) deviceSlots(c *class, i int) int {
 	if c.devices == nil || c.devices.perPod == 0 {
 		return math.MaxInt32
 	}
-	n := w.devices.on(i, w.nodes.objects[i].Name)
+	n := w.devices.devicesOnNode(i, w.nodes.objects[i].Name)
 	if n.shares {
 		return math.MaxInt32
 	}
@@ -288,10 +288,10 @@ func (w *Snapshot) deviceSlots(c *class, i int) int {
 // noDevices is the reason of DynamicResources for a node without the devices for a pod.
 const noDevices = "cannot allocate all claims"
 
-// allocate returns the devices that the next pod of the class would have on the node.
-func (w *Snapshot) allocate(c *class, i int) allocation {
+// allocateDevices returns the devices that the next pod of the class would have on the node.
+func (w *Snapshot) allocateDevices(c *class, i int) allocation {
 	d, node := w.devices, w.nodes.objects[i]
-	n := d.on(i, node.Name)
+	n := d.devicesOnNode(i, node.Name)
 	changed := n.changed
 	if len(d.spread) > 0 || len(c.devices.shared) > 0 {
 		changed = d.changes // the devices may have been allocated on any node
@@ -370,7 +370,7 @@ func (d *deviceDemand) extendedClaim(node fwk.NodeInfo) *resourcev1.ResourceClai
 	claim := &resourcev1.ResourceClaim{}
 	claim.UID = "extended-resources"
 	for k, r := range d.extended {
-		if amount(node.GetAllocatable(), r.resource) == 0 {
+		if amountOf(node.GetAllocatable(), r.resource) == 0 {
 			claim.Spec.Devices.Requests = append(claim.Spec.Devices.Requests, resourcev1.DeviceRequest{
 				Name:    fmt.Sprintf("request-%d", k),
 				Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: r.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: r.count},
@@ -385,12 +385,12 @@ func (d *deviceDemand) extendedClaim(node fwk.NodeInfo) *resourcev1.ResourceClai
 
 // takeDevices records that the next planned pod of the class has its devices.
 func (w *Snapshot) takeDevices(c *class, i int) error {
-	d, a := w.devices, w.allocate(c, i)
+	d, a := w.devices, w.allocateDevices(c, i)
 	if a.why != "" {
 		return errors.New(a.why)
 	}
 	d.planned = append(d.planned, plannedDevices{a, i})
-	d.change(a, i, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
+	d.changeExclusive(a, i, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
 		if r.ShareID == nil {
 			d.allocated.AllocatedDevices.Insert(id)
 			d.taken.Insert(id)
@@ -416,7 +416,7 @@ func (w *Snapshot) giveBackDevices() {
 	d := w.devices
 	last := d.planned[len(d.planned)-1]
 	d.planned = d.planned[:len(d.planned)-1]
-	d.change(last.allocation, last.node, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
+	d.changeExclusive(last.allocation, last.node, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
 		if r.ShareID == nil {
 			d.allocated.AllocatedDevices.Delete(id)
 			d.taken.Delete(id)
@@ -432,8 +432,8 @@ func (w *Snapshot) giveBackDevices() {
 	}
 }
 
-// change calls the function for each device of an allocation that other pods cannot have as well.
-func (d *devices) change(a allocation, i int, each func(structured.DeviceID, *resourcev1.DeviceRequestAllocationResult)) {
+// changeExclusive calls the function for each device of an allocation that other pods cannot have as well.
+func (d *devices) changeExclusive(a allocation, i int, each func(structured.DeviceID, *resourcev1.DeviceRequestAllocationResult)) {
 	d.changes++
 	n := d.onNode[i]
 	n.changed, n.results = d.changes, map[*class]allocation{}

@@ -96,13 +96,13 @@ func (c *cluster) reserve(pod *corev1.Pod, node fwk.NodeInfo) (fwk.CycleState, s
 	c.t.Helper()
 	state := framework.NewCycleState()
 	if _, status, _ := c.f.RunPreFilterPlugins(c.ctx, state, pod); !status.IsSuccess() {
-		return state, reason(status)
+		return state, firstReason(status)
 	}
 	if status := c.f.RunFilterPlugins(c.ctx, state, pod, node); !status.IsSuccess() {
-		return state, reason(status)
+		return state, firstReason(status)
 	}
 	if status := c.f.RunReservePluginsReserve(c.ctx, state, pod, node.Node().Name); !status.IsSuccess() {
-		return state, reason(status)
+		return state, firstReason(status)
 	}
 	return state, ""
 }
@@ -564,7 +564,7 @@ func TestUsersOfASharedClaim(t *testing.T) {
 				return
 			}
 			for range 2 { // the second time nothing changes
-				if err := s.Reserve(c.ctx, c.f, waiting); err != nil {
+				if err := s.ReserveDevices(c.ctx, c.f, waiting); err != nil {
 					t.Fatal(err)
 				}
 				got, err := c.f.ClientSet().ResourceV1().ResourceClaims("ml").Get(c.ctx, "shared", metav1.GetOptions{})

@@ -26,9 +26,9 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 	if c.linked == nil {
 		return nil
 	}
-	top, linked := w.nodes.topology(c.domainKey), c.linked
+	top, linked := w.nodes.topologyOf(c.domainKey), c.linked
 	needs := w.needsOf(linked, need)
-	total := totalOf(linked, needs)
+	total := totalRequests(linked, needs)
 	var bound []*class // must be in the same domain
 	others := false    // pods of such other classes are needed
 	for k, o := range linked {
@@ -38,16 +38,16 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 		}
 	}
 	boundNeeds := w.needsOf(bound, need)
-	boundTotal := totalOf(bound, boundNeeds)
+	boundTotal := totalRequests(bound, boundNeeds)
 	var rooms []domainRoom
 	for v := range top.names {
 		if c.near != nil && len(c.follows) == 0 && !c.near.founds && !c.near.allowedByRunning(int(top.nodes[v][0])) ||
 			!slices.ContainsFunc(top.nodes[v], func(i int32) bool { return c.known.reasons[i] == 0 }) {
 			continue
 		}
-		room := w.roomIn(c.resource, top.nodes[v], linked, needs, total)
+		room := w.countRoomIn(c.resource, top.nodes[v], linked, needs, total)
 		room.value = v
-		if room.fits || c.anchor == nil || len(bound) < len(linked) && w.roomIn(c.resource, top.nodes[v], bound, boundNeeds, boundTotal).fits {
+		if room.fits || c.anchor == nil || len(bound) < len(linked) && w.countRoomIn(c.resource, top.nodes[v], bound, boundNeeds, boundTotal).fits {
 			rooms = append(rooms, room)
 		}
 	}
@@ -94,8 +94,8 @@ func (w *Snapshot) needsOf(classes []*class, need []int) []int {
 	return needs
 }
 
-// totalOf returns the total of each resource that the linked classes need.
-func totalOf(linked []*class, needs []int) []request {
+// totalRequests returns the total of each resource that the linked classes need.
+func totalRequests(linked []*class, needs []int) []request {
 	var total []request
 	for k, o := range linked {
 		for _, r := range o.known.demand.requests {
@@ -110,14 +110,14 @@ func totalOf(linked []*class, needs []int) []request {
 	return total
 }
 
-// roomIn counts the room on the nodes: for each class by itself, and for all together by the sum of their requests.
-func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*class, needs []int, total []request) domainRoom {
+// countRoomIn counts the room on the nodes: for each class by itself, and for all together by the sum of their requests.
+func (w *Snapshot) countRoomIn(main corev1.ResourceName, nodes []int32, linked []*class, needs []int, total []request) domainRoom {
 	slots, free := make([]int, len(linked)), make([]int64, len(total))
 	room := domainRoom{fits: true}
 	for _, i := range nodes {
 		takesAny := false
 		for k, o := range linked {
-			if o.known.reasons[i] == 0 && w.barred(o, int(i)) == "" {
+			if o.known.reasons[i] == 0 && w.whyBarred(o, int(i)) == "" {
 				slots[k] += w.slotsOn(o, int(i))
 				takesAny = true
 			}
@@ -127,7 +127,7 @@ func (w *Snapshot) roomIn(main corev1.ResourceName, nodes []int32, linked []*cla
 		}
 		allocatable, requested := w.nodes.nodes[i].GetAllocatable(), w.nodes.nodes[i].GetRequested()
 		for k, r := range total {
-			free[k] += max(0, amount(allocatable, r.name)-amount(requested, r.name))
+			free[k] += max(0, amountOf(allocatable, r.name)-amountOf(requested, r.name))
 		}
 	}
 	for k := range linked {
@@ -171,7 +171,7 @@ func (w *Snapshot) lostSlots(c *class, nodes []int32) map[int32]int {
 		}
 		for _, i := range nodes {
 			if o.known.reasons[i] == 0 {
-				lost[i] += o.known.demand.lost(w.nodes.nodes[i], &c.known.demand)
+				lost[i] += o.known.demand.lostSlots(w.nodes.nodes[i], &c.known.demand)
 			}
 		}
 	}

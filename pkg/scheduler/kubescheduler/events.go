@@ -94,7 +94,7 @@ func (r lateRecorder) Eventf(regarding, related runtime.Object, eventtype, reaso
 		Type: eventtype, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
 		ReportingController: r.controller, ReportingInstance: r.instance,
 	}
-	r.late.add(now, func() {
+	r.late.addEvent(now, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lateTimeout)
 		defer cancel()
 		if err := r.create(ctx, event); err != nil {
@@ -118,21 +118,21 @@ type lateEvent struct {
 	post  func()
 }
 
-func (l *lateEvents) add(now time.Time, post func()) {
+func (l *lateEvents) addEvent(now time.Time, post func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = append(l.waiting, lateEvent{since: now, post: post})
 	if !l.running {
 		l.running = true
-		go l.run()
+		go l.postEvents()
 	}
 }
 
-// run posts the waiting events, and returns when there are none.
-func (l *lateEvents) run() {
+// postEvents posts the waiting events, and returns when there are none.
+func (l *lateEvents) postEvents() {
 	writers := make(chan struct{}, lateWriters)
 	for {
-		post, alone, more := l.next()
+		post, alone, more := l.nextEvent()
 		switch {
 		case !more:
 			return
@@ -150,9 +150,9 @@ func (l *lateEvents) run() {
 	}
 }
 
-// next returns the event that may be posted now, nil if it must wait. alone: no other event should be posted at the
+// nextEvent returns the event that may be posted now, nil if it must wait. alone: no other event should be posted at the
 // same time. more is false if there is no event; the caller must then end.
-func (l *lateEvents) next() (post func(), alone, more bool) {
+func (l *lateEvents) nextEvent() (post func(), alone, more bool) {
 	busy := l.busy()
 	l.mu.Lock()
 	defer l.mu.Unlock()

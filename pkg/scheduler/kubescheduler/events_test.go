@@ -29,10 +29,10 @@ func TestLateEvents(t *testing.T) {
 	// running: the test replaces the goroutine that posts events.
 	late := &lateEvents{busy: func() bool { return busy }, clock: clock, running: true}
 	posted := ""
-	add := func(name string) { late.add(clock.Now(), func() { posted += name }) }
+	add := func(name string) { late.addEvent(clock.Now(), func() { posted += name }) }
 	step := func(what, wantPosted string, wantAlone, wantMore bool) {
 		t.Helper()
-		post, alone, more := late.next()
+		post, alone, more := late.nextEvent()
 		if post != nil {
 			post()
 		}

@@ -32,31 +32,31 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	if len(c.unbound) > 0 {
 		domain = "" // the domain is one node; the reasons of the other nodes are relevant too
 	}
-	positions := w.positions(domain)
+	positions := w.nodesInDomain(domain)
 	if c.refuse != nil {
 		if n := len(positions); n > 0 {
-			r.Reasons[reason(c.refuse)] = n
+			r.Reasons[firstReason(c.refuse)] = n
 		}
 		return r
 	}
 	for _, n := range positions {
 		i := int(n)
-		why := w.barred(c, i)
+		why := w.whyBarred(c, i)
 		switch {
 		case why != "":
 		case c.known.reasons[i] != 0:
 			why = w.cache.reasons[c.known.reasons[i]]
-			if cause, _ := w.closed(c, i); cause != "" {
+			if cause, _ := w.whyClosed(c, i); cause != "" {
 				why = cause // the filter does not report which taint
 			}
-		case w.stop():
+		case w.timeIsOver():
 			continue
 		case w.reserved != nil && w.hasOnlyReserved(c, i):
 			why = RoomReserved
-		case c.limits != nil && w.limited(c, i):
+		case c.limits != nil && w.isLimited(c, i):
 			why = c.limits[i].why
 		default:
-			why = w.refusal(c, i, len(w.nodes.planned[i].pods) == 0)
+			why = w.refusalReason(c, i, len(w.nodes.planned[i].pods) == 0)
 		}
 		if why != "" {
 			r.Reasons[why]++
@@ -65,13 +65,13 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	return r
 }
 
-// positions returns the nodes of a domain; "" means all nodes.
-func (w *Snapshot) positions(domain string) []int32 {
+// nodesInDomain returns the nodes of a domain; "" means all nodes.
+func (w *Snapshot) nodesInDomain(domain string) []int32 {
 	if domain == "" {
 		return w.nodes.all
 	}
-	key, value := domainOf(domain)
-	top := w.nodes.topology(key)
+	key, value := splitDomain(domain)
+	top := w.nodes.topologyOf(key)
 	if k, ok := top.number[value]; ok {
 		return top.nodes[k]
 	}
@@ -93,19 +93,19 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	}
 	each := make([]podgroup.ResourceCapacity, len(resources))
 	for k, name := range resources {
-		each[k] = podgroup.ResourceCapacity{Resource: name, PerPod: amount(requests, name)}
+		each[k] = podgroup.ResourceCapacity{Resource: name, PerPod: amountOf(requests, name)}
 		if c.refuse != nil {
-			each[k].Refused, each[k].RefusedByClaims = reason(c.refuse), claimPlugins.Has(c.refuse.Plugin())
+			each[k].Refused, each[k].RefusedByClaims = firstReason(c.refuse), claimPlugins.Has(c.refuse.Plugin())
 		}
 	}
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 	var matching []int32
 	unavailable := map[closure][]int32{}
 	for i, node := range w.nodes.nodes {
-		cause, advice := w.closed(c, i)
-		if !w.matches(c, i, &required, cause != "") {
+		cause, advice := w.whyClosed(c, i)
+		if !w.matchesButForRoom(c, i, &required, cause != "") {
 			for k, name := range resources {
-				if total := amount(node.GetAllocatable(), name); c.refuse == nil && total > 0 && total >= each[k].PerPod {
+				if total := amountOf(node.GetAllocatable(), name); c.refuse == nil && total > 0 && total >= each[k].PerPod {
 					each[k].Elsewhere++
 				}
 			}
@@ -118,8 +118,8 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 		matching = append(matching, int32(i))
 		reserved := w.reserved[i].from(c.leaf)
 		for k, name := range resources {
-			total := amount(node.GetAllocatable(), name)
-			free := max(0, total-amount(node.GetRequested(), name)-reserved.Resources[name])
+			total := amountOf(node.GetAllocatable(), name)
+			free := max(0, total-amountOf(node.GetRequested(), name)-reserved.Resources[name])
 			each[k].Nodes++
 			each[k].Total += total
 			each[k].Free += free
@@ -142,9 +142,9 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
 			u.Names = w.firstNames(c, nodes)
 			for _, i := range nodes {
-				total := amount(w.nodes.nodes[i].GetAllocatable(), name)
+				total := amountOf(w.nodes.nodes[i].GetAllocatable(), name)
 				u.Total += total
-				u.Free += max(0, total-amount(w.nodes.nodes[i].GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
+				u.Free += max(0, total-amountOf(w.nodes.nodes[i].GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
 				u.Largest = max(u.Largest, total)
 			}
 			each[k].Unavailable = append(each[k].Unavailable, u)
@@ -168,10 +168,10 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 // claimPlugins refuse pods in PreFilter for claims that do not exist or cannot be used.
 var claimPlugins = sets.New(names.VolumeBinding, names.VolumeRestrictions, names.VolumeZone, names.NodeVolumeLimits, names.DynamicResources)
 
-// matches reports whether a node takes the class or is refused only for lack of resources. For a closed node it reports
+// matchesButForRoom reports whether a node takes the class or is refused only for lack of resources. For a closed node it reports
 // whether this would be the case if the node were open.
-func (w *Snapshot) matches(c *class, i int, required *nodeaffinity.RequiredNodeAffinity, closed bool) bool {
-	if c.refuse != nil || w.barred(c, i) != "" {
+func (w *Snapshot) matchesButForRoom(c *class, i int, required *nodeaffinity.RequiredNodeAffinity, closed bool) bool {
+	if c.refuse != nil || w.whyBarred(c, i) != "" {
 		return false
 	}
 	why := w.cache.reasons[c.known.reasons[i]]
@@ -196,9 +196,9 @@ type closure struct{ cause, advice string }
 
 func (a closure) compare(b closure) int { return cmp.Compare(a.cause, b.cause) }
 
-// closed returns why a node that may otherwise match the class refuses it, and the action that would open it: the node is
+// whyClosed returns why a node that may otherwise match the class refuses it, and the action that would open it: the node is
 // cordoned, not ready, or has a taint that the class does not tolerate. "": none of these applies.
-func (w *Snapshot) closed(c *class, i int) (cause, advice string) {
+func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 	spec, tolerations := &w.nodes.objects[i].Spec, c.info.Pod.Spec.Tolerations
 	if c.known.reasons[i] == 0 || !spec.Unschedulable && len(spec.Taints) == 0 {
 		return "", ""
@@ -222,7 +222,7 @@ func (w *Snapshot) closed(c *class, i int) (cause, advice string) {
 
 // emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
 func (w *Snapshot) emptySlots(c *class, i int32) int {
-	return c.known.demand.slotsOf(w.nodes.nodes[i].GetAllocatable(), &framework.Resource{}, 0)
+	return c.known.demand.computeSlots(w.nodes.nodes[i].GetAllocatable(), &framework.Resource{}, 0)
 }
 
 func (w *Snapshot) freeSlots(c *class, i int32) int {
@@ -242,7 +242,7 @@ func (w *Snapshot) sumSlots(c *class, nodes []int32, slots func(*class, int32) i
 		if !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
 			continue
 		}
-		top := w.nodes.topology(term.TopologyKey)
+		top := w.nodes.topologyOf(term.TopologyKey)
 		used, bound := map[int32]bool{}, 0
 		for _, i := range nodes {
 			switch v, room := top.value[i], slots(c, i); {
@@ -286,7 +286,7 @@ func (w *Snapshot) FormerNode(index int, name string) podgroup.FormerNode {
 		return podgroup.FormerNode{Name: name, Gone: true}
 	}
 	n := podgroup.FormerNode{Name: name, HasRoom: w.freeSlots(c, int32(i)) > 0}
-	if n.Cause, n.Advice = w.closed(c, i); n.Cause != "" {
+	if n.Cause, n.Advice = w.whyClosed(c, i); n.Cause != "" {
 		n.Advice = ofOneNode.Replace(n.Advice)
 	}
 	return n
@@ -307,7 +307,7 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 		serves := false
 		for k, index := range classes {
 			c := w.classes[index]
-			if cause, _ := w.closed(c, i); cause == "" && w.matches(c, i, &required[k], false) {
+			if cause, _ := w.whyClosed(c, i); cause == "" && w.matchesButForRoom(c, i, &required[k], false) {
 				serves = true
 				break
 			}
@@ -317,7 +317,7 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 		}
 		for _, p := range node.GetPods() {
 			if corev1helpers.PodPriority(p.GetPod()) < w.priority {
-				held += amount(p.CalculateResource().Resource, name)
+				held += amountOf(p.CalculateResource().Resource, name)
 			}
 		}
 	}

@@ -156,7 +156,7 @@ func (w *Snapshot) askExtenders(c *class, r *ranking) {
 	}
 	var left []int32
 	for _, i := range c.scan.order {
-		if w.barred(c, int(i)) == "" {
+		if w.whyBarred(c, int(i)) == "" {
 			left = append(left, i)
 		}
 	}
@@ -172,11 +172,11 @@ func (w *Snapshot) askExtenders(c *class, r *ranking) {
 	for k, i := range ask {
 		nodes[k] = sentNode{node: w.nodes.objects[i]}
 	}
-	got := w.inquiry.ask(list, c.info.Pod, nodes)
+	got := w.inquiry.askExtenders(list, c.info.Pod, nodes)
 
 	known := *c.known
 	known.reasons, known.slots = slices.Clone(known.reasons), slices.Clone(known.slots)
-	refused := w.cache.intern("node(s) are refused by an extender")
+	refused := w.cache.internReason("node(s) are refused by an extender")
 	c.notExtended = map[int]string{}
 	for _, i := range left {
 		name := w.nodes.objects[i].Name
@@ -199,7 +199,7 @@ func (w *Snapshot) askExtenders(c *class, r *ranking) {
 	}
 	c.known = &known
 	if r.anew && known.feasible > 0 && len(c.notExtended) > 0 {
-		r = w.rankAnew(c) // a score may depend on the other nodes that take the class
+		r = w.rankForPlan(c) // a score may depend on the other nodes that take the class
 	}
 	c.scan.order = nil
 	for _, i := range r.order {
@@ -228,10 +228,10 @@ func (w *Snapshot) ExtenderFailure() (failure *ExtenderFailure, partial bool) {
 	return a.failed, a.partial
 }
 
-// ask returns what the extenders say about the pod on the nodes, and waits for it as long as the plan may.
-func (a *inquiry) ask(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo) *answer {
+// askExtenders returns what the extenders say about the pod on the nodes, and waits for it as long as the plan may.
+func (a *inquiry) askExtenders(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo) *answer {
 	e := a.of
-	q, known, failure := a.begin(list, pod, nodes, time.Now())
+	q, known, failure := a.beginQuestion(list, pod, nodes, time.Now())
 	if q != nil {
 		began := time.Now()
 		timer := time.NewTimer(e.Patience - a.waited)
@@ -245,7 +245,7 @@ func (a *inquiry) ask(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo
 		if a.reportWait != nil {
 			a.reportWait(took)
 		}
-		known, failure = a.result(q)
+		known, failure = a.resultOf(q)
 	}
 	if failure == nil {
 		return known
@@ -256,14 +256,14 @@ func (a *inquiry) ask(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo
 	return &answer{failure: failure.Message}
 }
 
-// begin returns an answer that is known already, or the reason why the question cannot be asked now, or the question.
-func (a *inquiry) begin(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo, now time.Time) (*question, *answer, *ExtenderFailure) {
+// beginQuestion returns an answer that is known already, or the reason why the question cannot be asked now, or the question.
+func (a *inquiry) beginQuestion(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo, now time.Time) (*question, *answer, *ExtenderFailure) {
 	e := a.of
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	g := e.gangs[a.gang]
 	if g == nil {
-		e.prune(now)
+		e.pruneAnswers(now)
 		g = &asked{answers: map[types.UID]*answer{}}
 		e.gangs[a.gang] = g
 	}
@@ -272,7 +272,7 @@ func (a *inquiry) begin(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeIn
 		return nil, nil, &ExtenderFailure{Message: g.why, Until: g.until}
 	case a.last != nil: // asked before by this plan
 	case g.open > 0:
-		return nil, nil, &ExtenderFailure{Message: g.waits()}
+		return nil, nil, &ExtenderFailure{Message: g.isWaiting()}
 	case now.Sub(g.at) >= answersKept:
 		clear(g.answers)
 	}
@@ -281,7 +281,7 @@ func (a *inquiry) begin(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeIn
 	}
 	q := &question{about: g, pod: pod, nodes: nodes, after: a.last, done: make(chan struct{})}
 	for _, x := range list {
-		state := e.state(x)
+		state := e.stateOf(x)
 		switch {
 		case state.late > 0 && state.failures > 0 && isOptional(x): // the open question shows whether it works again
 		case a.last == nil && state.late > 0:
@@ -293,18 +293,18 @@ func (a *inquiry) begin(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeIn
 		}
 	}
 	g.open++
-	go e.run(q, a.logger)
+	go e.askInOrder(q, a.logger)
 	return q, nil, nil
 }
 
 const whatToDo = "Repair or remove it, or set ignorable: true if pods may be placed without it"
 
-func (g *asked) waits() string {
+func (g *asked) isWaiting() string {
 	return fmt.Sprintf("extender %s has not answered yet; the gang is tried again when it does", g.about)
 }
 
-// result returns the answer to a question, or why there is none.
-func (a *inquiry) result(q *question) (*answer, *ExtenderFailure) {
+// resultOf returns the answer to a question, or why there is none.
+func (a *inquiry) resultOf(q *question) (*answer, *ExtenderFailure) {
 	e := a.of
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -312,24 +312,24 @@ func (a *inquiry) result(q *question) (*answer, *ExtenderFailure) {
 	case q.answer == nil:
 		q.late, q.about.late = true, true
 		for _, x := range q.list {
-			e.state(x).late++
+			e.stateOf(x).late++
 		}
 		a.last = q
-		return nil, &ExtenderFailure{Message: q.about.waits()}
+		return nil, &ExtenderFailure{Message: q.about.isWaiting()}
 	case q.failure != "":
 		return nil, &ExtenderFailure{Message: q.failure, Until: q.about.until}
 	}
 	return q.answer, nil
 }
 
-// run asks the extenders, one after the other, as the stock scheduler does.
-func (e *Extenders) run(q *question, logger klog.Logger) {
+// askInOrder asks the extenders, one after the other, as the stock scheduler does.
+func (e *Extenders) askInOrder(q *question, logger klog.Logger) {
 	if q.after != nil {
 		<-q.after.done
 	}
-	got := e.filter(q, logger)
+	got := e.filterNodes(q, logger)
 	if got.failure == "" {
-		e.prioritize(q, got, logger)
+		e.addScores(q, got, logger)
 	}
 	e.mu.Lock()
 	g, now := q.about, time.Now()
@@ -344,7 +344,7 @@ func (e *Extenders) run(q *question, logger klog.Logger) {
 	}
 	if q.late {
 		for _, x := range q.list {
-			e.state(x).late--
+			e.stateOf(x).late--
 		}
 	}
 	lastAnswered := g.late && g.open == 0
@@ -353,18 +353,18 @@ func (e *Extenders) run(q *question, logger klog.Logger) {
 	close(q.done)
 	e.mu.Unlock()
 	if lastAnswered {
-		e.answered()
+		e.recordAnswer()
 	}
 }
 
-func (e *Extenders) answered() {
+func (e *Extenders) recordAnswer() {
 	if e.Answered != nil {
 		e.Answered()
 	}
 }
 
-// filter asks each extender about the nodes that the ones before it accept.
-func (e *Extenders) filter(q *question, logger klog.Logger) *answer {
+// filterNodes asks each extender about the nodes that the ones before it accept.
+func (e *Extenders) filterNodes(q *question, logger klog.Logger) *answer {
 	got := &answer{accepted: map[string]bool{}, refused: map[string]string{}, scores: map[string]int64{}}
 	left := q.nodes
 	for _, x := range q.list {
@@ -373,7 +373,7 @@ func (e *Extenders) filter(q *question, logger klog.Logger) *answer {
 		}
 		var accepted []fwk.NodeInfo
 		var failed, forGood extenderv1.FailedNodesMap
-		err := e.call(q, x, func() (err error) {
+		err := e.callExtender(q, x, func() (err error) {
 			accepted, failed, forGood, err = x.Filter(q.pod, left)
 			return err
 		})
@@ -412,8 +412,8 @@ func (e *Extenders) filter(q *question, logger klog.Logger) *answer {
 	return got
 }
 
-// prioritize adds the scores of the extenders for the nodes that all of them accept.
-func (e *Extenders) prioritize(q *question, got *answer, logger klog.Logger) {
+// addScores adds the scores of the extenders for the nodes that all of them accept.
+func (e *Extenders) addScores(q *question, got *answer, logger klog.Logger) {
 	var nodes []fwk.NodeInfo
 	for _, node := range q.nodes {
 		if got.accepted[node.Node().Name] {
@@ -429,7 +429,7 @@ func (e *Extenders) prioritize(q *question, got *answer, logger klog.Logger) {
 		}
 		var scores *extenderv1.HostPriorityList
 		var weight int64
-		if err := e.call(q, x, func() (err error) {
+		if err := e.callExtender(q, x, func() (err error) {
 			scores, weight, err = x.Prioritize(q.pod, nodes)
 			return err
 		}); err != nil {
@@ -442,8 +442,8 @@ func (e *Extenders) prioritize(q *question, got *answer, logger klog.Logger) {
 	}
 }
 
-// call runs a request to an extender, and records whether it is able to answer.
-func (e *Extenders) call(q *question, x fwk.Extender, request func() error) error {
+// callExtender runs a request to an extender, and records whether it is able to answer.
+func (e *Extenders) callExtender(q *question, x fwk.Extender, request func() error) error {
 	e.mu.Lock()
 	q.about.about = x.Name()
 	e.mu.Unlock()
@@ -451,7 +451,7 @@ func (e *Extenders) call(q *question, x fwk.Extender, request func() error) erro
 	err := request()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	state, now := e.state(x), time.Now()
+	state, now := e.stateOf(x), time.Now()
 	switch {
 	case err == nil:
 		state.failures, state.until = 0, time.Time{}
@@ -459,21 +459,21 @@ func (e *Extenders) call(q *question, x fwk.Extender, request func() error) erro
 		pause := min(minKnown<<min(state.failures, 10), maxKnown)
 		state.failures++
 		state.until = now.Add(pause)
-		time.AfterFunc(pause, e.answered)
+		time.AfterFunc(pause, e.recordAnswer)
 	}
 	return err
 }
 
-// state returns the state of an extender.
-func (e *Extenders) state(x fwk.Extender) *extenderState {
+// stateOf returns the state of an extender.
+func (e *Extenders) stateOf(x fwk.Extender) *extenderState {
 	if e.states[x] == nil {
 		e.states[x] = &extenderState{}
 	}
 	return e.states[x]
 }
 
-// prune removes entries that no plan will use, once a minute at most: of gangs that were deleted while they waited.
-func (e *Extenders) prune(now time.Time) {
+// pruneAnswers removes entries that no plan will use, once a minute at most: of gangs that were deleted while they waited.
+func (e *Extenders) pruneAnswers(now time.Time) {
 	if now.Sub(e.pruned) < time.Minute {
 		return
 	}

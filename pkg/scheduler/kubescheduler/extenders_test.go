@@ -615,12 +615,12 @@ func TestExtenderPauses(t *testing.T) {
 	if diff := cmp.Diff([]time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 60 * s, 60 * s}, pauses); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	e.prune(time.Now())
+	e.pruneAnswers(time.Now())
 	if len(e.gangs) != 1 {
 		t.Errorf("forgotten while it waits")
 	}
 	e.pruned = time.Time{}
-	e.prune(time.Now().Add(3 * maxKnown))
+	e.pruneAnswers(time.Now().Add(3 * maxKnown))
 	if len(e.gangs) != 0 {
 		t.Errorf("kept for ever")
 	}

@@ -64,9 +64,9 @@ type filterResults struct {
 	rankings map[string]*ranking
 }
 
-// bind reads the profile's plugins. They are complete only after all factories have run, so this is done at the first
+// bindProfile reads the profile's plugins. They are complete only after all factories have run, so this is done at the first
 // use.
-func (v *FilterCache) bind(f framework.Framework) {
+func (v *FilterCache) bindProfile(f framework.Framework) {
 	if v.filters != nil {
 		return
 	}
@@ -79,12 +79,12 @@ func (v *FilterCache) bind(f framework.Framework) {
 	}
 }
 
-// intern returns the index of a reason.
-func (v *FilterCache) intern(reason string) uint16 {
+// internReason returns the index of a reason.
+func (v *FilterCache) internReason(reason string) uint16 {
 	n, ok := v.reasonOf[reason]
 	if !ok {
 		if len(v.reasons) == 1<<16-1 { // stock filters do not name pods or nodes in reasons, but other filters may
-			return v.intern("node(s) refused the pod")
+			return v.internReason("node(s) refused the pod")
 		}
 		n = uint16(len(v.reasons))
 		v.reasons = append(v.reasons, reason)
@@ -98,7 +98,7 @@ func (w *Snapshot) resultsOf(c *class) *filterResults {
 	v := w.cache
 	key, kept := requirements(c.info.Pod)
 	// A resource may be backed by DRA: NodeResourcesFit then leaves it to DynamicResources, which reads claims.
-	kept = kept && (c.skip.Has(names.DynamicResources) || !v.enabled(names.DynamicResources))
+	kept = kept && (c.skip.Has(names.DynamicResources) || !v.enabledPlugins(names.DynamicResources))
 	known := v.kinds[key]
 	if !kept || known == nil {
 		known = &filterResults{demand: demandOf(w.ctx, w.f, v.filters, c.info, c.state), rankings: map[string]*ranking{}}
@@ -112,13 +112,13 @@ func (w *Snapshot) resultsOf(c *class) *filterResults {
 		v.forgetOldest()
 	}
 	if known.layout != v.nodes.layout {
-		known.relayout(&v.nodes)
+		known.moveResults(&v.nodes)
 	}
-	w.refresh(c, known)
+	w.refreshResults(c, known)
 	return known
 }
 
-func (v *FilterCache) enabled(filter string) bool {
+func (v *FilterCache) enabledPlugins(filter string) bool {
 	for _, name := range v.filters {
 		if name == filter {
 			return true
@@ -137,8 +137,8 @@ func (v *FilterCache) forgetOldest() {
 	delete(v.kinds, oldest)
 }
 
-// relayout moves the results to the current positions of the nodes. A generation identifies one state of one node.
-func (known *filterResults) relayout(t *nodeTable) {
+// moveResults moves the results to the current positions of the nodes. A generation identifies one state of one node.
+func (known *filterResults) moveResults(t *nodeTable) {
 	old := *known
 	n := len(t.nodes)
 	known.layout = t.layout
@@ -153,16 +153,16 @@ func (known *filterResults) relayout(t *nodeTable) {
 	}
 	for i, generation := range t.generations {
 		if k, ok := at[generation]; ok {
-			known.set(i, generation, old.reasons[k], old.slots[k], old.free[k])
+			known.setResult(i, generation, old.reasons[k], old.slots[k], old.free[k])
 		}
 	}
 	for _, r := range known.rankings {
-		r.relayout(t, at)
+		r.moveEntries(t, at)
 	}
 }
 
-// set records the result for a node.
-func (known *filterResults) set(i int, generation int64, reason uint16, slots int32, free int64) {
+// setResult records the result for a node.
+func (known *filterResults) setResult(i int, generation int64, reason uint16, slots int32, free int64) {
 	if known.generations[i] != 0 && known.reasons[i] == 0 {
 		known.feasible--
 		known.pods -= int(known.slots[i])
@@ -177,8 +177,8 @@ func (known *filterResults) set(i int, generation int64, reason uint16, slots in
 // fewNodes is the number of nodes up to which no additional goroutines are used.
 const fewNodes = 64
 
-// refresh evaluates the nodes that changed.
-func (w *Snapshot) refresh(c *class, known *filterResults) {
+// refreshResults evaluates the nodes that changed.
+func (w *Snapshot) refreshResults(c *class, known *filterResults) {
 	t := &w.cache.nodes
 	changed := changedSince(known.generations, t.generations)
 	if len(changed) == 0 {
@@ -206,17 +206,17 @@ func (w *Snapshot) refresh(c *class, known *filterResults) {
 		status, why, slots, generation := statuses[k], uint16(0), int32(0), t.generations[i]
 		switch {
 		case cut && status == nil: // a nil status means success, or that the node was not reached
-			why, generation = w.cache.intern("node(s) were not looked at: the time was over"), unsettled
+			why, generation = w.cache.internReason("node(s) were not looked at: the time was over"), unsettled
 		case status.IsSuccess():
-			slots = int32(max(1, known.demand.slots(t.nodes[i])))
+			slots = int32(max(1, known.demand.slotsOnNode(t.nodes[i])))
 		default:
-			why = w.cache.intern(reason(status))
+			why = w.cache.internReason(firstReason(status))
 			if !status.IsRejected() {
 				generation = unsettled
 			}
 		}
-		free := amount(t.nodes[i].GetAllocatable(), c.resource) - amount(t.nodes[i].GetRequested(), c.resource)
-		known.set(i, generation, why, slots, free)
+		free := amountOf(t.nodes[i].GetAllocatable(), c.resource) - amountOf(t.nodes[i].GetRequested(), c.resource)
+		known.setResult(i, generation, why, slots, free)
 	}
 }
 

@@ -77,9 +77,9 @@ func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo,
 		if why != 0 {
 			reasons = append(reasons, w.cache.reasons[why])
 		} else if c.plain && len(f.NominatedPodsForNode(nodes[i].Node().Name)) == 0 {
-			reasons = append(reasons, w.barred(c, i))
+			reasons = append(reasons, w.whyBarred(c, i))
 		} else {
-			reasons = append(reasons, w.filter(c, i))
+			reasons = append(reasons, w.runFilters(c, i))
 		}
 	}
 	return reasons, int(f.filtered.Load() - before)

@@ -61,9 +61,9 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
 		all := flags[len(flags) : len(flags)+3*classes]
 		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
 		for k, c := range w.classes {
-			cause, _ := w.closed(c, i)
+			cause, _ := w.whyClosed(c, i)
 			n.Closed[k] = cause != ""
-			n.Matches[k], n.Taken[k] = w.matches(c, i, &required[k], n.Closed[k]), w.isPortTaken(c, i)
+			n.Matches[k], n.Taken[k] = w.matchesButForRoom(c, i, &required[k], n.Closed[k]), w.isPortTaken(c, i)
 		}
 		if !slices.Contains(n.Matches, true) {
 			continue
@@ -95,7 +95,7 @@ func amountsOf(node fwk.NodeInfo, name corev1.ResourceName) (total, used int64) 
 	if name == corev1.ResourcePods {
 		return int64(node.GetAllocatable().GetAllowedPodNumber()), int64(len(node.GetPods()))
 	}
-	return amount(node.GetAllocatable(), name), amount(node.GetRequested(), name)
+	return amountOf(node.GetAllocatable(), name), amountOf(node.GetRequested(), name)
 }
 
 // apartOn returns the domains of the nodes over which pods of the class exclude each other: because of podAntiAffinity, or of
@@ -113,7 +113,7 @@ func (w *Snapshot) apartOn(c *class, nodes []int32) [][]int32 {
 		if !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
 			continue
 		}
-		values, domains := w.nodes.topology(term.TopologyKey).value, make([]int32, len(nodes))
+		values, domains := w.nodes.topologyOf(term.TopologyKey).value, make([]int32, len(nodes))
 		for k, i := range nodes {
 			domains[k] = values[i]
 		}

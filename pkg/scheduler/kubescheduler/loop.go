@@ -78,11 +78,11 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 			if nominating.Mode() == fwk.ModeOverride {
 				clearNomination(ctx, f, info.Pod)
 			}
-			queue.requeue(f, info.Pod)
+			queue.gateFailedPod(f, info.Pod)
 		} else {
 			failed(ctx, f, info, status, nominating, start)
 		}
-		queue.forgetGone(f, info.Pod)
+		queue.forgetGonePod(f, info.Pod)
 		members.Requeued(info.Pod.UID)
 	}
 	wasUnwinding := false
@@ -96,7 +96,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		wasUnwinding = unwinding
 	}
 	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-		if info := turns.pass(logger); info != nil {
+		if info := turns.nextBetween(logger); info != nil {
 			members.Popped(info.Pod.UID)
 			return info, nil
 		}
@@ -123,7 +123,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 			members.Popped(info.Pod.UID)
 			return info, nil
 		}
-		turns.pass(logger) // the plan has ended
+		turns.nextBetween(logger) // the plan has ended
 		unwind()
 		info, err := queue.Pop(logger)
 		if err == nil && info != nil && info.Pod != nil {
@@ -161,9 +161,9 @@ func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod
 	}
 }
 
-// requeue gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains. It does
+// gateFailedPod gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains. It does
 // what the stock failure handler does, but without its event and its write to the API server in the scheduling loop.
-func (q *Queue) requeue(f framework.Framework, pod *corev1.Pod) {
+func (q *Queue) gateFailedPod(f framework.Framework, pod *corev1.Pod) {
 	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
 	if err != nil || newest.UID != pod.UID || newest.Spec.NodeName != "" {
 		q.Done(pod.UID)
@@ -172,9 +172,9 @@ func (q *Queue) requeue(f framework.Framework, pod *corev1.Pod) {
 	q.gateAgain(klog.Background(), newest)
 }
 
-// forgetGone removes a gated pod that was deleted or bound while its failed cycle ended, because its deletion may
+// forgetGonePod removes a gated pod that was deleted or bound while its failed cycle ended, because its deletion may
 // have been processed before it was gated again. The informer's store is updated before its handlers are called.
-func (q *Queue) forgetGone(f framework.Framework, pod *corev1.Pod) {
+func (q *Queue) forgetGonePod(f framework.Framework, pod *corev1.Pod) {
 	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
 	if err == nil && newest.UID == pod.UID && newest.Spec.NodeName == "" {
 		return
@@ -199,5 +199,5 @@ func RejectedBy(err error, plugin string) bool {
 	return ok && len(fit.Diagnosis.UnschedulablePlugins) == 1 && fit.Diagnosis.UnschedulablePlugins.Has(plugin) && len(fit.Diagnosis.PendingPlugins) == 0
 }
 
-// NoNodes reports whether a scheduling cycle failed because the cluster has no nodes; in this case no plugin ran.
-func NoNodes(err error) bool { return errors.Is(err, scheduler.ErrNoNodesAvailable) }
+// HasNoNodes reports whether a scheduling cycle failed because the cluster has no nodes; in this case no plugin ran.
+func HasNoNodes(err error) bool { return errors.Is(err, scheduler.ErrNoNodesAvailable) }

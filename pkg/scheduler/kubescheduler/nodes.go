@@ -53,16 +53,16 @@ type topology struct {
 	number map[string]int32
 }
 
-// begin calls update for the current plan, unless Classify has already done so with the same nodes.
-func (t *nodeTable) begin(nodes []fwk.NodeInfo) {
+// beginPlan calls update for the current plan, unless Classify has already done so with the same nodes.
+func (t *nodeTable) beginPlan(nodes []fwk.NodeInfo) {
 	if !t.seen || len(nodes) == 0 || len(nodes) != len(t.nodes) || &nodes[0] != &t.nodes[0] {
-		t.update(nodes)
+		t.updateNodes(nodes)
 	}
 	t.seen = false
 }
 
-// update processes the nodes of a new plan and drops the pods of the last one.
-func (t *nodeTable) update(nodes []fwk.NodeInfo) {
+// updateNodes processes the nodes of a new plan and drops the pods of the last one.
+func (t *nodeTable) updateNodes(nodes []fwk.NodeInfo) {
 	for _, i := range t.touched {
 		p := &t.planned[i]
 		clear(p.pods[:cap(p.pods)])
@@ -71,7 +71,7 @@ func (t *nodeTable) update(nodes []fwk.NodeInfo) {
 	t.touched = t.touched[:0]
 	t.nodes = nodes
 	if t.layout == 0 || len(nodes) != len(t.generations) {
-		t.relayout()
+		t.renumberNodes()
 		return
 	}
 	for i, n := range nodes {
@@ -81,24 +81,24 @@ func (t *nodeTable) update(nodes []fwk.NodeInfo) {
 		}
 		object := n.Node()
 		if object.Name != t.objects[i].Name {
-			t.relayout()
+			t.renumberNodes()
 			return
 		}
 		if old := t.objects[i]; old != object {
 			if !maps.Equal(old.Labels, object.Labels) {
 				t.topologies = nil
 			}
-			t.count(old, -1)
-			t.count(object, 1)
+			t.countNode(old, -1)
+			t.countNode(object, 1)
 			t.objects[i] = object
 		}
-		t.selectors.update(object.Name, n)
+		t.selectors.updateNode(object.Name, n)
 		t.generations[i] = generation
 	}
 }
 
-// relayout starts anew after a node was added or removed.
-func (t *nodeTable) relayout() {
+// renumberNodes starts anew after a node was added or removed.
+func (t *nodeTable) renumberNodes() {
 	n := len(t.nodes)
 	t.layout++
 	t.generations, t.objects, t.planned = make([]int64, n), make([]*corev1.Node, n), make([]plannedPods, n)
@@ -107,12 +107,12 @@ func (t *nodeTable) relayout() {
 	for i, node := range t.nodes {
 		t.generations[i], t.objects[i] = node.GetGeneration(), node.Node()
 		t.position[node.Node().Name], t.all[i] = i, int32(i)
-		t.count(node.Node(), 1)
-		t.selectors.update(node.Node().Name, node)
+		t.countNode(node.Node(), 1)
+		t.selectors.updateNode(node.Node().Name, node)
 	}
 }
 
-func (t *nodeTable) count(node *corev1.Node, delta int) {
+func (t *nodeTable) countNode(node *corev1.Node, delta int) {
 	if hasSoftTaint(node) {
 		t.soft += delta
 	}
@@ -125,9 +125,9 @@ func (t *nodeTable) count(node *corev1.Node, delta int) {
 	}
 }
 
-// topology returns the nodes by the values of a label, or of several whose keys are separated by commas. Neither keys
+// topologyOf returns the nodes by the values of a label, or of several whose keys are separated by commas. Neither keys
 // nor values can contain a comma. The key "" stands for the name of the node.
-func (t *nodeTable) topology(key string) *topology {
+func (t *nodeTable) topologyOf(key string) *topology {
 	if found := t.topologies[key]; found != nil {
 		return found
 	}
@@ -162,8 +162,8 @@ func (t *nodeTable) topology(key string) *topology {
 	return top
 }
 
-// push plans a pod on a node.
-func (t *nodeTable) push(i int, pod *framework.PodInfo) {
+// pushPod plans a pod on a node.
+func (t *nodeTable) pushPod(i int, pod *framework.PodInfo) {
 	p := &t.planned[i]
 	if len(p.pods) == 0 {
 		t.touched = append(t.touched, i)
@@ -176,8 +176,8 @@ func (t *nodeTable) push(i int, pod *framework.PodInfo) {
 	}
 }
 
-// pop takes the pod that was planned last off a node.
-func (t *nodeTable) pop(logger klog.Logger, i int) {
+// popPod takes the pod that was planned last off a node.
+func (t *nodeTable) popPod(logger klog.Logger, i int) {
 	p := &t.planned[i]
 	last := len(p.pods) - 1
 	pod := p.pods[last]
@@ -193,8 +193,8 @@ func (t *nodeTable) pop(logger klog.Logger, i int) {
 	}
 }
 
-// node returns a node with the pods planned on it.
-func (t *nodeTable) node(i int) fwk.NodeInfo {
+// nodeWithPlanned returns a node with the pods planned on it.
+func (t *nodeTable) nodeWithPlanned(i int) fwk.NodeInfo {
 	p := &t.planned[i]
 	if p.clone == nil && len(p.pods) > 0 {
 		p.clone = t.nodes[i].Snapshot()
@@ -208,9 +208,9 @@ func (t *nodeTable) node(i int) fwk.NodeInfo {
 	return t.nodes[i]
 }
 
-// imagesOf returns a key that is equal for pods of which the same images are present on nodes: ImageLocality does not
+// imagesKeyOf returns a key that is equal for pods of which the same images are present on nodes: ImageLocality does not
 // distinguish them.
-func (t *nodeTable) imagesOf(pod *corev1.Pod) string {
+func (t *nodeTable) imagesKeyOf(pod *corev1.Pod) string {
 	var present []string
 	add := func(name string) {
 		if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
@@ -235,8 +235,8 @@ func (t *nodeTable) imagesOf(pod *corev1.Pod) string {
 	return strings.Join(present, "\n")
 }
 
-// domainOf splits "key=value".
-func domainOf(domain string) (key, value string) {
+// splitDomain splits "key=value".
+func splitDomain(domain string) (key, value string) {
 	key, value, _ = strings.Cut(domain, "=")
 	return key, value
 }

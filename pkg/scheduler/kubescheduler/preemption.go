@@ -39,7 +39,7 @@ func GuardPreemption(f framework.Framework, hooks PreemptionHooks) error {
 	// only.
 	for _, p := range f.PreEnqueuePlugins() {
 		if pl, ok := p.(*defaultpreemption.DefaultPreemption); ok {
-			guard(pl, hooks)
+			guardPlugin(pl, hooks)
 			return nil
 		}
 	}
@@ -49,7 +49,7 @@ func GuardPreemption(f framework.Framework, hooks PreemptionHooks) error {
 	return nil
 }
 
-func guard(pl *defaultpreemption.DefaultPreemption, hooks PreemptionHooks) {
+func guardPlugin(pl *defaultpreemption.DefaultPreemption, hooks PreemptionHooks) {
 	if _, is := pl.Evaluator.Interface.(*guardedPreemption); is {
 		return
 	}
@@ -102,7 +102,7 @@ func (g *guardedPreemption) SelectVictimsOnNode(ctx context.Context, state fwk.C
 		return g.DefaultPreemption.SelectVictimsOnNode(ctx, state, pod, node, pdbs)
 	}
 	if len(singly) == 0 && len(whole) == 0 {
-		return nil, 0, keeps(protected) // the usual case on a cluster full of gangs: no filter runs
+		return nil, 0, protectedStatus(protected) // the usual case on a cluster full of gangs: no filter runs
 	}
 	// Each try removes pods from its own copy of the node.
 	try := func(may sets.Set[types.UID]) ([]*corev1.Pod, int, *fwk.Status) {
@@ -125,25 +125,25 @@ func (g *guardedPreemption) SelectVictimsOnNode(ctx context.Context, state fwk.C
 		}
 		victims, violating, status = try(may)
 		if status.Code() == fwk.Error || status.IsSuccess() {
-			return g.complete(victims, singly, whole), violating, status
+			return g.addRestOfGangs(victims, singly, whole), violating, status
 		}
 	}
 	// Unschedulable: the pod does not fit beside the pods that remain on the node. Otherwise preemption would not
 	// help.
 	if protected != "" && status.Code() == fwk.Unschedulable {
-		return nil, 0, keeps(protected)
+		return nil, 0, protectedStatus(protected)
 	}
 	return nil, 0, status
 }
 
-// keeps returns the status of a node whose gangs must not be preempted.
-func keeps(protected string) *fwk.Status {
+// protectedStatus returns the status of a node whose gangs must not be preempted.
+func protectedStatus(protected string) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, protected)
 }
 
-// complete adds the remaining pods of gangs that lose a pod of their minimum to the victims, and sorts them by
+// addRestOfGangs adds the remaining pods of gangs that lose a pod of their minimum to the victims, and sorts them by
 // importance. Freeing more room than needed is acceptable.
-func (g *guardedPreemption) complete(victims []*corev1.Pod, singly sets.Set[types.UID], whole [][]*corev1.Pod) []*corev1.Pod {
+func (g *guardedPreemption) addRestOfGangs(victims []*corev1.Pod, singly sets.Set[types.UID], whole [][]*corev1.Pod) []*corev1.Pod {
 	is := sets.New[types.UID]()
 	for _, v := range victims {
 		is.Insert(v.UID)

@@ -53,10 +53,10 @@ func SkipsPreBind(ctx context.Context, profile Profile, state fwk.CycleState, po
 	return profile.RunPreBindPreFlights(ctx, state, pod, node).IsSkip()
 }
 
-// CheckOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
+// CheckPluginOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
 // admission plugin must be first at every extension point, in particular before the default binder at Bind, and must
 // not be enabled without the gate. The queue must get all events, as with the feature gate SchedulerQueueingHints.
-func CheckOrder(sched *scheduler.Scheduler, gate, admission string) error {
+func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	var problems []string
 	for name, profile := range sched.Profiles {
 		problems = append(problems, orderProblems(name, profile.ListPlugins(), gate, admission)...)

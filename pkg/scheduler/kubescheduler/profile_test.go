@@ -96,10 +96,10 @@ func (b binder) IsBinder() bool { return b.binds }
 
 func TestAnExtenderThatBindsIsRefused(t *testing.T) {
 	t.Parallel()
-	if err := CheckOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}}}, "Gate", "Admission"); err != nil {
+	if err := CheckPluginOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}}}, "Gate", "Admission"); err != nil {
 		t.Errorf("an extender that does not bind: %v", err)
 	}
-	err := CheckOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}, binder{binds: true}}}, "Gate", "Admission")
+	err := CheckPluginOrder(&scheduler.Scheduler{Extenders: []fwk.Extender{binder{}, binder{binds: true}}}, "Gate", "Admission")
 	want := `the scheduler configuration does not let gangs be admitted as a whole:
   extender http://127.0.0.1/binder binds pods: bindings of gangs have to pass Admission; remove its bindVerb`
 	if err == nil || err.Error() != want {
@@ -122,7 +122,7 @@ func TestQueueingHintsAreRequired(t *testing.T) {
 		set(version.MustParse("1.33"), "true")
 		set(present, "true")
 	}()
-	err := CheckOrder(&scheduler.Scheduler{}, "Gate", "Admission")
+	err := CheckPluginOrder(&scheduler.Scheduler{}, "Gate", "Admission")
 	if err == nil || !strings.Contains(err.Error(), "SchedulerQueueingHints is off") {
 		t.Errorf("error %v", err)
 	}

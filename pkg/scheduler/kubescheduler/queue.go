@@ -162,17 +162,17 @@ func (q *Queue) enterStockQueue(logger klog.Logger, pod *corev1.Pod) bool {
 // PopSpecificPod implements queue.SchedulingQueue.
 func (q *Queue) PopSpecificPod(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodInfo {
 	q.enterStockQueue(logger, pod)
-	return q.popped(q.SchedulingQueue.PopSpecificPod(logger, pod))
+	return q.recordPop(q.SchedulingQueue.PopSpecificPod(logger, pod))
 }
 
 // Pop implements queue.SchedulingQueue.
 func (q *Queue) Pop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 	info, err := q.SchedulingQueue.Pop(logger)
-	return q.popped(info), err
+	return q.recordPop(info), err
 }
 
-// popped records that a pod's cycle begins: earlier activations have had their effect.
-func (q *Queue) popped(info *framework.QueuedPodInfo) *framework.QueuedPodInfo {
+// recordPop records that a pod's cycle begins: earlier activations have had their effect.
+func (q *Queue) recordPop(info *framework.QueuedPodInfo) *framework.QueuedPodInfo {
 	if info == nil || info.Pod == nil {
 		return info
 	}

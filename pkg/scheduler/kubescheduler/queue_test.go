@@ -336,7 +336,7 @@ func TestPodThatWentWhileItsCycleFailedIsNotKept(t *testing.T) {
 			s.q.Delete(pod) // its failed cycle has read it before
 		}
 		s.fail(info)
-		s.q.forgetGone(c.f, pod)
+		s.q.forgetGonePod(c.f, pod)
 	}
 	s.is(1)
 }

@@ -43,8 +43,8 @@ func newRanking(nodes int) *ranking {
 	return &ranking{generations: make([]int64, nodes), scores: make([]int64, nodes), free: make([]int64, nodes), ranked: make([]bool, nodes)}
 }
 
-// relayout moves the entries to the current positions of the nodes; at is the previous position by generation.
-func (r *ranking) relayout(t *nodeTable, at map[int64]int) {
+// moveEntries moves the entries to the current positions of the nodes; at is the previous position by generation.
+func (r *ranking) moveEntries(t *nodeTable, at map[int64]int) {
 	old := *r
 	*r = *newRanking(len(t.nodes))
 	r.used = old.used
@@ -70,9 +70,9 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 	sample := []fwk.NodeInfo{t.nodes[slices.Index(known.reasons, 0)]}
 	status := w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, sample)
 	if !status.IsSuccess() || !w.plainlyScored(c) {
-		return w.rankAnew(c)
+		return w.rankForPlan(c)
 	}
-	images := t.imagesOf(c.info.Pod)
+	images := t.imagesKeyOf(c.info.Pod)
 	r := known.rankings[images]
 	if r == nil {
 		r = newRanking(len(t.nodes))
@@ -94,7 +94,7 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 			ask = append(ask, i)
 		}
 	}
-	scores, scored := w.score(c, ask)
+	scores, scored := w.scoreNodes(c, ask)
 	if len(changed) <= fewNodes {
 		for _, i := range changed {
 			if r.ranked[i] {
@@ -139,8 +139,8 @@ func (known *filterResults) forgetRanking() {
 	delete(known.rankings, oldest)
 }
 
-// rankAnew orders the nodes for this plan only, because a score depends on other nodes or other pods.
-func (w *Snapshot) rankAnew(c *class) *ranking {
+// rankForPlan orders the nodes for this plan only, because a score depends on other nodes or other pods.
+func (w *Snapshot) rankForPlan(c *class) *ranking {
 	known, t := c.known, &w.cache.nodes
 	r := newRanking(len(t.nodes))
 	r.anew = true
@@ -153,7 +153,7 @@ func (w *Snapshot) rankAnew(c *class) *ranking {
 	}
 	copy(r.free, known.free)
 	if w.f.RunPreScorePlugins(w.ctx, c.state, c.info.Pod, pass).IsSuccess() {
-		scores, _ := w.score(c, ask)
+		scores, _ := w.scoreNodes(c, ask)
 		for k, score := range scores {
 			r.scores[ask[k]] = score
 		}
@@ -162,9 +162,9 @@ func (w *Snapshot) rankAnew(c *class) *ranking {
 	return r
 }
 
-// score returns the profile's scores of the nodes, after PreScore. If the plugins fail, it returns zeros and false:
+// scoreNodes returns the profile's scores of the nodes, after PreScore. If the plugins fail, it returns zeros and false:
 // every feasible node is then equally good.
-func (w *Snapshot) score(c *class, positions []int) (scores []int64, ok bool) {
+func (w *Snapshot) scoreNodes(c *class, positions []int) (scores []int64, ok bool) {
 	scores = make([]int64, len(positions))
 	if len(positions) == 0 {
 		return scores, true
@@ -192,7 +192,7 @@ func (w *Snapshot) plainlyScored(c *class) bool {
 			return false
 		}
 	}
-	if !c.skip.Has(names.DynamicResources) && w.cache.enabled(names.DynamicResources) {
+	if !c.skip.Has(names.DynamicResources) && w.cache.enabledPlugins(names.DynamicResources) {
 		return false
 	}
 	if w.cache.nodes.soft == 0 {

@@ -113,7 +113,7 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 	if refused.Late && old.isNew {
 		accepted = max(0, old.accepted-1)
 	}
-	n := &refusal{accepted: accepted, why: reason(refused.Status), since: now, isNew: true, without: refused.Members}
+	n := &refusal{accepted: accepted, why: firstReason(refused.Status), since: now, isNew: true, without: refused.Members}
 	lasts := r.KnownFor
 	switch {
 	case !refused.Status.IsRejected():
@@ -171,7 +171,7 @@ func (r *Refusals) limitsByNode(f framework.Framework, t *nodeTable, pod *corev1
 			r.size--
 			continue
 		}
-		if !now.Before(n.until) || !n.holds(t.nodes[i], ignore, devices(name)) {
+		if !now.Before(n.until) || !n.stillHolds(t.nodes[i], ignore, devices(name)) {
 			continue
 		}
 		if out == nil {
@@ -188,49 +188,49 @@ func (r *Refusals) limitsByNode(f framework.Framework, t *nodeTable, pod *corev1
 	return out, first
 }
 
-// holds reports whether the node is in the state in which it refused.
-func (n *refusal) holds(node fwk.NodeInfo, ignore func(types.UID) bool, devices uint64) bool {
+// stillHolds reports whether the node is in the state in which it refused.
+func (n *refusal) stillHolds(node fwk.NodeInfo, ignore func(types.UID) bool, devices uint64) bool {
 	generation := node.GetGeneration()
 	switch {
 	case n.isNew:
-		n.state = stateOf(node, func(uid types.UID) bool { return n.without[uid] || ignore(uid) })
+		n.state = nodeStateHash(node, func(uid types.UID) bool { return n.without[uid] || ignore(uid) })
 		n.isNew, n.without, n.valid, n.devices = false, nil, true, devices
 	case generation != n.generation:
-		n.valid = stateOf(node, ignore) == n.state
+		n.valid = nodeStateHash(node, ignore) == n.state
 	}
 	n.generation = generation
 	return n.valid && n.devices == devices
 }
 
-// stateOf returns a hash of the facts of a node on which a refusal may depend: its pods except those that are ignored,
+// nodeStateHash returns a hash of the facts of a node on which a refusal may depend: its pods except those that are ignored,
 // and what the filters read of the object.
-func stateOf(node fwk.NodeInfo, ignore func(types.UID) bool) uint64 {
+func nodeStateHash(node fwk.NodeInfo, ignore func(types.UID) bool) uint64 {
 	object := node.Node()
-	sum := hashOf(object.Name, string(object.UID))
+	sum := hashOfObjects(object.Name, string(object.UID))
 	if object.Spec.Unschedulable {
-		sum += hashOf("unschedulable")
+		sum += hashOfObjects("unschedulable")
 	}
 	for i := range object.Spec.Taints {
-		sum += hashOf("taint", object.Spec.Taints[i].ToString())
+		sum += hashOfObjects("taint", object.Spec.Taints[i].ToString())
 	}
 	for key, value := range object.Labels {
-		sum += hashOf("label", key, value)
+		sum += hashOfObjects("label", key, value)
 	}
 	for key, value := range object.Annotations {
-		sum += hashOf("annotation", key, value)
+		sum += hashOfObjects("annotation", key, value)
 	}
 	for i := range object.Status.Conditions {
-		sum += hashOf("condition", string(object.Status.Conditions[i].Type), string(object.Status.Conditions[i].Status))
+		sum += hashOfObjects("condition", string(object.Status.Conditions[i].Type), string(object.Status.Conditions[i].Status))
 	}
 	for name, quantity := range object.Status.Allocatable {
-		sum += hashOf("allocatable", string(name), quantity.String())
+		sum += hashOfObjects("allocatable", string(name), quantity.String())
 	}
 	for _, feature := range object.Status.DeclaredFeatures {
-		sum += hashOf("feature", feature)
+		sum += hashOfObjects("feature", feature)
 	}
 	for _, p := range node.GetPods() {
 		if uid := p.GetPod().UID; !ignore(uid) {
-			sum += hashOf("pod", string(uid))
+			sum += hashOfObjects("pod", string(uid))
 		}
 	}
 	return sum
@@ -255,7 +255,7 @@ func devicesOf(f framework.Framework) func(node string) uint64 {
 			return 0
 		}
 		for _, s := range slices {
-			sum := hashOf("slice", s.Name, string(s.UID), s.ResourceVersion)
+			sum := hashOfObjects("slice", s.Name, string(s.UID), s.ResourceVersion)
 			if s.Spec.NodeName == nil {
 				all += sum
 			} else {
@@ -266,7 +266,7 @@ func devicesOf(f framework.Framework) func(node string) uint64 {
 	}
 }
 
-func hashOf(parts ...string) uint64 {
+func hashOfObjects(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
 		h.Write([]byte(p))
@@ -275,8 +275,8 @@ func hashOf(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// limited reports whether as many pods of the class are planned on the node as real cycles accept.
-func (w *Snapshot) limited(c *class, i int) bool {
+// isLimited reports whether as many pods of the class are planned on the node as real cycles accept.
+func (w *Snapshot) isLimited(c *class, i int) bool {
 	l, ok := c.limits[i]
 	return ok && c.plannedOn[i] >= l.accepted
 }

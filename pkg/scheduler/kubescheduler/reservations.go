@@ -22,7 +22,7 @@ func AmountOf(pod *corev1.Pod) reservations.Amount {
 	requests := info.CalculateResource().Resource
 	out := reservations.Amount{Pods: 1, Resources: map[corev1.ResourceName]int64{}}
 	for _, name := range resourcesOf(requests) {
-		out.Resources[name] = amount(requests, name)
+		out.Resources[name] = amountOf(requests, name)
 	}
 	return out
 }
@@ -31,14 +31,14 @@ func AmountOf(pod *corev1.Pod) reservations.Amount {
 func reservedFrom(a reservations.Asker, node fwk.NodeInfo, list []*reservations.Reservation) reservations.Amount {
 	var sum reservations.Amount
 	for _, x := range list {
-		if x.Restricts(a) && !hasPod(node, x.Pod.UID) {
+		if x.Restricts(a) && !hasPodOnNode(node, x.Pod.UID) {
 			sum.Add(x.Amount, 1)
 		}
 	}
 	return sum
 }
 
-func hasPod(node fwk.NodeInfo, uid types.UID) bool {
+func hasPodOnNode(node fwk.NodeInfo, uid types.UID) bool {
 	return slices.ContainsFunc(node.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == uid })
 }
 
@@ -57,7 +57,7 @@ func FitsBeside(reserved *reservations.View, node fwk.NodeInfo, pod reservations
 		return false
 	}
 	for name, wanted := range pod.Resources {
-		if crosses(amount(allocatable, name)-amount(requested, name), wanted, kept.Resources[name]) {
+		if crosses(amountOf(allocatable, name)-amountOf(requested, name), wanted, kept.Resources[name]) {
 			return false
 		}
 	}
@@ -83,7 +83,7 @@ func (w *Snapshot) readReservations(reserved *reservations.View, a reservations.
 			others: reservedFrom(a, node, list), own: map[string]reservations.Amount{}, planned: map[string]reservations.Amount{},
 		}
 		for _, x := range list {
-			if x.Owner.Gang == a.Gang && !hasPod(node, x.Pod.UID) {
+			if x.Owner.Gang == a.Gang && !hasPodOnNode(node, x.Pod.UID) {
 				sum := on.own[x.Owner.Leaf]
 				sum.Add(x.Amount, 1)
 				on.own[x.Owner.Leaf] = sum
@@ -133,8 +133,8 @@ func (w *Snapshot) hasOnlyReserved(c *class, i int) bool {
 	if on == nil {
 		return false
 	}
-	node := w.nodes.node(i)
-	return c.known.demand.slots(node) > 0 && c.known.demand.slotsBeside(node, on.from(c.leaf)) == 0
+	node := w.nodes.nodeWithPlanned(i)
+	return c.known.demand.slotsOnNode(node) > 0 && c.known.demand.slotsBeside(node, on.from(c.leaf)) == 0
 }
 
 // countReserved records a pod of the class that was added to (1) or removed from (-1) a node of the plan.
@@ -148,14 +148,14 @@ func (w *Snapshot) countReserved(c *class, i, delta int) {
 
 // slotsBeside returns how many such pods the node has room for beside what is reserved.
 func (d *demand) slotsBeside(node fwk.NodeInfo, reserved reservations.Amount) int {
-	n := int64(d.slots(node))
+	n := int64(d.slotsOnNode(node))
 	allocatable, requested := node.GetAllocatable(), node.GetRequested()
 	if d.pods {
 		n = min(n, int64(allocatable.GetAllowedPodNumber()-len(node.GetPods()))-reserved.Pods)
 	}
 	for _, r := range d.requests {
 		if k := reserved.Resources[r.name]; k > 0 {
-			n = min(n, (amount(allocatable, r.name)-amount(requested, r.name)-k)/r.amount)
+			n = min(n, (amountOf(allocatable, r.name)-amountOf(requested, r.name)-k)/r.amount)
 		}
 	}
 	return int(max(0, n))

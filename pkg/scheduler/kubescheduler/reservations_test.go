@@ -232,7 +232,7 @@ func TestShapesBesideReservations(t *testing.T) {
 			pods := []*corev1.Pod{classPod("one").GPUs(1).Obj(), classPod("three").GPUs(3).Obj()}
 			var tracked []*Shape
 			for _, pod := range pods {
-				shape, err := shapes.Track(c.ctx, pod)
+				shape, err := shapes.TrackShape(c.ctx, pod)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -263,7 +263,7 @@ func TestShapesBesideReservations(t *testing.T) {
 						list = slices.Clone(list[1:])
 					}
 				}
-				if _, err := shapes.Update(); err != nil {
+				if _, err := shapes.UpdateNodes(); err != nil {
 					t.Fatal(err)
 				}
 				for _, gang := range []string{"a", "z"} {
@@ -279,7 +279,7 @@ func TestShapesBesideReservations(t *testing.T) {
 							for _, ok := w.Place(0, ""); ok; _, ok = w.Place(0, "") {
 								want++
 							}
-							if got := shape.Fits() - shapes.Reserved(shape, reserved.View(), asker); got != want {
+							if got := shape.FittingPods() - shapes.Reserved(shape, reserved.View(), asker); got != want {
 								t.Fatalf("step %d: %d pods of %s fit beside reservations %v, a plan for gang %s at priority %d places %d", step, got, shape.pod.Name, list, gang, priority, want)
 							}
 						}

@@ -66,12 +66,12 @@ func newShapes(refresh func(*cache.Snapshot) error, profile func(*corev1.Pod) fr
 	return &Shapes{refresh: refresh, profile: profile, snapshot: cache.NewEmptySnapshot(), shapes: map[string]*Shape{}}
 }
 
-// Fits returns how many pods of the shape fit on all nodes according to the last Update. It is an upper bound.
-func (s *Shape) Fits() int { return int(s.fits) }
+// FittingPods returns how many pods of the shape fit on all nodes according to the last Update. It is an upper bound.
+func (s *Shape) FittingPods() int { return int(s.fits) }
 
-// Track returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release. It must be
+// TrackShape returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release. It must be
 // called from the scheduling loop, because it runs plugins of the pod's profile.
-func (s *Shapes) Track(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
+func (s *Shapes) TrackShape(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
 	requirements, ok := requirements(pod)
 	f := s.profile(pod)
 	if !ok || f == nil {
@@ -96,15 +96,15 @@ func (s *Shapes) Track(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
 		shape = &Shape{
 			key: key, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), demand: demandOf(ctx, f, filters, info, state),
 		}
-		shape.recount(s.nodes)
+		shape.recountSlots(s.nodes)
 		s.shapes[key] = shape
 	}
 	shape.users++
 	return shape, nil
 }
 
-// Release ends the use of a shape. Counting ends with the last user.
-func (s *Shapes) Release(shape *Shape) {
+// ReleaseShape ends the use of a shape. Counting ends with the last user.
+func (s *Shapes) ReleaseShape(shape *Shape) {
 	if shape.users--; shape.users == 0 {
 		delete(s.shapes, shape.key)
 		for key := range s.reserved.slots {
@@ -115,9 +115,9 @@ func (s *Shapes) Release(shape *Shape) {
 	}
 }
 
-// Update reads the current state of the scheduler's cache. It returns the shapes, sorted, of which more pods fit on
+// UpdateNodes reads the current state of the scheduler's cache. It returns the shapes, sorted, of which more pods fit on
 // some node than before, even if the total has decreased.
-func (s *Shapes) Update() ([]*Shape, error) {
+func (s *Shapes) UpdateNodes() ([]*Shape, error) {
 	if err := s.refresh(s.snapshot); err != nil {
 		return nil, fmt.Errorf("taking over the nodes of the scheduler's cache: %w", err)
 	}
@@ -127,7 +127,7 @@ func (s *Shapes) Update() ([]*Shape, error) {
 	}
 	raised := map[string]*Shape{}
 	if !s.positionsHold(list) {
-		s.move(list, raised)
+		s.moveNodes(list, raised)
 	}
 	for i, n := range list {
 		generation := n.GetGeneration()
@@ -137,7 +137,7 @@ func (s *Shapes) Update() ([]*Shape, error) {
 		s.generations[i] = generation
 		s.reserved.slots = nil
 		for key, shape := range s.shapes {
-			if shape.set(i, shape.slotsOn(n)) {
+			if shape.setSlots(i, shape.slotsOn(n)) {
 				raised[key] = shape
 			}
 		}
@@ -188,8 +188,8 @@ func (s *Shapes) positionsHold(list []fwk.NodeInfo) bool {
 	return len(list) == 0 || &list[0] == s.first
 }
 
-// move processes a different list of nodes, and keeps the counts of nodes in both lists.
-func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
+// moveNodes processes a different list of nodes, and keeps the counts of nodes in both lists.
+func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised map[string]*Shape) {
 	before := make(map[fwk.NodeInfo]int, len(s.nodes))
 	for i, n := range s.nodes {
 		before[n] = i
@@ -213,7 +213,7 @@ func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
 		}
 		shape.slots = slots
 		for i, n := range list {
-			if from[i] < 0 && shape.set(i, shape.slotsOn(n)) {
+			if from[i] < 0 && shape.setSlots(i, shape.slotsOn(n)) {
 				raised[key] = shape
 			}
 		}
@@ -230,16 +230,16 @@ func (s *Shapes) move(list []fwk.NodeInfo, raised map[string]*Shape) {
 	}
 }
 
-// recount recomputes the slots of all nodes.
-func (s *Shape) recount(nodes []fwk.NodeInfo) {
+// recountSlots recomputes the slots of all nodes.
+func (s *Shape) recountSlots(nodes []fwk.NodeInfo) {
 	s.slots, s.fits = make([]int64, len(nodes)), 0
 	for i, n := range nodes {
-		s.set(i, s.slotsOn(n))
+		s.setSlots(i, s.slotsOn(n))
 	}
 }
 
-// set records the slots on a node, and reports whether they have increased.
-func (s *Shape) set(i int, slots int64) bool {
+// setSlots records the slots on a node, and reports whether they have increased.
+func (s *Shape) setSlots(i int, slots int64) bool {
 	more := slots > s.slots[i]
 	s.fits += slots - s.slots[i]
 	s.slots[i] = slots
@@ -249,14 +249,14 @@ func (s *Shape) set(i int, slots int64) bool {
 // slotsOn returns how many more pods of the shape the node takes.
 func (s *Shape) slotsOn(n fwk.NodeInfo) int64 {
 	node := n.Node()
-	if node == nil || !s.mayUse(node) {
+	if node == nil || !s.mayUseNode(node) {
 		return 0
 	}
-	return int64(s.demand.slots(n))
+	return int64(s.demand.slotsOnNode(n))
 }
 
-// mayUse reports whether the pods may use the node if it has room.
-func (s *Shape) mayUse(node *corev1.Node) bool {
+// mayUseNode reports whether the pods may use the node if it has room.
+func (s *Shape) mayUseNode(node *corev1.Node) bool {
 	if name := s.pod.Spec.NodeName; name != "" && name != node.Name {
 		return false
 	}
@@ -337,7 +337,7 @@ var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintT
 // apply to it, because its resources may not come from the nodes. What nodes refused in real cycles is not counted.
 func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
 	c := w.classes[index]
-	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabled(names.DynamicResources)
+	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources)
 	decides = c.refuse == nil && c.limits == nil && c.devices == nil && len(w.inquiry.interested(c.info.Pod)) == 0 && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
 	return decides, counted
 }

@@ -83,34 +83,34 @@ func TestShapesFollowTheCache(t *testing.T) {
 					}
 				}
 				if name := names[rng.IntN(len(names))]; tracked[name] == nil {
-					shape, err := shapes.Track(c.ctx, pods[name])
+					shape, err := shapes.TrackShape(c.ctx, pods[name])
 					if err != nil {
 						t.Fatal(err)
 					}
 					tracked[name] = shape
 					before[name] = slotsByNode(shapes, shape)
 				} else if rng.IntN(10) == 0 {
-					shapes.Release(tracked[name])
+					shapes.ReleaseShape(tracked[name])
 					delete(tracked, name)
 				}
 
-				raised, err := shapes.Update()
+				raised, err := shapes.UpdateNodes()
 				if err != nil {
 					t.Fatal(err)
 				}
 				fresh := newShapes(refresh, profile)
-				if _, err := fresh.Update(); err != nil {
+				if _, err := fresh.UpdateNodes(); err != nil {
 					t.Fatal(err)
 				}
 				c.refresh()
 				for name, shape := range tracked {
-					anew, err := fresh.Track(c.ctx, pods[name])
+					anew, err := fresh.TrackShape(c.ctx, pods[name])
 					if err != nil {
 						t.Fatal(err)
 					}
 					got, want := slotsByNode(shapes, shape), slotsByNode(fresh, anew)
-					if !maps.Equal(got, want) || shape.Fits() != anew.Fits() {
-						t.Fatalf("step %d, %s: slots %v (%d in all), counted anew %v (%d)", step, name, got, shape.Fits(), want, anew.Fits())
+					if !maps.Equal(got, want) || shape.FittingPods() != anew.FittingPods() {
+						t.Fatalf("step %d, %s: slots %v (%d in all), counted anew %v (%d)", step, name, got, shape.FittingPods(), want, anew.FittingPods())
 					}
 					more := false
 					for node, slots := range got {
@@ -154,11 +154,11 @@ func TestShapesAreSharedAndForgotten(t *testing.T) {
 	c := newCluster(t, wrappers.MakeNode("n").GPUs(8).Obj())
 	shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
 		func(*corev1.Pod) framework.Framework { return c.f })
-	if _, err := shapes.Update(); err != nil {
+	if _, err := shapes.UpdateNodes(); err != nil {
 		t.Fatal(err)
 	}
 	track := func(pod *corev1.Pod) *Shape {
-		shape, err := shapes.Track(c.ctx, pod)
+		shape, err := shapes.TrackShape(c.ctx, pod)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,11 +166,11 @@ func TestShapesAreSharedAndForgotten(t *testing.T) {
 	}
 	a := track(wrappers.MakePod("a", "ml").GPUs(1).Label("index", "0").Obj())
 	b := track(wrappers.MakePod("b", "ml").GPUs(1).Label("index", "1").Obj())
-	if a != b || a.Fits() != 8 {
-		t.Fatalf("two shapes for pods that differ in labels, or %d fit, want 8", a.Fits())
+	if a != b || a.FittingPods() != 8 {
+		t.Fatalf("two shapes for pods that differ in labels, or %d fit, want 8", a.FittingPods())
 	}
-	shapes.Release(a)
-	shapes.Release(b)
+	shapes.ReleaseShape(a)
+	shapes.ReleaseShape(b)
 	if len(shapes.shapes) != 0 {
 		t.Errorf("%d shapes are left", len(shapes.shapes))
 	}

@@ -35,7 +35,7 @@ func (w *Snapshot) SharedClaims(planned []*corev1.Pod) []SharedClaim {
 	}
 	var out []SharedClaim
 	for _, pod := range planned {
-		for _, name := range ClaimsOf(pod) {
+		for _, name := range ResourceClaimsOf(pod) {
 			if !w.shared.Has(name) {
 				continue
 			}
@@ -81,9 +81,9 @@ func (s *SharedClaim) usersWith(claim *resourcev1.ResourceClaim, waiting sets.Se
 	return out
 }
 
-// Reserve writes the devices and the users of a claim, unless it has them already. waiting are the waiting pods of the
+// ReserveDevices writes the devices and the users of a claim, unless it has them already. waiting are the waiting pods of the
 // gang: an earlier plan may have left some of them as users.
-func (s *SharedClaim) Reserve(ctx context.Context, f framework.Framework, waiting sets.Set[types.UID]) error {
+func (s *SharedClaim) ReserveDevices(ctx context.Context, f framework.Framework, waiting sets.Set[types.UID]) error {
 	if claim := knownClaim(f, s.Name); claim != nil && s.Devices == nil && apiequality.Semantic.DeepEqual(s.usersWith(claim, waiting), claim.Status.ReservedFor) {
 		return nil
 	}

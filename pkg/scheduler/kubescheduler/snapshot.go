@@ -109,8 +109,8 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
 	}
 	w.priority = opts.Asker.Priority
-	w.cache.bind(f)
-	w.nodes.begin(nodes)
+	w.cache.bindProfile(f)
+	w.nodes.beginPlan(nodes)
 	if opts.Refusals == nil {
 		opts.Refusals = NewRefusals()
 	}
@@ -133,13 +133,13 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		}
 		w.classes = append(w.classes, c)
 	}
-	w.relate()
+	w.relateClasses()
 	w.readReservations(opts.Reserved, opts.Asker, opts.Leaves)
 	return w, nil
 }
 
-// stop reports whether the plan's time is over.
-func (w *Snapshot) stop() bool {
+// timeIsOver reports whether the plan's time is over.
+func (w *Snapshot) timeIsOver() bool {
 	w.asked++
 	if !w.outOfTime && w.asked%32 == 0 {
 		w.outOfTime = w.ctx.Err() != nil || w.expired != nil && w.expired()
@@ -155,72 +155,72 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	for k := s.start(); k < len(s.order); k++ {
+	for k := s.startIndex(); k < len(s.order); k++ {
 		i := int(s.order[k])
-		if w.stop() {
+		if w.timeIsOver() {
 			return "", false
 		}
-		if !w.takes(c, i) {
+		if !w.takesAnother(c, i) {
 			continue
 		}
 		if c.kind == independent {
-			s.reach(k, len(w.placed))
+			s.recordReach(k, len(w.placed))
 		}
-		if err := w.add(index, i); err != nil {
+		if err := w.addPlanned(index, i); err != nil {
 			w.logger.Error(err, "Planning a pod on a node failed", "node", w.nodes.objects[i].Name)
 			continue
 		}
 		return w.nodes.objects[i].Name, true
 	}
 	if c.kind == independent {
-		s.reach(len(s.order), len(w.placed))
+		s.recordReach(len(s.order), len(w.placed))
 	}
 	return "", false
 }
 
-// takes reports whether a node that plainFilters accept for the class without planned pods takes another pod of the
+// takesAnother reports whether a node that plainFilters accept for the class without planned pods takes another pod of the
 // class now.
-func (w *Snapshot) takes(c *class, i int) bool {
-	if w.barred(c, i) != "" || !c.near.allows(i) || c.spread.skews(i) || w.limited(c, i) {
+func (w *Snapshot) takesAnother(c *class, i int) bool {
+	if w.whyBarred(c, i) != "" || !c.near.allowsNode(i) || c.spread.violatesSkew(i) || w.isLimited(c, i) {
 		return false
 	}
 	planned := len(w.nodes.planned[i].pods)
-	if planned > 0 && w.full(c, i) {
+	if planned > 0 && w.isFull(c, i) {
 		return false
 	}
 	if w.reserved != nil && w.hasOnlyReserved(c, i) {
 		return false
 	}
-	return w.refusal(c, i, planned == 0 || c.known.demand.complete) == ""
+	return w.refusalReason(c, i, planned == 0 || c.known.demand.complete) == ""
 }
 
-// full reports whether the node certainly has no room for another pod of the class beside those that are planned on it.
-func (w *Snapshot) full(c *class, i int) bool {
+// isFull reports whether the node certainly has no room for another pod of the class beside those that are planned on it.
+func (w *Snapshot) isFull(c *class, i int) bool {
 	if p := &w.nodes.planned[i]; c.known.demand.complete && p.unlike == 0 && p.pods[0] == c.planned {
 		return len(p.pods) >= int(c.known.slots[i])
 	}
-	return c.known.demand.slots(w.nodes.node(i)) == 0
+	return c.known.demand.slotsOnNode(w.nodes.nodeWithPlanned(i)) == 0
 }
 
-// refusal returns the reason why the node refuses a pod of the class now, "" if it does not. accepts: plainFilters
+// refusalReason returns the reason why the node refuses a pod of the class now, "" if it does not. accepts: plainFilters
 // certainly accept it, if no pod is nominated.
-func (w *Snapshot) refusal(c *class, i int, accepts bool) string {
-	if !accepts || w.nominated(i) { // nominated pods are not visible on the node itself
-		return w.filter(c, i)
+func (w *Snapshot) refusalReason(c *class, i int, accepts bool) string {
+	if !accepts || w.hasNominated(i) { // nominated pods are not visible on the node itself
+		return w.runFilters(c, i)
 	}
 	if !c.plain {
 		c.state.SetSkipFilterPlugins(c.skipPlain)
-		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, w.nodes.node(i))
+		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, w.nodes.nodeWithPlanned(i))
 		c.state.SetSkipFilterPlugins(c.skip)
 		if !status.IsSuccess() {
-			return reason(status)
+			return firstReason(status)
 		}
 	}
-	return w.conflict(c, i)
+	return w.findConflict(c, i)
 }
 
-// nominated reports whether pods are nominated for the node. A node without such pods is asked once per plan.
-func (w *Snapshot) nominated(i int) bool {
+// hasNominated reports whether pods are nominated for the node. A node without such pods is asked once per plan.
+func (w *Snapshot) hasNominated(i int) bool {
 	p := &w.nodes.planned[i]
 	if !p.unnominated {
 		w.nodes.touched = append(w.nodes.touched, i)
@@ -229,24 +229,24 @@ func (w *Snapshot) nominated(i int) bool {
 	return !p.unnominated
 }
 
-// filter returns the reason why the node refuses a pod of the class now, "" if it does not.
-func (w *Snapshot) filter(c *class, i int) string {
+// runFilters returns the reason why the node refuses a pod of the class now, "" if it does not.
+func (w *Snapshot) runFilters(c *class, i int) string {
 	if c.refuse != nil {
-		return reason(c.refuse)
+		return firstReason(c.refuse)
 	}
-	node := w.nodes.node(i)
-	if why := w.barred(c, i); why != "" {
+	node := w.nodes.nodeWithPlanned(i)
+	if why := w.whyBarred(c, i); why != "" {
 		return why
 	}
 	status := w.f.RunFilterPluginsWithNominatedPods(w.ctx, c.state, c.info.Pod, node)
 	if !status.IsSuccess() {
-		return reason(status)
+		return firstReason(status)
 	}
-	return w.conflict(c, i)
+	return w.findConflict(c, i)
 }
 
-// barred returns the reason why the node is excluded for the class regardless of the filters, "" if it is not.
-func (w *Snapshot) barred(c *class, i int) string {
+// whyBarred returns the reason why the node is excluded for the class regardless of the filters, "" if it is not.
+func (w *Snapshot) whyBarred(c *class, i int) string {
 	if c.only != nil && !c.only.Has(w.nodes.objects[i].Name) {
 		return "node(s) didn't match the pod's node name selection"
 	}
@@ -256,11 +256,11 @@ func (w *Snapshot) barred(c *class, i int) string {
 	return c.notExtended[i]
 }
 
-// conflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
+// findConflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
 // anti-affinity excludes the class from the node, claims that only one pod, or only one node, may use, and the devices
 // that the planned pods leave.
-func (w *Snapshot) conflict(c *class, i int) string {
-	if why := w.claims.conflict(c, i); why != "" {
+func (w *Snapshot) findConflict(c *class, i int) string {
+	if why := w.claims.claimConflict(c, i); why != "" {
 		return why
 	}
 	for _, b := range c.blocked {
@@ -269,7 +269,7 @@ func (w *Snapshot) conflict(c *class, i int) string {
 		}
 	}
 	if c.devices != nil {
-		return w.allocate(c, i).why
+		return w.allocateDevices(c, i).why
 	}
 	return ""
 }
@@ -282,33 +282,33 @@ func (w *Snapshot) namespaceLabels(name string) labels.Set {
 	return ns.Labels
 }
 
-// reason returns the first reason of a status, by which the stock scheduler counts nodes.
-func reason(status *fwk.Status) string {
+// firstReason returns the first reason of a status, by which the stock scheduler counts nodes.
+func firstReason(status *fwk.Status) string {
 	if r := status.Reasons(); len(r) > 0 {
 		return r[0]
 	}
 	return status.Code().String()
 }
 
-// add puts a pod of the class on a clone of the node, and notifies every class whose filter results may change.
-func (w *Snapshot) add(index, i int) error {
+// addPlanned puts a pod of the class on a clone of the node, and notifies every class whose filter results may change.
+func (w *Snapshot) addPlanned(index, i int) error {
 	c := w.classes[index]
 	if c.devices != nil {
 		if err := w.takeDevices(c, i); err != nil {
 			return err
 		}
 	}
-	w.nodes.push(i, c.planned)
+	w.nodes.pushPod(i, c.planned)
 	w.placed = append(w.placed, placed{class: int32(index), node: int32(i)})
 	w.countPlanned(c, i, 1)
 	for k, other := range w.classes {
-		if err := w.notify(other, c.planned, i, true); err != nil {
+		if err := w.notifyClass(other, c.planned, i, true); err != nil {
 			for _, notified := range w.classes[:k] {
-				if err := w.notify(notified, c.planned, i, false); err != nil {
+				if err := w.notifyClass(notified, c.planned, i, false); err != nil {
 					w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[i].Name)
 				}
 			}
-			w.pop()
+			w.popPlanned()
 			return err
 		}
 	}
@@ -318,26 +318,26 @@ func (w *Snapshot) add(index, i int) error {
 // Undo implements placement.World.
 func (w *Snapshot) Undo(n int) {
 	for ; n > 0; n-- {
-		p := w.pop()
+		p := w.popPlanned()
 		for _, c := range w.classes {
-			if err := w.notify(c, w.classes[p.class].planned, int(p.node), false); err != nil {
+			if err := w.notifyClass(c, w.classes[p.class].planned, int(p.node), false); err != nil {
 				w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[p.node].Name)
 			}
 		}
 	}
 	for _, c := range w.classes {
-		c.scan.back(len(w.placed))
+		c.scan.dropAbove(len(w.placed))
 		for _, s := range c.scans {
-			s.back(len(w.placed))
+			s.dropAbove(len(w.placed))
 		}
 	}
 }
 
-// pop removes the last planned pod from its node.
-func (w *Snapshot) pop() placed {
+// popPlanned removes the last planned pod from its node.
+func (w *Snapshot) popPlanned() placed {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
-	w.nodes.pop(w.logger, int(p.node))
+	w.nodes.popPod(w.logger, int(p.node))
 	w.countPlanned(w.classes[p.class], int(p.node), -1)
 	if w.classes[p.class].devices != nil {
 		w.giveBackDevices()
@@ -364,8 +364,8 @@ func (w *Snapshot) countPlanned(c *class, i, delta int) {
 	}
 }
 
-// notify updates a class's PreFilter state for a pod that was added to or removed from a node.
-func (w *Snapshot) notify(c *class, info *framework.PodInfo, i int, came bool) error {
+// notifyClass updates a class's PreFilter state for a pod that was added to or removed from a node.
+func (w *Snapshot) notifyClass(c *class, info *framework.PodInfo, i int, came bool) error {
 	if !c.listens {
 		return nil
 	}
@@ -373,13 +373,13 @@ func (w *Snapshot) notify(c *class, info *framework.PodInfo, i int, came bool) e
 	if !came {
 		step = w.f.RunPreFilterExtensionRemovePod
 	}
-	if status := step(w.ctx, c.state, c.info.Pod, info, w.nodes.node(i)); !status.IsSuccess() {
+	if status := step(w.ctx, c.state, c.info.Pod, info, w.nodes.nodeWithPlanned(i)); !status.IsSuccess() {
 		return status.AsError()
 	}
 	if came {
 		return w.repairSpread(c, info, i)
 	}
-	c.spread.read(i)
+	c.spread.readCounts(i)
 	return nil
 }
 
@@ -393,15 +393,15 @@ type scan struct {
 // class they also refuse it with more pods planned.
 type reached struct{ height, k int }
 
-// start returns the index in the order at which to begin.
-func (s *scan) start() int {
+// startIndex returns the index in the order at which to begin.
+func (s *scan) startIndex() int {
 	if n := len(s.reached); n > 0 {
 		return s.reached[n-1].k
 	}
 	return 0
 }
 
-func (s *scan) reach(k, height int) {
+func (s *scan) recordReach(k, height int) {
 	if n := len(s.reached); n > 0 && s.reached[n-1].height == height {
 		s.reached[n-1].k = k
 		return
@@ -409,8 +409,8 @@ func (s *scan) reach(k, height int) {
 	s.reached = append(s.reached, reached{height, k})
 }
 
-// back removes the entries for more planned pods than the given height.
-func (s *scan) back(height int) {
+// dropAbove removes the entries for more planned pods than the given height.
+func (s *scan) dropAbove(height int) {
 	for n := len(s.reached); n > 0 && s.reached[n-1].height > height; n-- {
 		s.reached = s.reached[:n-1]
 	}
@@ -433,9 +433,9 @@ func (w *Snapshot) findNodesOf(c *class) {
 
 // scanOf returns the nodes of the domain that take the class, best first. It returns false if there are none.
 func (w *Snapshot) scanOf(c *class, domain string) (*scan, bool) {
-	if domain == "" && c.near != nil && !c.near.open() {
+	if domain == "" && c.near != nil && !c.near.allowsAnyDomain() {
 		// Only domains with a matching pod are relevant; if there is only one, its nodes are sufficient.
-		switch only := c.near.only(); only {
+		switch only := c.near.onlyDomain(); only {
 		case none:
 			return nil, false
 		case several:
@@ -450,10 +450,10 @@ func (w *Snapshot) scanOf(c *class, domain string) (*scan, bool) {
 		return s, true
 	}
 	s := &scan{}
-	key, value := domainOf(domain)
-	top := w.nodes.topology(key)
+	key, value := splitDomain(domain)
+	top := w.nodes.topologyOf(key)
 	if k, ok := top.number[value]; ok && c.refuse == nil {
-		r := c.ranks()
+		r := c.rankOfNodes()
 		for _, i := range top.nodes[k] {
 			if c.known.reasons[i] == 0 {
 				s.order = append(s.order, i)

@@ -339,7 +339,7 @@ func TestSpreadDoesNotDrift(t *testing.T) {
 			smallest := min(count["n0"], count["n1"], count["n2"])
 			for i, n := range w.nodes.nodes {
 				want := count[n.Node().Name]+1-smallest <= 1
-				if got := w.filter(w.classes[0], i) == ""; got != want {
+				if got := w.runFilters(w.classes[0], i) == ""; got != want {
 					t.Fatalf("with %v, %s: %t, want %t", count, n.Node().Name, got, want)
 				}
 			}
@@ -393,7 +393,7 @@ func TestFilterResultsAreThoseOfRealCycles(t *testing.T) {
 					w.findNodesOf(w.classes[i])
 					for k, n := range w.nodes.nodes {
 						name := n.Node().Name
-						if takes := w.classes[i].known.reasons[k] == 0 && w.takes(w.classes[i], k); takes != (want[name] == "") {
+						if takes := w.classes[i].known.reasons[k] == 0 && w.takesAnother(w.classes[i], k); takes != (want[name] == "") {
 							t.Fatalf("step %d, class %d %s, node %s: taken %t, a real cycle says %q\nafter %v", step, i, describePod(pod), name, takes, want[name], steps)
 						}
 					}
@@ -402,7 +402,7 @@ func TestFilterResultsAreThoseOfRealCycles(t *testing.T) {
 							continue
 						}
 						name := n.Node().Name
-						if got := w.filter(w.classes[i], k); (want[name] == "") != (got == "") {
+						if got := w.runFilters(w.classes[i], k); (want[name] == "") != (got == "") {
 							t.Fatalf("step %d, class %d %s, node %s: Snapshot says %q, a real cycle %q\nafter %v", step, i, describePod(pod), name, got, want[name], steps)
 						}
 					}
@@ -471,7 +471,7 @@ func checkCapacities(t *testing.T, w *Snapshot) {
 		need := make([]int, len(w.classes))
 		need[i] = 3
 		domains := w.Domains(i, need)
-		for _, value := range w.nodes.topology(c.domainKey).names {
+		for _, value := range w.nodes.topologyOf(c.domainKey).names {
 			domain := c.domainKey + "=" + value
 			if n := fill(i, domain, 3); n == 3 && !slices.Contains(domains, domain) {
 				t.Errorf("class %d %s: Domains leaves out %s, which holds 3 pods: %v", i, describePod(c.info.Pod), domain, domains)

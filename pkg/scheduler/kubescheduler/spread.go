@@ -73,7 +73,7 @@ func readSpread(state fwk.CycleState, nodes *nodeTable) *spreadCounts {
 		if !ok {
 			return s
 		}
-		c := spreadConstraint{topology: nodes.topology(key.String()), skew: int(skew.Int()), domains: int(domains.Int()), counts: counts[i], lowest: lowest}
+		c := spreadConstraint{topology: nodes.topologyOf(key.String()), skew: int(skew.Int()), domains: int(domains.Int()), counts: counts[i], lowest: lowest}
 		c.byValue = make([]int, len(c.topology.names))
 		for k, value := range c.topology.names {
 			c.byValue[k] = c.counts[value]
@@ -85,8 +85,8 @@ func readSpread(state fwk.CycleState, nodes *nodeTable) *spreadCounts {
 	return s
 }
 
-// matches determines which constraints count the class's own pods.
-func (s *spreadCounts) matches(state fwk.CycleState, set labels.Set) {
+// findOwnMatches determines which constraints count the class's own pods.
+func (s *spreadCounts) findOwnMatches(state fwk.CycleState, set labels.Set) {
 	data, err := state.Read(spreadStateKey)
 	if err != nil || !s.known {
 		return
@@ -99,8 +99,8 @@ func (s *spreadCounts) matches(state fwk.CycleState, set labels.Set) {
 	}
 }
 
-// skews reports whether another pod on the node would certainly violate the maximum skew of a constraint.
-func (s *spreadCounts) skews(node int) bool {
+// violatesSkew reports whether another pod on the node would certainly violate the maximum skew of a constraint.
+func (s *spreadCounts) violatesSkew(node int) bool {
 	if s == nil || !s.known {
 		return false
 	}
@@ -114,8 +114,8 @@ func (s *spreadCounts) skews(node int) bool {
 	return false
 }
 
-// read copies the filter's counts after a pod was added to or removed from the node.
-func (s *spreadCounts) read(node int) {
+// readCounts copies the filter's counts after a pod was added to or removed from the node.
+func (s *spreadCounts) readCounts(node int) {
 	if s == nil {
 		return
 	}
@@ -166,7 +166,7 @@ func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) err
 				continue
 			}
 			for _, node := range k.topology.nodes[number] { // not every node of a domain counts
-				if err := w.touch(c, info, int(node)); err != nil {
+				if err := w.touchNode(c, info, int(node)); err != nil {
 					return err
 				}
 				if int(k.lowest.Int()) <= least {
@@ -175,15 +175,15 @@ func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) err
 			}
 		}
 	}
-	s.read(node)
+	s.readCounts(node)
 	return nil
 }
 
 // refreshSpread makes PodTopologySpread re-evaluate every domain.
 func (w *Snapshot) refreshSpread(c *class, info *framework.PodInfo) error {
 	for _, key := range spreadKeys(c.info.Pod) {
-		for _, nodes := range w.nodes.topology(key).nodes {
-			if err := w.touch(c, info, int(nodes[0])); err != nil {
+		for _, nodes := range w.nodes.topologyOf(key).nodes {
+			if err := w.touchNode(c, info, int(nodes[0])); err != nil {
 				return err
 			}
 		}
@@ -203,11 +203,11 @@ func spreadKeys(pod *corev1.Pod) []string {
 	return keys
 }
 
-func (w *Snapshot) touch(c *class, info *framework.PodInfo, i int) error {
-	if status := w.f.RunPreFilterExtensionRemovePod(w.ctx, c.state, c.info.Pod, info, w.nodes.node(i)); !status.IsSuccess() {
+func (w *Snapshot) touchNode(c *class, info *framework.PodInfo, i int) error {
+	if status := w.f.RunPreFilterExtensionRemovePod(w.ctx, c.state, c.info.Pod, info, w.nodes.nodeWithPlanned(i)); !status.IsSuccess() {
 		return status.AsError()
 	}
-	if status := w.f.RunPreFilterExtensionAddPod(w.ctx, c.state, c.info.Pod, info, w.nodes.node(i)); !status.IsSuccess() {
+	if status := w.f.RunPreFilterExtensionAddPod(w.ctx, c.state, c.info.Pod, info, w.nodes.nodeWithPlanned(i)); !status.IsSuccess() {
 		return status.AsError()
 	}
 	return nil

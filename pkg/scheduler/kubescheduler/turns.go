@@ -45,21 +45,21 @@ type turns struct {
 	tried   map[types.UID]*corev1.Pod // other pods that had a cycle since the plan was made
 }
 
-// pass returns the pod to be scheduled before the next member of the plan, nil if there is none now.
-func (t *turns) pass(logger klog.Logger) *framework.QueuedPodInfo {
-	t.queue.promises.keep(false)
+// nextBetween returns the pod to be scheduled before the next member of the plan, nil if there is none now.
+func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
+	t.queue.promises.keepPromise(false)
 	now := t.clock.Now()
 	plan, priority, passable := t.members.Committing()
 	switch {
 	case plan != t.plan:
-		t.retry(logger)
-		t.queue.promises.forget()
+		t.retryPassed(logger)
+		t.queue.promises.forgetAll()
 		t.plan, t.passing, t.ends = plan, nil, now.Add(membersTurn)
 		return nil
 	case plan == 0 || !passable || t.passing == nil && now.Before(t.ends):
 		return nil
 	case t.passing == nil:
-		t.passing, t.since, t.ends = t.queue.ungated(priority, t.tried), now, now.Add(othersTurn)
+		t.passing, t.since, t.ends = t.queue.activePlainPods(priority, t.tried), now, now.Add(othersTurn)
 	}
 	for len(t.passing) > 0 && now.Before(t.ends) {
 		pod := t.passing[0]
@@ -69,7 +69,7 @@ func (t *turns) pass(logger klog.Logger) *framework.QueuedPodInfo {
 				t.tried = map[types.UID]*corev1.Pod{}
 			}
 			t.tried[pod.UID] = pod
-			t.queue.promises.keep(true)
+			t.queue.promises.keepPromise(true)
 			return info
 		}
 	}
@@ -77,18 +77,18 @@ func (t *turns) pass(logger klog.Logger) *framework.QueuedPodInfo {
 	return nil
 }
 
-// retry activates the pods that had a cycle between members of a plan and still wait: the plan may have been aborted, and
+// retryPassed activates the pods that had a cycle between members of a plan and still wait: the plan may have been aborted, and
 // they could not preempt.
-func (t *turns) retry(logger klog.Logger) {
+func (t *turns) retryPassed(logger klog.Logger) {
 	if len(t.tried) > 0 {
 		t.queue.ActivateInOrder(logger, slices.Collect(maps.Values(t.tried)))
 		t.tried = nil
 	}
 }
 
-// ungated returns the active pods without a gang of at least this priority, in the order of PrioritySort. Pods are left
+// activePlainPods returns the active pods without a gang of at least this priority, in the order of PrioritySort. Pods are left
 // out that may take from a plan what is not promised to it: devices, and by required anti-affinity whole domains.
-func (q *Queue) ungated(priority int32, except map[types.UID]*corev1.Pod) []*corev1.Pod {
+func (q *Queue) activePlainPods(priority int32, except map[types.UID]*corev1.Pod) []*corev1.Pod {
 	var pods []*corev1.Pod
 	since := map[types.UID]time.Time{}
 	for _, pod := range q.PodsInActiveQ() {
@@ -121,17 +121,17 @@ type promises struct {
 	infos map[string]*framework.PodInfo // by class: that of one member, with its resources; guarded by mu
 }
 
-func (p *promises) keep(kept bool) { p.kept.Store(kept) }
+func (p *promises) keepPromise(kept bool) { p.kept.Store(kept) }
 
-// forget is called when another plan begins.
-func (p *promises) forget() {
+// forgetAll is called when another plan begins.
+func (p *promises) forgetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.infos = nil
 }
 
-// nominate returns a member as one that is nominated at the highest priority.
-func (p *promises) nominate(member *corev1.Pod, class string) *framework.PodInfo {
+// nominateMember returns a member as one that is nominated at the highest priority.
+func (p *promises) nominateMember(member *corev1.Pod, class string) *framework.PodInfo {
 	pod := *member
 	pod.Spec.Priority = &highest
 	p.mu.Lock()
@@ -165,7 +165,7 @@ func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
 	}
 	pods, classes := q.promises.of(node)
 	for i, member := range pods {
-		nominated = append(nominated, q.promises.nominate(member, classes[i]))
+		nominated = append(nominated, q.promises.nominateMember(member, classes[i]))
 	}
 	return nominated
 }

@@ -60,7 +60,7 @@ func newTurnsScene(t *testing.T, members int) *turnsScene {
 func (s *turnsScene) cycles(n int) (order []string) {
 	members := 0
 	for range n {
-		if info := s.turns.pass(klog.Background()); info != nil {
+		if info := s.turns.nextBetween(klog.Background()); info != nil {
 			order = append(order, fmt.Sprintf("%s after %d", info.Pod.Name, members))
 		} else if s.plan.left > 0 {
 			s.plan.left--
@@ -118,7 +118,7 @@ func TestSlowCyclesDoNotHoldUpThePlan(t *testing.T) {
 	}
 	began := s.clock.Now()
 	for s.plan.left > 0 {
-		if s.turns.pass(klog.Background()) != nil {
+		if s.turns.nextBetween(klog.Background()) != nil {
 			s.clock.Step(200 * time.Millisecond)
 		} else {
 			s.plan.left--
@@ -150,7 +150,7 @@ func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
 	pod := passer("p").Obj()
 	s.add(pod)
 	s.cycles(50)
-	info := s.turns.pass(klog.Background())
+	info := s.turns.nextBetween(klog.Background())
 	if info == nil {
 		t.Fatal("the pod does not pass")
 	}
@@ -195,7 +195,7 @@ func TestPromisedRoomIsNominated(t *testing.T) {
 	if got := nominated(); len(got) != 0 {
 		t.Errorf("in a member's cycle %v are nominated", got)
 	}
-	if s.turns.pass(klog.Background()) == nil {
+	if s.turns.nextBetween(klog.Background()) == nil {
 		t.Fatal("the pod does not pass")
 	}
 	for range 2 { // the second time from what is kept

@@ -124,12 +124,12 @@ func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
 
 // look runs one check of a gang, and returns the time until the next one.
 func (c *cluster) look(name string) (again time.Duration, err error) {
-	again, err = c.reporter.statuses.sync(context.Background(), keyOf(name))
+	again, err = c.reporter.statuses.syncStatus(context.Background(), keyOf(name))
 	if err != nil {
 		return again, err
 	}
-	pods, err := c.reporter.pods.sync(context.Background(), keyOf(name))
-	return sooner(again, pods), err
+	pods, err := c.reporter.pods.syncGang(context.Background(), keyOf(name))
+	return shorterWait(again, pods), err
 }
 
 // mustLook is look without an error; after it the caches are up to date.

@@ -44,8 +44,8 @@ func newIgnoredKeys(o Options) *ignoredKeys {
 	return &ignoredKeys{client: o.Client, recorder: o.Recorder, pods: o.Pods, signal: make(chan struct{}, 1), remembered: sets.New[types.UID]()}
 }
 
-// add examines a new pod. Bound pods are left out: this, or another process, saw them before.
-func (k *ignoredKeys) add(pod *corev1.Pod) {
+// addPod examines a new pod. Bound pods are left out: this, or another process, saw them before.
+func (k *ignoredKeys) addPod(pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 		return
 	}
@@ -74,9 +74,9 @@ func ownerUID(pod *corev1.Pod) types.UID {
 	return pod.UID
 }
 
-// run emits events until ctx ends. Of the pods that were seen before, only those that still wait matter: the process
+// emitEvents emits events until ctx ends. Of the pods that were seen before, only those that still wait matter: the process
 // that led then told about the others.
-func (k *ignoredKeys) run(ctx context.Context) {
+func (k *ignoredKeys) emitEvents(ctx context.Context) {
 	k.dropSettled()
 	for {
 		select {
@@ -112,7 +112,7 @@ func (k *ignoredKeys) tellPending(ctx context.Context) {
 	k.pending = nil
 	k.mu.Unlock()
 	for _, pod := range pending {
-		emit(k.recorder, k.ownerOf(ctx, pod), true, v2alpha2.EventIgnoredKeys,
+		emitEvent(k.recorder, k.ownerOf(ctx, pod), true, v2alpha2.EventIgnoredKeys,
 			fmt.Sprintf("muster-scheduler does not obey all keys of pod %s: %s", pod.Name, podgroup.IgnoredKeys(pod)))
 	}
 }

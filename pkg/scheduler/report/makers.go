@@ -80,20 +80,20 @@ func newMakers(o Options) *makers {
 	}
 }
 
-// complete sets the Facts that the reporter provides for a gang that lacks pods. It returns the findings.
-func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
+// completeFacts sets the Facts that the reporter provides for a gang that lacks pods. It returns the findings.
+func (m *makers) completeFacts(ctx context.Context, f *podgroup.Facts) []claim {
 	reading, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	now := m.clock.Now()
-	m.forget(now)
+	m.forgetExpired(now)
 	key := gangs.Key{Namespace: f.Namespace, Name: f.Name}
 	f.Examined, f.Owners = true, m.listed(key)
 	if m.failed != nil {
-		f.Failed = podgroup.Failures(m.failed(key), f.Owners)
+		f.Failed = podgroup.DescribeFailures(m.failed(key), f.Owners)
 		f.Owners = withFailed(f.Owners, f.Failed.Owners)
 	}
 	for i := range f.Owners[:min(len(f.Owners), maxReads)] {
-		f.Owners[i] = m.owner(reading, f.Namespace, f.Owners[i], now)
+		f.Owners[i] = m.readOwner(reading, f.Namespace, f.Owners[i], now)
 	}
 	if f.Pods > 0 {
 		return nil
@@ -109,16 +109,16 @@ func (m *makers) complete(ctx context.Context, f *podgroup.Facts) []claim {
 	if m.pods == nil {
 		return nil
 	}
-	found := m.claims(reading, f.Namespace, now)[f.Name]
+	found := m.otherClaims(reading, f.Namespace, now)[f.Name]
 	for _, c := range found {
 		f.Unclaimed = append(f.Unclaimed, c.Unclaimed)
 	}
 	return found
 }
 
-// ofLastRun returns the facts without pods that have succeeded, if those of a later run have failed. Otherwise a failed run of
+// factsOfLastRun returns the facts without pods that have succeeded, if those of a later run have failed. Otherwise a failed run of
 // a CronJob would be said to have completed.
-func (m *makers) ofLastRun(f podgroup.Facts) podgroup.Facts {
+func (m *makers) factsOfLastRun(f podgroup.Facts) podgroup.Facts {
 	if !f.Ended || m.failed == nil {
 		return f
 	}
@@ -133,8 +133,8 @@ func (m *makers) ofLastRun(f podgroup.Facts) podgroup.Facts {
 	return f
 }
 
-// forget drops expired data of namespaces.
-func (m *makers) forget(now time.Time) {
+// forgetExpired drops expired data of namespaces.
+func (m *makers) forgetExpired(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, read := range m.namespaces {
@@ -144,8 +144,8 @@ func (m *makers) forget(now time.Time) {
 	}
 }
 
-// claims returns, by PodGroup, the objects that name it in another way. It visits the pods of the namespace.
-func (m *makers) claims(ctx context.Context, namespace string, now time.Time) map[string][]claim {
+// otherClaims returns, by PodGroup, the objects that name it in another way. It visits the pods of the namespace.
+func (m *makers) otherClaims(ctx context.Context, namespace string, now time.Time) map[string][]claim {
 	m.mu.Lock()
 	read, known := m.namespaces[namespace]
 	m.mu.Unlock()
@@ -165,7 +165,7 @@ func (m *makers) claims(ctx context.Context, namespace string, now time.Time) ma
 
 // jobNames returns the PodGroup named by a Job's own annotation, "" if it names none.
 func (m *makers) jobNames(ctx context.Context, namespace, name string, uid types.UID, now time.Time) string {
-	return m.jobs.get(uid, 0, now, func() (string, bool) {
+	return m.jobs.readIfDue(uid, 0, now, func() (string, bool) {
 		job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || job.UID != uid {
 			return "", err == nil || apierrors.IsNotFound(err)

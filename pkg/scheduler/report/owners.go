@@ -20,9 +20,9 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// owner returns the owner with the data of its object.
-func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, now time.Time) podgroup.Owner {
-	read := m.owners.get(o.UID, o.Pods, now, func() (podgroup.Owner, bool) { return m.read(ctx, namespace, o) })
+// readOwner returns the owner with the data of its object.
+func (m *makers) readOwner(ctx context.Context, namespace string, o podgroup.Owner, now time.Time) podgroup.Owner {
+	read := m.owners.readIfDue(o.UID, o.Pods, now, func() (podgroup.Owner, bool) { return m.readOwnerObject(ctx, namespace, o) })
 	read.Leaf, read.Mixed, read.Pods, read.Since, read.Failed = o.Leaf, o.Mixed, o.Pods, o.Since, o.Failed
 	if read.UID == "" { // the first read failed
 		return o
@@ -30,8 +30,8 @@ func (m *makers) owner(ctx context.Context, namespace string, o podgroup.Owner, 
 	return read
 }
 
-// read reads the owner from the API server. It returns false after an error, and the owner unchanged if it is gone.
-func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) (podgroup.Owner, bool) {
+// readOwnerObject reads the owner from the API server. It returns false after an error, and the owner unchanged if it is gone.
+func (m *makers) readOwnerObject(ctx context.Context, namespace string, o podgroup.Owner) (podgroup.Owner, bool) {
 	version, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil { // not possible: the API server validates it
 		o.Unknown = true
@@ -53,7 +53,7 @@ func (m *makers) read(ctx context.Context, namespace string, o podgroup.Owner) (
 	case jobKind:
 		var job *batchv1.Job
 		if job, err = m.client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
-			o = ofJob(o, job)
+			o = ownerOfJob(o, job)
 		}
 	default:
 		o.Unknown = true
@@ -74,8 +74,8 @@ func ofStatefulSet(o podgroup.Owner, set *appsv1.StatefulSet) podgroup.Owner {
 	return o
 }
 
-// ofJob returns the owner with the data of its object.
-func ofJob(o podgroup.Owner, job *batchv1.Job) podgroup.Owner {
+// ownerOfJob returns the owner with the data of its object.
+func ownerOfJob(o podgroup.Owner, job *batchv1.Job) podgroup.Owner {
 	o = controlledBy(o, job)
 	o.Seen, o.Wants = true, int(ptr.Deref(job.Spec.Parallelism, 1))
 	if job.Spec.Completions != nil {
@@ -106,14 +106,14 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 			return podgroup.Owner{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Unknown: true}
 		}
 	}
-	return m.named.get(f.Group.UID, 0, now, func() (podgroup.Owner, bool) {
+	return m.named.readIfDue(f.Group.UID, 0, now, func() (podgroup.Owner, bool) {
 		if kind != statefulSetKind {
 			job, err := m.client.BatchV1().Jobs(f.Namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return podgroup.Owner{}, false
 			}
 			if err == nil && namesGroup(&job.Spec.Template, f.Name) {
-				return ofJob(ownerOf(jobKind, job, &job.Spec.Template), job), true
+				return ownerOfJob(ownerWithoutPods(jobKind, job, &job.Spec.Template), job), true
 			}
 		}
 		if kind != jobKind {
@@ -122,7 +122,7 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 				return podgroup.Owner{}, false
 			}
 			if err == nil && namesGroup(&set.Spec.Template, f.Name) {
-				return ofStatefulSet(ownerOf(statefulSetKind, set, &set.Spec.Template), set), true
+				return ofStatefulSet(ownerWithoutPods(statefulSetKind, set, &set.Spec.Template), set), true
 			}
 		}
 		return podgroup.Owner{Seen: true}, true
@@ -142,8 +142,8 @@ func namesGroup(template *corev1.PodTemplateSpec, group string) bool {
 	return template.Annotations[v2alpha2.PodGroupAnnotation] == group
 }
 
-// ownerOf returns an owner without pods.
-func ownerOf(kind schema.GroupKind, object metav1.Object, template *corev1.PodTemplateSpec) podgroup.Owner {
+// ownerWithoutPods returns an owner without pods.
+func ownerWithoutPods(kind schema.GroupKind, object metav1.Object, template *corev1.PodTemplateSpec) podgroup.Owner {
 	return podgroup.Owner{
 		APIVersion: kind.Group + "/v1", Kind: kind.Kind, Name: object.GetName(), UID: object.GetUID(), Leaf: template.Labels[v2alpha2.SubGroupLabel],
 	}

@@ -31,8 +31,8 @@ func newPacer(registry *gangs.Registry) *pacer {
 	return &pacer{facts: registry.Facts, looked: map[gangs.Key]time.Time{}}
 }
 
-// look returns the facts of a gang, false if it is unknown; or the time until it may be checked.
-func (p *pacer) look(key gangs.Key, now time.Time) (f podgroup.Facts, ok bool, wait time.Duration) {
+// factsIfDue returns the facts of a gang, false if it is unknown; or the time until it may be checked.
+func (p *pacer) factsIfDue(key gangs.Key, now time.Time) (f podgroup.Facts, ok bool, wait time.Duration) {
 	p.mu.Lock()
 	last, large := p.looked[key]
 	p.mu.Unlock()

@@ -80,10 +80,10 @@ func newGatedPods(o Options, m *makers) *gatedPods {
 	}
 }
 
-// sync processes the waiting pods of one gang, and returns the time until the next of them is due.
-func (h *gatedPods) sync(ctx context.Context, key gangs.Key) (time.Duration, error) {
+// syncGang processes the waiting pods of one gang, and returns the time until the next of them is due.
+func (h *gatedPods) syncGang(ctx context.Context, key gangs.Key) (time.Duration, error) {
 	now := h.clock.Now()
-	f, ok, wait := h.pace.look(key, now)
+	f, ok, wait := h.pace.factsIfDue(key, now)
 	if wait > 0 {
 		return wait, nil
 	}
@@ -93,16 +93,16 @@ func (h *gatedPods) sync(ctx context.Context, key gangs.Key) (time.Duration, err
 		h.mu.Unlock()
 		return 0, nil
 	}
-	gated := h.of(key)
-	gated.observe(f, now)
+	gated := h.gangOf(key)
+	gated.observePods(f, now)
 
 	next := h.reportLost(f, gated, now)
 	if !gated.lackingSince.IsZero() {
 		// The statuses' path does the same. What it reads is shared, so an owner is read once.
 		if wait := gated.lackingSince.Add(makersAfter).Sub(now); wait > 0 {
-			next = sooner(next, wait)
+			next = shorterWait(next, wait)
 		} else {
-			h.makers.complete(ctx, &f)
+			h.makers.completeFacts(ctx, &f)
 		}
 	}
 	var errs []error
@@ -113,10 +113,10 @@ func (h *gatedPods) sync(ctx context.Context, key gangs.Key) (time.Duration, err
 		switch {
 		case reason == "":
 		case due > 0:
-			next = sooner(next, due)
+			next = shorterWait(next, due)
 		default:
-			note := notes.Of(w)
-			written, err := h.write(ctx, w, gated.pods[w.Pod.UID], reason, note, now)
+			note := notes.NoteOf(w)
+			written, err := h.writeCondition(ctx, w, gated.pods[w.Pod.UID], reason, note, now)
 			if err != nil {
 				errs = append(errs, err)
 				if !apierrors.IsConflict(err) {
@@ -127,22 +127,22 @@ func (h *gatedPods) sync(ctx context.Context, key gangs.Key) (time.Duration, err
 				}
 			}
 			if written {
-				h.announce(f, w, gated, reason, note)
+				h.announceReason(f, w, gated, reason, note)
 			}
 		}
 	}
 	return next, errors.Join(errs...)
 }
 
-// sooner returns the shorter of two waiting times, where 0 means none.
-func sooner(a, b time.Duration) time.Duration {
+// shorterWait returns the shorter of two waiting times, where 0 means none.
+func shorterWait(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
 	return min(a, b)
 }
 
-func (h *gatedPods) of(key gangs.Key) *gatedGang {
+func (h *gatedPods) gangOf(key gangs.Key) *gatedGang {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	gated := h.gangs[key]
@@ -153,8 +153,8 @@ func (h *gatedPods) of(key gangs.Key) *gatedGang {
 	return gated
 }
 
-// observe records when states began, and removes pods that no longer wait.
-func (gated *gatedGang) observe(f podgroup.Facts, now time.Time) {
+// observePods records when states began, and removes pods that no longer wait.
+func (gated *gatedGang) observePods(f podgroup.Facts, now time.Time) {
 	needs, isNew := false, len(gated.pods) == 0
 	waiting := sets.New[types.UID]()
 	for _, w := range f.Waiting {
@@ -210,7 +210,7 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 	p := gated.pods[w.Pod.UID]
 	var note podgroup.HeldNote
 	if p.written != "" { // before the first write, which most pods do not wait for, no note is compared
-		if note = notes.Of(w); p.note != saidBy(note) {
+		if note = notes.NoteOf(w); p.note != saidBy(note) {
 			p.note, p.noteSince = saidBy(note), now
 		}
 	}
@@ -235,14 +235,14 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 	return reason, max(0, since.Add(after).Sub(now))
 }
 
-// write patches PodScheduled, unless the pod has the condition already: the scheduler writes the condition of a
+// writeCondition patches PodScheduled, unless the pod has the condition already: the scheduler writes the condition of a
 // leader that it tried, and the two must not alternate. A change of numbers in the message does not justify a write;
 // another reason or other advice does.
 //
 // The patch changes only this condition, and succeeds only on the version of the pod for which it was computed: a pod
 // that was bound in the meantime keeps PodScheduled=True. It reports whether the condition was new for the pod and
 // was written.
-func (h *gatedPods) write(ctx context.Context, w podgroup.WaitingPod, p *gatedPod, reason string, note podgroup.HeldNote, now time.Time) (bool, error) {
+func (h *gatedPods) writeCondition(ctx context.Context, w podgroup.WaitingPod, p *gatedPod, reason string, note podgroup.HeldNote, now time.Time) (bool, error) {
 	condition := corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: note.Text,
 		LastProbeTime: metav1.Time{}, LastTransitionTime: metav1.NewTime(now),
@@ -279,9 +279,9 @@ func (h *gatedPods) write(ctx context.Context, w podgroup.WaitingPod, p *gatedPo
 // maxAnnounced is the maximum number of leaves of a gang with an event about the reason why they wait, per reason.
 const maxAnnounced = 8
 
-// announce emits an event on the first waiting pod of a leaf, because kubectl describe does not print the message of
+// announceReason emits an event on the first waiting pod of a leaf, because kubectl describe does not print the message of
 // a condition. Source: docs/decisions, G13.
-func (h *gatedPods) announce(f podgroup.Facts, w podgroup.WaitingPod, gated *gatedGang, reason string, note podgroup.HeldNote) {
+func (h *gatedPods) announceReason(f podgroup.Facts, w podgroup.WaitingPod, gated *gatedGang, reason string, note podgroup.HeldNote) {
 	if f.Group == nil || w.Misplaced != "" {
 		return // these pods have events of their own
 	}
@@ -296,10 +296,10 @@ func (h *gatedPods) announce(f podgroup.Facts, w podgroup.WaitingPod, gated *gat
 	}
 	leaves.Insert(leaf)
 	if reason == corev1.PodReasonUnschedulable {
-		emit(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note.Text)
+		emitEvent(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note.Text)
 		return
 	}
-	emit(h.recorder, w.Pod, false, reason, note.Text)
+	emitEvent(h.recorder, w.Pod, false, reason, note.Text)
 }
 
 // reportLost emits the events about pods that have no place in the gang: one per cause, on the first pod with this
@@ -307,19 +307,19 @@ func (h *gatedPods) announce(f podgroup.Facts, w podgroup.WaitingPod, gated *gat
 func (h *gatedPods) reportLost(f podgroup.Facts, gated *gatedGang, now time.Time) time.Duration {
 	var next time.Duration
 	var due []podgroup.LostPods
-	for _, lost := range podgroup.Lost(f) {
+	for _, lost := range podgroup.FindLostPods(f) {
 		if gated.lost.Has(lost.Cause) || len(gated.lost)+len(due) >= maxAnnounced {
 			continue
 		}
 		if wait := gated.pods[lost.First.UID].lostSince.Add(arrivalGrace).Sub(now); wait > 0 {
-			next = sooner(next, wait)
+			next = shorterWait(next, wait)
 			continue
 		}
 		due = append(due, lost)
 	}
 	for _, lost := range due {
 		gated.lost.Insert(lost.Cause)
-		emit(h.recorder, lost.First, true, lost.Reason, lost.Note)
+		emitEvent(h.recorder, lost.First, true, lost.Reason, lost.Note)
 	}
 	return next
 }

@@ -477,7 +477,7 @@ func TestFewRequestsWhileConditionsAreRefused(t *testing.T) {
 		c.pod(member("train", fmt.Sprintf("pod-%03d", i)))
 	}
 	c.passes(11 * time.Second)
-	if _, err := c.reporter.pods.sync(context.Background(), keyOf("train")); err == nil {
+	if _, err := c.reporter.pods.syncGang(context.Background(), keyOf("train")); err == nil {
 		t.Error("no error")
 	}
 	if refused == 0 || refused > maxRefused {

@@ -35,9 +35,9 @@ type entry[T any] struct {
 	value    T
 }
 
-// get returns what is known of an object that has this number of pods, and reads it if that is due. If reading fails (read
+// readIfDue returns what is known of an object that has this number of pods, and reads it if that is due. If reading fails (read
 // returns false), the value of an earlier read remains. An object that is being read is waited for.
-func (r *reads[T]) get(uid types.UID, pods int, now time.Time, read func() (T, bool)) T {
+func (r *reads[T]) readIfDue(uid types.UID, pods int, now time.Time, read func() (T, bool)) T {
 	r.mu.Lock()
 	for r.reading[uid] != nil {
 		done := r.reading[uid]

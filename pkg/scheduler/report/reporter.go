@@ -94,9 +94,9 @@ func New(o Options) *Reporter {
 	}
 }
 
-// Mark records that the gangs may have changed. It only stores the keys, so it may be called anywhere, including before
+// MarkChanged records that the gangs may have changed. It only stores the keys, so it may be called anywhere, including before
 // Run.
-func (r *Reporter) Mark(keys ...gangs.Key) {
+func (r *Reporter) MarkChanged(keys ...gangs.Key) {
 	if len(keys) == 0 {
 		return
 	}
@@ -111,20 +111,20 @@ func (r *Reporter) Mark(keys ...gangs.Key) {
 
 // AddPod examines a new pod of this scheduler for labels and annotations that have no effect. It makes no request, so it
 // may be called anywhere, including before Run.
-func (r *Reporter) AddPod(pod *corev1.Pod) { r.ignored.add(pod) }
+func (r *Reporter) AddPod(pod *corev1.Pod) { r.ignored.addPod(pod) }
 
 // Run writes until ctx ends. It begins with a check of every gang, so no mark of another process is missed. Until the
 // registry has seen all existing objects (Synced) there are no facts, and nothing is written.
 func (r *Reporter) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for range workers {
-		running.Go(func() { work(ctx, r.statuses.queue, r.statuses.sync) })
-		running.Go(func() { work(ctx, r.pods.queue, r.pods.sync) })
+		running.Go(func() { syncKeys(ctx, r.statuses.queue, r.statuses.syncStatus) })
+		running.Go(func() { syncKeys(ctx, r.pods.queue, r.pods.syncGang) })
 	}
-	running.Go(func() { r.ignored.run(ctx) })
+	running.Go(func() { r.ignored.emitEvents(ctx) })
 	look := r.clock.NewTicker(lookInterval)
 	defer look.Stop()
-	r.Mark(r.registry.Keys()...)
+	r.MarkChanged(r.registry.Keys()...)
 	for {
 		select {
 		case <-r.signal:
@@ -137,7 +137,7 @@ func (r *Reporter) Run(ctx context.Context) {
 				r.pods.queue.Add(key)
 			}
 		case <-look.C():
-			r.Mark(r.registry.Keys()...)
+			r.MarkChanged(r.registry.Keys()...)
 		case <-ctx.Done():
 			r.statuses.queue.ShutDown()
 			r.pods.queue.ShutDown()
@@ -163,9 +163,9 @@ func newQueue(c clock.WithTicker) queue {
 		workqueue.TypedRateLimitingQueueConfig[gangs.Key]{Clock: c})
 }
 
-// work syncs keys of the queue until it is shut down. A key is processed by one worker at a time. sync returns the time
+// syncKeys syncs keys of the queue until it is shut down. A key is processed by one worker at a time. sync returns the time
 // until the next check of the key without a mark; 0: none is needed.
-func work(ctx context.Context, q queue, sync func(context.Context, gangs.Key) (time.Duration, error)) {
+func syncKeys(ctx context.Context, q queue, sync func(context.Context, gangs.Key) (time.Duration, error)) {
 	logger := klog.FromContext(ctx)
 	for {
 		key, shutdown := q.Get()
@@ -201,8 +201,8 @@ func Reference(group *v2alpha2.PodGroup) *corev1.ObjectReference {
 // maxNote is slightly less than the maximum length of an event's note, in bytes, that the API server accepts.
 const maxNote = 1000
 
-// emit records an event.
-func emit(recorder events.EventRecorder, about runtime.Object, warning bool, reason, note string) {
+// emitEvent records an event.
+func emitEvent(recorder events.EventRecorder, about runtime.Object, warning bool, reason, note string) {
 	kind := corev1.EventTypeNormal
 	if warning {
 		kind = corev1.EventTypeWarning

@@ -83,7 +83,7 @@ func missingFields(document []byte) ([]string, error) {
 			continue
 		}
 		for _, field := range schemaFields {
-			if !schema.has(strings.Split(field, ".")) {
+			if !schema.hasField(strings.Split(field, ".")) {
 				missing = append(missing, field)
 			}
 		}
@@ -95,14 +95,14 @@ func missingFields(document []byte) ([]string, error) {
 	return []string{"the kind PodGroup of " + v2alpha2.SchemeGroupVersion.String()}, nil
 }
 
-// has reports whether the API server preserves a field.
-func (s *openAPISchema) has(path []string) bool {
+// hasField reports whether the API server preserves a field.
+func (s *openAPISchema) hasField(path []string) bool {
 	if s.Items != nil {
-		return s.Items.has(path)
+		return s.Items.hasField(path)
 	}
 	if len(path) == 0 || s.Preserves {
 		return true
 	}
 	field, ok := s.Properties[path[0]]
-	return ok && field.has(path[1:])
+	return ok && field.hasField(path[1:])
 }

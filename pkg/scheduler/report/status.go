@@ -89,25 +89,25 @@ func newStatuses(o Options, m *makers) *statuses {
 	}
 }
 
-// sync writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until it is
+// syncStatus writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until it is
 // due.
-func (s *statuses) sync(ctx context.Context, key gangs.Key) (time.Duration, error) {
+func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration, error) {
 	now := s.clock.Now()
-	if s.makesWay(key, now) {
+	if s.yieldsToBindings(key, now) {
 		return busyInterval, nil // nothing would be written now in any case
 	}
 
 	// 1. Read the facts, and the latest version in the API server.
-	f, ok, wait := s.pace.look(key, now)
+	f, ok, wait := s.pace.factsIfDue(key, now)
 	if wait > 0 {
 		return wait, nil
 	}
 	if !ok || f.Group == nil || f.NotOurs {
-		s.forget(key)
+		s.forgetGroup(key)
 		return 0, nil
 	}
-	f = s.makers.ofLastRun(f)
-	st := s.of(key, f.Group.UID)
+	f = s.makers.factsOfLastRun(f)
+	st := s.stateOf(key, f.Group.UID)
 	if st.superseded.Has(f.Group.ResourceVersion) {
 		f.Group = st.written
 	} else {
@@ -118,8 +118,8 @@ func (s *statuses) sync(ctx context.Context, key gangs.Key) (time.Duration, erro
 	// 2. Check whether the status differs, and whether the write is due.
 	later := s.lookForMakers(ctx, st, &f, now)
 	after := podgroup.Status(f, metav1.NewTime(now))
-	later = sooner(later, s.reportSettled(st, group, &after, now))
-	s.warn(st, f, &after, now)
+	later = shorterWait(later, s.reportSettled(st, group, &after, now))
+	s.warnOnce(st, f, &after, now)
 	change := podgroup.Compare(&group.Status, &after)
 	if change == podgroup.Same {
 		st.pendingSince = time.Time{}
@@ -138,9 +138,9 @@ func (s *statuses) sync(ctx context.Context, key gangs.Key) (time.Duration, erro
 		due = due.Add(min(firstInterval, s.interval))
 	}
 	if wait := due.Sub(now); wait > 0 {
-		return sooner(wait, later), nil
+		return shorterWait(wait, later), nil
 	}
-	if s.makesWay(key, now) {
+	if s.yieldsToBindings(key, now) {
 		return busyInterval, nil
 	}
 
@@ -151,7 +151,7 @@ func (s *statuses) sync(ctx context.Context, key gangs.Key) (time.Duration, erro
 	defer cancel()
 	written, err := s.writer.UpdateStatus(writing, next)
 	if apierrors.IsNotFound(err) {
-		s.forget(key) // the informer will report the deletion
+		s.forgetGroup(key) // the informer will report the deletion
 		return 0, nil
 	}
 	if err != nil {
@@ -165,12 +165,12 @@ func (s *statuses) sync(ctx context.Context, key gangs.Key) (time.Duration, erro
 			st.reported = outlineOf(&group.Status)
 		}
 	}
-	return sooner(later, s.reportSettled(st, written, &after, now)), nil
+	return shorterWait(later, s.reportSettled(st, written, &after, now)), nil
 }
 
-// makesWay reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for
+// yieldsToBindings reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for
 // busyLimit.
-func (s *statuses) makesWay(key gangs.Key, now time.Time) bool {
+func (s *statuses) yieldsToBindings(key gangs.Key, now time.Time) bool {
 	s.mu.Lock()
 	st := s.groups[key]
 	s.mu.Unlock()
@@ -222,18 +222,18 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 	if wait := st.lackingSince.Add(makersAfter).Sub(now); wait > 0 {
 		return wait
 	}
-	for _, c := range s.makers.complete(ctx, f) {
+	for _, c := range s.makers.completeFacts(ctx, f) {
 		if !st.claims.Has(c.pod.UID) && len(st.claims) < maxAnnounced {
 			st.claims.Insert(c.pod.UID)
-			emit(s.recorder, c.pod, true, v2alpha2.EventPodGroupNotNamed,
+			emitEvent(s.recorder, c.pod, true, v2alpha2.EventPodGroupNotNamed,
 				fmt.Sprintf("the pod is in no gang, and PodGroup %s has no pods: %s", f.Name, podgroup.UnclaimedAdvice(c.Unclaimed)))
 		}
 	}
 	return max(0, st.lackingSince.Add(warnAfter).Sub(now))
 }
 
-// warn emits once the event that the gang has lacked pods for a long time.
-func (s *statuses) warn(st *groupStatus, f podgroup.Facts, after *v2alpha2.PodGroupStatus, now time.Time) {
+// warnOnce emits once the event that the gang has lacked pods for a long time.
+func (s *statuses) warnOnce(st *groupStatus, f podgroup.Facts, after *v2alpha2.PodGroupStatus, now time.Time) {
 	if st.warned || st.lackingSince.IsZero() || now.Before(st.lackingSince.Add(warnAfter)) {
 		return
 	}
@@ -244,7 +244,7 @@ func (s *statuses) warn(st *groupStatus, f podgroup.Facts, after *v2alpha2.PodGr
 }
 
 func (s *statuses) emitEvent(group *v2alpha2.PodGroup, e *podgroup.Event) {
-	emit(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
+	emitEvent(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
 }
 
 func isSatisfied(s *v2alpha2.PodGroupStatus) bool {
@@ -256,8 +256,8 @@ func outlineOf(s *v2alpha2.PodGroupStatus) *v2alpha2.PodGroupStatus {
 	return &v2alpha2.PodGroupStatus{Conditions: slices.Clone(s.Conditions)}
 }
 
-// of returns the state of a PodGroup, and a new one if the state belongs to another object of the same name.
-func (s *statuses) of(key gangs.Key, uid types.UID) *groupStatus {
+// stateOf returns the state of a PodGroup, and a new one if the state belongs to another object of the same name.
+func (s *statuses) stateOf(key gangs.Key, uid types.UID) *groupStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.groups[key]
@@ -268,7 +268,7 @@ func (s *statuses) of(key gangs.Key, uid types.UID) *groupStatus {
 	return st
 }
 
-func (s *statuses) forget(key gangs.Key) {
+func (s *statuses) forgetGroup(key gangs.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.groups, key)

@@ -411,7 +411,7 @@ func TestRunReachesTheLastState(t *testing.T) {
 	}()
 	for i := gangs / 2; i < gangs; i++ {
 		c.group(podGroup(fmt.Sprintf("g%d", i)).MinMember(2))
-		reporter.Mark(keyOf(fmt.Sprintf("g%d", i)))
+		reporter.MarkChanged(keyOf(fmt.Sprintf("g%d", i)))
 	}
 	var bursts sync.WaitGroup
 	for i := range gangs {
@@ -420,7 +420,7 @@ func TestRunReachesTheLastState(t *testing.T) {
 			for _, node := range []string{"", "n1"} {
 				for j := range 2 {
 					c.registry.SetPod(member(name, fmt.Sprintf("%s-%d", name, j)).Node(node).Obj(), time.Now())
-					reporter.Mark(keyOf(name))
+					reporter.MarkChanged(keyOf(name))
 				}
 			}
 		})

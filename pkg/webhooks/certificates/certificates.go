@@ -124,7 +124,7 @@ func (c *Reconciler) Ready(*http.Request) error {
 func (c *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	pair, err := c.ensureSecret(ctx)
 	if err == nil {
-		err = c.publish(ctx, pair.authority)
+		err = c.publishAuthority(ctx, pair.authority)
 	}
 	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
 		// Another replica was faster. The watch delivers the Secret that it wrote; the requeue is for a watch that is
@@ -158,14 +158,14 @@ func (c *Reconciler) ensureSecret(ctx context.Context) (*keyPair, error) {
 		case !c.Clock.Now().Before(pair.renewAt(c.RenewBefore)):
 			why = "the old one expires soon"
 		default:
-			other := pair.misses(c.Hosts)
+			other := pair.missingHost(c.Hosts)
 			if other == "" {
 				return pair, nil
 			}
 			// The old names are kept. Otherwise replicas with different names, which exist during an upgrade, would
 			// replace each other's certificate again and again.
 			why = "the old one is not valid for " + other
-			hosts = union(c.Hosts, pair.hosts())
+			hosts = appendMissing(c.Hosts, pair.hosts())
 		}
 	}
 
@@ -185,23 +185,23 @@ func (c *Reconciler) ensureSecret(ctx context.Context) (*keyPair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the certificate's secret %s: %w", c.Secret, err)
 	}
-	logger.V(2).Info("Created a certificate for the webhook server", "reason", why, "hosts", hosts, "validUntil", pair.leaf().NotAfter)
+	logger.V(2).Info("Created a certificate for the webhook server", "reason", why, "hosts", hosts, "validUntil", pair.leafCertificate().NotAfter)
 	return pair, nil
 }
 
-// publish adds the authority to every webhook of both configurations. A configuration that does not exist is not an
+// publishAuthority adds the authority to every webhook of both configurations. A configuration that does not exist is not an
 // error: it is updated when it is created.
-func (c *Reconciler) publish(ctx context.Context, authority *x509.Certificate) error {
+func (c *Reconciler) publishAuthority(ctx context.Context, authority *x509.Certificate) error {
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	return errors.Join(
-		c.publishIn(ctx, authority, validating, func() (bundles []*[]byte) {
+		c.publishAuthorityIn(ctx, authority, validating, func() (bundles []*[]byte) {
 			for i := range validating.Webhooks {
 				bundles = append(bundles, &validating.Webhooks[i].ClientConfig.CABundle)
 			}
 			return bundles
 		}),
-		c.publishIn(ctx, authority, mutating, func() (bundles []*[]byte) {
+		c.publishAuthorityIn(ctx, authority, mutating, func() (bundles []*[]byte) {
 			for i := range mutating.Webhooks {
 				bundles = append(bundles, &mutating.Webhooks[i].ClientConfig.CABundle)
 			}
@@ -209,9 +209,9 @@ func (c *Reconciler) publish(ctx context.Context, authority *x509.Certificate) e
 		}))
 }
 
-// publishIn adds the authority to one configuration. bundles is called after the configuration was read, and returns
+// publishAuthorityIn adds the authority to one configuration. bundles is called after the configuration was read, and returns
 // the CA bundles of its webhooks.
-func (c *Reconciler) publishIn(ctx context.Context, authority *x509.Certificate, config client.Object, bundles func() []*[]byte) error {
+func (c *Reconciler) publishAuthorityIn(ctx context.Context, authority *x509.Certificate, config client.Object, bundles func() []*[]byte) error {
 	err := c.Client.Get(ctx, types.NamespacedName{Name: c.WebhookConfiguration}, config)
 	if apierrors.IsNotFound(err) {
 		klog.FromContext(ctx).Info("Waiting for the webhook configuration; its webhooks are not called until it exists", "kind", fmt.Sprintf("%T", config), "name", c.WebhookConfiguration)
@@ -306,15 +306,17 @@ func parseKeyPair(data map[string][]byte) (*keyPair, error) {
 	return &keyPair{certificate: cert, authority: authority}, nil
 }
 
-func (p *keyPair) leaf() *x509.Certificate { return p.certificate.Leaf }
+func (p *keyPair) leafCertificate() *x509.Certificate { return p.certificate.Leaf }
 
 // renewAt returns when the pair must be renewed.
-func (p *keyPair) renewAt(before time.Duration) time.Time { return p.leaf().NotAfter.Add(-before) }
+func (p *keyPair) renewAt(before time.Duration) time.Time {
+	return p.leafCertificate().NotAfter.Add(-before)
+}
 
-// misses returns the first of hosts that the certificate is not valid for, "" if it is valid for all.
-func (p *keyPair) misses(hosts []string) string {
+// missingHost returns the first of hosts that the certificate is not valid for, "" if it is valid for all.
+func (p *keyPair) missingHost(hosts []string) string {
 	for _, host := range hosts {
-		if p.leaf().VerifyHostname(host) != nil {
+		if p.leafCertificate().VerifyHostname(host) != nil {
 			return host
 		}
 	}
@@ -323,15 +325,15 @@ func (p *keyPair) misses(hosts []string) string {
 
 // hosts returns the names and addresses that the certificate is valid for.
 func (p *keyPair) hosts() []string {
-	hosts := slices.Clone(p.leaf().DNSNames)
-	for _, ip := range p.leaf().IPAddresses {
+	hosts := slices.Clone(p.leafCertificate().DNSNames)
+	for _, ip := range p.leafCertificate().IPAddresses {
 		hosts = append(hosts, ip.String())
 	}
 	return hosts
 }
 
-// union returns a followed by the elements of b that are not in a.
-func union(a, b []string) []string {
+// appendMissing returns a followed by the elements of b that are not in a.
+func appendMissing(a, b []string) []string {
 	out := slices.Clone(a)
 	for _, s := range b {
 		if !slices.Contains(out, s) {

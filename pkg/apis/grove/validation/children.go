@@ -27,9 +27,9 @@ type OwnerContext struct {
 	Groups []v1alpha1.PodCliqueScalingGroup
 }
 
-// Owner returns the reference to the PodCliqueSet or PodCliqueScalingGroup that controls the object, nil if it is
+// ControllingOwner returns the reference to the PodCliqueSet or PodCliqueScalingGroup that controls the object, nil if it is
 // controlled by neither.
-func Owner(object metav1.Object) *metav1.OwnerReference {
+func ControllingOwner(object metav1.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
 		return nil
@@ -46,7 +46,7 @@ func Owner(object metav1.Object) *metav1.OwnerReference {
 }
 
 func validateOwner(object metav1.Object, kind string, owners ...string) field.ErrorList {
-	if owner := Owner(object); owner != nil {
+	if owner := ControllingOwner(object); owner != nil {
 		for _, allowed := range owners {
 			if owner.Kind == allowed {
 				return nil
@@ -104,10 +104,10 @@ func ValidatePodCliqueScalingGroupUpdate(pcsg, old *v1alpha1.PodCliqueScalingGro
 	}
 	errs := validateScalingGroupSpec(&pcsg.Spec)
 	if !equality.Semantic.DeepEqual(pcsg.Spec.MinAvailable, old.Spec.MinAvailable) {
-		errs = append(errs, immutable(specPath.Child("minAvailable"), whyAdmitted))
+		errs = append(errs, immutableError(specPath.Child("minAvailable"), whyAdmitted))
 	}
 	if !equality.Semantic.DeepEqual(pcsg.Spec.CliqueNames, old.Spec.CliqueNames) {
-		errs = append(errs, immutable(specPath.Child("cliqueNames"), whyFollow))
+		errs = append(errs, immutableError(specPath.Child("cliqueNames"), whyFollow))
 	}
 	errs = append(errs, validateGroupFromTemplate(pcsg, old, owners)...)
 	return append(errs, scaleGroup(old, pcsg.Spec.Replicas, owners)...)
@@ -160,26 +160,26 @@ func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, owners Own
 	if replicas < pcsg.Spec.Replicas {
 		return nil
 	}
-	name, index := pcsg.Labels[v1alpha1.LabelTemplateName], indexOf(pcsg)
+	name, index := pcsg.Labels[v1alpha1.LabelTemplateName], replicaIndexOf(pcsg)
 	size := treeSize(&set.Spec.Template, func(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
 		if config.Name == name {
 			return replicas
 		}
 		for i := range owners.Groups {
-			if other := &owners.Groups[i]; other.Labels[v1alpha1.LabelTemplateName] == config.Name && indexOf(other) == index {
+			if other := &owners.Groups[i]; other.Labels[v1alpha1.LabelTemplateName] == config.Name && replicaIndexOf(other) == index {
 				return other.Spec.Replicas
 			}
 		}
 		return *config.Replicas
 	})
 	if size > v2alpha2.MaxSubGroups {
-		return field.ErrorList{field.Invalid(replicasPath, replicas, tooLarge("with so many replicas", size))}
+		return field.ErrorList{field.Invalid(replicasPath, replicas, tooLargeError("with so many replicas", size))}
 	}
 	return nil
 }
 
-// indexOf returns the index of the set's replica that an object belongs to, 0 if its label is invalid.
-func indexOf(object metav1.Object) int32 {
+// replicaIndexOf returns the index of the set's replica that an object belongs to, 0 if its label is invalid.
+func replicaIndexOf(object metav1.Object) int32 {
 	n, err := strconv.ParseInt(object.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex], 10, 32)
 	if err != nil || n < 0 {
 		return 0
@@ -202,19 +202,19 @@ func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, owners OwnerContext)
 	}
 	errs := validateScale(pclq.Spec.Replicas, pclq.Spec.MinAvailable)
 	if !equality.Semantic.DeepEqual(pclq.Spec.MinAvailable, old.Spec.MinAvailable) {
-		errs = append(errs, immutable(specPath.Child("minAvailable"), whyAdmitted))
+		errs = append(errs, immutableError(specPath.Child("minAvailable"), whyAdmitted))
 	}
 	if old.Spec.RoleName != "" && pclq.Spec.RoleName != old.Spec.RoleName {
-		errs = append(errs, immutable(specPath.Child("roleName"), "running pods have it"))
+		errs = append(errs, immutableError(specPath.Child("roleName"), "running pods have it"))
 	}
 	if !equality.Semantic.DeepEqual(pclq.Spec.StartsAfter, old.Spec.StartsAfter) {
-		errs = append(errs, immutable(specPath.Child("startsAfter"), whyStarted))
+		errs = append(errs, immutableError(specPath.Child("startsAfter"), whyStarted))
 	}
 	errs = append(errs, validateFromTemplate(pclq, old, owners)...)
 	if pclq.Spec.Replicas == old.Spec.Replicas {
 		return errs
 	}
-	if group := memberOf(old); group != "" && owners.Set != nil && !isTraining(&owners.Set.Spec) {
+	if group := scalingGroupOf(old); group != "" && owners.Set != nil && !isTraining(&owners.Set.Spec) {
 		clique := owners.Set.Spec.Template.Clique(old.Labels[v1alpha1.LabelTemplateName])
 		if clique == nil || clique.Spec.Replicas != pclq.Spec.Replicas {
 			errs = append(errs, scalesWithItsGroup(group))
@@ -268,16 +268,16 @@ func ValidatePodCliqueScale(pclq *v1alpha1.PodClique, replicas int32, owners Own
 	if pclq.DeletionTimestamp != nil || replicas == pclq.Spec.Replicas {
 		return nil
 	}
-	if group := memberOf(pclq); group != "" {
+	if group := scalingGroupOf(pclq); group != "" {
 		return field.ErrorList{scalesWithItsGroup(group)}
 	}
 	return append(validateScale(replicas, pclq.Spec.MinAvailable), scaleClique(owners)...)
 }
 
-// memberOf returns the name of the PodCliqueScalingGroup that controls the
+// scalingGroupOf returns the name of the PodCliqueScalingGroup that controls the
 // PodClique, "" for a standalone one.
-func memberOf(pclq *v1alpha1.PodClique) string {
-	if owner := Owner(pclq); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup {
+func scalingGroupOf(pclq *v1alpha1.PodClique) string {
+	if owner := ControllingOwner(pclq); owner != nil && owner.Kind == v1alpha1.KindPodCliqueScalingGroup {
 		return owner.Name
 	}
 	return ""

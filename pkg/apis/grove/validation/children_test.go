@@ -156,16 +156,16 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 		"the minimum":               {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
 		"the role":                  {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.RoleName = "x" }, want: []string{"Forbidden: spec.roleName"}},
 		"what starts before":        {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.StartsAfter = []string{"x"} }, want: []string{"Forbidden: spec.startsAfter"}},
-		"the pods":                  {old: podClique(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
-		"the pods of a member":      {old: memberPodClique(), replicas: 3, change: pods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
-		"the pods, as the template": {old: podClique(), replicas: 3, change: pods(wrappers.Image), owners: validation.OwnerContext{Set: podCliqueSet()}},
-		"the pods, as the template of another clique": {old: podClique(), replicas: 3, change: pods(wrappers.Image), owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
+		"the pods":                  {old: podClique(), replicas: 3, change: countTemplatePods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods of a member":      {old: memberPodClique(), replicas: 3, change: countTemplatePods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods, as the template": {old: podClique(), replicas: 3, change: countTemplatePods(wrappers.Image), owners: validation.OwnerContext{Set: podCliqueSet()}},
+		"the pods, as the template of another clique": {old: podClique(), replicas: 3, change: countTemplatePods(wrappers.Image), owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
 			s := podCliqueSet()
 			s.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "another"
 			return s
 		}()}, want: []string{"Forbidden: spec.podSpec"}},
 		"the pods, with the priority class of the set": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
-			pods(wrappers.Image)(c)
+			countTemplatePods(wrappers.Image)(c)
 			c.Spec.PodSpec.PriorityClassName = "high"
 		}, owners: validation.OwnerContext{Set: func() *v1alpha1.PodCliqueSet {
 			s := podCliqueSet()
@@ -173,8 +173,8 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 			return s
 		}()}},
 		"the pods of a clique that the template has not": {old: func() *v1alpha1.PodClique { c := podClique(); c.Labels = nil; return c }(), replicas: 3,
-			change: pods(wrappers.Image), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
-		"the pods of an orphan": {old: podClique(), replicas: 3, change: pods("mine")},
+			change: countTemplatePods(wrappers.Image), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
+		"the pods of an orphan": {old: podClique(), replicas: 3, change: countTemplatePods("mine")},
 		"the autoscaler": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.ScaleConfig = &v1alpha1.AutoScalingConfig{MaxReplicas: 9} },
 			owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.autoScalingConfig"}},
 		"the autoscaler, as the template": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
@@ -188,7 +188,7 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 			owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.minReadySeconds"}},
 		"when pods of a member are available, as its group": {old: memberPodClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinReadySeconds = 5 },
 			owners: validation.OwnerContext{Set: groupReadyFor(5)}},
-		"pods that differ from the template already": {old: func() *v1alpha1.PodClique { c := podClique(); pods("mine")(c); return c }(), replicas: 9,
+		"pods that differ from the template already": {old: func() *v1alpha1.PodClique { c := podClique(); countTemplatePods("mine")(c); return c }(), replicas: 9,
 			owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"metadata": {old: withMinimum(podClique(), 9), replicas: 3, change: func(c *v1alpha1.PodClique) { c.OwnerReferences = nil }},
 	} {
@@ -208,8 +208,8 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 	}
 }
 
-// pods changes a PodClique's pods to those of the service's template, with the defaults of admission, but for their image.
-func pods(image string) func(*v1alpha1.PodClique) {
+// countTemplatePods changes a PodClique's pods to those of the service's template, with the defaults of admission, but for their image.
+func countTemplatePods(image string) func(*v1alpha1.PodClique) {
 	return func(c *v1alpha1.PodClique) {
 		c.Spec.PodSpec = corev1.PodSpec{SchedulerName: "configured", RestartPolicy: corev1.RestartPolicyAlways,
 			TerminationGracePeriodSeconds: ptr(v1alpha1.DefaultTerminationGracePeriodSeconds),
@@ -247,7 +247,7 @@ func TestPodsFollowTheTemplate(t *testing.T) {
 	}
 	given := func(image, class string) func(*v1alpha1.PodClique) {
 		return func(c *v1alpha1.PodClique) {
-			pods(image)(c)
+			countTemplatePods(image)(c)
 			c.Spec.PodSpec.PriorityClassName = class
 		}
 	}
@@ -300,7 +300,7 @@ func TestPodsFollowTheTemplate(t *testing.T) {
 func TestARefusalNamesTheTemplate(t *testing.T) {
 	old := memberPodClique()
 	pclq := old.DeepCopy()
-	pods("mine")(pclq)
+	countTemplatePods("mine")(pclq)
 	errs := validation.ValidatePodCliqueUpdate(pclq, old, validation.OwnerContext{Set: podCliqueSet()})
 	want := `spec.podSpec: Forbidden: is set by the template of the PodCliqueSet: change spec.template.cliques[2].spec.podSpec of PodCliqueSet svc instead`
 	if got := errs.ToAggregate().Error(); got != want {

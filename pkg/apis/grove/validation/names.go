@@ -21,16 +21,16 @@ import (
 func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	set := pcs.Name
 	if set == "" && pcs.GenerateName != "" {
-		set = generated(pcs.GenerateName)
+		set = generatedNameExample(pcs.GenerateName)
 	}
 	var errs field.ErrorList
-	groups := groupsOf(&pcs.Spec.Template)
+	groups := scalingGroupsOfCliques(&pcs.Spec.Template)
 	for i, clique := range pcs.Spec.Template.Cliques {
 		if clique == nil {
 			continue
 		}
 		group := groups[clique.Name]
-		excess := naming.Excess(set, group, clique.Name)
+		excess := naming.ExcessLength(set, group, clique.Name)
 		if excess == 0 {
 			continue
 		}
@@ -45,8 +45,8 @@ func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return errs
 }
 
-// most returns the highest number of replicas that is possible unless a user scales the object.
-func most(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
+// maxReplicas returns the highest number of replicas that is possible unless a user scales the object.
+func maxReplicas(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
 	if scaling == nil {
 		return replicas
 	}
@@ -79,7 +79,7 @@ func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorLis
 		children = append(children, child{path.Child("name"), name, what, strings.Split(strings.Join(object, "-"), "-")})
 	}
 	var errs field.ErrorList
-	groups := groupsOf(template)
+	groups := scalingGroupsOfCliques(template)
 	for i, clique := range template.Cliques {
 		switch {
 		case clique == nil || clique.Name == "":
@@ -106,7 +106,7 @@ func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorLis
 	for _, c := range children {
 		key := withoutNumbers(c.segments)
 		for _, other := range resembling[key] {
-			name, same := common(c.segments, other.segments)
+			name, same := commonName(c.segments, other.segments)
 			if !same || other.name == c.name || reported[c.path.String()] { // duplicate names are reported separately
 				continue
 			}
@@ -122,15 +122,15 @@ func validateClashes(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorLis
 func withoutNumbers(segments []string) string {
 	segments = slices.Clone(segments)
 	for i := range segments {
-		if isIndex(segments[i]) {
+		if isReplicaIndex(segments[i]) {
 			segments[i] = index
 		}
 	}
 	return strings.Join(segments, "-")
 }
 
-// common returns a name that both can have, and whether there is one.
-func common(a, b []string) (string, bool) {
+// commonName returns a name that both can have, and whether there is one.
+func commonName(a, b []string) (string, bool) {
 	if len(a) != len(b) {
 		return "", false
 	}
@@ -139,9 +139,9 @@ func common(a, b []string) (string, bool) {
 		switch {
 		case a[i] == index && b[i] == index:
 			segments[i] = "0"
-		case a[i] == b[i], a[i] == index && isIndex(b[i]):
+		case a[i] == b[i], a[i] == index && isReplicaIndex(b[i]):
 			segments[i] = b[i]
-		case b[i] == index && isIndex(a[i]):
+		case b[i] == index && isReplicaIndex(a[i]):
 			segments[i] = a[i]
 		default:
 			return "", false
@@ -150,8 +150,8 @@ func common(a, b []string) (string, bool) {
 	return strings.Join(segments, "-"), true
 }
 
-// isIndex reports whether a segment is, or stands for, an index that a replica of a scaling group can have.
-func isIndex(segment string) bool {
+// isReplicaIndex reports whether a segment is, or stands for, an index that a replica of a scaling group can have.
+func isReplicaIndex(segment string) bool {
 	if segment == index {
 		return true
 	}
@@ -162,15 +162,15 @@ func isIndex(segment string) bool {
 // validateTreeSize validates the number of sub-groups of the PodGroup of each replica of the set.
 func validateTreeSize(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
 	size := treeSize(template, func(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
-		return most(*config.Replicas, config.ScaleConfig)
+		return maxReplicas(*config.Replicas, config.ScaleConfig)
 	})
 	if size <= v2alpha2.MaxSubGroups {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(groupsPath, int(min(size, 1<<31-1)), tooLarge("with replicas, or maxReplicas where there are more,", size))}
+	return field.ErrorList{field.Invalid(groupsPath, int(min(size, 1<<31-1)), tooLargeError("with replicas, or maxReplicas where there are more,", size))}
 }
 
-func tooLarge(when string, size int64) string {
+func tooLargeError(when string, size int64) string {
 	return fmt.Sprintf("%s a replica of the PodCliqueSet would be a PodGroup of %d sub-groups, %d at most: one for each standalone clique, scaling group, replica of one, and clique of such a replica; use fewer replicas of scaling groups, and more of the PodCliqueSet",
 		when, size, v2alpha2.MaxSubGroups)
 }
@@ -178,7 +178,7 @@ func tooLarge(when string, size int64) string {
 // treeSize returns the number of sub-groups of the PodGroup of one replica, given
 // the replicas of each scaling group.
 func treeSize(template *v1alpha1.PodCliqueSetTemplateSpec, replicas func(*v1alpha1.PodCliqueScalingGroupConfig) int32) int64 {
-	size, groups := int64(0), groupsOf(template)
+	size, groups := int64(0), scalingGroupsOfCliques(template)
 	for _, clique := range template.Cliques {
 		if clique != nil && groups[clique.Name] == "" {
 			size++
@@ -194,25 +194,25 @@ func treeSize(template *v1alpha1.PodCliqueSetTemplateSpec, replicas func(*v1alph
 // validatePods rejects numbers of replicas that no cluster could run. Such numbers are typing errors, and the creation
 // of so many pods would overload the API server.
 func validatePods(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
-	pods := pods(&pcs.Spec)
+	pods := countTemplatePods(&pcs.Spec)
 	if pods <= v1alpha1.MaxPods {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(replicasPath, pcs.Spec.Replicas, tooMany(pods))}
+	return field.ErrorList{field.Invalid(replicasPath, pcs.Spec.Replicas, tooManyError(pods))}
 }
 
-func tooMany(pods float64) string {
+func tooManyError(pods float64) string {
 	return fmt.Sprintf("the PodCliqueSet would have %.0f pods, %d at most: a cluster of Kubernetes runs no more; use fewer replicas", pods, v1alpha1.MaxPods)
 }
 
-// pods returns the number of pods of a PodCliqueSet according to its template. It is a float64 because the product of
+// countTemplatePods returns the number of pods of a PodCliqueSet according to its template. It is a float64 because the product of
 // the three kinds of replicas can exceed every integer type.
-func pods(spec *v1alpha1.PodCliqueSetSpec) float64 {
+func countTemplatePods(spec *v1alpha1.PodCliqueSetSpec) float64 {
 	replicas := map[string]float64{} // of scaling groups by clique; 1 for standalone cliques
 	for i := range spec.Template.PodCliqueScalingGroupConfigs {
 		replicas[spec.Template.PodCliqueScalingGroupConfigs[i].Name] = float64(*spec.Template.PodCliqueScalingGroupConfigs[i].Replicas)
 	}
-	pods, groups := 0.0, groupsOf(&spec.Template)
+	pods, groups := 0.0, scalingGroupsOfCliques(&spec.Template)
 	for _, clique := range spec.Template.Cliques {
 		if clique == nil {
 			continue

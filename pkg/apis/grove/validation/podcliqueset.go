@@ -34,12 +34,12 @@ var (
 // accepted but do not have the effect they promise.
 func ValidatePodCliqueSet(pcs *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
 	pcs = withDefaults(pcs)
-	return someOf(validate(pcs)), warnings(pcs)
+	return limitErrors(validateDefaulted(pcs)), fieldWarnings(pcs)
 }
 
-// someOf limits the number of errors to what a user can read and what fits into a response or a status. A single
+// limitErrors limits the number of errors to what a user can read and what fits into a response or a status. A single
 // mistake in a long list can cause tens of thousands of errors.
-func someOf(errs field.ErrorList) field.ErrorList {
+func limitErrors(errs field.ErrorList) field.ErrorList {
 	const most = 32
 	if len(errs) <= most {
 		return errs
@@ -55,8 +55,8 @@ func withDefaults(pcs *v1alpha1.PodCliqueSet) *v1alpha1.PodCliqueSet {
 	return pcs
 }
 
-// validate returns every error of a PodCliqueSet with defaults.
-func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
+// validateDefaulted returns every error of a PodCliqueSet with defaults.
+func validateDefaulted(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	errs := validateSetName(pcs)
 	if pcs.Spec.Replicas < 0 {
 		errs = append(errs, field.Invalid(replicasPath, pcs.Spec.Replicas, "must not be negative"))
@@ -87,7 +87,7 @@ func validate(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 func validateSetName(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	path, name := field.NewPath("metadata", "name"), pcs.Name
 	if name == "" && pcs.GenerateName != "" {
-		path, name = field.NewPath("metadata", "generateName"), generated(pcs.GenerateName)
+		path, name = field.NewPath("metadata", "generateName"), generatedNameExample(pcs.GenerateName)
 	}
 	var errs field.ErrorList
 	for _, problem := range validation.IsDNS1035Label(name) {
@@ -96,8 +96,8 @@ func validateSetName(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return errs
 }
 
-// generated returns an example of the name that the API server generates from a generateName.
-func generated(prefix string) string { return prefix + "xxxxx" }
+// generatedNameExample returns an example of the name that the API server generates from a generateName.
+func generatedNameExample(prefix string) string { return prefix + "xxxxx" }
 
 func validateWorkload(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	var errs field.ErrorList
@@ -222,7 +222,7 @@ func validateCliques(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	if len(template.Cliques) == 0 {
 		errs = append(errs, field.Required(cliquesPath, "at least one clique is needed"))
 	}
-	names, roles, groups := map[string]bool{}, map[string]string{}, groupsOf(template)
+	names, roles, groups := map[string]bool{}, map[string]string{}, scalingGroupsOfCliques(template)
 	scheduler := ""
 	for i, clique := range template.Cliques {
 		path := cliquesPath.Index(i)
@@ -412,9 +412,9 @@ func validateGroups(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	return errs
 }
 
-// groupsOf returns the names of the scaling groups by the names of their cliques. A clique that belongs to several
+// scalingGroupsOfCliques returns the names of the scaling groups by the names of their cliques. A clique that belongs to several
 // groups, which is an error, is mapped to the first.
-func groupsOf(template *v1alpha1.PodCliqueSetTemplateSpec) map[string]string {
+func scalingGroupsOfCliques(template *v1alpha1.PodCliqueSetTemplateSpec) map[string]string {
 	groups := map[string]string{}
 	for _, group := range template.PodCliqueScalingGroupConfigs {
 		for _, clique := range group.CliqueNames {
@@ -454,8 +454,8 @@ func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// list returns names as "a, b, c", quoted.
-func list(names []string) string {
+// quotedList returns names as "a, b, c", quoted.
+func quotedList(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
 		quoted[i] = fmt.Sprintf("%q", name)

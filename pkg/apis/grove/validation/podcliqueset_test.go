@@ -391,7 +391,7 @@ func TestAcceptedNamesNeverClash(t *testing.T) {
 		}
 		for _, c := range template.Cliques {
 			if !grouped[c.Name] {
-				add(naming.PodClique(pcs.Name, 0, c.Name), "clique "+c.Name)
+				add(naming.PodCliqueName(pcs.Name, 0, c.Name), "clique "+c.Name)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func validateStartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) field.Error
 			seen[name] = true
 		}
 	}
-	for _, cycle := range cycles(parents) {
+	for _, cycle := range findCycles(parents) {
 		const few = 8
 		var names []string
 		for _, i := range cycle[:min(len(cycle), few)] {
@@ -66,10 +66,10 @@ func validateStartOrder(template *v1alpha1.PodCliqueSetTemplateSpec) field.Error
 	return errs
 }
 
-// cycles returns cycles of the graph, each node followed by one of its parents. Without the returned cycles no cycle
+// findCycles returns cycles of the graph, each node followed by one of its parents. Without the returned cycles no cycle
 // would be left, unless there are more than a few, in which case only the first few are returned. Each cycle is
 // returned once and begins with its node of the lowest index.
-func cycles(parents [][]int) [][]int {
+func findCycles(parents [][]int) [][]int {
 	const (
 		unseen = iota
 		onPath

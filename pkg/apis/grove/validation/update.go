@@ -17,11 +17,11 @@ import (
 // spec alone, or of a terminating object, always passes without warnings, so that finalizers, labels and status can be
 // written even if the spec is invalid.
 func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
-	pcs, old = alike(pcs, old)
+	pcs, old = defaultedCopies(pcs, old)
 	if pcs.DeletionTimestamp != nil || equality.Semantic.DeepEqual(pcs.Spec, old.Spec) {
 		return nil, nil
 	}
-	errs := validate(pcs)
+	errs := validateDefaulted(pcs)
 	errs = append(errs, validateImmutable(pcs, old)...)
 	rolling := rollingChanges(pcs, old)
 	if isTraining(&pcs.Spec) && isTraining(&old.Spec) {
@@ -29,8 +29,8 @@ func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet) (field.ErrorLis
 			errs = append(errs, fixedTemplate(path))
 		}
 	}
-	out := append(warnings(pcs), replicasWarnings(pcs, old)...)
-	return someOf(errs), append(out, strategyWarnings(pcs, old, rolling)...)
+	out := append(fieldWarnings(pcs), replicasWarnings(pcs, old)...)
+	return limitErrors(errs), append(out, strategyWarnings(pcs, old, rolling)...)
 }
 
 // ValidatePodCliqueSetScale returns the errors of scaling a PodCliqueSet.
@@ -52,9 +52,9 @@ func ValidatePodCliqueSetScale(pcs *v1alpha1.PodCliqueSet, replicas int32) field
 	return validatePods(scaled)
 }
 
-// alike returns copies with defaults. A default that the old object lacks because it bypassed admission, and that the
+// defaultedCopies returns copies with defaults. A default that the old object lacks because it bypassed admission, and that the
 // new object has, does not count as a change.
-func alike(pcs, old *v1alpha1.PodCliqueSet) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueSet) {
+func defaultedCopies(pcs, old *v1alpha1.PodCliqueSet) (*v1alpha1.PodCliqueSet, *v1alpha1.PodCliqueSet) {
 	pcs, old = withDefaults(pcs), old.DeepCopy()
 	for _, before := range old.Spec.Template.Cliques {
 		clique := pcs.Spec.Template.Clique(nameOf(before))
@@ -80,25 +80,25 @@ const (
 	newSet      = "create a new PodCliqueSet"
 )
 
-func immutable(path *field.Path, why string) *field.Error {
+func immutableError(path *field.Path, why string) *field.Error {
 	return field.Forbidden(path, fmt.Sprintf("is immutable: %s; %s", why, newSet))
 }
 
 func fixedReplicas(path *field.Path) *field.Error {
-	return immutable(path, "the replicas of a Training workload are fixed")
+	return immutableError(path, "the replicas of a Training workload are fixed")
 }
 
 func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 	var errs field.ErrorList
 	same := func(path *field.Path, now, before any, why string) {
 		if !equality.Semantic.DeepEqual(now, before) {
-			errs = append(errs, immutable(path, why))
+			errs = append(errs, immutableError(path, why))
 		}
 	}
 	if typeOf(&pcs.Spec) != typeOf(&old.Spec) {
-		errs = append(errs, immutable(specPath.Child("workloadType"), "a running workload cannot become another kind"))
+		errs = append(errs, immutableError(specPath.Child("workloadType"), "a running workload cannot become another kind"))
 	}
-	same(specPath.Child("trainingSpec"), limitsOf(&pcs.Spec), limitsOf(&old.Spec), "restarts and time were counted against it")
+	same(specPath.Child("trainingSpec"), trainingLimitsOf(&pcs.Spec), trainingLimitsOf(&old.Spec), "restarts and time were counted against it")
 	training := isTraining(&pcs.Spec) && isTraining(&old.Spec)
 	if training && pcs.Spec.Replicas != old.Spec.Replicas {
 		errs = append(errs, fixedReplicas(replicasPath))
@@ -116,7 +116,7 @@ func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 	errs = append(errs, sameNames(cliquesPath, "cliques", names, namesBefore)...)
 	if *template.StartupType != v1alpha1.CliqueStartupTypeAnyOrder && !slices.Equal(names, namesBefore) && sameSet(names, namesBefore) {
 		errs = append(errs, field.Forbidden(cliquesPath, fmt.Sprintf(
-			"the order of cliques is immutable with %s: %s; it was %s", *template.StartupType, whyStarted, list(namesBefore))))
+			"the order of cliques is immutable with %s: %s; it was %s", *template.StartupType, whyStarted, quotedList(namesBefore))))
 	}
 	for i, clique := range template.Cliques {
 		before := before.Clique(nameOf(clique))
@@ -167,9 +167,9 @@ func typeOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.WorkloadType {
 	return spec.WorkloadType
 }
 
-// limitsOf returns the immutable limits of a Training workload, with the meaning of unset limits filled in: no
+// trainingLimitsOf returns the immutable limits of a Training workload, with the meaning of unset limits filled in: no
 // restarts, and no limit of the runtime.
-func limitsOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.TrainingSpec {
+func trainingLimitsOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.TrainingSpec {
 	var limits v1alpha1.TrainingSpec
 	if spec.TrainingSpec != nil {
 		limits = *spec.TrainingSpec
@@ -206,10 +206,10 @@ func sameNames(path *field.Path, what string, names, before []string) field.Erro
 	added := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(before, name) })
 	removed := slices.DeleteFunc(slices.Clone(before), func(name string) bool { return slices.Contains(names, name) })
 	if len(added) > 0 {
-		detail += "; added: " + list(added)
+		detail += "; added: " + quotedList(added)
 	}
 	if len(removed) > 0 {
-		detail += "; removed: " + list(removed)
+		detail += "; removed: " + quotedList(removed)
 	}
 	return field.ErrorList{field.Forbidden(path, detail)}
 }
@@ -270,7 +270,7 @@ func strategyWarnings(pcs, old *v1alpha1.PodCliqueSet, rolling []*field.Path) []
 	}
 	switch {
 	case pcs.Spec.IsOnDelete() && len(rolling) > 0:
-		return []string{andMore(rolling[0].String(), len(rolling)-1) +
+		return []string{firstPaths(rolling[0].String(), len(rolling)-1) +
 			": updateStrategy is OnDelete, so nothing is replaced: delete pods or PodCliques to replace them"}
 	case old.Spec.IsOnDelete() && !pcs.Spec.IsOnDelete() && len(rolling) == 0:
 		return []string{strategyPath.String() +

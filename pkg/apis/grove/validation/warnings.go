@@ -25,9 +25,9 @@ var overwritten = []string{
 	v2alpha2.PodGroupAnnotation, v2alpha2.SubGroupLabel,
 }
 
-// warnings returns warnings about fields that are accepted but have no effect: one line for each kind of warning, with
+// fieldWarnings returns warnings about fields that are accepted but have no effect: one line for each kind of warning, with
 // the first path and the number of further ones.
-func warnings(pcs *v1alpha1.PodCliqueSet) []string {
+func fieldWarnings(pcs *v1alpha1.PodCliqueSet) []string {
 	var out []string
 	matters := map[string]int{} // text -> index in places
 	var places [][]string
@@ -127,7 +127,7 @@ func warnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 
 	for i := range out {
-		out[i] = andMore(places[i][0], len(places[i])-1) + ": " + out[i]
+		out[i] = firstPaths(places[i][0], len(places[i])-1) + ": " + out[i]
 	}
 	return out
 }
@@ -168,13 +168,13 @@ func SchedulerWarnings(pcs, old *v1alpha1.PodCliqueSet, configured string) []str
 		if name == corev1.DefaultSchedulerName {
 			text = fmt.Sprintf("the pods are scheduled one by one, not as a gang, unless a profile of muster-scheduler has this name; leave it out for %q", configured)
 		}
-		out = append(out, fmt.Sprintf("%s: %q: %s", andMore(places[name][0], len(places[name])-1), name, text))
+		out = append(out, fmt.Sprintf("%s: %q: %s", firstPaths(places[name][0], len(places[name])-1), name, text))
 	}
 	return out
 }
 
-// andMore returns the first of several paths, with the number of the others.
-func andMore(place string, others int) string {
+// firstPaths returns the first of several paths, with the number of the others.
+func firstPaths(place string, others int) string {
 	if others == 0 {
 		return place
 	}

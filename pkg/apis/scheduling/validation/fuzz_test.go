@@ -30,7 +30,7 @@ func FuzzValidatePodGroup(f *testing.F) {
 			return // the API server reads it first
 		}
 		errs, _ := validation.ValidatePodGroup(pg)
-		if len(errs) > 0 && validation.Error(errs).Error() == "" {
+		if len(errs) > 0 && validation.CombineErrors(errs).Error() == "" {
 			t.Fatal("refused without a word")
 		}
 		updateErrs, _ := validation.ValidatePodGroupUpdate(pg, old)

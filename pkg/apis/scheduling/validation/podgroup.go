@@ -31,9 +31,9 @@ func ValidatePodGroupUpdate(pg, old *v2alpha2.PodGroup) (field.ErrorList, []stri
 	return ValidatePodGroup(pg)
 }
 
-// Tree returns the tree of a spec, and the errors that ValidatePodGroup returns for it. The tree is nil if and only if
+// BuildTree returns the tree of a spec, and the errors that ValidatePodGroup returns for it. The tree is nil if and only if
 // there are errors.
-func Tree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList) {
+func BuildTree(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList) {
 	tree, errs, _ := validateSpec(spec)
 	return tree, errs
 }
@@ -49,7 +49,7 @@ func validateSpec(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList, []s
 	if len(errs) > 0 {
 		tree = nil
 	}
-	return tree, errs, warnings(spec, tree)
+	return tree, errs, fieldWarnings(spec, tree)
 }
 
 // validateTree validates subGroups, minMember and minSubGroup.
@@ -97,13 +97,13 @@ func fieldError(p gang.Problem, spec *v2alpha2.PodGroupSpec, path *field.Path) *
 	var value any
 	switch p.Field {
 	case gang.FieldMinMember:
-		value = deref(minMember)
+		value = valueOrNil(minMember)
 	case gang.FieldMinSubGroup:
-		value = deref(minSubGroup)
+		value = valueOrNil(minSubGroup)
 	case gang.FieldName:
 		value = name
 	case gang.FieldParent:
-		value = deref(parent)
+		value = valueOrNil(parent)
 	}
 
 	switch p.Kind {
@@ -122,8 +122,8 @@ func fieldError(p gang.Problem, spec *v2alpha2.PodGroupSpec, path *field.Path) *
 	}
 }
 
-// deref returns the value that p points to, nil for nil.
-func deref[T any](p *T) any {
+// valueOrNil returns the value that p points to, nil for nil.
+func valueOrNil[T any](p *T) any {
 	if p == nil {
 		return nil
 	}
@@ -149,8 +149,8 @@ func validateTopology(tc *v2alpha2.TopologyConstraint, path *field.Path) field.E
 		"required topology is not supported, and placing the pods without %q would break what needs it; use preferredTopologyLevel, or pod affinity with this topology key", tc.RequiredTopologyLevel))}
 }
 
-// warnings returns warnings about fields that are accepted but have no effect. tree is nil for an invalid spec.
-func warnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
+// fieldWarnings returns warnings about fields that are accepted but have no effect. tree is nil for an invalid spec.
+func fieldWarnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 
@@ -231,9 +231,9 @@ func notActedOnTopology(spec *v2alpha2.PodGroupSpec) []string {
 	return paths
 }
 
-// Error combines the errors into one error for messages, nil for none. It contains the first few errors and the number
+// CombineErrors combines the errors into one error for messages, nil for none. It contains the first few errors and the number
 // of the others.
-func Error(errs field.ErrorList) error {
+func CombineErrors(errs field.ErrorList) error {
 	const shown = 3
 	if len(errs) == 0 {
 		return nil

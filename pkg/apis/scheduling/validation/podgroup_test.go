@@ -236,7 +236,7 @@ func TestValidatePodGroup(t *testing.T) {
 			if diff := cmp.Diff(tc.wantWarnings, warnings); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
-			tree, treeErrs := validation.Tree(&tc.pg.Obj().Spec)
+			tree, treeErrs := validation.BuildTree(&tc.pg.Obj().Spec)
 			if (tree == nil) != (len(tc.want) > 0) {
 				t.Errorf("Tree() = %v with errors %v, want a tree exactly for a valid spec", tree, treeErrs)
 			}
@@ -297,12 +297,12 @@ func TestValidatePodGroupUpdate(t *testing.T) {
 }
 
 func TestErrorSaysHowManyItDoesNotShow(t *testing.T) {
-	if err := validation.Error(nil); err != nil {
+	if err := validation.CombineErrors(nil); err != nil {
 		t.Errorf("Error(nil) = %v, want nil", err)
 	}
 	pg := wrappers.MakePodGroup("pg", "ns").SubGroup("a", 0).SubGroup("b", 0).SubGroup("c", 0).SubGroup("d", 0).Obj()
 	errs, _ := validation.ValidatePodGroup(pg)
-	got := validation.Error(errs).Error()
+	got := validation.CombineErrors(errs).Error()
 	want := "spec.subGroups[0].minMember: Invalid value: 0: must be greater than 0, is 0; " +
 		"spec.subGroups[1].minMember: Invalid value: 0: must be greater than 0, is 0; " +
 		"spec.subGroups[2].minMember: Invalid value: 0: must be greater than 0, is 0; and 1 more"
