@@ -104,7 +104,7 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 func runManager(ctx context.Context, o *options) error {
 	logger := klog.Background().WithName(name)
 	ctrl.SetLogger(logger)
-	logger.Info("Starting", "version", version.String(), "namespace", o.namespace, "certManagement", o.certManagement)
+	logger.Info("Starting muster-controller", "version", version.String(), "namespace", o.namespace, "certManagement", o.certManagement)
 
 	apiServer, err := restConfig(o.kubeconfig)
 	if err != nil {
@@ -180,7 +180,7 @@ func runManager(ctx context.Context, o *options) error {
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running: %w", err)
 	}
-	logger.Info("Stopped")
+	logger.Info("Stopped muster-controller")
 	return nil
 }
 

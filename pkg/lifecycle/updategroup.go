@@ -188,7 +188,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	r := rollout{target: Target{Generation: u.Generation}, progress: u.Progress, followed: u.Followed, onDelete: u.OnDelete, turn: u.Turn, paused: u.Paused,
 		known: known, stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.CountAre(len(c.outdated), "replica") + " of an earlier template",
 		awaitsTurn: "the update of the PodCliqueSet has not reached " + message.Plural(len(c.outdated), "it", "them"),
-		complete:   "every replica is of the present template", inFlight: u.inFlight}
+		complete:   "all replicas match the current template", inFlight: u.inFlight}
 	var isIdle bool
 	if d.Progress, d.State, d.RequeueAfter, isIdle = r.idle(now); isIdle {
 		return d
@@ -243,7 +243,7 @@ func (u GroupUpdate) obstacle(c groupCount, r rollout, known bool, waits UpdateS
 	case waits.Reason != "":
 		return waits
 	case !known:
-		return UpdateState{Updating, "the statuses of PodCliques do not describe the present template yet"}
+		return UpdateState{Updating, "the statuses of PodCliques do not describe the current template yet"}
 	case c.unhealthy != nil && (hasNext || c.made != nil || len(c.outdated) == 0):
 		wait := c.unhealthy.waitsFor()
 		if c.made != nil {

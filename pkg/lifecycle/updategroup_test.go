@@ -87,7 +87,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		return lifecycle.Replacement{Reason: lifecycle.ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
 	}
 	type replacements = map[int]lifecycle.Replacement
-	const complete = "every replica is of the present template"
+	const complete = "all replicas match the current template"
 	type decision = lifecycle.GroupUpdateDecision
 	for name, tc := range map[string]struct {
 		u    lifecycle.GroupUpdate
@@ -204,7 +204,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"availability according to a status of the previous revision does not count": {
 			u: rollingGroup(begun(b), 2, replica(0, before), replica(1, unobserved)),
 			want: decision{Progress: begun(b),
-				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
+				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the current template yet")},
 		},
 
 		// The end.
@@ -236,7 +236,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"a status of the previous revision does not complete the update": {
 			u: rollingGroup(begun(b), 1, replica(0), replica(1, unknown)),
 			want: decision{Progress: begun(b),
-				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
+				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the current template yet")},
 		},
 		"an update that ended stays ended": {
 			u: rollingGroup(begun(b, over), 2, replica(0), replica(1, unscheduled)),
@@ -312,7 +312,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"an update is in progress: only replicas known to be unavailable are replaced": {
 			u: rollingGroup(begun(b), 1, replica(0, before), replica(1, unknown), replica(2, before, unscheduled)),
 			want: decision{Progress: begun(b), Replace: replacements{2: because("is not scheduled")},
-				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the present template yet")},
+				State: state(lifecycle.Updating, "the statuses of PodCliques do not describe the current template yet")},
 		},
 
 		// Turns.

@@ -245,7 +245,7 @@ func (w *groupWorld) pass() string {
 		case !w.turn:
 			return fmt.Sprintf("replica %d is replaced without a turn; %s", j, w)
 		case !outdated[j]:
-			return fmt.Sprintf("replica %d of the present template is replaced; %s", j, w)
+			return fmt.Sprintf("replica %d of the current template is replaced; %s", j, w)
 		case is[j]:
 			taken++
 			if d.Progress.Selected != fmt.Sprint(j) || !d.Progress.InFlight() {

@@ -135,7 +135,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	var awaited *Pod // the replacement of the pod in flight, if it is of an intermediate template
 	r := rollout{target: u.Target, progress: u.Progress, followed: u.Followed, onDelete: u.OnDelete, turn: u.Turn, paused: u.Paused, known: true,
 		stalledAfter: u.StalledAfter, outdated: len(c.outdated), old: message.CountAre(len(c.outdated), "pod") + " of an earlier template",
-		awaitsTurn: "the update of the PodCliqueSet has not reached this replica", complete: "every pod is of the present template",
+		awaitsTurn: "the update of the PodCliqueSet has not reached this replica", complete: "all pods match the current template",
 		inFlight: func(unit string) (waits UpdateState) {
 			waits, awaited = u.inFlight(unit, now)
 			return waits

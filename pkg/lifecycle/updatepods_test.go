@@ -86,7 +86,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 	because := func(cause string) func(*lifecycle.Pod) {
 		return func(p *lifecycle.Pod) { p.Cause = cause }
 	}
-	const complete = "every pod is of the present template"
+	const complete = "all pods match the current template"
 	type decision = lifecycle.CliqueUpdateDecision
 	for name, tc := range map[string]struct {
 		u    lifecycle.CliqueUpdate

@@ -231,7 +231,7 @@ func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDe
 		p := deletion.Pod
 		switch {
 		case w.template[p.UID] == w.wanted:
-			return fmt.Sprintf("%s of the present template is replaced", p.Name)
+			return fmt.Sprintf("%s of the current template is replaced", p.Name)
 		case p.Terminating || u.Deleted[p.UID]:
 			return fmt.Sprintf("%s is deleted twice", p.Name)
 		case !w.turn:
@@ -253,7 +253,7 @@ func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDe
 	case before != nil && !before.Open() && !w.edited && (d.Progress == nil || !same(before, d.Progress)):
 		return fmt.Sprintf("it had ended: %+v, and now is %+v", before, d.Progress)
 	case !d.Progress.Open() && d.Progress != nil && d.Progress != u.Progress && !d.Current:
-		return "it ends before every pod is of the present template"
+		return "it ends before all pods match the current template"
 	case !d.Progress.Open() && d.Progress != nil && d.Progress != u.Progress && present < w.replicas:
 		return fmt.Sprintf("it ends while %d pods exist, and %d are wanted", present, w.replicas)
 	case d.Progress.Open() && d.State.Reason == lifecycle.UpdateComplete:

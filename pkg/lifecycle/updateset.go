@@ -147,7 +147,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 		case len(c.pending)+c.below > 0:
 			d.State = deferred(stays)
 		case c.known:
-			d.State = UpdateState{UpdateComplete, "every replica is of the present template"}
+			d.State = UpdateState{UpdateComplete, "all replicas match the current template"}
 		}
 		return d
 	}
@@ -260,7 +260,7 @@ func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
 	p := d.Progress
 	switch {
 	case !c.known:
-		d.State = UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the present template yet"}
+		d.State = UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the current template yet"}
 	case len(c.pending) > 0 && u.Paused:
 		d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + c.old()}, p.rest(u.StalledAfter, now)
 		return
@@ -292,12 +292,12 @@ func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
 		d.listUpdated(next)
 		d.State = UpdateState{Updating, fmt.Sprintf("updating replica %d since %s; %s", index, Timestamp(now), old)}
 	case c.below > 0:
-		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on are of the present template; %s", u.Partition, c.old())}
+		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on match the current template; %s", u.Partition, c.old())}
 		d.RequeueAfter = p.rest(u.StalledAfter, now)
 		return
 	default:
 		p.end(now)
-		d.State = UpdateState{UpdateComplete, "every replica is of the present template"}
+		d.State = UpdateState{UpdateComplete, "all replicas match the current template"}
 		return
 	}
 	state, after := d.State.stalled(p, u.StalledAfter, now)

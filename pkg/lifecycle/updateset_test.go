@@ -141,10 +141,10 @@ func TestDecideSetUpdate(t *testing.T) {
 	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
 	index := func(i int) *int { return &i }
 	const (
-		complete = "every replica is of the present template"
+		complete = "all replicas match the current template"
 		since    = " since 2026-05-01T11:59:00Z: "
 		nowText  = " since 2026-05-01T12:00:00Z; "
-		unknown  = "the statuses of PodCliques and scaling groups do not describe the present template yet"
+		unknown  = "the statuses of PodCliques and scaling groups do not describe the current template yet"
 	)
 	type decision = lifecycle.SetUpdateDecision
 	at := func(i int, d decision) decision { // it stays the current one
@@ -278,7 +278,7 @@ func TestDecideSetUpdate(t *testing.T) {
 		"replicas below the partition stay": {
 			u: change(rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind), inSet(2)), updatedBefore(2), partition(2)),
 			want: decision{Progress: begun(b),
-				State: state(lifecycle.UpdatePartitionReached, "replicas from index 2 on are of the present template; 2 replicas have pods of an earlier template")},
+				State: state(lifecycle.UpdatePartitionReached, "replicas from index 2 on match the current template; 2 replicas have pods of an earlier template")},
 		},
 		"those from the partition on are updated": {
 			u: change(rollingSet(begun(b), -1, inSet(0, behind, scheduledNowhere), inSet(1, behind), inSet(2)), updatedBefore(2), partition(1)),
@@ -288,7 +288,7 @@ func TestDecideSetUpdate(t *testing.T) {
 		"a partition above the replicas": {
 			u: change(rollingSet(begun(b), -1, inSet(0, behind)), partition(7)),
 			want: decision{Progress: begun(b),
-				State: state(lifecycle.UpdatePartitionReached, "replicas from index 7 on are of the present template; 1 replica has pods of an earlier template")},
+				State: state(lifecycle.UpdatePartitionReached, "replicas from index 7 on match the current template; 1 replica has pods of an earlier template")},
 		},
 
 		// One at a time.

@@ -112,7 +112,7 @@ func claims(c *Cluster) error {
 	return nil
 }
 
-// samePod reports whether a pod is of the present template of its set, as the tests here change it.
+// samePod reports whether a pod is of the current template of its set, as the tests here change it.
 func samePod(pod *corev1.Pod, set *v1alpha1.PodCliqueSet) bool {
 	t := set.Spec.Template.Clique(pod.Labels[v1alpha1.LabelTemplateName])
 	return t != nil && t.Spec.PodSpec.Containers[0].Image == pod.Spec.Containers[0].Image && t.Annotations["version"] == pod.Annotations["version"]

@@ -25,7 +25,7 @@ import (
 //
 //   - Per PodClique and per scaling group one ready unit at most is in flight: taken down, its replacement not ready yet. In one
 //     replica of a set only.
-//   - No ready unit goes while fewer than minAvailable are there, none of the present template, and none under OnDelete. A
+//   - No ready unit goes while fewer than minAvailable are there, none of the current template, and none under OnDelete. A
 //     replica of a scaling group goes only if a pod of it is of an earlier template.
 //   - An update ends once, and what has ended is not open again before the template changes.
 //   - What a status says to be updated is: see claims.
@@ -257,7 +257,7 @@ func (w *updateWatch) checkPods() error {
 		case q.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "":
 			return fmt.Errorf("ready pod %s of a scaling group was deleted alone", pod.Name)
 		case !w.isOutdated(pod, q):
-			return fmt.Errorf("ready pod %s, which has the present template, was deleted", pod.Name)
+			return fmt.Errorf("ready pod %s, which has the current template, was deleted", pod.Name)
 		case workload.FollowsOnDelete(q):
 			return fmt.Errorf("ready pod %s was deleted under OnDelete", pod.Name)
 		case !workload.HasTurn(q):
@@ -291,7 +291,7 @@ func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
 		}
 		switch available, needed := w.available[g.Name], lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas); {
 		case !outdated:
-			return fmt.Errorf("replica %d of %s, all of which has the present template, is replaced", j, g.Name)
+			return fmt.Errorf("replica %d of %s, all of which has the current template, is replaced", j, g.Name)
 		case workload.FollowsOnDelete(g):
 			return fmt.Errorf("replica %d of %s is replaced under OnDelete", j, g.Name)
 		case !workload.HasTurn(g):

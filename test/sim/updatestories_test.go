@@ -213,7 +213,7 @@ func TestScalingDuringAnUpdate(t *testing.T) {
 }
 
 // Breaches during an update: for the PodClique that is being updated the condition is Unknown and terminates nothing. A
-// PodClique in another replica of the set terminates that replica, which is created again with the present template.
+// PodClique in another replica of the set terminates that replica, which is created again with the current template.
 func TestBreachDuringAnUpdate(t *testing.T) {
 	c := newService(t, Nodes(2, 3), 2, func(set *v1alpha1.PodCliqueSet) {
 		*set = *watched(time.Minute, 0)
@@ -418,7 +418,7 @@ func TestCreatedDuringAnUpdate(t *testing.T) {
 	wantAvailable(c, 9)
 }
 
-// A replica whose PodCliques are deleted while another is updated is created again with the present template; the update
+// A replica whose PodCliques are deleted while another is updated is created again with the current template; the update
 // does not end before its pods of the earlier template are gone.
 func TestAReplicaIsDeletedDuringAnUpdate(t *testing.T) {
 	for at := range 32 {

@@ -245,7 +245,7 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 		return ctrl.Result{}, err // the queue retries with the same delays, and counts the retries
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Reconciling failed in part")
+		klog.FromContext(ctx).Error(err, "Failed to reconcile some objects")
 	}
 	for _, f := range observed {
 		if f.Key == keyRefused && f.Since.Equal(now) {

@@ -151,7 +151,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 		{lifecycle.DeletedDuplicate, corev1.EventTypeWarning, v1alpha1.EventDuplicateIndex, "%s removed: an older pod has the same index"},
 		{lifecycle.DeletedCancelled, corev1.EventTypeNormal, v1alpha1.EventPodsCancelled, "%s removed: it never started, and all that started have succeeded or were given up"},
 		{lifecycle.DeletedHalted, corev1.EventTypeNormal, v1alpha1.EventPodsStopped, "%s removed: the workload has failed"},
-		{lifecycle.DeletedUpdate, corev1.EventTypeNormal, v1alpha1.EventPodUpdating, "%s removed, to be replaced by a pod of the present template"},
+		{lifecycle.DeletedUpdate, corev1.EventTypeNormal, v1alpha1.EventPodUpdating, "%s removed, to be replaced by a pod of the current template"},
 	} {
 		if gone := why[reason.reason]; len(gone) > 0 {
 			r.recorder.Eventf(clique, nil, reason.kind, reason.name, v1alpha1.ActionDeletePod, reason.text, describePods(gone))

@@ -191,11 +191,11 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 	}
 	if d.Done != nil {
 		r.recorder.Eventf(after, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaUpdated, v1alpha1.ActionUpdate,
-			"Replica %d is available with the present template", *d.Done)
+			"Replica %d is available with the current template", *d.Done)
 	}
 	if is := workload.SetProgress(after); workload.SetProgress(before).Open() && is != nil && !is.Open() {
 		metrics.UpdateEnded(is.EndedAt.Sub(is.StartedAt))
-		text := "Every replica has the present template"
+		text := "All replicas match the current template"
 		if after.Spec.IsOnDelete() {
 			text = "The update has ended, because the strategy is OnDelete now: pods follow when they are deleted"
 		}

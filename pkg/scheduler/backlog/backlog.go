@@ -161,7 +161,7 @@ func (b *Backlog) noneWaits() bool { return len(b.plain.pods) == 0 && b.registry
 func (b *Backlog) updateShapes(logger klog.Logger) {
 	shapes, err := b.shapes.UpdateNodes()
 	if err != nil {
-		logger.Error(err, "Counting free room failed, refused gangs are tried later")
+		logger.Error(err, "Failed to count free room; refused gangs are tried later")
 		b.events.Or(uint32(moreRoom))
 	}
 	for _, s := range shapes {

@@ -151,7 +151,7 @@ func (b *Backlog) WaitsForRoom(pod *corev1.Pod) bool {
 	b.updateShapes(logger)
 	shape, err := b.shapes.TrackShape(context.Background(), pod)
 	if err != nil {
-		logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
+		logger.Error(err, "Failed to count free room", "pod", klog.KObj(pod))
 		return false
 	}
 	if b.mayPreempt(pod) || b.fits(shape, askerOf(pod)) > 0 {

@@ -128,7 +128,7 @@ func (b *Backlog) track(logger klog.Logger, a Attempt) tracked {
 		}
 		shape, err := b.shapes.TrackShape(context.Background(), pod)
 		if err != nil {
-			logger.Error(err, "Counting free room failed", "pod", klog.KObj(pod))
+			logger.Error(err, "Failed to count free room", "pod", klog.KObj(pod))
 			t.helps = anything
 			continue
 		}

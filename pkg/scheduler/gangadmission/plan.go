@@ -42,7 +42,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	}
 	snapshot, expired, err := pl.newSnapshot(ctx, work, nodes, start)
 	if err != nil {
-		logger.Error(err, "Planning failed")
+		logger.Error(err, "Failed to plan a gang")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
 		return false
 	}

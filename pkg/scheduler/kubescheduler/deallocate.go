@@ -97,7 +97,7 @@ func DeallocateClaim(ctx context.Context, f framework.Framework, name types.Name
 	case apierrors.IsNotFound(err):
 		return false, true
 	case err != nil:
-		logger.Error(err, "Reading a claim of a pod that was not bound failed, it may keep its devices", "claim", name)
+		logger.Error(err, "Failed to read a claim of a pod that was not bound; it may keep its devices", "claim", name)
 		return false, false
 	case claim.Status.Allocation == nil:
 		return false, true
@@ -106,7 +106,7 @@ func DeallocateClaim(ctx context.Context, f framework.Framework, name types.Name
 	}
 	claim.Status.ReservedFor, claim.Status.Allocation, claim.Status.Devices = nil, nil, nil
 	if _, err := claims.UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil { // another pod may use it by now
-		logger.Error(err, "Deallocating a claim of a pod that was not bound failed, it may keep its devices", "claim", name)
+		logger.Error(err, "Failed to deallocate a claim of a pod that was not bound; it may keep its devices", "claim", name)
 		return true, false
 	}
 	logger.V(2).Info("Deallocated a claim of a pod that was not bound", "claim", name)

@@ -433,7 +433,7 @@ func (e *Extenders) addScores(q *question, got *answer, logger klog.Logger) {
 			scores, weight, err = x.Prioritize(q.pod, nodes)
 			return err
 		}); err != nil {
-			logger.V(2).Info("Extender failed to score nodes for a plan, it gives no score", "extender", x.Name(), "err", err)
+			logger.V(2).Info("Extender failed to score nodes for a plan; it gives no score", "extender", x.Name(), "err", err)
 			continue
 		}
 		for _, s := range *scores {

@@ -189,7 +189,7 @@ func (t *nodeTable) popPod(logger klog.Logger, i int) {
 		return
 	}
 	if err := p.clone.RemovePod(logger, pod.Pod); err != nil {
-		logger.Error(err, "Taking a planned pod off a cloned node failed", "node", t.objects[i].Name)
+		logger.Error(err, "Failed to remove a planned pod from a cloned node", "node", t.objects[i].Name)
 	}
 }
 

@@ -167,7 +167,7 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 			s.recordReach(k, len(w.placed))
 		}
 		if err := w.addPlanned(index, i); err != nil {
-			w.logger.Error(err, "Planning a pod on a node failed", "node", w.nodes.objects[i].Name)
+			w.logger.Error(err, "Failed to plan a pod on a node", "node", w.nodes.objects[i].Name)
 			continue
 		}
 		return w.nodes.objects[i].Name, true
@@ -305,7 +305,7 @@ func (w *Snapshot) addPlanned(index, i int) error {
 		if err := w.notifyClass(other, c.planned, i, true); err != nil {
 			for _, notified := range w.classes[:k] {
 				if err := w.notifyClass(notified, c.planned, i, false); err != nil {
-					w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[i].Name)
+					w.logger.Error(err, "Failed to remove a planned pod from the state of a class", "node", w.nodes.objects[i].Name)
 				}
 			}
 			w.popPlanned()
@@ -321,7 +321,7 @@ func (w *Snapshot) Undo(n int) {
 		p := w.popPlanned()
 		for _, c := range w.classes {
 			if err := w.notifyClass(c, w.classes[p.class].planned, int(p.node), false); err != nil {
-				w.logger.Error(err, "Taking a planned pod out of a class's state failed", "node", w.nodes.objects[p.node].Name)
+				w.logger.Error(err, "Failed to remove a planned pod from the state of a class", "node", w.nodes.objects[p.node].Name)
 			}
 		}
 	}

@@ -194,7 +194,7 @@ func (r *Releaser) releasePods(ctx context.Context, key gangs.Key, pods []*corev
 func (r *Releaser) logRefusal(logger klog.Logger, pod *corev1.Pod, err error) {
 	if r.refusal[pod.UID] != err.Error() {
 		r.refusal[pod.UID] = err.Error()
-		logger.Error(err, "Cannot release a pod of a partial gang yet", "pod", klog.KObj(pod))
+		logger.Error(err, "Failed to release a pod of a partial gang; it is tried again", "pod", klog.KObj(pod))
 	}
 }
 

@@ -177,7 +177,7 @@ func syncKeys(ctx context.Context, q queue, sync func(context.Context, gangs.Key
 		case err != nil:
 			// A conflict means that the cache lags behind, which is resolved by the next attempt.
 			if !apierrors.IsConflict(err) && ctx.Err() == nil {
-				logger.Error(err, "Cannot report on a gang yet", "podGroup", key)
+				logger.Error(err, "Failed to report on a gang; it is tried again", "podGroup", key)
 			}
 			q.AddRateLimited(key)
 		default:

@@ -96,7 +96,7 @@ func TestTemplateOfRunningPods(t *testing.T) {
 }
 
 // TestPodCliquesFollowTheTemplate: while the template and the priority class of the set change and change back,
-// PodCliques can be updated to the present template, but neither to the previous one nor to another.
+// PodCliques can be updated to the current template, but neither to the previous one nor to another.
 func TestPodCliquesFollowTheTemplate(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)

@@ -162,7 +162,7 @@ func (s *KeySource) readOnce(ctx context.Context, leads bool) bool {
 		logger.Error(err, "There is no key for the marks of bound pods: gangs are admitted, their bindings carry no mark, and partially bound gangs are not released", "secret", Name)
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || !isStatus(err):
 		s.lastProblem = err.Error()
-		logger.Error(err, "Reading the keys for the marks of bound pods again failed, the previous keys stay in use", "secret", Name)
+		logger.Error(err, "Failed to read the keys for the marks of bound pods again; the previous keys stay in use", "secret", Name)
 	}
 	return err == nil
 }
