@@ -131,40 +131,12 @@ func (u unit) hasPods() bool {
 
 // judgeUnit returns the reason why the unit cannot be placed, and its numbers as text.
 func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
-	type sum struct {
-		asked, free, total int64
-		pods, slots        int   // slots: on empty nodes
-		oversized, largest int64 // request of a pod that fits no node, and the amount on the largest node; 0: all pods fit
-		class              int   // that may use most of the free amount, and its capacity
-		room               ResourceCapacity
-	}
-	sums := map[corev1.ResourceName]*sum{}
 	pods, missing, homeless := 0, 0, 0
-	var order []corev1.ResourceName
 	for _, n := range u.needs {
 		pods, missing = pods+n.pods, missing+n.missing
-		if n.missing > 0 {
-			continue
-		}
-		room := world.ResourceCapacity(n.class)
-		if room.Nodes == 0 {
+		if n.missing == 0 && world.ResourceCapacity(n.class).Nodes == 0 {
 			homeless += n.pods
 		}
-		if sums[room.Resource] == nil {
-			sums[room.Resource] = &sum{}
-			order = append(order, room.Resource)
-		}
-		s := sums[room.Resource]
-		s.pods += n.pods
-		if room.PerPod > room.Largest {
-			s.oversized, s.largest = room.PerPod, room.Largest
-		}
-		if s.room.Nodes == 0 || room.Free > s.free {
-			s.class, s.room = n.class, room
-		}
-		s.asked += room.PerPod * int64(n.pods)
-		s.slots += room.Slots
-		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
 	}
 	if missing > 0 {
 		return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", message.Count(missing, "pod"))
@@ -186,6 +158,51 @@ func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
 	if text := u.closedRoom(world); text != "" {
 		return v2alpha2.ReasonNodesUnavailable, "cannot be placed: " + text
 	}
+	if reason, text := u.judgeAmounts(world); reason != "" {
+		return reason, text
+	}
+	if len(u.needs) == 1 {
+		if text := world.ResourceCapacity(u.needs[0].class).piecesText(u.needs[0].pods + u.more); text != "" {
+			return v2alpha2.ReasonFragmented, text
+		}
+	}
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
+}
+
+// requested is what the pods of a unit request of one resource, and what the nodes that they may use have of it.
+type requested struct {
+	asked, free, total int64
+	pods, slots        int   // slots: on empty nodes
+	oversized, largest int64 // request of a pod that fits no node, and the amount on the largest node; 0: all pods fit
+	class              int   // that may use most of the free amount, and its capacity
+	room               ResourceCapacity
+}
+
+// judgeAmounts returns why the amount of a resource is not sufficient for the pods of the unit; "": all amounts are.
+func (u unit) judgeAmounts(world Capacities) (v2alpha2.Reason, string) {
+	sums := map[corev1.ResourceName]*requested{}
+	var order []corev1.ResourceName
+	for _, n := range u.needs {
+		if n.missing > 0 {
+			continue
+		}
+		room := world.ResourceCapacity(n.class)
+		if sums[room.Resource] == nil {
+			sums[room.Resource] = &requested{}
+			order = append(order, room.Resource)
+		}
+		s := sums[room.Resource]
+		s.pods += n.pods
+		if room.PerPod > room.Largest {
+			s.oversized, s.largest = room.PerPod, room.Largest
+		}
+		if s.room.Nodes == 0 || room.Free > s.free {
+			s.class, s.room = n.class, room
+		}
+		s.asked += room.PerPod * int64(n.pods)
+		s.slots += room.Slots
+		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
+	}
 	for _, name := range order {
 		s := sums[name]
 		what := fmt.Sprintf("needs %s %s for %s", message.Quantity(name, s.asked), name, message.Count(s.pods, "pod"))
@@ -204,12 +221,7 @@ func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
 			return insufficient(name), what + ", " + s.room.freeText(s.free, world.HeldByLower([]int{s.class}, name))
 		}
 	}
-	if len(u.needs) == 1 {
-		if text := world.ResourceCapacity(u.needs[0].class).piecesText(u.needs[0].pods + u.more); text != "" {
-			return v2alpha2.ReasonFragmented, text
-		}
-	}
-	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
+	return "", ""
 }
 
 // closedRoom describes the unavailable nodes with whose free room the unit would fit, as far as the numbers of each class

@@ -170,54 +170,10 @@ func dominantVerdict(f Facts) assessment {
 func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	minimum := f.Tree.MinPods()
 	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
-		text = fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
-		if f.Terminating > 0 {
-			text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
-		}
-		if advice = strings.Join(describeOwners(f), clauses); advice != "" {
-			text += clauses + advice
-		}
-		text += f.Failed.countOthers()
-		switch {
-		case len(f.Unclaimed) > 0:
-			text += "; " + describeUnclaimed(f.Unclaimed)
-		case isIdle(f) && len(f.Owners) == 0:
-			text += "; it is idle until pods name it by annotation " + v2alpha2.PodGroupAnnotation
-		case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && sumCounts(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
-			text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
-		}
-		reason = v2alpha2.ReasonWaitingForPods
-		switch {
-		case f.MisplacedTotal >= missing:
-			reason, text, advice = v2alpha2.ReasonInvalid, describeMisplaced("pod", f.Misplaced, f.Tree)+"; "+text, ""
-		case f.MisplacedTotal > 0:
-			text += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
-		}
-		if what := describeLacks(f.Tree, f.Created); what != "" {
-			text += "; " + what
-		}
-		return reason, text, advice
+		return explainMissingPods(f, missing)
 	}
 	if missing := f.Tree.MissingPods(f.Usable); missing > 0 {
-		text = fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
-		reason = v2alpha2.ReasonGated
-		var parts []string
-		if f.Foreign > 0 {
-			parts = append(parts, otherSchedulerAdvice(f))
-			if missing > f.Gated { // the gates are the reason only if removing them is sufficient
-				reason = v2alpha2.ReasonOtherScheduler
-			}
-		}
-		if f.Gated > 0 {
-			parts = append(parts, describeGated(f))
-		}
-		if advice = strings.Join(parts, clauses); advice != "" {
-			text += clauses + advice
-		}
-		if what := describeLacks(f.Tree, f.Usable); what != "" { // last, because a summary is short
-			text += "; " + what
-		}
-		return reason, text, advice
+		return explainUnusablePods(f, missing)
 	}
 	switch {
 	case f.Binding:
@@ -229,6 +185,62 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	default:
 		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; waits for its turn", message.Count(minimum, "pod")), ""
 	}
+}
+
+// explainMissingPods explains that the minimum lacks pods, which do not exist.
+func explainMissingPods(f Facts, missing int) (reason v2alpha2.Reason, text, advice string) {
+	minimum := f.Tree.MinPods()
+	text = fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
+	if f.Terminating > 0 {
+		text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
+	}
+	if advice = strings.Join(describeOwners(f), clauses); advice != "" {
+		text += clauses + advice
+	}
+	text += f.Failed.countOthers()
+	switch {
+	case len(f.Unclaimed) > 0:
+		text += "; " + describeUnclaimed(f.Unclaimed)
+	case isIdle(f) && len(f.Owners) == 0:
+		text += "; it is idle until pods name it by annotation " + v2alpha2.PodGroupAnnotation
+	case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && sumCounts(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
+		text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
+	}
+	reason = v2alpha2.ReasonWaitingForPods
+	switch {
+	case f.MisplacedTotal >= missing:
+		reason, text, advice = v2alpha2.ReasonInvalid, describeMisplaced("pod", f.Misplaced, f.Tree)+"; "+text, ""
+	case f.MisplacedTotal > 0:
+		text += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
+	}
+	if what := describeLacks(f.Tree, f.Created); what != "" {
+		text += "; " + what
+	}
+	return reason, text, advice
+}
+
+// explainUnusablePods explains that the minimum lacks pods, which exist and cannot be placed.
+func explainUnusablePods(f Facts, missing int) (reason v2alpha2.Reason, text, advice string) {
+	minimum := f.Tree.MinPods()
+	text = fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
+	reason = v2alpha2.ReasonGated
+	var parts []string
+	if f.Foreign > 0 {
+		parts = append(parts, otherSchedulerAdvice(f))
+		if missing > f.Gated { // the gates are the reason only if removing them is sufficient
+			reason = v2alpha2.ReasonOtherScheduler
+		}
+	}
+	if f.Gated > 0 {
+		parts = append(parts, describeGated(f))
+	}
+	if advice = strings.Join(parts, clauses); advice != "" {
+		text += clauses + advice
+	}
+	if what := describeLacks(f.Tree, f.Usable); what != "" { // last, because a summary is short
+		text += "; " + what
+	}
+	return reason, text, advice
 }
 
 // turns contains the reasons for which it matters which gangs are tried first.

@@ -128,16 +128,7 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 	if st.pendingSince.IsZero() {
 		st.pendingSince = now
 	}
-	due := st.pendingSince
-	switch change {
-	case podgroup.Numbers:
-		due = due.Add(numbersInterval)
-	case podgroup.Content:
-		due = due.Add(s.interval)
-	case podgroup.First:
-		due = due.Add(min(firstInterval, s.interval))
-	}
-	if wait := due.Sub(now); wait > 0 {
+	if wait := st.pendingSince.Add(s.delayOf(change)).Sub(now); wait > 0 {
 		return shorterWait(wait, later), nil
 	}
 	if s.yieldsToBindings(key, now) {
@@ -145,19 +136,10 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 	}
 
 	// 3. Write the status, then emit the event.
-	next := group.DeepCopy()
-	next.Status = after
-	writing, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	written, err := s.writer.UpdateStatus(writing, next)
-	if apierrors.IsNotFound(err) {
-		s.forgetGroup(key) // the informer will report the deletion
-		return 0, nil
+	written, err := s.writeStatus(ctx, key, group, after)
+	if err != nil || written == nil {
+		return 0, err
 	}
-	if err != nil {
-		return 0, fmt.Errorf("writing the status of PodGroup %s: %w", key, err)
-	}
-	klog.FromContext(ctx).V(4).Info("Wrote the status of a PodGroup", "podGroup", key, "phase", after.Phase, "reason", after.Reason)
 	st.superseded.Insert(group.ResourceVersion)
 	st.written, st.pendingSince = written, time.Time{}
 	if st.reportAt.IsZero() && !podgroup.SameReason(&group.Status, &after) {
@@ -166,6 +148,37 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 		}
 	}
 	return shorterWait(later, s.reportSettled(st, written, &after, now)), nil
+}
+
+// delayOf returns how long a change of a status may wait, so that several are written at once.
+func (s *statuses) delayOf(change podgroup.Change) time.Duration {
+	switch change {
+	case podgroup.Numbers:
+		return numbersInterval
+	case podgroup.Content:
+		return s.interval
+	case podgroup.First:
+		return min(firstInterval, s.interval)
+	}
+	return 0
+}
+
+// writeStatus writes the status of a PodGroup, and returns the new version; nil if the PodGroup does not exist any more.
+func (s *statuses) writeStatus(ctx context.Context, key gangs.Key, group *v2alpha2.PodGroup, status v2alpha2.PodGroupStatus) (*v2alpha2.PodGroup, error) {
+	next := group.DeepCopy()
+	next.Status = status
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	written, err := s.writer.UpdateStatus(ctx, next)
+	if apierrors.IsNotFound(err) {
+		s.forgetGroup(key) // the informer will report the deletion
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing the status of PodGroup %s: %w", key, err)
+	}
+	klog.FromContext(ctx).V(4).Info("Wrote the status of a PodGroup", "podGroup", key, "phase", status.Phase, "reason", status.Reason)
+	return written, nil
 }
 
 // yieldsToBindings reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for

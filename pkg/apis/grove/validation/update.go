@@ -90,11 +90,7 @@ func fixedReplicas(path *field.Path) *field.Error {
 
 func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 	var errs field.ErrorList
-	same := func(path *field.Path, now, before any, why string) {
-		if !equality.Semantic.DeepEqual(now, before) {
-			errs = append(errs, immutableError(path, why))
-		}
-	}
+	same := sameIn(&errs)
 	if typeOf(&pcs.Spec) != typeOf(&old.Spec) {
 		errs = append(errs, immutableError(specPath.Child("workloadType"), "a running workload cannot become another kind"))
 	}
@@ -118,6 +114,23 @@ func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 		errs = append(errs, field.Forbidden(cliquesPath, fmt.Sprintf(
 			"the order of cliques is immutable with %s: %s; it was %s", *template.StartupType, whyStarted, quotedList(namesBefore))))
 	}
+	errs = append(errs, immutableInCliques(template, before, training)...)
+	errs = append(errs, sameNames(groupsPath, "scaling groups", groupNames(template), groupNames(before))...)
+	return append(errs, immutableInGroups(template, before, training)...)
+}
+
+// sameIn returns a function that adds an error if two values differ.
+func sameIn(errs *field.ErrorList) func(path *field.Path, now, before any, why string) {
+	return func(path *field.Path, now, before any, why string) {
+		if !equality.Semantic.DeepEqual(now, before) {
+			*errs = append(*errs, immutableError(path, why))
+		}
+	}
+}
+
+func immutableInCliques(template, before *v1alpha1.PodCliqueSetTemplateSpec, training bool) field.ErrorList {
+	var errs field.ErrorList
+	same := sameIn(&errs)
 	for i, clique := range template.Cliques {
 		before := before.Clique(nameOf(clique))
 		if before == nil {
@@ -137,9 +150,12 @@ func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 			errs = append(errs, fixedReplicas(path.Child("replicas")))
 		}
 	}
+	return errs
+}
 
-	// Scaling groups.
-	errs = append(errs, sameNames(groupsPath, "scaling groups", groupNames(template), groupNames(before))...)
+func immutableInGroups(template, before *v1alpha1.PodCliqueSetTemplateSpec, training bool) field.ErrorList {
+	var errs field.ErrorList
+	same := sameIn(&errs)
 	for i := range template.PodCliqueScalingGroupConfigs {
 		group := &template.PodCliqueScalingGroupConfigs[i]
 		before := before.ScalingGroup(group.Name)

@@ -28,108 +28,119 @@ var overwritten = []string{
 // fieldWarnings returns warnings about fields that are accepted but have no effect: one line for each kind of warning, with
 // the first path and the number of further ones.
 func fieldWarnings(pcs *v1alpha1.PodCliqueSet) []string {
-	var out []string
-	matters := map[string]int{} // text -> index in places
-	var places [][]string
-	warn := func(path *field.Path, text string) {
-		at, known := matters[text]
-		if !known {
-			at = len(places)
-			matters[text] = at
-			places, out = append(places, nil), append(out, text)
-		}
-		places[at] = append(places[at], path.String())
-	}
+	w := &warner{training: isTraining(&pcs.Spec), kinds: map[string]int{}}
 	template := &pcs.Spec.Template
-
-	if pcs.Spec.IsOnDelete() && isTraining(&pcs.Spec) {
-		warn(strategyPath, "has no effect: the template of a Training workload is immutable")
+	if pcs.Spec.IsOnDelete() && w.training {
+		w.warn(strategyPath, "has no effect: the template of a Training workload is immutable")
 	}
-	if s := pcs.Spec.UpdateStrategy; s != nil && s.RollingRecreate != nil && isTraining(&pcs.Spec) {
-		warn(rollingPath, "has no effect: the template of a Training workload is immutable")
+	if s := pcs.Spec.UpdateStrategy; s != nil && s.RollingRecreate != nil && w.training {
+		w.warn(rollingPath, "has no effect: the template of a Training workload is immutable")
 	}
-	minReadySeconds := func(path *field.Path, seconds int32) {
-		if seconds != 0 && isTraining(&pcs.Spec) {
-			warn(path.Child("minReadySeconds"), "has no effect: pods of a Training workload are available while they run")
-		}
-	}
-	topology := func(path *field.Path, tc *v1alpha1.TopologyConstraint) {
-		if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
-			warn(path.Child("topologyConstraint"), "stored, but has no effect: pods are placed without regard to it; use preferred pod affinity")
-		}
-	}
-	const claims = "stored, but has no effect: pods get no shared ResourceClaims; use resourceClaims of the pod"
-	keys := func(path *field.Path, meta map[string]string) {
-		for _, key := range slices.Sorted(maps.Keys(meta)) {
-			switch {
-			case slices.Contains(queueKeys, key):
-				warn(path.Key(key), "stored, but has no effect: there are no queues with quota")
-			case key == v1alpha1.AnnotationMNNVLGroup && meta[key] != "none":
-				warn(path.Key(key), "stored, but has no effect: no ComputeDomains are made")
-			}
-		}
-	}
-	keys(field.NewPath("metadata", "labels"), pcs.Labels)
-	keys(field.NewPath("metadata", "annotations"), pcs.Annotations)
-	topology(templatePath, template.TopologyConstraint)
+	w.warnKeys(field.NewPath("metadata", "labels"), pcs.Labels)
+	w.warnKeys(field.NewPath("metadata", "annotations"), pcs.Annotations)
+	w.warnTopology(templatePath, template.TopologyConstraint)
 	if len(template.ResourceClaimTemplates) > 0 {
-		warn(templatePath.Child("resourceClaimTemplates"), claims)
+		w.warn(templatePath.Child("resourceClaimTemplates"), warnClaims)
 	}
-	if len(template.ResourceSharing) > 0 {
-		warn(templatePath.Child("resourceSharing"), claims)
-	}
+	w.warnSharing(templatePath, len(template.ResourceSharing))
 	for i, clique := range template.Cliques {
-		if clique == nil {
-			continue
-		}
-		path := cliquesPath.Index(i)
-		topology(path, clique.TopologyConstraint)
-		if len(clique.ResourceSharing) > 0 {
-			warn(path.Child("resourceSharing"), claims)
-		}
-		for _, meta := range []struct {
-			path *field.Path
-			keys map[string]string
-		}{{path.Child("labels"), clique.Labels}, {path.Child("annotations"), clique.Annotations}} {
-			keys(meta.path, meta.keys)
-			for _, key := range slices.Sorted(maps.Keys(meta.keys)) {
-				if slices.Contains(overwritten, key) || strings.HasPrefix(key, "grove.io/") && key != v1alpha1.AnnotationMNNVLGroup {
-					warn(meta.path.Key(key), "is reserved for muster-controller, which replaces the value where it needs the key")
-				}
-			}
-		}
-		minReadySeconds(path.Child("spec"), clique.Spec.MinReadySeconds)
-		if len(clique.Spec.StartsAfter) > 0 && *template.StartupType != v1alpha1.CliqueStartupTypeExplicit {
-			warn(path.Child("spec", "startsAfter"), fmt.Sprintf("has no effect: cliqueStartupType is %s, startsAfter is for %s", *template.StartupType, v1alpha1.CliqueStartupTypeExplicit))
-		}
-		pod, path := &clique.Spec.PodSpec, path.Child("spec", "podSpec")
-		if !isTraining(&pcs.Spec) && pod.RestartPolicy != corev1.RestartPolicyAlways {
-			warn(path.Child("restartPolicy"), "a pod that ends is deleted and replaced, also one that succeeded")
-		}
-		if all := template.PriorityClassName; all != "" && pod.PriorityClassName != "" && pod.PriorityClassName != all {
-			warn(path.Child("priorityClassName"), fmt.Sprintf("is replaced by that of the template, %q: a gang has one priority", all))
-		}
-		if pod.Hostname != "" {
-			warn(path.Child("hostname"), "is replaced: pods of a clique have hostnames with their indices")
-		}
-		if pod.Subdomain != "" {
-			warn(path.Child("subdomain"), "is replaced by the name of the headless Service")
+		if clique != nil {
+			w.warnClique(cliquesPath.Index(i), clique, template)
 		}
 	}
 	for i, group := range template.PodCliqueScalingGroupConfigs {
 		path := groupsPath.Index(i)
-		topology(path, group.TopologyConstraint)
-		minReadySeconds(path, group.MinReadySeconds)
-		if len(group.ResourceSharing) > 0 {
-			warn(path.Child("resourceSharing"), claims)
-		}
-		keys(path.Child("annotations"), group.Annotations)
+		w.warnTopology(path, group.TopologyConstraint)
+		w.warnMinReadySeconds(path, group.MinReadySeconds)
+		w.warnSharing(path, len(group.ResourceSharing))
+		w.warnKeys(path.Child("annotations"), group.Annotations)
 	}
+	for i := range w.texts {
+		w.texts[i] = firstPaths(w.places[i][0], len(w.places[i])-1) + ": " + w.texts[i]
+	}
+	return w.texts
+}
 
-	for i := range out {
-		out[i] = firstPaths(places[i][0], len(places[i])-1) + ": " + out[i]
+// warner collects warnings about a PodCliqueSet.
+type warner struct {
+	training bool
+	kinds    map[string]int // text -> index in texts
+	texts    []string
+	places   [][]string // by text: paths
+}
+
+const warnClaims = "stored, but has no effect: pods get no shared ResourceClaims; use resourceClaims of the pod"
+
+func (w *warner) warn(path *field.Path, text string) {
+	at, known := w.kinds[text]
+	if !known {
+		at = len(w.places)
+		w.kinds[text] = at
+		w.places, w.texts = append(w.places, nil), append(w.texts, text)
 	}
-	return out
+	w.places[at] = append(w.places[at], path.String())
+}
+
+func (w *warner) warnMinReadySeconds(path *field.Path, seconds int32) {
+	if seconds != 0 && w.training {
+		w.warn(path.Child("minReadySeconds"), "has no effect: pods of a Training workload are available while they run")
+	}
+}
+
+func (w *warner) warnTopology(path *field.Path, tc *v1alpha1.TopologyConstraint) {
+	if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
+		w.warn(path.Child("topologyConstraint"), "stored, but has no effect: pods are placed without regard to it; use preferred pod affinity")
+	}
+}
+
+func (w *warner) warnSharing(path *field.Path, claims int) {
+	if claims > 0 {
+		w.warn(path.Child("resourceSharing"), warnClaims)
+	}
+}
+
+func (w *warner) warnKeys(path *field.Path, keys map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		switch {
+		case slices.Contains(queueKeys, key):
+			w.warn(path.Key(key), "stored, but has no effect: there are no queues with quota")
+		case key == v1alpha1.AnnotationMNNVLGroup && keys[key] != "none":
+			w.warn(path.Key(key), "stored, but has no effect: no ComputeDomains are made")
+		}
+	}
+}
+
+func (w *warner) warnClique(path *field.Path, clique *v1alpha1.PodCliqueTemplateSpec, template *v1alpha1.PodCliqueSetTemplateSpec) {
+	w.warnTopology(path, clique.TopologyConstraint)
+	w.warnSharing(path, len(clique.ResourceSharing))
+	for _, meta := range []struct {
+		path *field.Path
+		keys map[string]string
+	}{{path.Child("labels"), clique.Labels}, {path.Child("annotations"), clique.Annotations}} {
+		w.warnKeys(meta.path, meta.keys)
+		for _, key := range slices.Sorted(maps.Keys(meta.keys)) {
+			if slices.Contains(overwritten, key) || strings.HasPrefix(key, "grove.io/") && key != v1alpha1.AnnotationMNNVLGroup {
+				w.warn(meta.path.Key(key), "is reserved for muster-controller, which replaces the value where it needs the key")
+			}
+		}
+	}
+	w.warnMinReadySeconds(path.Child("spec"), clique.Spec.MinReadySeconds)
+	if len(clique.Spec.StartsAfter) > 0 && *template.StartupType != v1alpha1.CliqueStartupTypeExplicit {
+		w.warn(path.Child("spec", "startsAfter"), fmt.Sprintf("has no effect: cliqueStartupType is %s, startsAfter is for %s", *template.StartupType, v1alpha1.CliqueStartupTypeExplicit))
+	}
+	pod, path := &clique.Spec.PodSpec, path.Child("spec", "podSpec")
+	if !w.training && pod.RestartPolicy != corev1.RestartPolicyAlways {
+		w.warn(path.Child("restartPolicy"), "a pod that ends is deleted and replaced, also one that succeeded")
+	}
+	if all := template.PriorityClassName; all != "" && pod.PriorityClassName != "" && pod.PriorityClassName != all {
+		w.warn(path.Child("priorityClassName"), fmt.Sprintf("is replaced by that of the template, %q: a gang has one priority", all))
+	}
+	if pod.Hostname != "" {
+		w.warn(path.Child("hostname"), "is replaced: pods of a clique have hostnames with their indices")
+	}
+	if pod.Subdomain != "" {
+		w.warn(path.Child("subdomain"), "is replaced by the name of the headless Service")
+	}
 }
 
 // kaiScheduler is the name of KAI Scheduler, for which manifests may have been written that a profile of muster-scheduler
