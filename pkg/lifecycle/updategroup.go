@@ -101,7 +101,7 @@ type groupCount struct {
 	available int32
 	bound     bool
 	// unhealthy is the first replica of the target that is not available; nil: there is none. A replica of which no pod
-	// has had a node for settleTime does not fit, and is left out. made is the first of them that the update has made.
+	// has had a node for unboundGrace does not fit, and is left out. made is the first of them that the update has made.
 	// settles is when an unbound one is left out; zero: there is none.
 	unhealthy, made *GroupReplica
 	settles         time.Time
@@ -144,7 +144,7 @@ func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
 			c.outdated = append(c.outdated, *r)
 		default:
 			c.updated = append(c.updated, r.Index)
-			settles := r.newest().Add(settleTime)
+			settles := r.newest().Add(unboundGrace)
 			if available || !r.hasScheduled() && !now.Before(settles) {
 				continue
 			}
@@ -173,7 +173,7 @@ func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
 //     replica is replaced when the previous replacement has become available, and when without this replica minAvailable
 //     replicas are available, or all others if every replica is needed.
 //   - No available replica is replaced while one of the current template is not available or is being replaced, unless no
-//     pod of it has had a node for settleTime. No replica at all is replaced while this holds for one that the update has
+//     pod of it has had a node for unboundGrace. No replica at all is replaced while this holds for one that the update has
 //     made, nor while the update is paused.
 //   - The update is complete when every replica exists, every pod was created from the current template, all replicas with
 //     bound pods are available, and minAvailable replicas are. If no pod is bound, it is complete without available ones.

@@ -127,7 +127,7 @@ func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
 //   - Replicas are updated one at a time: first those of which nothing is scheduled, then those in breach of a minimum, then
 //     the others; of each kind the highest index first. Replicas that are due to be terminated are recreated.
 //   - The next replica follows when all objects of the current one exist, follow the current revision and are available, or
-//     if nothing of it is scheduled for settleTime; and when all replicas that follow the revision are available, except
+//     if nothing of it is scheduled for unboundGrace; and when all replicas that follow the revision are available, except
 //     those that do not fit. While one that the update has not made is not, unavailable replicas are still selected.
 //   - No replica is selected while the update is paused, and none below the partition.
 //   - A replica that is being updated when the template changes again stays the current one.
@@ -250,7 +250,7 @@ func (u SetUpdate) awaitsCurrent(d *SetUpdateDecision, current SetReplica, now t
 		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
 	}
 	if isWhole && !current.hasScheduled() {
-		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(current.newest().Add(settleTime), now))
+		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(current.newest().Add(unboundGrace), now))
 	}
 	return true
 }
@@ -275,7 +275,7 @@ func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
 		wait := awaited.waitsFor()
 		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", awaited.Index, wait.Message)}
 		if !awaited.hasScheduled() {
-			d.RequeueAfter = delayUntil(awaited.newest().Add(settleTime), now)
+			d.RequeueAfter = delayUntil(awaited.newest().Add(unboundGrace), now)
 		}
 		if awaited.ripens() {
 			return // to wait for minReadySeconds is no stall
@@ -306,10 +306,10 @@ func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
 
 func isUnavailable(r SetReplica) bool { return !r.Available() }
 
-// isUnfit reports whether nothing of the replica is scheduled, although all of its objects exist for settleTime: it does
+// isUnfit reports whether nothing of the replica is scheduled, although all of its objects exist for unboundGrace: it does
 // not fit.
 func (r SetReplica) isUnfit(now time.Time) bool {
-	return !r.hasScheduled() && r.Terminating() == "" && r.Waits == "" && len(r.Missing) == 0 && !now.Before(r.newest().Add(settleTime))
+	return !r.hasScheduled() && r.Terminating() == "" && r.Waits == "" && len(r.Missing) == 0 && !now.Before(r.newest().Add(unboundGrace))
 }
 
 // newest returns the creation time of the youngest PodClique of the replica, zero if there is none.

@@ -80,7 +80,7 @@ func PodName(podClique, cliqueUID, template string, index int, replaced string) 
 	return PodHostname(podClique, index) + "-" + hashSuffix(cliqueUID, template, strconv.Itoa(index), replaced)
 }
 
-// PodIndex returns the index in a name that Pod returned, -1 if the name contains none.
+// PodIndex returns the index in a name that PodName returned, -1 if the name contains none.
 func PodIndex(name string) int {
 	parts := strings.Split(name, "-")
 	if len(parts) < 3 {

@@ -35,7 +35,7 @@ func (g *gangState) backOff(now time.Time) {
 
 // RecordUnanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
 // or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server answers, and
-// call ServerAnswers.
+// call RecordServerAnswers.
 func (r *Registry) RecordUnanswered(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -32,7 +32,7 @@ type indexed struct {
 	inInformed, inTurns int // in waitList
 }
 
-// waiting counts gangs by priority.
+// priorityCounts counts gangs by priority.
 type priorityCounts struct {
 	count      map[int32]int
 	priorityOf map[*gangState]int32 // the priority with which a gang is counted

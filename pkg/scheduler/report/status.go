@@ -39,9 +39,9 @@ const (
 	busyLimit = 5 * time.Second
 )
 
-// settleTime is the delay of the event after a change of reason. A gang may pass through several reasons in a short
+// eventDelay is the delay of the event after a change of reason. A gang may pass through several reasons in a short
 // time; the event reports the last one.
-const settleTime = 2 * time.Second
+const eventDelay = 2 * time.Second
 
 // statuses writes the status of PodGroups and emits the corresponding events.
 type statuses struct {
@@ -143,7 +143,7 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 	st.superseded.Insert(group.ResourceVersion)
 	st.written, st.pendingSince = written, time.Time{}
 	if st.reportAt.IsZero() && !podgroup.SameReason(&group.Status, &after) {
-		if st.reportAt = now.Add(settleTime); st.reported == nil {
+		if st.reportAt = now.Add(eventDelay); st.reported == nil {
 			st.reported = outlineOf(&group.Status)
 		}
 	}

@@ -58,9 +58,9 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 4 nodes: too few GPUs")
 	c.mustLook("train")
 	c.wantStatus("train", 3, "0/2 pods bound; 2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
-	c.passes(settleTime)
+	c.passes(eventDelay)
 	c.mustLook("train")
-	c.passes(time.Minute - settleTime)
+	c.passes(time.Minute - eventDelay)
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 5 nodes: too few GPUs")
 	c.mustLook("train")
 	c.passes(29 * time.Second)
@@ -76,10 +76,10 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c.pod(member("train", "b").Node("n1"))
 	c.mustLook("train")
 	c.wantStatus("train", 5, "2/2 pods bound", "")
-	if again := c.mustLook("train"); again != settleTime {
-		t.Errorf("look again in %s, want %s", again, settleTime)
+	if again := c.mustLook("train"); again != eventDelay {
+		t.Errorf("look again in %s, want %s", again, eventDelay)
 	}
-	c.passes(settleTime)
+	c.passes(eventDelay)
 	c.mustLook("train")
 
 	want := []string{

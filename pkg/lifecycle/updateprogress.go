@@ -105,9 +105,9 @@ func (p *Progress) rest(limit time.Duration, now time.Time) time.Duration {
 	return delayUntil(p.LastProgress.Add(limit/2), now)
 }
 
-// settleTime is how long a unit of the target may have no node before it is taken for one that does not fit. A unit that
+// unboundGrace is how long a unit of the target may have no node before it is taken for one that does not fit. A unit that
 // does not fit does not keep an update from going on; one that is about to be bound does.
-const settleTime = 30 * time.Second
+const unboundGrace = 30 * time.Second
 
 // lacking returns how many of the reached units are missing, given the indices of those of the target that exist and the
 // number of units that are wanted and do not exist.

@@ -43,9 +43,9 @@ type SetEvent struct {
 	Reason, Note string
 }
 
-// settleTime is the delay between a change of availability and its event: a set may go through several states in a short
+// eventDelay is the delay between a change of availability and its event: a set may go through several states in a short
 // time. A loss has no event if the set is available again within this time.
-const settleTime = 2 * time.Second
+const eventDelay = 2 * time.Second
 
 // SetStory is what was reported of a set by its events about availability, and what is to be reported. NewSetStory
 // begins one from the status of the set.
@@ -139,7 +139,7 @@ func (s *SetStory) Observe(now SetOutline, training bool, at time.Time) ([]SetEv
 		return nil, 0
 	}
 	if s.due.IsZero() {
-		s.due = at.Add(settleTime)
+		s.due = at.Add(eventDelay)
 	}
 	switch isLost := reported.Degraded && !s.reported.Degraded; {
 	case !isLost:
@@ -149,7 +149,7 @@ func (s *SetStory) Observe(now SetOutline, training bool, at time.Time) ([]SetEv
 	}
 	wait := s.due.Sub(at)
 	if !s.lostAt.IsZero() {
-		wait = max(wait, s.lostAt.Add(settleTime).Sub(at))
+		wait = max(wait, s.lostAt.Add(eventDelay).Sub(at))
 	}
 	if wait > 0 {
 		return nil, wait
@@ -158,7 +158,7 @@ func (s *SetStory) Observe(now SetOutline, training bool, at time.Time) ([]SetEv
 	return events, 0
 }
 
-// events returns the events since the reported outline. That a degraded set was available for less than settleTime is not
+// events returns the events since the reported outline. That a degraded set was available for less than eventDelay is not
 // reported: it would be reported as degraded again.
 func (s *SetStory) events(now SetOutline, training bool) ([]SetEvent, SetOutline) {
 	if s.available == nil || now.Available || now.Replicas == 0 || s.reported.Degraded {

@@ -39,7 +39,7 @@ type Need struct {
 type Wait struct {
 	// Needs has an entry for every shape whose number of fitting pods is known.
 	Needs []Need
-	// FittingPods returns how many pods of a shape fit into room that is not reserved from the gang. nil: Shape.FittingPods.
+	// Fits returns how many pods of a shape fit into room that is not reserved from the gang. nil: Shape.FittingPods.
 	Fits func(Shape) int
 	// MayFit evaluates the necessary condition of a plan with the current room, which must be that of Needs. nil: Needs
 	// alone.
@@ -229,7 +229,7 @@ func (r *Registry) AwaitedShapes() []Shape {
 }
 
 // RecordGangRefused records that the leader's attempt found no plan, and what the gang waits for. It is tried again because of a
-// later call of Changed, or because of its own pods.
+// later call of RetryWaiting, or because of its own pods.
 func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()

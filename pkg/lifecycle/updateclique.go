@@ -97,7 +97,7 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 			continue
 		}
 		c.updated = append(c.updated, pod.Index)
-		if !pod.Scheduled && now.Before(pod.Created.Add(settleTime)) {
+		if !pod.Scheduled && now.Before(pod.Created.Add(unboundGrace)) {
 			c.unsettled = firstOf(c.unsettled, &pod)
 		}
 		if pod.Scheduled && !available {
@@ -118,7 +118,7 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 //     node, then the others. The oldest ready pod is replaced when the previous replacement has become available, and when
 //     without this pod minAvailable pods are available, or all others if every pod is needed.
 //   - No ready pod is replaced while a pod of the current template is not available, unless it has had no node for
-//     settleTime. No pod at all is replaced while this holds for a pod that the update has made, nor while the update is
+//     unboundGrace. No pod at all is replaced while this holds for a pod that the update has made, nor while the update is
 //     paused. Pods that are created meanwhile at indices that the update has not reached get the previous template.
 //   - The update is complete when no pod of an earlier template exists, except lost ones, all desired pods exist, all that
 //     are bound are available, and minAvailable pods are. If no pod is bound, it is complete without available ones.
@@ -178,7 +178,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	ripens := ripeAfter > 0 && (state.Reason == UpdateWaitsForMinAvailable || len(c.unhealthy) > 0 && !c.isUnready)
 	var settles time.Time
 	if c.unsettled != nil {
-		settles = c.unsettled.Created.Add(settleTime)
+		settles = c.unsettled.Created.Add(unboundGrace)
 	}
 	d.State, d.RequeueAfter = r.pace(p, state, ripens, ripeAfter, settles, now)
 	return d

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// reasonFor returns the reason why this many pods of the class cannot be placed.
+func (r ResourceCapacity) reasonFor(pods int) v2alpha2.Reason {
+	all := r.withUnavailable()
+	switch {
+	case r.RefusedByClaims:
+		return v2alpha2.ReasonClaimsNotReady
+	case r.Refused != "" || all.Nodes == 0 || all.offersNone():
+		return v2alpha2.ReasonNoNodeMatches
+	case !all.holdsPods(pods):
+		return v2alpha2.ReasonTooLarge
+	case !r.holdsPods(pods):
+		return v2alpha2.ReasonNodesUnavailable
+	case r.PerPod*int64(pods) > r.Free:
+		return insufficient(r.Resource)
+	}
+	if lacking := r.otherLacking(pods); lacking != nil {
+		return insufficient(lacking.Resource)
+	}
+	return v2alpha2.ReasonFragmented
+}
+
+// otherLacking returns the first of Others of which not enough is free for this many pods. nil: there is none.
+func (r ResourceCapacity) otherLacking(pods int) *ResourceAmounts {
+	for i := range r.Others {
+		if o := &r.Others[i]; o.PerPod*int64(pods) > o.Free {
+			return o
+		}
+	}
+	return nil
+}
+
+// explainHopeless returns why pods of the class fit on no existing node, and what would help. owner names the pods, for
+// example "the pods of the gang". "": no such reason applies.
+func (r ResourceCapacity) explainHopeless(reason v2alpha2.Reason, owner string) string {
+	switch {
+	case reason == v2alpha2.ReasonClaimsNotReady && strings.HasSuffix(r.Refused, "not found"):
+		return fmt.Sprintf("%s: create it, or correct the volumes of %s", r.Refused, owner)
+	case reason == v2alpha2.ReasonClaimsNotReady:
+		return fmt.Sprintf("%s: see the claims of %s", r.Refused, owner)
+	case r.Refused != "":
+		return fmt.Sprintf("%s are refused on every node: %s", owner, r.Refused)
+	case reason == v2alpha2.ReasonNodesUnavailable:
+		return r.unavailable()
+	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone() && r.Elsewhere > 0:
+		return fmt.Sprintf("no node that matches %s offers %s: change their selectors, affinity or tolerations, %s %s enough for a pod",
+			owner, r.Resource, message.Count(r.Elsewhere, "other node"), haveOrHas(r.Elsewhere))
+	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone():
+		return fmt.Sprintf("no node offers %s: correct the name in %s, or install the device plugin that provides it", r.Resource, owner)
+	}
+	return ""
+}
+
+func haveOrHas(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}
+
+// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes with 24
+// nvidia.com/gpu cordoned: uncordon them". "": there are none.
+func (r ResourceCapacity) unavailable() string {
+	nodes := slices.Clone(r.Unavailable)
+	slices.SortFunc(nodes, func(a, b UnavailableNodes) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Cause, b.Cause))
+	})
+	parts := make([]string, 0, len(nodes))
+	for _, u := range nodes[:min(len(nodes), maxReasons)] {
+		parts = append(parts, fmt.Sprintf("%s (%s; %s %s, %s free) %s: %s",
+			message.Count(u.Nodes, "node"), u.listNames(), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Cause, u.Advice))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// listNames lists Names.
+func (u UnavailableNodes) listNames() string {
+	names := make([]string, 0, len(u.Names)+1)
+	for _, name := range u.Names {
+		names = append(names, message.Truncate(name, maxNodeName))
+	}
+	if u.Nodes > len(names) {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// freeText describes the free amount, the nodes to which it belongs, and what could be preempted: "3 are free on the
+// nodes that they may use (1 of 5: nodeSelector pool=a)".
+func (r ResourceCapacity) freeText(free, lower int64) string {
+	text := message.Quantity(r.Resource, free) + " are free"
+	if r.Elsewhere > 0 && r.Selection != "" {
+		text += fmt.Sprintf(" on the nodes that they may use (%d of %d: %s)", r.Offering, r.Offering+r.Elsewhere, r.Selection)
+	}
+	return text + lowerText(r.Resource, lower)
+}
+
+// lowerText describes what pods of lower priority hold. "": nothing.
+func lowerText(resource corev1.ResourceName, lower int64) string {
+	if lower == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; pods of lower priority hold %s, which are not preempted for a gang: wait for them or delete them", message.Quantity(resource, lower))
+}
+
+// piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4
+// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node"; or of which other resource there is not
+// enough. "": other rules are the cause.
+func (r ResourceCapacity) piecesText(pods int) string {
+	if r.PerPod == 0 || r.SlotsNow >= pods || r.PerPod*int64(pods) > r.Free {
+		return ""
+	}
+	if o := r.otherLacking(pods); o != nil {
+		return fmt.Sprintf("needs %s %s for %s, %s are free", message.Quantity(o.Resource, o.PerPod*int64(pods)), o.Resource,
+			message.Count(pods, "pod"), message.Quantity(o.Resource, o.Free))
+	}
+	of := ""
+	if pods > 1 {
+		of = " for each of " + message.Count(pods, "pod")
+	}
+	text := fmt.Sprintf("needs %s %s on one node%s; %s are free, ", message.Quantity(r.Resource, r.PerPod), r.Resource, of, message.Quantity(r.Resource, r.Free))
+	if r.LargestFree < r.PerPod {
+		return text + fmt.Sprintf("at most %s on one node", message.Quantity(r.Resource, r.LargestFree))
+	}
+	return text + "which is room for " + message.Count(r.SlotsNow, "pod")
+}
+
+// insufficient returns the reason for a resource that is not sufficiently free. GPUs are extended resources, whose
+// names contain a domain.
+func insufficient(resource corev1.ResourceName) v2alpha2.Reason {
+	if strings.Contains(string(resource), "/") {
+		return v2alpha2.ReasonInsufficientGPUs
+	}
+	return v2alpha2.ReasonInsufficientResources
+}
+
+func severity(r v2alpha2.Reason) int { return slices.Index(reasonsBySeverity, r) }
