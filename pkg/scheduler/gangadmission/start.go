@@ -60,16 +60,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	if err != nil {
 		return fmt.Errorf("reading ended pods: %w", err)
 	}
-	g.reporter = report.New(report.Options{
-		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
-		StatusInterval:      g.args.StatusInterval.Duration,
-		Busy:                g.binds.busy,
-		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
-		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
-		Pods:                g.podLister,
-		Failed:              failedPods(endedInformer),
-	})
-
+	g.reporter = g.newReporter(h, client, endedInformer)
 	synced, err := g.addHandlers(logger, pods.Informer(), nodes, endedInformer, groups)
 	if err != nil {
 		return fmt.Errorf("watching the objects of gangs: %w", err)
@@ -95,6 +86,19 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		}
 	}()
 	return nil
+}
+
+// newReporter returns the writer of status, events and conditions.
+func (g *Gangs) newReporter(h fwk.Handle, client *report.PodGroupClient, ended cache.SharedIndexInformer) *report.Reporter {
+	return report.New(report.Options{
+		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
+		StatusInterval:      g.args.StatusInterval.Duration,
+		Busy:                g.binds.busy,
+		WaitingForGangAfter: g.args.WaitingForGangAfter.Duration,
+		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
+		Pods:                g.podLister,
+		Failed:              failedPods(ended),
+	})
 }
 
 // waitFor waits until the channel is closed. It returns false if the context ends first.

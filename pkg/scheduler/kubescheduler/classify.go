@@ -136,22 +136,7 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 	v.bindProfile(f)
 	v.nodes.updateNodes(nodes)
 	v.nodes.seen = true
-	read := map[string]bool{}
-	for key := range v.nodes.selectors.count {
-		read[key] = true
-	}
-	seen := map[int]bool{} // pods with equal base have equal terms and constraints, and as many claims
-	allLabels, claims := false, false
-	for i, pod := range pods {
-		if (i == 0 || base[i] != base[i-1]) && !seen[base[i]] {
-			seen[base[i]] = true
-			claims = claims || len(pod.Spec.ResourceClaims) > 0 || claimsOf(f, pod) != ""
-			addTermKeys(pod, read)
-			spreadLabels(pod, read)
-			allLabels = allLabels || v.hardSpread && len(pod.Spec.TopologySpreadConstraints) == 0
-		}
-	}
-	keys := slices.Sorted(maps.Keys(read))
+	keys, allLabels, claims := v.labelsRead(f, pods, base)
 
 	type identity struct {
 		base           int
@@ -193,6 +178,26 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 		out.Size[class]++
 	}
 	return out
+}
+
+// labelsRead returns the keys of the labels that filters may read, sorted, whether they may read all labels, and whether any
+// of the pods has claims.
+func (v *FilterCache) labelsRead(f framework.Framework, pods []*corev1.Pod, base []int) (keys []string, allLabels, claims bool) {
+	read := map[string]bool{}
+	for key := range v.nodes.selectors.count {
+		read[key] = true
+	}
+	seen := map[int]bool{} // pods with equal base have equal terms and constraints, and as many claims
+	for i, pod := range pods {
+		if (i == 0 || base[i] != base[i-1]) && !seen[base[i]] {
+			seen[base[i]] = true
+			claims = claims || len(pod.Spec.ResourceClaims) > 0 || claimsOf(f, pod) != ""
+			addTermKeys(pod, read)
+			spreadLabels(pod, read)
+			allLabels = allLabels || v.hardSpread && len(pod.Spec.TopologySpreadConstraints) == 0
+		}
+	}
+	return slices.Sorted(maps.Keys(read)), allLabels, claims
 }
 
 // claimsOf describes the pod's persistent volume claims as far as the filters distinguish them.

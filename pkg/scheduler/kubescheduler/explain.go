@@ -98,9 +98,34 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			each[k].Refused, each[k].RefusedByClaims = firstReason(c.refuse), claimPlugins.Has(c.refuse.Plugin())
 		}
 	}
+	matching, unavailable := w.countNodes(c, resources, each)
+	slots, apart := w.sumSlots(c, matching, w.emptySlots)
+	now, _ := w.sumSlots(c, matching, w.freeSlots)
+	selection := selectionOf(c.info.Pod)
+	for k, name := range resources {
+		each[k].Slots, each[k].SlotsNow, each[k].Apart, each[k].Selection = slots, now, apart, selection
+		each[k].Unavailable = w.unavailableNodes(c, name, unavailable)
+	}
+	for k := range each {
+		for other := range each {
+			if o := &each[other]; other != k {
+				each[k].Others = append(each[k].Others, podgroup.ResourceAmounts{Resource: o.Resource, PerPod: o.PerPod, Free: o.Free})
+			}
+		}
+	}
+	for _, room := range each {
+		if room.Nodes > 0 && room.PerPod > room.Largest {
+			return room
+		}
+	}
+	return each[0]
+}
+
+// countNodes adds the amounts of the nodes that match the class to each, which is by resource. It returns these nodes, and
+// those that would match if they were not closed, by the cause.
+func (w *Snapshot) countNodes(c *class, resources []corev1.ResourceName, each []podgroup.ResourceCapacity) (matching []int32, unavailable map[closure][]int32) {
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
-	var matching []int32
-	unavailable := map[closure][]int32{}
+	unavailable = map[closure][]int32{}
 	for i, node := range w.nodes.nodes {
 		cause, advice := w.whyClosed(c, i)
 		if !w.matchesButForRoom(c, i, &required, cause != "") {
@@ -130,39 +155,27 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			}
 		}
 	}
-	slots, apart := w.sumSlots(c, matching, w.emptySlots)
-	now, _ := w.sumSlots(c, matching, w.freeSlots)
-	selection := selectionOf(c.info.Pod)
-	for k, name := range resources {
-		each[k].Slots, each[k].SlotsNow, each[k].Apart, each[k].Selection = slots, now, apart, selection
-		for _, by := range slices.SortedFunc(maps.Keys(unavailable), closure.compare) {
-			nodes := unavailable[by]
-			u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes)}
-			u.Slots, _ = w.sumSlots(c, nodes, w.emptySlots)
-			u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
-			u.Names = w.firstNames(c, nodes)
-			for _, i := range nodes {
-				total := amountOf(w.nodes.nodes[i].GetAllocatable(), name)
-				u.Total += total
-				u.Free += max(0, total-amountOf(w.nodes.nodes[i].GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
-				u.Largest = max(u.Largest, total)
-			}
-			each[k].Unavailable = append(each[k].Unavailable, u)
+	return matching, unavailable
+}
+
+// unavailableNodes describes the closed nodes, by the cause, as far as a resource is concerned.
+func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavailable map[closure][]int32) []podgroup.UnavailableNodes {
+	var out []podgroup.UnavailableNodes
+	for _, by := range slices.SortedFunc(maps.Keys(unavailable), closure.compare) {
+		nodes := unavailable[by]
+		u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes)}
+		u.Slots, _ = w.sumSlots(c, nodes, w.emptySlots)
+		u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
+		u.Names = w.firstNames(c, nodes)
+		for _, i := range nodes {
+			total := amountOf(w.nodes.nodes[i].GetAllocatable(), name)
+			u.Total += total
+			u.Free += max(0, total-amountOf(w.nodes.nodes[i].GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
+			u.Largest = max(u.Largest, total)
 		}
+		out = append(out, u)
 	}
-	for k := range each {
-		for other := range each {
-			if o := &each[other]; other != k {
-				each[k].Others = append(each[k].Others, podgroup.ResourceAmounts{Resource: o.Resource, PerPod: o.PerPod, Free: o.Free})
-			}
-		}
-	}
-	for _, room := range each {
-		if room.Nodes > 0 && room.PerPod > room.Largest {
-			return room
-		}
-	}
-	return each[0]
+	return out
 }
 
 // claimPlugins refuse pods in PreFilter for claims that do not exist or cannot be used.

@@ -174,6 +174,28 @@ func (w *Snapshot) askExtenders(c *class, r *ranking) {
 	}
 	got := w.inquiry.askExtenders(list, c.info.Pod, nodes)
 
+	w.recordAnswer(c, left, got, notAsked)
+	known := c.known
+	if r.anew && known.feasible > 0 && len(c.notExtended) > 0 {
+		r = w.rankForPlan(c) // a score may depend on the other nodes that take the class
+	}
+	c.scan.order = nil
+	for _, i := range r.order {
+		if known.reasons[i] == 0 {
+			c.scan.order = append(c.scan.order, i)
+		}
+	}
+	if len(got.scores) > 0 {
+		total := func(i int32) int64 { return r.scores[i] + got.scores[w.nodes.objects[i].Name] }
+		slices.SortStableFunc(c.scan.order, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(total(b), total(a)), cmp.Compare(r.free[a], r.free[b]))
+		})
+	}
+}
+
+// recordAnswer removes the nodes that the extenders do not accept from those that take the class. left are the nodes that take
+// it otherwise; notAsked is why some of them were not sent, "" if all were.
+func (w *Snapshot) recordAnswer(c *class, left []int32, got *answer, notAsked string) {
 	known := *c.known
 	known.reasons, known.slots = slices.Clone(known.reasons), slices.Clone(known.slots)
 	refused := w.cache.internReason("node(s) are refused by an extender")
@@ -198,21 +220,6 @@ func (w *Snapshot) askExtenders(c *class, r *ranking) {
 		known.reasons[i], known.slots[i] = refused, 0
 	}
 	c.known = &known
-	if r.anew && known.feasible > 0 && len(c.notExtended) > 0 {
-		r = w.rankForPlan(c) // a score may depend on the other nodes that take the class
-	}
-	c.scan.order = nil
-	for _, i := range r.order {
-		if known.reasons[i] == 0 {
-			c.scan.order = append(c.scan.order, i)
-		}
-	}
-	if len(got.scores) > 0 {
-		total := func(i int32) int64 { return r.scores[i] + got.scores[w.nodes.objects[i].Name] }
-		slices.SortStableFunc(c.scan.order, func(a, b int32) int {
-			return cmp.Or(cmp.Compare(total(b), total(a)), cmp.Compare(r.free[a], r.free[b]))
-		})
-	}
 }
 
 // ExtenderFailure returns why a class could not be planned, if an extender was the reason; nil: none was. partial

@@ -69,7 +69,6 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	for _, f := range sched.Profiles {
 		f.SetPodNominator(queue)
 	}
-	turns := &turns{clock: clock.RealClock{}, queue: queue, members: members}
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		members.Failed(ctx, f, info.Pod, status)
@@ -85,57 +84,78 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		queue.forgetGonePod(f, info.Pod)
 		members.Requeued(info.Pod.UID)
 	}
-	wasUnwinding := false
-	unwind := func() {
-		unwinding := members.Unwinding()
-		if unwinding && !wasUnwinding {
-			for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = members.Unwinding() {
-				time.Sleep(unwindPoll)
-			}
-		}
-		wasUnwinding = unwinding
-	}
-	sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-		if info := turns.nextBetween(logger); info != nil {
-			members.Popped(info.Pod.UID)
-			return info, nil
-		}
-		for {
-			member := members.Next()
-			if member == nil {
-				break
-			}
-			info := queue.PopSpecificPod(logger, member)
-			for deadline := time.Now().Add(lateLimit); info == nil && time.Now().Before(deadline); {
-				time.Sleep(unwindPoll)
-				info = queue.PopSpecificPod(logger, member)
-			}
-			if info == nil {
-				logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))
-				members.Lost(member.UID)
-				continue
-			}
-			// The queue looks up pods by name. A pod recreated under the same name is scheduled independently of the
-			// plan.
-			if info.Pod.UID != member.UID {
-				members.Lost(member.UID)
-			}
-			members.Popped(info.Pod.UID)
-			return info, nil
-		}
-		turns.nextBetween(logger) // the plan has ended
-		unwind()
-		info, err := queue.Pop(logger)
-		if err == nil && info != nil && info.Pod != nil {
-			if hooks.Gated(info.Pod) {
-				unwind() // a plan may have been aborted while the queue was empty
-				members.Pace()
-			}
-			members.Popped(info.Pod.UID)
-		}
-		return info, err
-	}
+	l := &loop{queue: queue, members: members, hooks: hooks, turns: &turns{clock: clock.RealClock{}, queue: queue, members: members}}
+	sched.NextPod = l.nextPod
 	return queue
+}
+
+// loop selects the pod of the next scheduling cycle.
+type loop struct {
+	queue        *Queue
+	members      MemberSource
+	hooks        QueueHooks
+	turns        *turns
+	wasUnwinding bool
+}
+
+// nextPod returns the next member of the plan that is being committed, or else the next pod of the queue.
+func (l *loop) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+	if info := l.turns.nextBetween(logger); info != nil {
+		l.members.Popped(info.Pod.UID)
+		return info, nil
+	}
+	if info := l.nextMember(logger); info != nil {
+		return info, nil
+	}
+	l.turns.nextBetween(logger) // the plan has ended
+	l.waitForUnwinding()
+	info, err := l.queue.Pop(logger)
+	if err == nil && info != nil && info.Pod != nil {
+		if l.hooks.Gated(info.Pod) {
+			l.waitForUnwinding() // a plan may have been aborted while the queue was empty
+			l.members.Pace()
+		}
+		l.members.Popped(info.Pod.UID)
+	}
+	return info, err
+}
+
+// nextMember returns the next member of the plan that is being committed, nil if there is none.
+func (l *loop) nextMember(logger klog.Logger) *framework.QueuedPodInfo {
+	for {
+		member := l.members.Next()
+		if member == nil {
+			return nil
+		}
+		info := l.queue.PopSpecificPod(logger, member)
+		for deadline := time.Now().Add(lateLimit); info == nil && time.Now().Before(deadline); {
+			time.Sleep(unwindPoll)
+			info = l.queue.PopSpecificPod(logger, member)
+		}
+		if info == nil {
+			logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))
+			l.members.Lost(member.UID)
+			continue
+		}
+		// The queue looks up pods by name. A pod recreated under the same name is scheduled independently of the
+		// plan.
+		if info.Pod.UID != member.UID {
+			l.members.Lost(member.UID)
+		}
+		l.members.Popped(info.Pod.UID)
+		return info
+	}
+}
+
+// waitForUnwinding waits, for a limited time, until no pod is assumed for a plan that was aborted.
+func (l *loop) waitForUnwinding() {
+	unwinding := l.members.Unwinding()
+	if unwinding && !l.wasUnwinding {
+		for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = l.members.Unwinding() {
+			time.Sleep(unwindPoll)
+		}
+	}
+	l.wasUnwinding = unwinding
 }
 
 // countRefusal counts a failed cycle as the stock failure handler does.

@@ -85,9 +85,15 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 	r.used = w.cache.uses
 
 	changed := changedSince(r.generations, known.generations)
-	if len(changed) == 0 {
-		return r
+	if len(changed) > 0 {
+		w.updateRanking(c, r, changed)
 	}
+	return r
+}
+
+// updateRanking evaluates the changed nodes of a ranking anew.
+func (w *Snapshot) updateRanking(c *class, r *ranking, changed []int) {
+	known := c.known
 	var ask []int
 	for _, i := range changed {
 		if known.reasons[i] == 0 {
@@ -126,7 +132,6 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 		}
 		slices.SortFunc(r.order, r.compare)
 	}
-	return r
 }
 
 func (known *filterResults) forgetRanking() {
