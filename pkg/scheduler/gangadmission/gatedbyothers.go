@@ -53,8 +53,9 @@ func (g *Gangs) recordGates(logger klog.Logger, gated map[*corev1.Pod]string) {
 
 // recheckGates checks gated pods again.
 func (g *Gangs) recheckGates(ctx context.Context) {
-	why := map[types.UID]string{}
+	why, found := map[types.UID]string{}, false
 	g.othersGates.Range(func(key, known any) bool {
+		found = true
 		uid, pod := key.(types.UID), known.(*corev1.Pod)
 		newest, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
 		if err == nil && newest.UID == uid && newest.Spec.NodeName == "" {
@@ -65,6 +66,9 @@ func (g *Gangs) recheckGates(ctx context.Context) {
 		}
 		return true
 	})
+	if !found {
+		return
+	}
 	g.apply(klog.FromContext(ctx), g.registry.SetGates(why, g.clock.Now()))
 }
 
