@@ -328,7 +328,7 @@ func checkAllowed(t *testing.T, seed int, i *instance, d *Decision) {
 			for _, pod := range lost {
 				ids = append(ids, w.Pods[pod].ID)
 			}
-			return slices.Equal(sortedCopy(ids), sortedCopy(v.Pods))
+			return slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(v.Pods)))
 		}) {
 			t.Errorf("seed %d: %s may not lose pods %v of %+v", seed, w.Name, v.Pods, w.Pods)
 		}

@@ -3,7 +3,6 @@
 package preemption
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -208,10 +207,4 @@ func (w *cluster) check(d *Decision, workloads []Workload) {
 			w.t.Errorf("node %d has %d GPUs free", i, n.gpus)
 		}
 	}
-}
-
-func sortedCopy[T cmp.Ordered](values []T) []T {
-	values = slices.Clone(values)
-	slices.Sort(values)
-	return values
 }
