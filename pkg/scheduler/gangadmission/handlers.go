@@ -46,7 +46,7 @@ func (g *Gangs) addHandlers(logger klog.Logger, pods, nodes, ended, groups cache
 func newEndedPods(client kubernetes.Interface) (informers.SharedInformerFactory, cache.SharedIndexInformer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = endedPods }),
-		informers.WithTransform(strip))
+		informers.WithTransform(stripEndedPod))
 	informer := factory.Core().V1().Pods().Informer()
 	return factory, informer, informer.AddIndexers(cache.Indexers{failedIndex: byFailedGang})
 }
@@ -93,9 +93,9 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
-// strip drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9), and those of a
+// stripEndedPod drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9), and those of a
 // failed member that say how it ended.
-func strip(obj any) (any, error) {
+func stripEndedPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return obj, nil
