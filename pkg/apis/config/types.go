@@ -57,4 +57,9 @@ type GangAdmissionArgs struct {
 	// began to terminate, while the PodGroup states that pods are being replaced (v2alpha2.ReplacingAnnotation).
 	// Default 5m; 1s to 1h.
 	ReplacementTimeout metav1.Duration
+
+	// PreemptionTimeout is how long the victims of a preemption may take to end, in addition to the longest grace period
+	// among them, before the gang for which they end gives up their room and is planned anew. Default 30s; 1s to 1h.
+	// Source: docs/decisions, G24.
+	PreemptionTimeout metav1.Duration
 }

@@ -56,6 +56,7 @@ func defaults() *config.GangAdmissionArgs {
 		PlanDeadline:        metav1.Duration{Duration: 200 * time.Millisecond},
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
 		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
+		PreemptionTimeout:   metav1.Duration{Duration: 30 * time.Second},
 	}
 }
 
@@ -72,6 +73,7 @@ func TestLoadingAConfigurationFile(t *testing.T) {
 		PlanDeadline:        metav1.Duration{Duration: time.Second},
 		SingleSurplusAfter:  metav1.Duration{Duration: 3 * time.Second},
 		ReplacementTimeout:  metav1.Duration{Duration: 2 * time.Minute},
+		PreemptionTimeout:   metav1.Duration{Duration: 45 * time.Second},
 	}
 	zeroParallelism := defaults()
 	zeroParallelism.BindParallelism = 0
@@ -115,7 +117,8 @@ func TestLoadingAConfigurationFile(t *testing.T) {
       needsCapacityAfter: 4s
       planDeadline: 1s
       singleSurplusAfter: 3s
-      replacementTimeout: 2m`,
+      replacementTimeout: 2m
+      preemptionTimeout: 45s`,
 			want: every,
 		},
 		"a zero that was written is not replaced by the default": {

@@ -36,6 +36,7 @@ func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.NeedsCapacityAfter = valueOrZero(in.NeedsCapacityAfter)
 	out.SingleSurplusAfter = valueOrZero(in.SingleSurplusAfter)
 	out.ReplacementTimeout = valueOrZero(in.ReplacementTimeout)
+	out.PreemptionTimeout = valueOrZero(in.PreemptionTimeout)
 }
 
 // convertFromInternal copies every field, including zeros.
@@ -50,6 +51,7 @@ func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
 	out.NeedsCapacityAfter = new(in.NeedsCapacityAfter)
 	out.SingleSurplusAfter = new(in.SingleSurplusAfter)
 	out.ReplacementTimeout = new(in.ReplacementTimeout)
+	out.PreemptionTimeout = new(in.PreemptionTimeout)
 }
 
 func valueOrZero[T any](field *T) T {

@@ -20,6 +20,7 @@ const (
 	DefaultNeedsCapacityAfter  = 2 * time.Second
 	DefaultSingleSurplusAfter  = 2 * time.Second
 	DefaultReplacementTimeout  = 5 * time.Minute
+	DefaultPreemptionTimeout   = 30 * time.Second
 )
 
 // SetDefaults_GangAdmissionArgs sets omitted fields to their defaults. A given value is kept, even a zero, which
@@ -35,6 +36,7 @@ func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.NeedsCapacityAfter, metav1.Duration{Duration: DefaultNeedsCapacityAfter})
 	setDefault(&args.SingleSurplusAfter, metav1.Duration{Duration: DefaultSingleSurplusAfter})
 	setDefault(&args.ReplacementTimeout, metav1.Duration{Duration: DefaultReplacementTimeout})
+	setDefault(&args.PreemptionTimeout, metav1.Duration{Duration: DefaultPreemptionTimeout})
 }
 
 func setDefault[T any](field **T, value T) {

@@ -61,4 +61,9 @@ type GangAdmissionArgs struct {
 	// began to terminate, while the annotation scheduling.run.ai/replacing of the PodGroup states that pods are being
 	// replaced. nil: 5m. From 1s to 1h.
 	ReplacementTimeout *metav1.Duration `json:"replacementTimeout,omitempty"`
+
+	// PreemptionTimeout is how long the victims of a preemption may take to end, in addition to the longest grace period
+	// among them, before the gang for which they end gives up their room and is planned anew. nil: 30s. From 1s to 1h.
+	// Source: docs/decisions, G24.
+	PreemptionTimeout *metav1.Duration `json:"preemptionTimeout,omitempty"`
 }

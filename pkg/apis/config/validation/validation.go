@@ -43,6 +43,7 @@ func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs)
 	errs = append(errs, validateDuration(path.Child("needsCapacityAfter"), args.NeedsCapacityAfter, minHeldFor, maxHeldFor)...)
 	errs = append(errs, validateDuration(path.Child("singleSurplusAfter"), args.SingleSurplusAfter, minSurplusAfter, maxSurplusAfter)...)
 	errs = append(errs, validateDuration(path.Child("replacementTimeout"), args.ReplacementTimeout, minTimeout, maxTimeout)...)
+	errs = append(errs, validateDuration(path.Child("preemptionTimeout"), args.PreemptionTimeout, minTimeout, maxTimeout)...)
 	return errs.ToAggregate()
 }
 

@@ -26,6 +26,7 @@ func valid() *config.GangAdmissionArgs {
 		NeedsCapacityAfter:  metav1.Duration{Duration: 2 * time.Second},
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
 		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
+		PreemptionTimeout:   metav1.Duration{Duration: 30 * time.Second},
 	}
 }
 
@@ -65,6 +66,10 @@ func TestBoundsOfDurations(t *testing.T) {
 		},
 		"replacementTimeout": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.ReplacementTimeout },
+			shortest: time.Second, longest: time.Hour,
+		},
+		"preemptionTimeout": {
+			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.PreemptionTimeout },
 			shortest: time.Second, longest: time.Hour,
 		},
 	}
