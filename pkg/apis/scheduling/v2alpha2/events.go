@@ -27,6 +27,14 @@ const (
 	// EventSurplusPreempted: a pod without a gang preempted a pod above the
 	// gang's minimum. The note names both.
 	EventSurplusPreempted = "SurplusPreempted"
+	// EventPreempting: pods of lower priority are about to end, or are being
+	// ended, so that the gang can start. The note contains the reason and the
+	// message of condition Preempting.
+	EventPreempting = "Preempting"
+	// EventPreempted: the gang lost pods to a gang, or a pod, of higher priority.
+	// The note is the message of condition Preempted. It is a warning if the gang
+	// lost all of its pods.
+	EventPreempted = "Preempted"
 	// EventPartialGangReleased: bound pods of a gang, or of a sub-group above the
 	// gang's minimum, were deleted, because its minimum was never bound and the
 	// missing pods could not be bound in time.

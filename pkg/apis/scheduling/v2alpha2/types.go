@@ -103,8 +103,9 @@ type PodGroupSpec struct {
 	// preemptibility defines which of the gang's pods may be preempted: all
 	// (preemptible, also if unset), none (non-preemptible), or those above the
 	// minimum of the tree (semi-preemptible). The minimum is preempted as a
-	// whole or not at all. Gangs do not preempt yet: muster-scheduler uses this
-	// field when a pod without a gang preempts. Other schedulers ignore it.
+	// whole or not at all. Only gangs and pods of a higher priority preempt,
+	// and only those that muster-scheduler schedules follow this field: other
+	// schedulers ignore it.
 	// +optional
 	Preemptibility Preemptibility `json:"preemptibility,omitempty"`
 
@@ -151,14 +152,16 @@ type PodGroupSpec struct {
 	// +optional
 	Parallelism *int32 `json:"parallelism,omitempty"`
 
-	// preemptionDelay is how long the gang waits before it may preempt others.
-	// Stored without effect.
+	// preemptionDelay is how long the gang waits before it may preempt others,
+	// counted from when its pods became sufficient for the minimum. Unset means
+	// that it does not wait.
 	// +optional
 	PreemptionDelay *metav1.Duration `json:"preemptionDelay,omitempty"`
 
 	// stalenessGracePeriod is how long, in KAI Scheduler, a running gang may
 	// stay below its minimum before it is evicted. Stored without effect:
-	// muster-scheduler never terminates a gang whose minimum was once bound.
+	// muster-scheduler never terminates a gang because it fell below its
+	// minimum.
 	// +optional
 	StalenessGracePeriod *metav1.Duration `json:"stalenessGracePeriod,omitempty"`
 }
@@ -292,7 +295,10 @@ type PodGroupStatus struct {
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
 	// conditions are Admitted (the minimum was bound once; stays until no pod
-	// of the gang exists) and Satisfied (the minimum is bound now).
+	// of the gang exists) and Satisfied (the minimum is bound now); and, only
+	// while they are true, Preempting (pods of lower priority end so that the
+	// gang can start) and Preempted (the gang lost pods to one of higher
+	// priority).
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -353,6 +359,15 @@ const (
 	// ConditionSatisfied is True while the minimum of the tree is bound. It
 	// also reports an invalid spec.
 	ConditionSatisfied = "Satisfied"
+	// ConditionPreempting is True while pods of lower priority end, or are about
+	// to end, so that the gang can start. The message contains how many, until
+	// when, and the identity of the plan. Afterwards there is no such condition.
+	ConditionPreempting = "Preempting"
+	// ConditionPreempted is True when the gang has lost pods to a gang, or a
+	// pod, of higher priority, which the message names. It is removed when the
+	// minimum is bound again or, if only pods above the minimum were lost, when
+	// none of the gang's pods waits any more.
+	ConditionPreempted = "Preempted"
 )
 
 // Reason is why a gang is not satisfied, or, on a condition that is True, why
@@ -378,6 +393,9 @@ const (
 	ReasonGated Reason = "Gated"
 	// ReasonBinding: a plan for the whole minimum is being bound.
 	ReasonBinding Reason = "Binding"
+	// ReasonPreempting: pods of lower priority end, or are about to end, so that
+	// the gang can start. Condition Preempting contains the details.
+	ReasonPreempting Reason = "Preempting"
 	// ReasonClaimsNotReady: a claim that a member uses does not exist, or
 	// cannot be used yet. The message contains that of the responsible plugin.
 	ReasonClaimsNotReady Reason = "ClaimsNotReady"
@@ -418,6 +436,16 @@ const (
 	ReasonAdmitted Reason = "Admitted"
 	// ReasonSatisfied: the minimum is bound.
 	ReasonSatisfied Reason = "Satisfied"
+	// ReasonDecided, on condition Preempting: the victims are chosen, and none of
+	// them has been ended.
+	ReasonDecided Reason = "Decided"
+	// ReasonEvicting, on condition Preempting: the victims are being ended.
+	ReasonEvicting Reason = "Evicting"
+	// ReasonSurplusPreempted, on condition Preempted: the gang lost pods above
+	// its minimum.
+	ReasonSurplusPreempted Reason = "SurplusPreempted"
+	// ReasonGangPreempted, on condition Preempted: the gang lost all of its pods.
+	ReasonGangPreempted Reason = "GangPreempted"
 	// ReasonCompleted: every pod that is left has succeeded, and these are the minimum.
 	ReasonCompleted Reason = "Completed"
 )

@@ -157,9 +157,6 @@ func fieldWarnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	if tree != nil && len(spec.SubGroups) > 0 && spec.MinMember != nil && *spec.MinMember > 0 {
 		out = append(out, oldFormWarnings(int(*spec.MinMember), tree)...)
 	}
-	if spec.Preemptibility != "" {
-		warn("spec.preemptibility: used by muster-scheduler for pods without a gang only: gangs do not preempt yet")
-	}
 	if spec.Queue != "" {
 		warn("spec.queue: stored, but has no effect: there are no queues with quota")
 	}
@@ -175,11 +172,8 @@ func fieldWarnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	if spec.Parallelism != nil {
 		warn("spec.parallelism: stored, but has no effect: the controller of the pods decides how many there are")
 	}
-	if spec.PreemptionDelay != nil {
-		warn("spec.preemptionDelay: stored, but has no effect: gangs do not preempt yet")
-	}
 	if spec.StalenessGracePeriod != nil {
-		warn("spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang that once was whole")
+		warn("spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang because it fell below its minimum")
 	}
 	if preferred := notActedOnTopology(spec); len(preferred) > 0 {
 		what := preferred[0]

@@ -154,9 +154,14 @@ func TestValidatePodGroup(t *testing.T) {
 			want: []string{"Too many: spec.subGroups"},
 		},
 		"a preemptibility that does not exist": {
-			pg:           podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = "sometimes" }),
-			want:         []string{"Unsupported value: spec.preemptibility"},
-			wantWarnings: []string{"spec.preemptibility: used by muster-scheduler for pods without a gang only: gangs do not preempt yet"},
+			pg:   podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = "sometimes" }),
+			want: []string{"Unsupported value: spec.preemptibility"},
+		},
+		"how a gang preempts and is preempted has an effect, and no warning": {
+			pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) {
+				s.Preemptibility = v2alpha2.SemiPreemptible
+				s.PreemptionDelay = &metav1.Duration{Duration: time.Minute}
+			}),
 		},
 		"required topology, at the root and below": {
 			pg: podGroup().
@@ -200,23 +205,19 @@ func TestValidatePodGroup(t *testing.T) {
 			pg: podGroup().
 				Spec(func(s *v2alpha2.PodGroupSpec) {
 					s.Queue = "research"
-					s.Preemptibility = v2alpha2.SemiPreemptible
 					s.SchedulingBackoff = n(1)
 					s.BackoffLimit = n(0)
 					s.Completions = n(8)
 					s.Parallelism = n(-1)
-					s.PreemptionDelay = &metav1.Duration{Duration: time.Minute}
 					s.StalenessGracePeriod = &metav1.Duration{Duration: time.Minute}
 				}),
 			wantWarnings: []string{
-				"spec.preemptibility: used by muster-scheduler for pods without a gang only: gangs do not preempt yet",
 				"spec.queue: stored, but has no effect: there are no queues with quota",
 				"spec.schedulingBackoff: stored, but has no effect: a waiting gang is tried again when something that could help has changed",
 				"spec.backoffLimit: stored, but has no effect: pods are retried by the controller that creates them",
 				"spec.completions: stored, but has no effect: minMember or minSubGroup define what the gang needs, and the controller of the pods counts those that succeed",
 				"spec.parallelism: stored, but has no effect: the controller of the pods decides how many there are",
-				"spec.preemptionDelay: stored, but has no effect: gangs do not preempt yet",
-				"spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang that once was whole",
+				"spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang because it fell below its minimum",
 			},
 		},
 		"preferred topology anywhere is one warning": {
