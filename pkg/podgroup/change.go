@@ -22,16 +22,21 @@ const (
 	// Numbers: only numbers in the text about a refused attempt differ.
 	Numbers
 	// Content: counts, names or the generation differ, or the new reason is one that passes by itself (Binding,
-	// BehindInQueue, BackingOff, WaitingForPods).
+	// Preempting, BehindInQueue, BackingOff, WaitingForPods).
 	Content
 	// First: there was no status, and the new one only contains a reason that most gangs pass through.
 	First
-	// Condition: the status of a condition or its reason differs.
+	// Condition: the status of a condition or its reason differs, or anything in a condition about preemption: a preemptor
+	// ends nobody before that is written, and a victim has to be told why its pods are gone.
 	Condition
 )
 
-// passing contains the reasons that most gangs pass through without user action.
-var passing = sets.New(v2alpha2.ReasonWaitingForPods, v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonBackingOff, v2alpha2.ReasonBinding)
+// passing contains the reasons that gangs pass through without user action.
+var passing = sets.New(v2alpha2.ReasonWaitingForPods, v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonBackingOff, v2alpha2.ReasonBinding,
+	v2alpha2.ReasonPreempting)
+
+// ofPreemption contains the types of the conditions about preemption.
+var ofPreemption = sets.New(v2alpha2.ConditionPreempting, v2alpha2.ConditionPreempted)
 
 // Compare returns the significance of the change from the status before to the status after.
 //
@@ -57,11 +62,18 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 			} else {
 				raise(Condition)
 			}
+		case b.Message != a.Message && ofPreemption.Has(a.Type):
+			raise(Condition)
 		case b.Message != a.Message:
 			raise(textChange(b.Message, a.Message, after.Reason))
 		}
 		if b != nil && b.ObservedGeneration != a.ObservedGeneration {
 			raise(Content)
+		}
+	}
+	for _, b := range before.Conditions {
+		if ofPreemption.Has(b.Type) && meta.FindStatusCondition(after.Conditions, b.Type) == nil {
+			raise(Condition)
 		}
 	}
 	if len(before.Conditions) != len(after.Conditions) ||

@@ -31,7 +31,8 @@ func LackingEvent(f Facts, status *v2alpha2.PodGroupStatus, lasted time.Duration
 }
 
 // StatusEvent returns the event for a change of status, nil if the change does not justify one: there is one event
-// per gang and change of reason. Reasons that pass by themselves (BehindInQueue, BackingOff, Binding) cause no event.
+// per gang and change of reason. Reasons that pass by themselves (BehindInQueue, BackingOff, Binding, Preempting) cause no
+// event; for preemption see PreemptionEvents.
 func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	was, is := meta.FindStatusCondition(before.Conditions, v2alpha2.ConditionSatisfied), meta.FindStatusCondition(after.Conditions, v2alpha2.ConditionSatisfied)
 	if is == nil || SameReason(before, after) {

@@ -393,7 +393,7 @@ func TestExplain(t *testing.T) {
 			lower: 5,
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
 				Message: "the gang needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a); " +
-					"pods of lower priority hold 5, which are not preempted for a gang: wait for them or delete them; " +
+					"pods of lower priority hold 5; " +
 					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"pods that exclude each other": {

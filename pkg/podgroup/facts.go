@@ -64,6 +64,14 @@ type Facts struct {
 	// Failures counts consecutive plans that were aborted or bound only in part; the next attempt waits for its
 	// back-off.
 	Failures int
+	// NoHelp is why ending pods of lower priority would not help a refused gang. "": that is not known, or there are none.
+	NoHelp string
+	// Preempting describes the pods of lower priority that end so that the gang can start. nil: none do.
+	Preempting *Preempting
+	// Preempted describes what the gang lost to another one last. It is needed until the status of Group contains it
+	// (IsRecordedIn), and must be nil afterwards: from then on the status is what is known. nil: nothing in the memory of this
+	// process.
+	Preempted *Preempted
 
 	// Misplaced contains the waiting pods that count towards no leaf, by cause, the most frequent first.
 	// MisplacedTotal is their number.

@@ -100,7 +100,7 @@ func (u UnavailableNodes) listNames() string {
 	return strings.Join(names, ", ")
 }
 
-// freeText describes the free amount, the nodes to which it belongs, and what could be preempted: "3 are free on the
+// freeText describes the free amount, the nodes to which it belongs, and what pods of lower priority hold: "3 are free on the
 // nodes that they may use (1 of 5: nodeSelector pool=a)".
 func (r ResourceCapacity) freeText(free, lower int64) string {
 	text := message.Quantity(r.Resource, free) + " are free"
@@ -115,7 +115,7 @@ func lowerText(resource corev1.ResourceName, lower int64) string {
 	if lower == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; pods of lower priority hold %s, which are not preempted for a gang: wait for them or delete them", message.Quantity(resource, lower))
+	return "; pods of lower priority hold " + message.Quantity(resource, lower)
 }
 
 // piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4

@@ -34,12 +34,15 @@ const maxNamed = 5
 //	OtherScheduler   they exist, but too many of them name another scheduler
 //	Gated            they exist, but too many of them have scheduling gates
 //	Binding          a plan for the minimum is in force
+//	Preempting       pods of lower priority end so that the minimum fits
 //
 //	(the refusal's)  the last attempt found no plan
 //	BackingOff       plans were made and failed before all members were bound
 //	BehindInQueue    only its turn is missing
 //
 // A plan and a refusal never apply together, so the order of these two does not matter.
+//
+// Preempting and Preempted are conditions that exist only while they are true.
 func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	old := &f.Group.Status
 	if staysCompleted(f) {
@@ -85,7 +88,26 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		c.ObservedGeneration, c.LastTransitionTime = f.Group.Generation, now
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
+	setPreemptionConditions(&s, f, v.satisfied, now)
 	return s
+}
+
+// setPreemptionConditions sets the conditions Preempting and Preempted, or removes them.
+func setPreemptionConditions(s *v2alpha2.PodGroupStatus, f Facts, satisfied bool, now metav1.Time) {
+	set := func(c metav1.Condition) {
+		c.ObservedGeneration, c.LastTransitionTime = f.Group.Generation, now
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	if f.Preempting != nil {
+		set(preemptingCondition(f.Preempting))
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, v2alpha2.ConditionPreempting)
+	}
+	if c := nextPreempted(f, satisfied); c != nil {
+		set(*c)
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, v2alpha2.ConditionPreempted)
+	}
 }
 
 // wasBound begins the message of a gang that was admitted once. It is kept in the status, so it survives the scheduler.
@@ -178,8 +200,10 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	switch {
 	case f.Binding:
 		return v2alpha2.ReasonBinding, fmt.Sprintf("needs %s; all of them are planned and are being bound", message.Count(minimum, "pod")), ""
+	case f.Preempting != nil:
+		return v2alpha2.ReasonPreempting, describeVictims(f.Preempting), ""
 	case f.Refused.Reason != "" && !f.RefusedSurplus:
-		return f.Refused.Reason, f.Refused.Message, ""
+		return f.Refused.Reason, f.Refused.Message + preemptionWouldNotHelp(f), ""
 	case f.Failures > 0:
 		return v2alpha2.ReasonBackingOff, fmt.Sprintf("%d attempts in a row failed after they were planned; it is tried again by itself", f.Failures), ""
 	default:

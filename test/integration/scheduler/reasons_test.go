@@ -71,7 +71,7 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 		c.create(c.pod(n, "pinned", 4).NodeSelector(corev1.LabelHostname, c.nodes[0]).PriorityClass(high))
 	}
 	c.untilShown("pinned", v2alpha2.ReasonInsufficientGPUs, "needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector kubernetes.io/hostname=",
-		"pods of lower priority hold 5, which are not preempted for a gang")
+		"pods of lower priority hold 5")
 	c.deleteGang("pinned")
 
 	c.cordon(true, c.nodes[4])
