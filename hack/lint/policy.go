@@ -90,6 +90,7 @@ var rules = []rule{
 	{
 		in: []string{
 			"pkg/scheduler/gangs/...", "pkg/scheduler/backlog/...", "pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
+			"pkg/scheduler/evict/...",
 		},
 		calls: slices.Concat(readsClock, waits),
 	},

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evict
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/report"
+)
+
+const (
+	// eventReason and eventAction are those of the stock scheduler for the victim of a preemption.
+	eventReason = "Preempted"
+	eventAction = "Preempting"
+	// schedulerName is the name with which the message of a mark begins, as that of the stock scheduler does.
+	schedulerName = "muster-scheduler"
+	// planSeparator precedes the plan at the end of the message of a mark.
+	planSeparator = "; plan "
+	// maxText is the maximum length, in characters, of the text about one victim. The note of an event is limited to
+	// 1024 bytes.
+	maxText = 300
+	// eventMemory is how long it is remembered that an event about a victim was emitted.
+	eventMemory = time.Hour
+)
+
+// Eviction is a preemption that was decided and recorded.
+type Eviction struct {
+	// Plan identifies the decision. Not "", and without spaces.
+	Plan string
+	// Preemptor is the gang that makes room, and Priority its priority.
+	Preemptor types.NamespacedName
+	Priority  int32
+	// Group is the PodGroup of the preemptor, for events; nil: it is unknown.
+	Group *v2alpha2.PodGroup
+	// Victims are the pods to end. Each pod occurs once.
+	Victims []Victim
+}
+
+// Victim is a pod that a preemption ends.
+type Victim struct {
+	Pod *corev1.Pod
+	// Text is why this pod ends, for its condition and event: "above the minimum of PodGroup ml/train (priority 100)".
+	Text string
+}
+
+// Options are the dependencies of an Evictor. All are required.
+type Options struct {
+	Client   kubernetes.Interface // patches the status of pods, reads and deletes pods
+	Recorder events.EventRecorder
+	Clock    clock.Clock
+}
+
+// Evictor marks and deletes the victims of preemptions. Safe for concurrent use.
+type Evictor struct {
+	Options
+
+	mu       sync.Mutex
+	reported map[types.UID]time.Time // when an event about the pod was emitted; guarded by mu
+}
+
+// New returns an Evictor.
+func New(o Options) *Evictor {
+	return &Evictor{Options: o, reported: map[types.UID]time.Time{}}
+}
+
+// MarkVictims writes the condition DisruptionTarget on every victim that does not have the mark of the plan. Victims that
+// are gone are skipped. If it returns an error, no victim may be deleted: a mark could not be written, even after
+// repeated attempts if the error was transient.
+func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
+	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
+		return e.markVictim(ctx, &eviction, &eviction.Victims[i])
+	}, nil)
+	if err := firstFailure("marking as preempted", eviction.Victims, failures); err != nil {
+		return fmt.Errorf("preempting for PodGroup %s: %w; no victim is deleted", eviction.Preemptor, err)
+	}
+	return nil
+}
+
+// DeleteVictims deletes all victims, and returns how many are terminating or gone. Transient errors are retried until ctx
+// ends. It returns an error if other victims are left: the caller must call it again, because the victims of
+// a plan end together. It emits one event about each pod whose deletion the API server accepted, unless the pod was
+// terminating before, and none if it is called again.
+func (e *Evictor) DeleteVictims(ctx context.Context, eviction Eviction) (deleted int, err error) {
+	e.forgetOldEvents()
+	accepted := make([]bool, len(eviction.Victims)) // by victim: the API server deletes it; false: it was gone
+	failures := e.retryForVictims(ctx, len(eviction.Victims), unlimited, func(ctx context.Context, i int) error {
+		var err error
+		accepted[i], err = e.deleteVictim(ctx, eviction.Victims[i].Pod)
+		return err
+	}, func(done []int) {
+		deleted += len(done)
+		for _, i := range done {
+			if accepted[i] {
+				e.emitPreempted(ctx, &eviction, &eviction.Victims[i])
+			}
+		}
+	})
+	if err := firstFailure("deleting", eviction.Victims, failures); err != nil {
+		return deleted, fmt.Errorf("preempting for PodGroup %s: %w; the deletion of the victims that are left must be repeated", eviction.Preemptor, err)
+	}
+	return deleted, nil
+}
+
+// IsMarkedFor reports whether the pod has the mark of the plan.
+func IsMarkedFor(pod *corev1.Pod, plan string) bool {
+	c := disruptionTarget(pod)
+	if plan == "" || c == nil || c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonPreemptionByScheduler {
+		return false
+	}
+	at := strings.LastIndex(c.Message, planSeparator)
+	return at >= 0 && c.Message[at+len(planSeparator):] == plan
+}
+
+// disruptionTarget returns the condition DisruptionTarget of a pod, nil if it does not have it.
+func disruptionTarget(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
+			return c
+		}
+	}
+	return nil
+}
+
+// markVictim writes the mark of the plan on a victim, unless it has the mark or is gone.
+func (e *Evictor) markVictim(ctx context.Context, eviction *Eviction, v *Victim) error {
+	if IsMarkedFor(v.Pod, eviction.Plan) {
+		return nil
+	}
+	since := metav1.NewTime(e.Clock.Now())
+	if c := disruptionTarget(v.Pod); c != nil && c.Status == corev1.ConditionTrue {
+		since = c.LastTransitionTime // another disruption was announced before
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": v.Pod.UID}, // a precondition
+		"status": map[string]any{"conditions": []corev1.PodCondition{{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+			ObservedGeneration: v.Pod.Generation,
+			Message: fmt.Sprintf("%s: preempting to accommodate a higher priority PodGroup, %s (priority %d): %s%s%s", schedulerName,
+				eviction.Preemptor, eviction.Priority, message.Truncate(v.Text, maxText), planSeparator, eviction.Plan),
+			LastTransitionTime: since,
+		}}},
+	})
+	if err != nil {
+		return err
+	}
+	requestCtx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err = e.Client.CoreV1().Pods(v.Pod.Namespace).Patch(requestCtx, v.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil && e.isGone(ctx, v.Pod, err) {
+		return nil
+	}
+	return err
+}
+
+// deleteVictim deletes a victim with its UID as precondition. accepted is false if the pod is gone, or was terminating
+// before, so that another client has deleted it.
+func (e *Evictor) deleteVictim(ctx context.Context, pod *corev1.Pod) (accepted bool, err error) {
+	requestCtx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err = e.Client.CoreV1().Pods(pod.Namespace).Delete(requestCtx, pod.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
+	})
+	switch {
+	case err == nil:
+		return pod.DeletionTimestamp == nil, nil
+	case e.isGone(ctx, pod, err):
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+// isGone reports whether the pod does not exist any more, given the error of a request for its UID. Other conflicts than
+// that of the UID exist, and a patch with another UID is refused as invalid, so that the API server is asked.
+func (e *Evictor) isGone(ctx context.Context, pod *corev1.Pod, err error) bool {
+	if apierrors.IsNotFound(err) {
+		return true
+	}
+	if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	live, err := e.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	return apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID
+}
+
+// emitPreempted emits the event about a victim whose deletion was accepted, unless it was emitted before.
+func (e *Evictor) emitPreempted(ctx context.Context, eviction *Eviction, v *Victim) {
+	e.mu.Lock()
+	_, before := e.reported[v.Pod.UID]
+	if !before {
+		e.reported[v.Pod.UID] = e.Clock.Now()
+	}
+	e.mu.Unlock()
+	if before {
+		return
+	}
+	var related runtime.Object
+	if eviction.Group != nil {
+		related = report.Reference(eviction.Group)
+	}
+	e.Recorder.Eventf(v.Pod, related, corev1.EventTypeNormal, eventReason, eventAction, "Preempted by PodGroup %s (priority %d) on node %s: %s",
+		eviction.Preemptor, eviction.Priority, v.Pod.Spec.NodeName, message.Truncate(v.Text, maxText))
+	klog.FromContext(ctx).V(2).Info("Preempted a pod", "pod", klog.KObj(v.Pod), "node", v.Pod.Spec.NodeName, "preemptor", eviction.Preemptor, "plan", eviction.Plan)
+}
+
+// forgetOldEvents drops the events that are older than eventMemory.
+func (e *Evictor) forgetOldEvents() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	oldest := e.Clock.Now().Add(-eventMemory)
+	for uid, at := range e.reported {
+		if at.Before(oldest) {
+			delete(e.reported, uid)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evict
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// slowServer counts the requests that are open. It answers the first maxParallel requests when it has all of them.
+type slowServer struct {
+	mu              sync.Mutex
+	open, most, sum int
+	full            chan struct{} // closed when maxParallel requests are open
+}
+
+func (s *slowServer) answer(ctx context.Context) error {
+	s.mu.Lock()
+	s.open, s.sum = s.open+1, s.sum+1
+	s.most = max(s.most, s.open)
+	if s.sum == maxParallel {
+		close(s.full)
+	}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open--
+	}()
+	select {
+	case <-s.full:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// slowClient sends requests about pods to a slowServer.
+type slowClient struct {
+	kubernetes.Interface
+	server *slowServer
+}
+
+type slowCore struct {
+	typedcorev1.CoreV1Interface
+	server *slowServer
+}
+
+type slowPods struct {
+	typedcorev1.PodInterface
+	server *slowServer
+}
+
+func (c slowClient) CoreV1() typedcorev1.CoreV1Interface { return slowCore{server: c.server} }
+
+func (c slowCore) Pods(string) typedcorev1.PodInterface { return slowPods{server: c.server} }
+
+func (p slowPods) Patch(ctx context.Context, _ string, _ types.PatchType, _ []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Pod, error) {
+	return nil, p.server.answer(ctx)
+}
+
+func (p slowPods) Delete(ctx context.Context, _ string, _ metav1.DeleteOptions) error {
+	return p.server.answer(ctx)
+}
+
+func TestManyVictimsInParallel(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	var pods []*corev1.Pod
+	for i := range n {
+		pods = append(pods, pod(fmt.Sprintf("p%d", i)).Obj())
+	}
+	w := newWard()
+	server := &slowServer{full: make(chan struct{})}
+	e := New(Options{Client: slowClient{server: server}, Recorder: w, Clock: w.clock})
+	if err := e.MarkVictims(t.Context(), evictionOf(pods...)); err != nil {
+		t.Fatal(err)
+	}
+	if server.most != maxParallel || server.sum != n {
+		t.Errorf("%d marks, at most %d in parallel, want %d and %d", server.sum, server.most, n, maxParallel)
+	}
+	deleted, err := e.DeleteVictims(t.Context(), evictionOf(pods...))
+	if deleted != n || err != nil || server.most != maxParallel || server.sum != 2*n {
+		t.Errorf("deleted %d, at most %d in parallel, error %v, want %d and %d", deleted, server.most, err, n, maxParallel)
+	}
+	if len(w.events) != n {
+		t.Errorf("%d events, want %d", len(w.events), n)
+	}
+}
