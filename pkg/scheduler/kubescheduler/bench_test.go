@@ -13,12 +13,14 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -435,4 +437,69 @@ func BenchmarkExplain(b *testing.B) {
 			podgroup.Explain(problem, w, short)
 		}
 	})
+}
+
+// BenchmarkFree decides which pods end for a gang on 5,000 nodes that are full with 40,000 pods of 5,000 gangs, of which each
+// needs six of its eight pods. The pods of a gang are on two neighbouring nodes.
+func BenchmarkFree(b *testing.B) {
+	c := newCluster(b)
+	for i := range 5000 {
+		c.sched.Cache.AddNode(klog.Background(), wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(8).Label("rack", fmt.Sprintf("r%d", i/16)).Obj())
+	}
+	tree, err := gang.Build(gang.Node{MinMember: ptr.To[int32](6)}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var workloads []preemption.Workload
+	of := map[string][2]int{} // by name of the pod: workload and number
+	for g := range 5000 {
+		w := preemption.Workload{Name: fmt.Sprintf("gang-%05d", g), Priority: int32(g % 3), Tree: tree}
+		for p := range 8 {
+			name := fmt.Sprintf("g%d-%d", g, p)
+			w.Pods = append(w.Pods, preemption.Pod{Amount: 1, Running: int64(g % 97)})
+			of[name] = [2]int{g, p}
+			pod := worker(0).Obj()
+			pod.Name, pod.UID, pod.Spec.NodeName = name, types.UID(name), fmt.Sprintf("n%05d", (g+p%2)%5000)
+			if err := c.sched.Cache.AddPod(klog.Background(), pod); err != nil {
+				b.Fatal(err)
+			}
+		}
+		workloads = append(workloads, w)
+	}
+	c.refresh()
+	for _, bc := range []struct {
+		name string
+		pods int
+		gpus int64
+	}{{"64x1", 64, 1}, {"32x8", 32, 8}, {"1000x1", 1000, 1}, {"hopeless", 64, 9}} {
+		b.Run(bc.name, func(b *testing.B) {
+			g := flat(members(bc.pods, func(i int) *wrappers.PodWrapper { return worker(i).GPUs(bc.gpus) }))
+			cache := NewFilterCache()
+			c.plan(cache, g)
+			b.ReportAllocs()
+			var cpu time.Duration
+			var d *preemption.Decision
+			for b.Loop() {
+				start := cpuTime(b)
+				p, classes := c.problem(cache, g)
+				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
+				if err != nil {
+					b.Fatal(err)
+				}
+				w.VisitPods(func(id int, pod *corev1.Pod) {
+					at := of[pod.Name]
+					workloads[at[0]].Pods[at[1]].ID = id
+				})
+				d, _ = preemption.FindVictims(preemption.Input{Problem: p, Workloads: workloads}, w, preemption.Budget{})
+				cpu += cpuTime(b) - start
+			}
+			if (d == nil) != (bc.gpus > 8) {
+				b.Fatal("the result is not as expected")
+			}
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/op")
+			if d != nil {
+				b.ReportMetric(float64(d.Cost.Amount)/float64(int64(bc.pods)*bc.gpus), "victims/GPU")
+			}
+		})
+	}
 }

@@ -63,10 +63,11 @@ type class struct {
 	scan        scan                // over all nodes
 	scans       map[string]*scan    // by domain
 	rank        []int32             // by node: index in scan.order; nil: not computed
+	unfreed     *unfreedResults     // nil: no running pod was ever freed
 	resource    corev1.ResourceName // the main resource
 	request     int64
 
-	leaf string              // of its pods; this and uses are set if Snapshot.reserved is not nil
+	leaf string              // of its pods; this and uses are set if anything is reserved
 	uses reservations.Amount // resources that one of its pods uses
 }
 
@@ -204,7 +205,7 @@ func (w *Snapshot) slotsOn(c *class, i int) int {
 		slots = min(slots, l.accepted)
 	}
 	if on := w.reserved[i]; on != nil {
-		slots = min(slots, c.known.demand.slotsBeside(w.nodes.nodes[i], on.from(c.leaf)))
+		slots = min(slots, c.known.demand.slotsBeside(w.nodes.currentNode(i), on.from(c.leaf)))
 	}
 	return slots
 }

@@ -302,7 +302,7 @@ func (w *Snapshot) allocateDevices(c *class, i int) allocation {
 	if a, ok := n.results[c]; ok {
 		return a
 	}
-	a := w.tryAllocate(c, n, w.nodes.nodes[i])
+	a := w.tryAllocate(c, n, w.nodes.currentNode(i))
 	n.results[c] = a
 	return a
 }

@@ -125,7 +125,8 @@ func (w *Snapshot) countRoomIn(main corev1.ResourceName, nodes []int32, linked [
 		if !takesAny {
 			continue
 		}
-		allocatable, requested := w.nodes.nodes[i].GetAllocatable(), w.nodes.nodes[i].GetRequested()
+		node := w.nodes.currentNode(int(i))
+		allocatable, requested := node.GetAllocatable(), node.GetRequested()
 		for k, r := range total {
 			free[k] += max(0, amountOf(allocatable, r.name)-amountOf(requested, r.name))
 		}
@@ -171,7 +172,7 @@ func (w *Snapshot) lostSlots(c *class, nodes []int32) map[int32]int {
 		}
 		for _, i := range nodes {
 			if o.known.reasons[i] == 0 {
-				lost[i] += o.known.demand.lostSlots(w.nodes.nodes[i], &c.known.demand)
+				lost[i] += o.known.demand.lostSlots(w.nodes.currentNode(int(i)), &c.known.demand)
 			}
 		}
 	}

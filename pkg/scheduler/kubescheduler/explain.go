@@ -45,7 +45,7 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 		switch {
 		case why != "":
 		case c.known.reasons[i] != 0:
-			why = w.cache.reasons[c.known.reasons[i]]
+			why = w.cache.reasons[c.known.reasons[i]].text
 			if cause, _ := w.whyClosed(c, i); cause != "" {
 				why = cause // the filter does not report which taint
 			}
@@ -126,7 +126,8 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 func (w *Snapshot) countNodes(c *class, resources []corev1.ResourceName, each []podgroup.ResourceCapacity) (matching []int32, unavailable map[closure][]int32) {
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 	unavailable = map[closure][]int32{}
-	for i, node := range w.nodes.nodes {
+	for i := range w.nodes.nodes {
+		node := w.nodes.currentNode(i)
 		cause, advice := w.whyClosed(c, i)
 		if !w.matchesButForRoom(c, i, &required, cause != "") {
 			for k, name := range resources {
@@ -168,9 +169,9 @@ func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavaila
 		u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
 		u.Names = w.firstNames(c, nodes)
 		for _, i := range nodes {
-			total := amountOf(w.nodes.nodes[i].GetAllocatable(), name)
+			total := amountOf(w.nodes.currentNode(int(i)).GetAllocatable(), name)
 			u.Total += total
-			u.Free += max(0, total-amountOf(w.nodes.nodes[i].GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
+			u.Free += max(0, total-amountOf(w.nodes.currentNode(int(i)).GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
 			u.Largest = max(u.Largest, total)
 		}
 		out = append(out, u)
@@ -187,7 +188,7 @@ func (w *Snapshot) matchesButForRoom(c *class, i int, required *nodeaffinity.Req
 	if c.refuse != nil || w.whyBarred(c, i) != "" {
 		return false
 	}
-	why := w.cache.reasons[c.known.reasons[i]]
+	why := w.cache.reasons[c.known.reasons[i]].text
 	if !closed && why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" && why != nodeports.ErrReason {
 		return false
 	}
@@ -201,7 +202,7 @@ func (w *Snapshot) matchesButForRoom(c *class, i int, required *nodeaffinity.Req
 
 // isPortTaken reports whether a pod on the node uses a host port of the class.
 func (w *Snapshot) isPortTaken(c *class, i int) bool {
-	return c.refuse == nil && w.cache.reasons[c.known.reasons[i]] == nodeports.ErrReason
+	return c.refuse == nil && w.cache.reasons[c.known.reasons[i]].text == nodeports.ErrReason
 }
 
 // closure is the reason why nodes are closed to a class, and the action that would open them.
@@ -235,14 +236,14 @@ func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 
 // emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
 func (w *Snapshot) emptySlots(c *class, i int32) int {
-	return c.known.demand.computeSlots(w.nodes.nodes[i].GetAllocatable(), &framework.Resource{}, 0)
+	return c.known.demand.computeSlots(w.nodes.currentNode(int(i)).GetAllocatable(), &framework.Resource{}, 0)
 }
 
 func (w *Snapshot) freeSlots(c *class, i int32) int {
 	if w.isPortTaken(c, int(i)) {
 		return 0
 	}
-	return c.known.demand.slotsBeside(w.nodes.nodes[i], w.reserved[int(i)].from(c.leaf))
+	return c.known.demand.slotsBeside(w.nodes.currentNode(int(i)), w.reserved[int(i)].from(c.leaf))
 }
 
 // sumSlots returns how many pods of the class fit on the nodes. It is an upper bound. apart is the topology key over which
@@ -316,7 +317,8 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 		required[k] = nodeaffinity.GetRequiredNodeAffinity(w.classes[index].info.Pod)
 	}
 	held := int64(0)
-	for i, node := range w.nodes.nodes {
+	for i := range w.nodes.nodes {
+		node := w.nodes.currentNode(i)
 		serves := false
 		for k, index := range classes {
 			c := w.classes[index]

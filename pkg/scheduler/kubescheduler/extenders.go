@@ -198,7 +198,7 @@ func (w *Snapshot) askExtenders(c *class, r *ranking) {
 func (w *Snapshot) recordAnswer(c *class, left []int32, got *answer, notAsked string) {
 	known := *c.known
 	known.reasons, known.slots = slices.Clone(known.reasons), slices.Clone(known.slots)
-	refused := w.cache.internReason("node(s) are refused by an extender")
+	refused := w.cache.internReason(plainReason{text: "node(s) are refused by an extender"})
 	c.notExtended = map[int]string{}
 	for _, i := range left {
 		name := w.nodes.objects[i].Name

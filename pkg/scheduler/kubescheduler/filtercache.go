@@ -37,8 +37,8 @@ type FilterCache struct {
 
 	kinds    map[string]*filterResults
 	uses     int64 // counts lookups: the least recently used entry is dropped first
-	reasons  []string
-	reasonOf map[string]uint16 // index into reasons
+	reasons  []plainReason
+	reasonOf map[plainReason]uint16 // index into reasons
 	// hardSpread: the profile's PodTopologySpread has hard default constraints. This is detected at the first pod to
 	// which they apply, because the arguments of a plugin cannot be read.
 	hardSpread bool
@@ -46,7 +46,13 @@ type FilterCache struct {
 
 // NewFilterCache returns an empty cache for one profile.
 func NewFilterCache() *FilterCache {
-	return &FilterCache{kinds: map[string]*filterResults{}, reasons: []string{""}, reasonOf: map[string]uint16{"": 0}}
+	return &FilterCache{kinds: map[string]*filterResults{}, reasons: []plainReason{{}}, reasonOf: map[plainReason]uint16{{}: 0}}
+}
+
+// plainReason is why plainFilters refuse a node. The zero value: they do not.
+type plainReason struct {
+	text       string
+	resolvable bool // it may be different without some of the pods on the node
 }
 
 // filterResults are the results for one kind of pod, by the node's position.
@@ -79,12 +85,15 @@ func (v *FilterCache) bindProfile(f framework.Framework) {
 	}
 }
 
+// otherReason stands for the reasons that are too many.
+const otherReason = "node(s) refused the pod"
+
 // internReason returns the index of a reason.
-func (v *FilterCache) internReason(reason string) uint16 {
+func (v *FilterCache) internReason(reason plainReason) uint16 {
 	n, ok := v.reasonOf[reason]
 	if !ok {
-		if len(v.reasons) == 1<<16-1 { // stock filters do not name pods or nodes in reasons, but other filters may
-			return v.internReason("node(s) refused the pod")
+		if len(v.reasons) >= 1<<16-2 && reason.text != otherReason { // stock filters do not name pods or nodes in reasons, but other filters may
+			return v.internReason(plainReason{otherReason, reason.resolvable})
 		}
 		n = uint16(len(v.reasons))
 		v.reasons = append(v.reasons, reason)
@@ -184,13 +193,7 @@ func (w *Snapshot) refreshResults(c *class, known *filterResults) {
 	if len(changed) == 0 {
 		return
 	}
-	others := c.skip.Clone()
-	for _, name := range w.cache.filters {
-		if !plainFilters.Has(name) && !(name == names.DynamicResources && !c.skip.Has(name)) {
-			others.Insert(name)
-		}
-	}
-	c.state.SetSkipFilterPlugins(others)
+	c.state.SetSkipFilterPlugins(w.withoutPlainFilters(c))
 	statuses := make([]*fwk.Status, len(changed))
 	runFilters := func(k int) { statuses[k] = w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, t.nodes[changed[k]]) }
 	if len(changed) <= fewNodes {
@@ -206,11 +209,11 @@ func (w *Snapshot) refreshResults(c *class, known *filterResults) {
 		status, why, slots, generation := statuses[k], uint16(0), int32(0), t.generations[i]
 		switch {
 		case cut && status == nil: // a nil status means success, or that the node was not reached
-			why, generation = w.cache.internReason("node(s) were not looked at: the time was over"), unsettled
+			why, generation = w.cache.internReason(plainReason{text: "node(s) were not looked at: the time was over"}), unsettled
 		case status.IsSuccess():
 			slots = int32(max(1, known.demand.slotsOnNode(t.nodes[i])))
 		default:
-			why = w.cache.internReason(firstReason(status))
+			why = w.cache.internReason(plainReason{firstReason(status), status.Code() == fwk.Unschedulable})
 			if !status.IsRejected() {
 				generation = unsettled
 			}
@@ -218,6 +221,17 @@ func (w *Snapshot) refreshResults(c *class, known *filterResults) {
 		free := amountOf(t.nodes[i].GetAllocatable(), c.resource) - amountOf(t.nodes[i].GetRequested(), c.resource)
 		known.setResult(i, generation, why, slots, free)
 	}
+}
+
+// withoutPlainFilters returns the filters that do not belong to plainFilters of the class.
+func (w *Snapshot) withoutPlainFilters(c *class) sets.Set[string] {
+	others := c.skip.Clone()
+	for _, name := range w.cache.filters {
+		if !plainFilters.Has(name) && !(name == names.DynamicResources && !c.skip.Has(name)) {
+			others.Insert(name)
+		}
+	}
+	return others
 }
 
 // unsettled replaces the generation of a node for which a filter failed or did not run: the next plan evaluates it

@@ -75,7 +75,7 @@ func judged(t *testing.T, f *counted, memory *FilterCache, nodes []fwk.NodeInfo,
 	var reasons []string
 	for i, why := range c.known.reasons {
 		if why != 0 {
-			reasons = append(reasons, w.cache.reasons[why])
+			reasons = append(reasons, w.cache.reasons[why].text)
 		} else if c.plain && len(f.NominatedPodsForNode(nodes[i].Node().Name)) == 0 {
 			reasons = append(reasons, w.whyBarred(c, i))
 		} else {

@@ -57,7 +57,8 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
 	classes, resources := len(w.classes), len(v.Resources)
 	flags := make([]bool, 0, 3*classes*len(w.nodes.nodes))
 	amounts := make([]int64, 0, 2*resources*len(w.nodes.nodes))
-	for i, node := range w.nodes.nodes {
+	for i := range w.nodes.nodes {
+		node := w.nodes.currentNode(i)
 		all := flags[len(flags) : len(flags)+3*classes]
 		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
 		for k, c := range w.classes {

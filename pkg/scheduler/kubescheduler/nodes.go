@@ -28,17 +28,20 @@ type nodeTable struct {
 	images     map[string]int       // image name -> number of nodes that have it
 	soft       int                  // nodes with a taint of effect PreferNoSchedule
 
-	planned []plannedPods // of the current plan, by position
+	planned []plannedPods // and freed pods of the current plan, by position
 	touched []int         // positions in planned that are or were not zero
 
 	selectors selectorKeys
 }
 
-// plannedPods are the pods that are planned on one node.
+// plannedPods are the pods that are planned on one node, and the running ones that are freed.
 type plannedPods struct {
 	pods   []*framework.PodInfo // in the order in which they were planned
 	unlike int                  // pods that differ from the first one
 	clone  fwk.NodeInfo         // the node with these pods; nil: nothing has asked for it
+
+	freed   []fwk.PodInfo // running pods that Snapshot.Free removed, in no order
+	without fwk.NodeInfo  // the node without these; nil: nothing has asked for it
 
 	unnominated bool // no pod is nominated for the node
 }
@@ -197,7 +200,7 @@ func (t *nodeTable) popPod(logger klog.Logger, i int) {
 func (t *nodeTable) nodeWithPlanned(i int) fwk.NodeInfo {
 	p := &t.planned[i]
 	if p.clone == nil && len(p.pods) > 0 {
-		p.clone = t.nodes[i].Snapshot()
+		p.clone = t.currentNode(i).Snapshot()
 		for _, pod := range p.pods {
 			p.clone.AddPodInfo(pod)
 		}
@@ -205,7 +208,44 @@ func (t *nodeTable) nodeWithPlanned(i int) fwk.NodeInfo {
 	if p.clone != nil {
 		return p.clone
 	}
-	return t.nodes[i]
+	return t.currentNode(i)
+}
+
+// currentNode returns a node without its freed pods, and without those that are planned on it.
+func (t *nodeTable) currentNode(i int) fwk.NodeInfo {
+	p := &t.planned[i]
+	if len(p.freed) == 0 {
+		return t.nodes[i]
+	}
+	if p.without == nil {
+		p.without = t.nodes[i].Snapshot()
+		for _, pod := range p.freed {
+			if err := p.without.RemovePod(klog.Background(), pod.GetPod()); err != nil {
+				klog.Background().Error(err, "Failed to remove a freed pod from a cloned node", "node", t.objects[i].Name)
+			}
+		}
+	}
+	return p.without
+}
+
+// freePod removes a running pod from a node.
+func (t *nodeTable) freePod(i int, pod fwk.PodInfo) {
+	p := &t.planned[i]
+	if p.freed == nil {
+		t.touched = append(t.touched, i)
+	}
+	p.freed = append(p.freed, pod)
+	p.clone, p.without = nil, nil
+}
+
+// restorePod puts a freed pod back on its node.
+func (t *nodeTable) restorePod(i int, pod fwk.PodInfo) {
+	p := &t.planned[i]
+	last := len(p.freed) - 1
+	p.freed[slices.Index(p.freed, pod)] = p.freed[last]
+	p.freed[last] = nil
+	p.freed = p.freed[:last]
+	p.clone, p.without = nil, nil
 }
 
 // imagesKeyOf returns a key that is equal for pods of which the same images are present on nodes: ImageLocality does not

@@ -73,38 +73,45 @@ type reservedOnNode struct {
 
 // readReservations reads what is reserved. Nodes on which nothing is reserved from pods of the gang have no entry.
 func (w *Snapshot) readReservations(reserved *reservations.View, a reservations.Asker, leaves []string) {
-	for name, list := range reserved.ByNode() {
-		i, ok := w.nodes.position[name]
-		if !ok {
-			continue
-		}
-		node := w.nodes.nodes[i]
-		on := &reservedOnNode{
-			others: reservedFrom(a, node, list), own: map[string]reservations.Amount{}, planned: map[string]reservations.Amount{},
-		}
-		for _, x := range list {
-			if x.Owner.Gang == a.Gang && !hasPodOnNode(node, x.Pod.UID) {
-				sum := on.own[x.Owner.Leaf]
-				sum.Add(x.Amount, 1)
-				on.own[x.Owner.Leaf] = sum
-			}
-		}
-		if on.others.IsEmpty() && len(on.own) == 0 {
-			continue
-		}
-		if w.reserved == nil {
-			w.reserved = map[int]*reservedOnNode{}
-		}
-		w.reserved[i] = on
-	}
-	if len(w.reserved) == 0 {
+	w.reservedView, w.asker = reserved, a
+	if reserved.Len() == 0 {
 		return
+	}
+	for name, list := range reserved.ByNode() {
+		if i, ok := w.nodes.position[name]; ok {
+			w.readReservationsOn(i, list)
+		}
 	}
 	for i, c := range w.classes {
 		c.uses = AmountOf(c.info.Pod)
 		if i < len(leaves) {
 			c.leaf = leaves[i]
 		}
+	}
+}
+
+// readReservationsOn reads what is reserved on a node on which no pod is planned. list is all that is reserved there.
+func (w *Snapshot) readReservationsOn(i int, list []*reservations.Reservation) {
+	node := w.nodes.currentNode(i)
+	on := &reservedOnNode{
+		others: reservedFrom(w.asker, node, list), own: map[string]reservations.Amount{}, planned: map[string]reservations.Amount{},
+	}
+	for _, x := range list {
+		if x.Owner.Gang == w.asker.Gang && !hasPodOnNode(node, x.Pod.UID) {
+			sum := on.own[x.Owner.Leaf]
+			sum.Add(x.Amount, 1)
+			on.own[x.Owner.Leaf] = sum
+		}
+	}
+	delete(w.reserved, i)
+	switch {
+	case !on.others.IsEmpty() || len(on.own) > 0:
+		if w.reserved == nil {
+			w.reserved = map[int]*reservedOnNode{}
+		}
+		w.reserved[i] = on
+	case len(w.reserved) == 0:
+		w.reserved = nil
 	}
 }
 

@@ -54,7 +54,10 @@ type Snapshot struct {
 	asked     int // nodes visited; the time is checked every 32 nodes
 	outOfTime bool
 
-	reserved map[int]*reservedOnNode // by node; nil: nothing is reserved from pods of the gang
+	reserved     map[int]*reservedOnNode // by node; nil: nothing is reserved from pods of the gang
+	reservedView *reservations.View      // Options.Reserved
+	asker        reservations.Asker
+	freed        *freedPods // nil: nobody has asked for the running pods
 
 	claims     claims
 	devices    *devices         // nil: no class needs any

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// freedPods are the running pods of a Snapshot, and which of them are freed: taken off their nodes to see what would fit
+// if they ended.
+type freedPods struct {
+	pods []runningPod // by ID
+
+	// The rest is set when a pod is freed for the first time.
+	columns []corev1.ResourceName // of room and uses: the number of pods (column 0), and what the classes request
+	room    []int64               // by node and column: what is left without planned pods; may be negative
+	uses    []int64               // by pod and column
+	listens bool                  // a class listens
+
+	changed   []int32 // nodes, in one call of Free or Restore
+	isChanged []bool  // by node: whether it is among changed
+}
+
+// runningPod is a pod on a node, bound or assumed.
+type runningPod struct {
+	info  fwk.PodInfo
+	node  int32
+	freed bool
+}
+
+// roomOf returns what is left on a node, by column.
+func (f *freedPods) roomOf(i int) []int64 { return f.room[i*len(f.columns) : (i+1)*len(f.columns)] }
+
+// usesOf returns what a running pod uses, by column.
+func (f *freedPods) usesOf(id int) []int64 { return f.uses[id*len(f.columns) : (id+1)*len(f.columns)] }
+
+// columnOf returns the column of a resource, and adds it if there is none.
+func (f *freedPods) columnOf(name corev1.ResourceName) int {
+	k := slices.Index(f.columns, name)
+	if k < 0 {
+		k = len(f.columns)
+		f.columns = append(f.columns, name)
+	}
+	return k
+}
+
+// unfreedResults are the results of a class for the nodes with all of their running pods.
+type unfreedResults struct {
+	known   *filterResults // may belong to the FilterCache
+	state   fwk.CycleState // without freed pods; nil: the class does not listen
+	takers  int            // number of nodes that take the class, which come first in its order
+	columns []int          // in freedPods: by index of demand.requests
+	lacking []uint16       // by index of demand.requests: the reason of a node that has too little of it
+	main    int            // column of the main resource
+	// countsDecide: a node that plainFilters refuse, but only because of its pods, takes the class as soon as there is
+	// enough of what demand.requests contains.
+	countsDecide bool
+}
+
+// VisitPods calls visit with every pod that is bound or assumed on the nodes of the snapshot. id identifies the pod for Free
+// and Restore.
+func (w *Snapshot) VisitPods(visit func(id int, pod *corev1.Pod)) {
+	for id, p := range w.runningPods().pods {
+		visit(id, p.info.GetPod())
+	}
+}
+
+// runningPods lists the running pods at the first call.
+func (w *Snapshot) runningPods() *freedPods {
+	if w.freed != nil {
+		return w.freed
+	}
+	n := 0
+	for _, node := range w.nodes.nodes {
+		n += len(node.GetPods())
+	}
+	w.freed = &freedPods{pods: make([]runningPod, 0, n)}
+	for i, node := range w.nodes.nodes {
+		for _, p := range node.GetPods() {
+			w.freed.pods = append(w.freed.pods, runningPod{info: p, node: int32(i)})
+		}
+	}
+	return w.freed
+}
+
+// WhyFreedRoomIsUnknown returns why the Snapshot cannot tell which pods would fit if running pods ended, "" if it can: an
+// HTTP extender filters the nodes of a class, and can be asked only about nodes as they are.
+func (w *Snapshot) WhyFreedRoomIsUnknown() string {
+	for _, c := range w.classes {
+		for _, x := range w.inquiry.interested(c.info.Pod) {
+			if x.IsFilter() {
+				return fmt.Sprintf("extender %s filters nodes for pods of the gang, and cannot be asked about nodes whose pods have ended", x.Name())
+			}
+		}
+	}
+	return ""
+}
+
+// Free implements preemption.World: it takes running pods off their nodes. It must not be called while pods are planned.
+//
+// Room, host ports and volumes of the pods are free then, and the pods do not count for affinity and spreading. What is
+// reserved for their replacements counts instead of them. Devices of their ResourceClaims are not seen as free, because
+// they are only when the claim is deallocated, and what a node refused in a real cycle remains known: nobody should end
+// for room that may be refused.
+func (w *Snapshot) Free(ids []int) {
+	if len(ids) == 0 {
+		return
+	}
+	f := w.runningPods()
+	if f.columns == nil {
+		w.prepareFree(f)
+	}
+	f.moveRoom(ids, 1)
+	for _, id := range ids {
+		p := &f.pods[id]
+		p.freed = true
+		w.nodes.freePod(int(p.node), p.info)
+	}
+	w.updateFreed(ids, true)
+}
+
+// Restore implements preemption.World: it puts freed pods back. While pods are planned, it returns false and changes nothing
+// unless numbers alone show that these still fit.
+func (w *Snapshot) Restore(ids []int) bool {
+	if len(ids) == 0 {
+		return true
+	}
+	f := w.freed
+	f.moveRoom(ids, -1)
+	if len(w.placed) > 0 && !w.plannedPodsFit() {
+		f.moveRoom(ids, 1)
+		f.clearChanged()
+		return false
+	}
+	for _, id := range ids {
+		p := &f.pods[id]
+		p.freed = false
+		w.nodes.restorePod(int(p.node), p.info)
+	}
+	w.updateFreed(ids, false)
+	return true
+}
+
+// prepareFree judges the nodes for each class with all of their pods, and keeps the results.
+func (w *Snapshot) prepareFree(f *freedPods) {
+	f.columns = []corev1.ResourceName{corev1.ResourcePods}
+	for _, c := range w.classes {
+		w.findNodesOf(c)
+		if c.refuse == nil {
+			w.keepResults(f, c)
+		}
+	}
+	columns := len(f.columns)
+	f.isChanged, f.room, f.uses = make([]bool, len(w.nodes.nodes)), make([]int64, columns*len(w.nodes.nodes)), make([]int64, columns*len(f.pods))
+	for i, node := range w.nodes.nodes {
+		for k, name := range f.columns {
+			total, used := amountsOf(node, name)
+			f.roomOf(i)[k] = total - used
+		}
+	}
+	for id := range f.pods {
+		uses, requests := f.usesOf(id), f.pods[id].info.CalculateResource().Resource
+		uses[0] = 1
+		for k, name := range f.columns[1:] {
+			uses[k+1] = amountOf(requests, name)
+		}
+	}
+}
+
+// keepResults gives a class its own copy of the results, and keeps the original.
+func (w *Snapshot) keepResults(f *freedPods, c *class) {
+	u := &unfreedResults{known: c.known, takers: len(c.scan.order), main: f.columnOf(c.resource)}
+	for _, r := range c.known.demand.requests {
+		u.columns = append(u.columns, f.columnOf(r.name))
+		u.lacking = append(u.lacking, w.cache.internReason(plainReason{"Insufficient " + string(r.name), true}))
+	}
+	u.countsDecide = c.known.demand.complete && c.devices == nil && w.cache.roomIsFilteredLast() &&
+		(c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources))
+	if c.listens {
+		f.listens = true
+		u.state = c.state.Clone()
+	}
+	known := *c.known
+	known.generations, known.reasons = slices.Clone(known.generations), slices.Clone(known.reasons)
+	known.slots, known.free = slices.Clone(known.slots), slices.Clone(known.free)
+	c.known, c.unfreed = &known, u
+	c.scan.order = slices.Clone(c.scan.order) // the ranking may be cached
+}
+
+// roomIsFilteredLast reports whether a node that NodeResourcesFit refuses has passed all filters that do not depend on its
+// pods.
+func (v *FilterCache) roomIsFilteredLast() bool {
+	room := slices.Index(v.filters, names.NodeResourcesFit)
+	return !slices.ContainsFunc(v.filters[room+1:], func(name string) bool { return plainFilters.Has(name) && name != names.NodePorts })
+}
+
+// moveRoom adds what the pods use to the room of their nodes (1), or subtracts it (-1), and records which nodes change.
+func (f *freedPods) moveRoom(ids []int, sign int64) {
+	for _, id := range ids {
+		i := f.pods[id].node
+		if !f.isChanged[i] {
+			f.isChanged[i] = true
+			f.changed = append(f.changed, i)
+		}
+		room := f.roomOf(int(i))
+		for k, n := range f.usesOf(id) {
+			room[k] += sign * n
+		}
+	}
+}
+
+func (f *freedPods) clearChanged() {
+	for _, i := range f.changed {
+		f.isChanged[i] = false
+	}
+	f.changed = f.changed[:0]
+}
+
+// updateFreed updates what depends on the changed nodes, after the pods were freed or restored there.
+func (w *Snapshot) updateFreed(ids []int, freed bool) {
+	f := w.freed
+	for _, c := range w.classes {
+		if c.refuse == nil {
+			w.updateResults(c, f.changed)
+		}
+	}
+	if w.reservedView.Len() > 0 {
+		for _, i := range f.changed {
+			if list := w.reservedView.On(w.nodes.objects[i].Name); len(list) > 0 {
+				w.readReservationsOn(int(i), list)
+			}
+		}
+	}
+	if f.listens {
+		w.tellListeners(ids, freed)
+	}
+	f.clearChanged()
+}
+
+// plannedPodsFit reports whether the planned pods certainly fit beside the running pods on the changed nodes: no filter but
+// plainFilters matters, and the numbers of freedPods.room, which include the change, are sufficient.
+func (w *Snapshot) plannedPodsFit() bool {
+	if w.freed.listens || slices.ContainsFunc(w.classes, func(c *class) bool { return c.refuse == nil && !c.plain }) {
+		return false
+	}
+	return !slices.ContainsFunc(w.freed.changed, func(i int32) bool { return !w.plannedPodsFitOn(int(i)) })
+}
+
+func (w *Snapshot) plannedPodsFitOn(i int) bool {
+	f, p := w.freed, &w.nodes.planned[i]
+	switch {
+	case len(p.pods) == 0:
+		return true
+	case !p.unnominated, len(w.reservedView.On(w.nodes.objects[i].Name)) > 0: // there are other claims to the room
+		return false
+	}
+	left := slices.Clone(f.roomOf(i))
+	var c *class
+	for _, pod := range p.pods {
+		if c == nil || c.planned != pod {
+			c = w.classes[slices.IndexFunc(w.classes, func(c *class) bool { return c.planned == pod })]
+		}
+		if !c.unfreed.countsDecide {
+			return false
+		}
+		if left[0]--; c.known.demand.pods && left[0] < 0 {
+			return false
+		}
+		for k, r := range c.known.demand.requests {
+			column := c.unfreed.columns[k]
+			if left[column] -= r.amount; left[column] < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// freedIDs returns the IDs of the freed pods.
+func (f *freedPods) freedIDs() []int {
+	var ids []int
+	for id := range f.pods {
+		if f.pods[id].freed {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
