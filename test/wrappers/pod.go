@@ -123,6 +123,13 @@ func (w *PodWrapper) Priority(p int32) *PodWrapper {
 	return w
 }
 
+// NeverPreempts sets the preemption policy to Never.
+func (w *PodWrapper) NeverPreempts() *PodWrapper {
+	never := corev1.PreemptNever
+	w.pod.Spec.PreemptionPolicy = &never
+	return w
+}
+
 // PriorityClass names the PriorityClass.
 func (w *PodWrapper) PriorityClass(name string) *PodWrapper {
 	w.pod.Spec.PriorityClassName = name

@@ -50,22 +50,24 @@ type cluster struct {
 	gangs  *Gangs
 	sched  *scheduler.Scheduler
 
-	mu      sync.Mutex
-	popped  []string                                    // names of pods, in the order of their cycles
-	bound   []string                                    // names of pods, in the order of their bindings
-	marks   map[string]string                           // by pod
-	writes  []string                                    // other writes: "delete pods x"
-	refuse  func(pod string) (post, ok bool)            // reaction to a binding: whether it is stored, and whether the answer is a success
-	answer  func(ctx context.Context, pod string) error // called before a binding reaches the API server
-	onPop   func(pod string)
-	onCycle func(pod string) bool                     // used by the plugin moody: whether the real cycle refuses the node
-	cycles  int                                       // of onCycle
-	prepare func(pod string) *fwk.Status              // PreBind of the plugin moody
-	onNode  func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
-	plugins func(p *kubeconfig.Plugins)               // modifies the built-in profile
-	extends []kubeconfig.Extender
-	end     func(error)                                       // instead of ending the process; nil: the usual
-	wrap    func(kubescheduler.Profile) kubescheduler.Profile // wraps the profile before any pod is scheduled; nil: no wrapper
+	mu     sync.Mutex
+	popped []string                         // names of pods, in the order of their cycles
+	bound  []string                         // names of pods, in the order of their bindings
+	marks  map[string]string                // by pod
+	writes []string                         // other writes: "delete pods x"
+	refuse func(pod string) (post, ok bool) // reaction to a binding: whether it is stored, and whether the answer is a success
+	// lingering: deleted pods are terminating until deletePod removes them.
+	lingering bool
+	answer    func(ctx context.Context, pod string) error // called before a binding reaches the API server
+	onPop     func(pod string)
+	onCycle   func(pod string) bool                     // used by the plugin moody: whether the real cycle refuses the node
+	cycles    int                                       // of onCycle
+	prepare   func(pod string) *fwk.Status              // PreBind of the plugin moody
+	onNode    func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
+	plugins   func(p *kubeconfig.Plugins)               // modifies the built-in profile
+	extends   []kubeconfig.Extender
+	end       func(error)                                       // instead of ending the process; nil: the usual
+	wrap      func(kubescheduler.Profile) kubescheduler.Profile // wraps the profile before any pod is scheduled; nil: no wrapper
 }
 
 // moody is a filter that refuses in a real cycle a node that it accepted in the plan.
@@ -337,9 +339,28 @@ func (c *cluster) react(a clienttesting.Action) (bool, runtime.Object, error) {
 	case a.GetVerb() == "delete":
 		c.mu.Lock()
 		c.writes = append(c.writes, "delete "+a.(clienttesting.DeleteAction).GetName())
+		lingering := c.lingering
 		c.mu.Unlock()
+		if lingering {
+			return true, nil, c.terminate(a.(clienttesting.DeleteAction).GetName())
+		}
 	}
 	return false, nil, nil
+}
+
+// terminate does what an API server does with a bound pod that is deleted: it exists until its kubelet has ended it.
+func (c *cluster) terminate(name string) error {
+	pods := corev1.SchemeGroupVersion.WithResource("pods")
+	obj, err := c.client.Tracker().Get(pods, "ml", name)
+	if err != nil {
+		return err
+	}
+	pod := obj.(*corev1.Pod).DeepCopy()
+	if pod.DeletionTimestamp == nil {
+		now := metav1.Now()
+		pod.DeletionTimestamp = &now
+	}
+	return c.client.Tracker().Update(pods, pod, "ml")
 }
 
 func (c *cluster) node(w *wrappers.NodeWrapper) *cluster {

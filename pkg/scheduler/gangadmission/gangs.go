@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	policylisters "k8s.io/client-go/listers/policy/v1"
+	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
@@ -63,7 +65,10 @@ type Gangs struct {
 	backlog *backlog.Backlog     // nil before Attach
 	queue   *kubescheduler.Queue // likewise
 
-	podLister corelisters.PodLister // of the scheduler's informer; nil until the first NewAdmission
+	evictions evictions
+	classes   schedulinglisters.PriorityClassLister   // of the scheduler's informer; nil until the first NewAdmission
+	budgets   policylisters.PodDisruptionBudgetLister // likewise
+	podLister corelisters.PodLister                   // of the scheduler's informer; nil until the first NewAdmission
 
 	startAfter <-chan struct{}      // nil: immediately
 	bindClient kubernetes.Interface // nil: that of the profile
@@ -184,6 +189,7 @@ func (g *Gangs) apply(logger klog.Logger, e gangs.Effects) {
 		g.reporter.MarkChanged(e.Dirty...)
 	}
 	g.cancelPreparation(e.Cancel)
+	g.carryOut(logger, e)
 	g.reportVacated(logger, e.Vacated)
 	if len(e.Activate) == 0 {
 		return

@@ -134,7 +134,7 @@ func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
 	remove := func(obj any) {
 		if uid, pod, ok := deleted(obj); ok {
 			if pod.Spec.NodeName != "" && !isMember(pod) {
-				g.registry.RecordRoomGrowth()
+				g.registry.RecordPlainPodGone(uid)
 			}
 			g.apply(logger, g.registry.RemovePod(uid, g.clock.Now()))
 		}

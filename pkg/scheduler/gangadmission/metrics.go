@@ -33,6 +33,23 @@ var (
 		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,
 		Help: "Bindings of gang members that the API server did not accept.",
 	})
+	preemptions = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "preemption_decisions_total", StabilityLevel: metrics.ALPHA,
+		Help: "Searches for pods of lower priority that a gang could preempt, by result: decided, confirmed (on a new snapshot, before the evictions), unneeded (the room of pods that are ending is enough), hopeless (preemption would not help), cut (the time was over).",
+	}, []string{"result"})
+	preemptionDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "preemption_decision_duration_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time the scheduling loop spent on one search for pods to preempt.",
+		Buckets: metrics.ExponentialBuckets(0.0005, 2, 15),
+	}, []string{"result"})
+	preemptionVictims = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "preemption_victims_total", StabilityLevel: metrics.ALPHA,
+		Help: "Pods that were evicted for gangs.",
+	})
+	preemptionsEnded = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "preemptions_total", StabilityLevel: metrics.ALPHA,
+		Help: "Preemptions by gangs, by outcome: placed (the gang was bound), spared (other room became free before the first eviction), cancelled (given up before the first eviction), wasted (pods were evicted, and the gang was not bound: a node was lost, a pod did not end, or a gang of higher priority took the room).",
+	}, []string{"outcome"})
 	gatedPods = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "gated_pods", StabilityLevel: metrics.ALPHA,
 		Help: "Pods of gangs that wait outside of the scheduling queue. scheduler_pending_pods does not count them.",
@@ -54,6 +71,6 @@ var (
 
 func registerAllMetrics() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, gatedPods, waitingGangs, reservationsNow, markKeys)
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, preemptions, preemptionDuration, preemptionVictims, preemptionsEnded, gatedPods, waitingGangs, reservationsNow, markKeys)
 	})
 }

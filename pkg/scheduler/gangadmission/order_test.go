@@ -19,7 +19,7 @@ func (c *cluster) rackGang(name string, n int, priority int32) *cluster {
 	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Obj())
 	pods := members(name, n)
 	for _, p := range pods {
-		p.Label("gang", name).Priority(priority).TogetherWith("rack", "gang", name)
+		p.Label("gang", name).Priority(priority).NeverPreempts().TogetherWith("rack", "gang", name)
 	}
 	return c.pod(pods...)
 }

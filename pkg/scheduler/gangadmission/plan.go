@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
@@ -40,24 +41,28 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.gangs.recordGates(logger, gates)
 		return false
 	}
-	snapshot, expired, err := pl.newSnapshot(ctx, work, nodes, start)
+	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, start)
 	if err != nil {
 		logger.Error(err, "Failed to plan a gang")
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
 		return false
 	}
-	placements, refusal, cut := pl.place(work, snapshot, expired)
+	placements, refusal, cut := pl.place(work, snapshot, limit.isOver)
 	extender, partial := snapshot.ExtenderFailure()
 	if refusal != nil {
 		if extender != nil {
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
 		}
 		deallocateOwn(ctx, pl.profile, work.Pods...)
-		pl.refuse(logger, work, *refusal, backlog.Attempt{
+		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: snapshot.RoomDecides, LabelsDecide: snapshot.LabelsDecide,
 			Nodes: nodes, Task: work.Task, Priority: work.Priority,
 			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Tried: work.Skip, Until: snapshot.KnownUntil(), Extender: extender,
-		})
+		}
+		if !a.Cut && extender == nil {
+			pl.makeRoom(ctx, logger, work, snapshot, limit, &a)
+		}
+		pl.refuse(logger, work, *refusal, a)
 		return false
 	}
 	if err := shareClaims(ctx, pl.profile, work, snapshot, placements); err != nil {
@@ -73,9 +78,20 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	return true
 }
 
-// newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and a function
-// that reports whether the time for the plan is over.
-func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, func() bool, error) {
+// deadline is the end of the time for a plan.
+type deadline struct {
+	clock clock.PassiveClock
+	limit time.Duration
+	end   time.Time
+}
+
+func (d *deadline) isOver() bool { return d.clock.Now().After(d.end) }
+
+// restart sets the end for another search that begins now.
+func (d *deadline) restart(now time.Time) { d.end = now.Add(d.limit) }
+
+// newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and its deadline.
+func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, *deadline, error) {
 	var sizes []int
 	var shared sets.Set[string]
 	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
@@ -83,14 +99,14 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 		sizes, shared = c.Size, c.SharedClaims
 		return c.Of, c.Pods
 	})
-	deadline := start.Add(pl.args.PlanDeadline.Duration)
-	expired := func() bool { return pl.gangs.clock.Now().After(deadline) }
+	limit := &deadline{clock: pl.gangs.clock, limit: pl.args.PlanDeadline.Duration}
+	limit.restart(start)
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
-		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: expired,
-		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { deadline = deadline.Add(d) },
+		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: limit.isOver,
+		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { limit.end = limit.end.Add(d) },
 		Reserved: pl.registry.Reservations(), Asker: reservations.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves(),
 	})
-	return snapshot, expired, err
+	return snapshot, limit, err
 }
 
 // commit puts a plan in force. It returns false if the plan is stale.

@@ -432,7 +432,8 @@ func TestPlainPodsKeepTheirBatching(t *testing.T) {
 	}
 }
 
-func TestOnlyPlainPodsPreempt(t *testing.T) {
+// A pod of a gang never preempts for itself (docs/decisions, G15).
+func TestNoMemberPreemptsForItself(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4))
 	for i := range 4 {
@@ -440,12 +441,12 @@ func TestOnlyPlainPodsPreempt(t *testing.T) {
 	}
 	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
 	for _, m := range members("a", 2) {
-		c.pod(m.Priority(1000))
+		c.pod(m.Priority(1000).NeverPreempts())
 	}
 	c.run().refused("a")
 	c.mu.Lock()
 	if len(c.writes) != 0 {
-		t.Errorf("a gang preempted: %v", c.writes)
+		t.Errorf("a member preempted: %v", c.writes)
 	}
 	c.mu.Unlock()
 	c.pod(wrappers.MakePod("high", "ml").GPUs(1).Priority(1000)).eventually("a victim deleted", func() bool {

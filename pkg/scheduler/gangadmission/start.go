@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"time"
 
-	schedulinglisters "k8s.io/client-go/listers/scheduling/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
+	"github.com/muster-project/muster/pkg/scheduler/evict"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
@@ -33,7 +33,12 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	registerAllMetrics()
 	logger := klog.FromContext(ctx)
 	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
-	g.configureRegistry(logger, classes.Lister())
+	g.classes, g.budgets = classes.Lister(), h.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
+	g.evictions = evictions{
+		ctx: ctx, running: make(chan struct{}, parallelPreemptions),
+		evictor: evict.New(evict.Options{Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock}),
+	}
+	g.configureRegistry(logger)
 	g.keys = secret.NewKeySource(secret.Options{
 		Secrets: h.ClientSet().CoreV1().Secrets(secret.Namespace()), Clock: g.clock,
 		SetKeys: func(keys *marks.Keys) {
@@ -81,6 +86,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	})
 	go func() {
 		if waitFor(ctx, g.leading) {
+			g.resumeEvictions(logger)
 			go releaser.Run(ctx)
 			g.reporter.Run(ctx)
 		}
@@ -111,15 +117,20 @@ func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 	}
 }
 
-func (g *Gangs) configureRegistry(logger klog.Logger, classes schedulinglisters.PriorityClassLister) {
+func (g *Gangs) configureRegistry(logger klog.Logger) {
 	g.registry.Configure(gangs.Options{
 		Clock:              g.clock,
 		RepairTimeout:      g.args.RepairTimeout.Duration,
 		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
 		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
-		Amount:             kubescheduler.AmountOf,
+		PreemptionTimeout:  g.args.PreemptionTimeout.Duration,
+		PreemptionEnded: func(p *gangs.Preemption, outcome gangs.PreemptionOutcome) {
+			preemptionsEnded.WithLabelValues(string(outcome)).Inc()
+			logger.V(2).Info("Preemption ended", "podGroup", p.Gang, "plan", p.ID, "outcome", outcome)
+		},
+		Amount: kubescheduler.AmountOf,
 		Priority: func(name string) (int32, bool) {
-			class, err := classes.Get(name)
+			class, err := g.classes.Get(name)
 			if err != nil {
 				return 0, false
 			}

@@ -42,6 +42,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	r.abortOvertaken(g)
 	profile := g.numbers.Profile()
 	task, state := r.taskOf(g, profile, now)
+	e.add(r.reviewPreemption(g, task, state))
 	if state == idle {
 		g.gatedUntil, g.unitsTried = time.Time{}, false
 		if g.plan == nil {
@@ -206,6 +207,9 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 	}
 	if g.vanished > 0 {
 		return Minimum, idle // it is not known yet whether the pod is bound, has succeeded, or is gone
+	}
+	if g.victimOf != nil {
+		return Minimum, idle // it is not known yet which pods it will have lost
 	}
 	n, root := g.numbers, g.tree.Root()
 	switch {

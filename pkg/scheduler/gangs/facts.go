@@ -205,6 +205,7 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 	if g.isPartial() {
 		f.Partial, f.PartialFor = true, g.incompleteFor
 	}
+	g.addPreemption(&f, now)
 	g.addOtherSchedulers(&f, now)
 	if g.group != nil && g.group.Spec.PriorityClassName != "" && g.opts.Priority != nil {
 		if _, ok := g.opts.Priority(g.group.Spec.PriorityClassName); !ok {
@@ -212,6 +213,31 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 		}
 	}
 	return f
+}
+
+// overdue is how long a pod may be terminating beyond its grace period before the preemptor says that it waits for it.
+const overdue = 5 * time.Second
+
+// addPreemption adds what ends for the gang, and what it lost.
+func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
+	if now.Before(g.hopeless.until) {
+		f.NoHelp = g.hopeless.why
+	}
+	if g.preempted != nil && g.group != nil && g.preempted.IsRecordedIn(&g.group.Status) {
+		g.preempted = nil // from now on it is kept in the status
+	}
+	f.Preempted = g.preempted
+	if g.preemption == nil {
+		return
+	}
+	about := g.preemption.about
+	for _, v := range g.preemption.Victims {
+		if m := v.member; m != nil && m.gang.members[m.pod.UID] == m && m.pod.DeletionTimestamp != nil && now.Sub(m.pod.DeletionTimestamp.Time) > overdue {
+			about.Stuck = m.pod.Name
+			break
+		}
+	}
+	f.Preempting = &about
 }
 
 // addOtherSchedulers adds which other schedulers the pods name, and what that means for the gang.

@@ -42,6 +42,11 @@ type gangState struct {
 
 	victims map[*member]time.Time // members that are being preempted, and since when; nil = none
 
+	preemption *Preemption         // by which the gang makes room for itself; nil = none
+	hopeless   hopeless            // preemption would not help the gang
+	victimOf   *gangState          // the gang for which it is to lose pods; nil = none, or the pods were deleted
+	preempted  *podgroup.Preempted // what it lost last; nil = nothing
+
 	election
 	attempt
 	backoff
@@ -105,6 +110,7 @@ func (g *gangState) hasTreeResult() bool { return g.tree != nil || g.treeErr != 
 func (g *gangState) recordOwnChange() {
 	g.changed = true
 	g.unitsTried = false
+	g.hopeless.until = time.Time{}
 }
 
 // Task is what a leader's cycle must plan.

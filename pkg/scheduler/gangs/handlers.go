@@ -205,15 +205,20 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		// Our own status write, or a change of metadata; or results of the leading process.
 		if r.leading || !r.synced {
 			r.setReplacing(g)
-			return r.endCall(Effects{})
+			return r.endCall(r.observeRecord(g))
 		}
 		g.adoptStatus(group)
 		r.setReplacing(g)
 		g.admitAllGroups()
 		return r.endCall(r.evaluate(g, now))
 	}
+	var e Effects
+	if g.preemption != nil {
+		e.add(r.endPreemption(g.preemption, g.preemption.failure())) // another tree, or another gang
+	}
+	g.hopeless = hopeless{}
 	if old == nil || old.UID != group.UID {
-		g.partial.known = false
+		g.partial.known, g.preempted = false, nil
 		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {
@@ -226,7 +231,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	g.admitAllGroups()
 	g.recordOwnChange() // for an attempt that is running
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
-	e := r.evaluate(g, now)
+	e.add(r.evaluate(g, now))
 	if g.leader != "" && g.phase != Elected { // another tree may fit: try immediately
 		r.wakeLeaderAgain(g)
 		e.Activate = append(e.Activate, g.wakeLeader(now)...)
@@ -244,11 +249,16 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	if g == nil {
 		return Effects{}
 	}
+	var e Effects
+	if g.preemption != nil {
+		e.add(r.endPreemption(g.preemption, g.preemption.failure()))
+	}
 	g.group, g.tree, g.treeErr = nil, nil, nil
 	g.admitted, g.admittedGroups, g.begun = false, nil, nil
 	r.setReplacing(g)
 	g.recountAll()
-	return r.endCall(r.evaluate(g, now))
+	e.add(r.evaluate(g, now))
+	return r.endCall(e)
 }
 
 // adoptStatus restores from a PodGroup's status the state that must survive a restart.

@@ -128,7 +128,11 @@ func (r *Registry) reindex(g *gangState) {
 	}
 	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.GroupsWithUnits(g.numbers.Profile()) > 0,
 		g.leader != "" && !g.task.isSurplus() && !g.refusedAt.IsZero())
-	r.setTimer(g, r.timerOf(g))
+	due := r.timerOf(g)
+	if p := g.preemption; p != nil && g.plan == nil && (due.IsZero() || p.until.Before(due)) {
+		due = p.until
+	}
+	r.setTimer(g, due)
 }
 
 // unindex removes a forgotten gang from the indices.

@@ -31,6 +31,10 @@ type Effects struct {
 	// Cancel: assumed members of plans that were aborted before their barrier opened. The preparation of these
 	// members (PreBind) must be cancelled; until it ends they occupy their reservations.
 	Cancel []types.UID
+	// Mark: preemptions whose victims must be marked, and RecordMarked called.
+	Mark []*Preemption
+	// Evict: preemptions whose victims must be deleted, and RecordEvicted called.
+	Evict []*Preemption
 	// Vacated: deleted pods whose reservations have ended. For other pods this is equivalent to their deletion now.
 	Vacated []*corev1.Pod
 }
@@ -39,6 +43,8 @@ func (e *Effects) add(o Effects) {
 	e.Activate = append(e.Activate, o.Activate...)
 	e.Dirty = append(e.Dirty, o.Dirty...)
 	e.Cancel = append(e.Cancel, o.Cancel...)
+	e.Mark = append(e.Mark, o.Mark...)
+	e.Evict = append(e.Evict, o.Evict...)
 	e.Vacated = append(e.Vacated, o.Vacated...)
 }
 
@@ -57,6 +63,11 @@ type Options struct {
 	ReplacementTimeout time.Duration
 	// Amount returns what a pod uses on its node, for its reservation; nil: nothing. It must not call the Registry.
 	Amount func(*corev1.Pod) reservations.Amount
+	// PreemptionTimeout is how long a gang waits for the pods that it preempts beyond their grace periods. It also bounds for
+	// how long the room of other terminating pods is expected.
+	PreemptionTimeout time.Duration
+	// PreemptionEnded is called when a preemption by a gang has ended; nil: no callback. It must not call the Registry.
+	PreemptionEnded func(*Preemption, PreemptionOutcome)
 	// Clock is used by Arrive; nil: the real clock.
 	Clock clock.Clock
 	// Priority resolves a PriorityClass. It returns false if there is none of that name.
@@ -115,6 +126,8 @@ type Registry struct {
 	reserved     *reservations.Set // room for replacement pods
 	haveReserved atomic.Bool       // false: reserved is empty, as Reservations has returned
 
+	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
+
 	index   indices
 	waiting waitList
 	line    line
@@ -138,8 +151,11 @@ func New() *Registry {
 		vanished:    map[types.UID]time.Time{},
 		leftGang:    map[types.UID]formerMember{},
 		reserved:    reservations.NewSet(),
-		index:       newIndices(),
-		waiting:     newWaitList(),
+
+		plainVictims: map[types.UID]*plainVictim{},
+
+		index:   newIndices(),
+		waiting: newWaitList(),
 	}
 }
 

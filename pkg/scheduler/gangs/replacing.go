@@ -105,7 +105,7 @@ func (r *Registry) setReplacing(g *gangState) {
 	g.replacing = g.group != nil && g.group.Annotations[v2alpha2.ReplacingAnnotation] != ""
 	switch {
 	case !g.replacing:
-		r.freeReserved(r.reserved.EndOfGang(g.key, nil))
+		r.freeReserved(r.reserved.EndOfGang(g.key, func(x *reservations.Reservation) bool { return !x.Owner.IsGang() }))
 	case !was:
 		// The annotation may arrive after the deletion to which it refers, because informers are not synchronized
 		// with each other.
@@ -122,7 +122,7 @@ func (r *Registry) setReplacing(g *gangState) {
 	case g.tree != nil:
 		r.freeReserved(r.reserved.EndOfGang(g.key, func(x *reservations.Reservation) bool {
 			leaf := g.tree.Group(x.Owner.Leaf)
-			return x.Owner.Leaf != "" && (leaf == nil || !leaf.IsLeaf())
+			return x.Owner.Leaf != "" && !x.Owner.IsGang() && (leaf == nil || !leaf.IsLeaf())
 		}))
 	}
 }

@@ -245,13 +245,17 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 		}
 	}
 	g.refusal, g.refusedAt, g.tried = why, now, what.Tried
+	e := r.reviewRefused(g)
 	if g.phase == Planning {
 		r.parkRefused(g, what)
 	} else {
 		g.retried = g.leader != "" // another leader was elected in the meantime
 	}
 	r.reindex(g)
-	e := Effects{Dirty: []Key{key}}
+	e.Dirty = append(e.Dirty, key)
+	if p := g.preemption; p != nil && p.stage == stageRecorded && g.phase.isRefused() {
+		e.add(r.retryRefused(g)) // it was recorded during the attempt
+	}
 	e.add(r.retryReady(nil, Key{}))
 	return r.endCall(e)
 }

@@ -36,13 +36,17 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
 		rounds *= n
 	}
-	var released, refused atomic.Int64
+	var released, refused, decided, placed, wasted, early atomic.Int64
 	phases := newTransitions()
 	t.Cleanup(func() { // when all seeds are over
 		if !t.Failed() {
 			phases.check(t, rounds >= 4000) // some are rare
 		}
 		t.Logf("%d pods of partial gangs were released", released.Load())
+		t.Logf("%d decisions to preempt: %d gangs were placed, %d were not although pods were evicted, %d ended before", decided.Load(), placed.Load(), wasted.Load(), early.Load())
+		if !t.Failed() && (placed.Load() == 0 || early.Load() == 0) {
+			t.Error("no preemption was successful, or none ended before an eviction")
+		}
 		if refused.Load() < int64(rounds)/10 && !t.Failed() {
 			t.Errorf("only %d members were refused", refused.Load())
 		}
@@ -61,6 +65,10 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			s.settleDown()
 			s.deleteAll()
 			released.Add(int64(s.released))
+			decided.Add(int64(s.evictor.decided))
+			placed.Add(int64(s.evictor.ended[PreemptionPlaced]))
+			wasted.Add(int64(s.evictor.ended[PreemptionWasted]))
+			early.Add(int64(s.evictor.ended[PreemptionCancelled] + s.evictor.ended[PreemptionSpared]))
 		})
 	}
 }
@@ -75,6 +83,7 @@ type simulation struct {
 	calm    bool // no more faults are injected
 	checks  int
 	scarce  bool      // there is little room
+	ranked  bool      // each gang has a priority of its own, so that they preempt each other
 	missed  bool      // an event occurred during the cycle
 	waits   *int      // conditions that were not released
 	standby *Registry // receives the same events, and does not lead
@@ -109,6 +118,7 @@ type simulation struct {
 	plans    map[uint64]*Plan       // all committed plans
 	toJudge  []types.UID            // members that failed for a reason that the registry does not know yet
 	refused  *atomic.Int64          // refused members
+	evictor  evictor
 	opened   map[uint64]bool
 }
 
@@ -148,12 +158,13 @@ func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
 		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
 		repairTimeout: 30 * time.Second, ran: map[types.UID]bool{}, waits: new(int),
+		evictor: evictor{begun: map[string][]types.UID{}, ended: map[PreemptionOutcome]int{}},
 	}
 	s.repaired = s.now
 	if seed%3 == 0 {
 		s.repairTimeout = 300 * time.Millisecond // partial gangs are released
 	}
-	s.scarce = seed%4 < 2
+	s.scarce, s.ranked = seed%4 < 2, seed%4 == 1
 	s.nodes = s.capacity()
 	s.r, s.standby = s.newRegistry(), s.newRegistry()
 	s.apply(s.r.SetSynced(s.now))
@@ -171,7 +182,13 @@ func (s *simulation) capacity() map[string]int {
 
 func (s *simulation) newRegistry() *Registry {
 	r := New()
-	r.Configure(Options{RepairTimeout: s.repairTimeout, SingleSurplusAfter: 300 * time.Millisecond})
+	r.Configure(Options{
+		RepairTimeout: s.repairTimeout, SingleSurplusAfter: 300 * time.Millisecond, PreemptionTimeout: time.Second,
+		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
+			s.say("plan %s of %s: %s", p.ID, p.Gang.Name, outcome)
+			s.evictor.ended[outcome]++
+		},
+	})
 	r.AddProfile(wrappers.SchedulerName)
 	r.AddProfile("second")
 	r.SetKeys(testKeys, s.now)
@@ -310,6 +327,8 @@ func (s *simulation) restart() {
 		}
 	}
 	s.apply(s.r.Tick(s.now))
+	s.r.SetLeading()
+	s.resumeEvictions()
 }
 
 // show lists the existing objects to a registry.
@@ -369,6 +388,8 @@ func (s *simulation) step() {
 		}
 	case n < 78:
 		s.schedule()
+	case n < 82:
+		s.evict()
 	default:
 		s.bind()
 	}
@@ -386,7 +407,7 @@ func (s *simulation) userActs() {
 		pod = s.pods[uids[s.rand.Intn(len(uids))]]
 	}
 	switch n := s.rand.Intn(20); {
-	case n < 7:
+	case n < 7, s.ranked && s.chance(50):
 		s.createPod(key)
 	case n < 9 && s.groups[key] == nil:
 		s.createGroup(key)
@@ -493,6 +514,9 @@ func (s *simulation) createPod(key Key) {
 		w.SchedulerName("second")
 	}
 	w.Priority(int32(s.rand.Intn(6) / 5))
+	if s.ranked {
+		w.Priority(int32(slices.Index(simulatedKeys, key)))
+	}
 	pod := w.Obj()
 	s.say("create %s", pod.UID)
 	s.pods[pod.UID] = pod
@@ -611,6 +635,7 @@ func (s *simulation) apply(e Effects) {
 		}
 		s.activate(pod)
 	}
+	s.applyPreemption(e)
 }
 
 // the scheduling queue
@@ -926,6 +951,7 @@ func (s *simulation) endPlanning() {
 	placements := simulatedPlan(work, &simulatedWorld{free: s.free(), s: s})
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
+		s.makeRoom(work)
 		s.apply(s.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.wait(), s.now))
 		s.backToQueue(pod)
 		return
@@ -1296,6 +1322,10 @@ func (s *simulation) settleDown() {
 			s.bind()
 			s.check()
 		}
+		for range 20 {
+			s.evict()
+			s.check()
+		}
 		s.now = s.now.Add(100 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
@@ -1329,6 +1359,7 @@ func (s *simulation) settleDown() {
 			}
 		}
 	}
+	s.checkNoPreemption()
 	for uid, p := range s.pods {
 		if p.Annotations[v2alpha2.PodGroupAnnotation] == "" && p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 {
 			s.fail("pod %s left its gang and is not scheduled", uid)

@@ -55,7 +55,7 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	switch {
 	case r.gangs[g.key] != g || g.plan != nil:
 		return Effects{}
-	case g.leader == "":
+	case g.leader == "", g.preemption != nil && !now.Before(g.preemption.until):
 		return r.evaluate(g, now)
 	case g.phase == Yielding:
 		r.enterPhase(g, Elected) // the queue drops this activation if the leader's own cycle has not ended yet

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
@@ -36,8 +37,12 @@ type Work struct {
 	// LostFrom are the lost pods that a Refill replaces, as far as this process saw them, the latest last.
 	LostFrom []LostPods
 	Classes  []*corev1.Pod // by class index: the first pod of the class
-	Pods     []*corev1.Pod // by placement.Pod.Index: the waiting pods
-	members  []*member     // likewise; must not be read without the lock
+	// Group is the PodGroup.
+	Group   *v2alpha2.PodGroup
+	Pods    []*corev1.Pod // by placement.Pod.Index: the waiting pods
+	members []*member     // likewise; must not be read without the lock
+	have    gang.Counts   // Problem before it was divided, for Required
+	all     map[string][]placement.Pod
 }
 
 // LostPods are the pods of a leaf that an admitted gang has lost on one node. It is information for users only.
@@ -152,7 +157,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
 	}
-	w := &Work{Gang: g.key, Task: task, Tree: g.tree, Priority: g.priority(), Skip: g.tried}
+	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Skip: g.tried}
 	g.tried = 0
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	if task == Refill {
@@ -189,6 +194,7 @@ func (g *gangState) standing(task Task, profile string) standing {
 // dividePods assigns the pods to the parts of the work.
 func (w *Work) dividePods(s standing) {
 	all := w.Problem.Pods
+	w.have, w.all = w.Problem.Have, all
 	keep := func(is func(leaf *gang.Group) bool) map[string][]placement.Pod {
 		kept := make(map[string][]placement.Pod, len(all))
 		for name, pods := range all {

@@ -43,7 +43,7 @@ func hasPodOnNode(node fwk.NodeInfo, uid types.UID) bool {
 }
 
 // RoomReserved is the reason of a node that has room for a pod only in room that is reserved for others.
-const RoomReserved = "node(s) keep room for pods that are being replaced"
+const RoomReserved = "node(s) keep room for pods of other gangs"
 
 // FitsBeside reports whether the node has room for what a pod without a gang uses, beside what is reserved. It also
 // returns true if the node has no room at all: this is left to NodeResourcesFit, which knows which resources count.
@@ -97,7 +97,7 @@ func (w *Snapshot) readReservationsOn(i int, list []*reservations.Reservation) {
 		others: reservedFrom(w.asker, node, list), own: map[string]reservations.Amount{}, planned: map[string]reservations.Amount{},
 	}
 	for _, x := range list {
-		if x.Owner.Gang == w.asker.Gang && !hasPodOnNode(node, x.Pod.UID) {
+		if x.Owner.Gang == w.asker.Gang && !x.Owner.IsGang() && !hasPodOnNode(node, x.Pod.UID) {
 			sum := on.own[x.Owner.Leaf]
 			sum.Add(x.Amount, 1)
 			on.own[x.Owner.Leaf] = sum

@@ -140,6 +140,9 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 	if err != nil || written == nil {
 		return 0, err
 	}
+	for _, e := range podgroup.PreemptionEvents(&group.Status, &after) {
+		s.emitEvent(written, &e)
+	}
 	st.superseded.Insert(group.ResourceVersion)
 	st.written, st.pendingSince = written, time.Time{}
 	if st.reportAt.IsZero() && !podgroup.SameReason(&group.Status, &after) {

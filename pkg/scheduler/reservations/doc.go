@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reservations records room on nodes that is reserved for the pods of an owner, until one of them is bound in
-// its place or its time is over. Today its owners are leaves of gangs whose pods are being replaced.
+// its place or its time is over. Its owners are leaves of gangs whose pods are being replaced, and gangs that wait until the
+// pods that they preempt have ended.
 //
 // A Reservation says how much is reserved on which node, for whom, and from whom: from pods of the same or a lower
 // priority. Set contains the reservations; View is what they leave to others at one moment. Nothing here knows why room

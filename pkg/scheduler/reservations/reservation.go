@@ -9,11 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner identifies the pods for which room is reserved: those of one leaf of a gang.
+// Owner identifies the pods for which room is reserved: those of one leaf of a gang, or all of them.
 type Owner struct {
 	Gang types.NamespacedName
-	Leaf string // "" for a PodGroup without sub-groups
+	Leaf string // "" for a PodGroup without sub-groups; EveryLeaf: any pod of the gang
 }
+
+// EveryLeaf is the Leaf of an Owner that is a whole gang. It is no name of a sub-group.
+const EveryLeaf = "*"
 
 // Asker identifies the pods that look for room. Gang is zero for pods without a gang.
 type Asker struct {
@@ -27,7 +30,7 @@ type Reservation struct {
 	Node     string
 	Priority int32
 	Amount   Amount
-	// Pod is the pod that had the room. It may still be on its node, terminating: then it occupies the room itself.
+	// Pod is the pod that had the room, or the one that is to have it. While it is on the node it occupies the room itself.
 	Pod *corev1.Pod
 
 	seq   int // order of Reserve
@@ -47,6 +50,9 @@ type Amount struct {
 	Pods      int64
 	Resources map[corev1.ResourceName]int64
 }
+
+// IsGang reports whether the owner is a whole gang.
+func (o Owner) IsGang() bool { return o.Leaf == EveryLeaf }
 
 // Add adds k times the other amount; a negative k subtracts it.
 func (a *Amount) Add(o Amount, k int64) {

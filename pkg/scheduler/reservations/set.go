@@ -74,11 +74,25 @@ func (s *Set) Reserve(x Reservation, until, now time.Time) bool {
 
 func byEnd(a, b *Reservation) int { return cmp.Or(a.until.Compare(b.until), cmp.Compare(a.seq, b.seq)) }
 
-// Take lets an assumed pod of the owner take a reservation, if one is left.
+// Take lets an assumed pod of the owner take a reservation, if one is left: one of its leaf, or else one of its gang.
 func (s *Set) Take(owner Owner, uid types.UID, node string) {
 	if s.byTaker[uid] != nil {
 		return
 	}
+	best := s.untaken(owner, node)
+	if best == nil {
+		best = s.untaken(Owner{Gang: owner.Gang, Leaf: EveryLeaf}, node)
+	}
+	if best != nil {
+		best.taker = uid
+		s.byTaker[uid] = best
+		s.changed[best.Node] = struct{}{}
+	}
+}
+
+// untaken returns a reservation of the owner that is not taken: one on the node if there is one, otherwise the oldest. nil:
+// there is none.
+func (s *Set) untaken(owner Owner, node string) *Reservation {
 	var best *Reservation
 	for _, x := range s.byOwner[owner] {
 		if x.taker != "" || best != nil && x.Node != node {
@@ -88,11 +102,7 @@ func (s *Set) Take(owner Owner, uid types.UID, node string) {
 			break
 		}
 	}
-	if best != nil {
-		best.taker = uid
-		s.byTaker[uid] = best
-		s.changed[best.Node] = struct{}{}
-	}
+	return best
 }
 
 // GiveBack records that a pod is no longer assumed: the reservation that it took counts again, for the rest of its time.

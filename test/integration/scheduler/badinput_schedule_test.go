@@ -14,16 +14,16 @@ import (
 )
 
 // A gang's pods never preempt singly (docs/decisions, G15); plain pods preempt plain pods as in the stock scheduler.
-func TestOnlyPlainPodsPreempt(t *testing.T) {
+func TestNoMemberPreemptsForItself(t *testing.T) {
 	c := newCluster(t, 1)
-	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	low, high, polite := c.priorityClass("low", 10), c.priorityClass("high", 1000), c.neverPreempting("polite", 1000)
 	c.startQuick()
 	c.create(c.pod("victim", "", 8).PriorityClass(low))
 	c.untilPodBound("victim")
 
 	c.apply(c.group("g").MinMember(2))
 	for _, n := range numbered("g", 2) {
-		c.create(c.pod(n, "g", 4).PriorityClass(high))
+		c.create(c.pod(n, "g", 4).PriorityClass(polite))
 	}
 	c.untilSays("g", v2alpha2.ReasonInsufficientGPUs, "0 of 2 pods can be placed")
 	c.untilPodSays(corev1.PodReasonUnschedulable, "g-0", "g-1")

@@ -17,6 +17,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/apis/config/profile"
@@ -285,7 +286,18 @@ func numbered(prefix string, n int) []string {
 // priorityClass creates a PriorityClass for the duration of the test, and returns its name.
 func (c *cluster) priorityClass(name string, value int32) string {
 	c.t.Helper()
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + name}, Value: value}
+	return c.createClass(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value})
+}
+
+// neverPreempting does the same with preemptionPolicy Never.
+func (c *cluster) neverPreempting(name string, value int32) string {
+	c.t.Helper()
+	return c.createClass(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, PreemptionPolicy: ptr.To(corev1.PreemptNever)})
+}
+
+func (c *cluster) createClass(class *schedulingv1.PriorityClass) string {
+	c.t.Helper()
+	class.Name = c.namespace + "-" + class.Name
 	_, err := cp.Client().SchedulingV1().PriorityClasses().Create(c.ctx, class, metav1.CreateOptions{})
 	c.must(err, "creating a PriorityClass")
 	c.t.Cleanup(func() {

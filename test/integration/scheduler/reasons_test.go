@@ -52,7 +52,7 @@ func TestReasonsMeanWhatTheySay(t *testing.T) {
 func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	c := newCluster(t, 5)
 	low := c.priorityClass("low", 10)
-	high := c.priorityClass("high", 1000)
+	high := c.neverPreempting("high", 1000)
 	c.startQuick()
 	for i, node := range c.nodes { // 3 GPUs of each node stay free
 		c.create(c.pod(fmt.Sprintf("filler-%d", i), "", 5).NodeSelector(corev1.LabelHostname, node).PriorityClass(low))

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/klog/v2"
+
+	"github.com/muster-project/muster/pkg/scheduler/evict"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+)
+
+// evictions carries out the preemptions that the registry has decided.
+type evictions struct {
+	ctx     context.Context //nolint:containedctx // of the process: evictions that have begun go on without a caller
+	evictor *evict.Evictor
+	running chan struct{} // contains a value for each preemption that is carried out
+}
+
+// parallelPreemptions bounds the preemptions that are carried out at the same time.
+const parallelPreemptions = 8
+
+// carryOut marks and evicts the victims of preemptions.
+func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
+	for _, p := range e.Mark {
+		go g.evictions.run(func(ctx context.Context) {
+			err := g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
+			if err != nil {
+				logger.Error(err, "Failed to mark the pods that a gang preempts; none of them is evicted", "podGroup", p.Gang)
+			}
+			g.apply(logger, g.registry.RecordMarked(p, err, g.clock.Now()))
+		})
+	}
+	for _, p := range e.Evict {
+		go g.evictions.run(func(ctx context.Context) {
+			ctx, cancel := context.WithDeadline(ctx, g.registry.Deadline(p))
+			defer cancel()
+			deleted, err := g.evictions.evictor.DeleteVictims(ctx, evictionOf(p))
+			if err != nil {
+				logger.Error(err, "Failed to evict some of the pods that a gang preempts", "podGroup", p.Gang, "victims", len(p.Victims), "evicted", deleted)
+			}
+			preemptionVictims.Add(float64(deleted))
+			g.apply(logger, g.registry.RecordEvicted(p, g.clock.Now()))
+		})
+	}
+}
+
+// run performs a step of a preemption.
+func (x *evictions) run(step func(context.Context)) {
+	x.running <- struct{}{}
+	defer func() { <-x.running }()
+	step(x.ctx)
+}
+
+func evictionOf(p *gangs.Preemption) evict.Eviction {
+	e := evict.Eviction{Plan: p.ID, Preemptor: p.Gang, Group: p.Group, Priority: p.Priority, Victims: make([]evict.Victim, len(p.Victims))}
+	for i, v := range p.Victims {
+		text := "its priority is lower"
+		switch {
+		case v.Gang.Name != "" && v.Whole:
+			text = fmt.Sprintf("PodGroup %s of priority %d ends as a whole", v.Gang.Name, v.Priority)
+		case v.Gang.Name != "":
+			text = fmt.Sprintf("it is above the minimum of PodGroup %s of priority %d", v.Gang.Name, v.Priority)
+		}
+		e.Victims[i] = evict.Victim{Pod: v.Pod, Text: text}
+	}
+	return e
+}
+
+// resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted are
+// deleted now. A preemption without an eviction is forgotten.
+func (g *Gangs) resumeEvictions(logger klog.Logger) {
+	plans := g.registry.RecordedEvictions()
+	if len(plans) == 0 {
+		return
+	}
+	pods, err := g.podLister.List(labels.Everything())
+	if err != nil {
+		logger.Error(err, "Failed to list the pods that are being preempted")
+	}
+	for key, plan := range plans {
+		var victims []*corev1.Pod
+		for _, pod := range pods {
+			if pod.DeletionTimestamp == nil && evict.IsMarkedFor(pod, plan) {
+				victims = append(victims, pod)
+			}
+		}
+		logger.Info("Continuing the evictions of an earlier process", "podGroup", key, "plan", plan, "victims", len(victims))
+		g.apply(logger, g.registry.RestorePreemption(key, plan, victims, g.clock.Now()))
+	}
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// rankedGang creates a PodGroup of pods of the priority, with one GPU each, of which so many are needed.
+func (c *cluster) rankedGang(name string, priority int32, minimum, pods int) *cluster {
+	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(minimum)).Obj())
+	for _, w := range members(name, pods) {
+		c.pod(w.Priority(priority))
+	}
+	return c
+}
+
+// evicted returns the pods that were deleted, sorted.
+func (c *cluster) evicted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for _, w := range c.writes {
+		if name, ok := strings.CutPrefix(w, "delete "); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func TestAGangTakesSurplusBeforeWholeGangs(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).node(wrappers.MakeNode("n1").GPUs(4)).
+		rankedGang("spare", 0, 2, 4).run().wholeOf("spare", 4).rankedGang("small", 0, 4, 4).wholeOf("small", 4)
+	c.rankedGang("high", 100, 2, 2).wholeOf("high", 2)
+	if got := c.evicted(); !slices.Equal(got, []string{"spare-2", "spare-3"}) {
+		t.Errorf("evicted %v, want what is above the minimum", got)
+	}
+	c.rankedGang("more", 100, 3, 3).wholeOf("more", 3)
+	// Two pods of the other gang's minimum are not enough: the gang of four ends, and nothing of the other one.
+	if got := c.evicted(); !slices.Equal(got, []string{"small-0", "small-1", "small-2", "small-3", "spare-2", "spare-3"}) {
+		t.Errorf("evicted %v, want the smallest gang that makes enough room", got)
+	}
+	c.eventually("nothing is reserved", func() bool { return c.gangs.registry.Reservations().Len() == 0 })
+}
+
+func TestNobodyEndsInVain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).rankedGang("low", 0, 4, 4).run().wholeOf("low", 4)
+	c.rankedGang("large", 100, 5, 5).refused("large")
+	c.eventually("it is said that preemption would not help", func() bool {
+		f, _ := c.gangs.registry.Facts(key("large"))
+		return f.NoHelp != ""
+	})
+	c.rankedGang("equal", 0, 1, 1).refused("equal")
+	if got := c.evicted(); len(got) > 0 {
+		t.Errorf("evicted %v", got)
+	}
+}
+
+// Between the decision and the evictions room becomes free: nobody ends.
+func TestRoomThatComesSparesVictims(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.node(wrappers.MakeNode("n0").GPUs(4)).rankedGang("low", 0, 4, 4).run().wholeOf("low", 4)
+	var once sync.Once
+	c.groups.OnUpdate(func(group *v2alpha2.PodGroup) {
+		if _, evicting, ok := podgroup.RecordedPreemption(&group.Status); ok && !evicting {
+			once.Do(func() { c.node(wrappers.MakeNode("n1").GPUs(4)) })
+		}
+	})
+	c.rankedGang("high", 100, 4, 4).wholeOf("high", 4)
+	if got := c.evicted(); len(got) > 0 {
+		t.Errorf("evicted %v", got)
+	}
+}
+
+// The room of victims that take long is not given to others: neither what they free, nor what is free beside them.
+func TestRoomOfAPreemptorIsReserved(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.node(wrappers.MakeNode("n0").GPUs(4)).rankedGang("low", 0, 3, 3).run().wholeOf("low", 3)
+	c.lingering = true
+	c.rankedGang("high", 100, 4, 4).eventually("the victims are terminating", func() bool { return len(c.evicted()) == 3 })
+	c.pod(wrappers.MakePod("plain", "ml").GPUs(1).Priority(100)).rankedGang("rival", 100, 1, 1).refused("rival")
+	if len(c.boundOf("plain"))+len(c.boundOf("rival")) > 0 {
+		t.Error("the free GPU went to a pod of the same priority")
+	}
+	for _, name := range []string{"low-0", "low-1", "low-2"} {
+		c.deletePod(name)
+	}
+	c.wholeOf("high", 4)
+	if len(c.boundOf("plain"))+len(c.boundOf("rival")) > 0 {
+		t.Error("room of the victims went to a pod of the same priority")
+	}
+}
+
+// One pod that never preempts is enough: the gang starts as a whole.
+func TestAGangWithAPodThatNeverPreempts(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).rankedGang("low", 0, 4, 4).run().wholeOf("low", 4)
+	c.groups.Put(wrappers.MakePodGroup("polite", "ml").UID("polite").Generation(1).MinMember(2).Obj())
+	for i, w := range members("polite", 2) {
+		w.Priority(100)
+		if i == 1 {
+			w.NeverPreempts()
+		}
+		c.pod(w)
+	}
+	c.refused("polite")
+	if got := c.evicted(); len(got) > 0 {
+		t.Errorf("evicted %v", got)
+	}
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+)
+
+// RunningPods are the pods on the nodes of the scheduler's snapshot, by the ID that preemption.World uses for them.
+type RunningPods struct {
+	Pods []*corev1.Pod
+	// Amount returns what a pod has of the extended resources that the preemptor requests.
+	Amount func(id int) int64
+	// Budgets returns the indexes of the PodDisruptionBudgets that select a pod. nil: there are none.
+	Budgets func(*corev1.Pod) []int
+}
+
+// Candidates are the pods that a gang may preempt.
+type Candidates struct {
+	Workloads []preemption.Workload
+	Gangs     []Key // by index in Workloads; zero: a pod without a gang
+	Ending    []int // IDs of pods that end without this gang's doing, and whose room it only has to wait for
+	Protected int   // pods of lower priority that may not be preempted
+}
+
+// Candidates returns the pods that the gang of the work may preempt. confirm: only workloads that lose pods by the gang's
+// present decision are candidates.
+func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now time.Time) Candidates {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	c := &candidates{registry: r, work: w, running: running, own: r.gangs[w.Gang], ofGang: map[*gangState][]candidate{}, confirm: confirm}
+	for id := range running.Pods {
+		c.addPod(id)
+	}
+	for _, g := range c.order {
+		c.addGang(g)
+	}
+	return c.Candidates
+}
+
+// candidates collects Candidates.
+type candidates struct {
+	Candidates
+	registry *Registry
+	work     *Work
+	running  RunningPods
+	own      *gangState
+	ofGang   map[*gangState][]candidate
+	order    []*gangState
+	confirm  bool
+}
+
+// candidate is a bound member of a gang.
+type candidate struct {
+	*member
+	id int
+}
+
+func (c *candidates) addPod(id int) {
+	r, pod := c.registry, c.running.Pods[id]
+	m := r.members[pod.UID]
+	isMember := m != nil && m.gang.group != nil && !(m.isBound() && m.misplaced != "")
+	if pod.DeletionTimestamp != nil {
+		if r.now.Before(pod.DeletionTimestamp.Add(r.opts.PreemptionTimeout)) && !(m != nil && m.gang == c.own && m.state == count.Assumed) {
+			c.Ending = append(c.Ending, id)
+		}
+		return
+	}
+	if isMember {
+		if m.gang == c.own {
+			return
+		}
+		if m.isVictim(r.now) && m.gang.victimOf == nil { // its deletion was requested, and is not observed yet
+			c.Ending = append(c.Ending, id)
+			return
+		}
+		if c.ofGang[m.gang] == nil {
+			c.order = append(c.order, m.gang)
+		}
+		c.ofGang[m.gang] = append(c.ofGang[m.gang], candidate{m, id})
+		return
+	}
+	priority := count.PodPriority(pod)
+	victim := r.plainVictim(pod.UID)
+	switch {
+	case victim != nil && victim.of == nil:
+		c.Ending = append(c.Ending, id)
+	case priority >= c.work.Priority || victim != nil && victim.of != c.own || c.confirm && victim == nil:
+	default:
+		c.Workloads = append(c.Workloads, preemption.Workload{
+			Name: pod.Namespace + "/" + pod.Name, Priority: priority, Pods: []preemption.Pod{c.podOf(id, "")},
+		})
+		c.Gangs = append(c.Gangs, Key{})
+	}
+}
+
+func (c *candidates) podOf(id int, leaf string) preemption.Pod {
+	pod := c.running.Pods[id]
+	p := preemption.Pod{ID: id, Leaf: leaf, Amount: c.running.Amount(id)}
+	if start := pod.Status.StartTime; start != nil {
+		p.Running = int64(max(0, c.registry.now.Sub(start.Time)) / time.Second)
+	}
+	if c.running.Budgets != nil {
+		p.Budgets = c.running.Budgets(pod)
+	}
+	return p
+}
+
+// addGang adds a gang with bound pods.
+func (c *candidates) addGang(g *gangState) {
+	pods := c.ofGang[g]
+	priority := g.priority()
+	switch {
+	case priority >= c.work.Priority:
+		return
+	case g.victimOf != nil && g.victimOf != c.own, c.confirm && g.victimOf != c.own:
+		c.Protected += len(pods)
+		return
+	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible, g.plan != nil, g.vanished > 0, len(pods) < g.boundMembers(c.registry.now),
+		slices.ContainsFunc(pods, func(p candidate) bool { return !p.isBound() }):
+		c.Protected += len(pods) // also while it is being bound: which pods it has is known in a moment
+		return
+	}
+	slices.SortFunc(pods, func(a, b candidate) int { return a.entry.Order().Compare(b.entry.Order()) })
+	w := preemption.Workload{
+		Name: g.key.String(), Priority: priority, Tree: g.tree, Pods: make([]preemption.Pod, len(pods)),
+		MinimumProtected: g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible,
+	}
+	for i, p := range pods {
+		w.Pods[i] = c.podOf(p.id, p.leaf)
+	}
+	c.Workloads, c.Gangs = append(c.Workloads, w), append(c.Gangs, g.key)
+}

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+)
+
+// A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Its Preemption passes
+// these stages; the room that its plan needs is reserved from the first one on:
+//
+//	Decided    an attempt found victims; the decision is being recorded in the PodGroup's status
+//	Recorded   the record was observed; the next attempt confirms the decision on a new snapshot
+//	Confirmed  the victims that are needed still are being marked
+//	Marked     all of them are; this is being recorded
+//	Evicting   the record was observed; the victims are being deleted
+//	Evicted    all deletions were requested; the gang waits until the pods have ended
+//
+// Before Evicting nothing has ended, and a preemption that is not needed any more, or not possible, ends without a trace.
+// From Evicting on all victims are deleted, whatever happens, because part of a gang is of no use to its owner. While a
+// preemption is being prepared nothing is planned for the gangs that lose pods.
+
+// preemptionStage is the progress of a Preemption.
+type preemptionStage int
+
+const (
+	stageDecided preemptionStage = iota
+	stageRecorded
+	stageConfirmed
+	stageMarked
+	stageEvicting
+	stageEvicted
+)
+
+// preparationLimit is how long a preemption may take until its first deletion.
+const preparationLimit = 30 * time.Second
+
+// Victim is a pod that ends so that a gang can start.
+type Victim struct {
+	Pod      *corev1.Pod
+	Gang     Key   // zero: it belongs to no gang
+	Priority int32 // of the gang, or of the pod
+	Pods     int   // pods that the gang loses in all
+	Whole    bool  // these are all pods of the gang, or the pod belongs to no gang
+
+	member *member // set by the Registry; nil: it belongs to no gang
+}
+
+// Preemption is the decision that pods of lower priority end so that a gang can start. Its exported fields are immutable.
+type Preemption struct {
+	ID       string
+	Gang     Key
+	Group    *v2alpha2.PodGroup
+	Priority int32
+	Victims  []Victim
+
+	gang  *gangState
+	stage preemptionStage
+	asked bool      // an attempt was asked to confirm it
+	until time.Time // when it is given up
+	about podgroup.Preempting
+}
+
+// Deadline is when the preemption is given up if the gang has not started by then. It is called when evictions begin.
+func (r *Registry) Deadline(p *Preemption) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.until
+}
+
+// PreemptionOutcome states how a preemption ended, with few distinct values, so that it can label a metric.
+type PreemptionOutcome string
+
+const (
+	// PreemptionPlaced: the gang was bound after the victims had ended.
+	PreemptionPlaced PreemptionOutcome = "placed"
+	// PreemptionSpared: the gang was placed without any eviction, because other room became free.
+	PreemptionSpared PreemptionOutcome = "spared"
+	// PreemptionCancelled: nothing was evicted, because the gang or the cluster changed.
+	PreemptionCancelled PreemptionOutcome = "cancelled"
+	// PreemptionWasted: pods were evicted, and the gang was not placed.
+	PreemptionWasted PreemptionOutcome = "wasted"
+)
+
+// NextPreemptionStep states what an attempt that found no plan may do.
+type NextPreemptionStep int
+
+const (
+	// PreemptNothing: the gang may not preempt now.
+	PreemptNothing NextPreemptionStep = iota
+	// PreemptDecide: the attempt may decide which pods end.
+	PreemptDecide
+	// PreemptConfirm: the attempt must confirm which of the decided victims are needed.
+	PreemptConfirm
+)
+
+const (
+	// firstHopeless and longestHopeless bound the time for which it is assumed that preemption would not help a gang for which
+	// it did not help; it doubles each time. A search costs the scheduling loop more than a plan.
+	firstHopeless, longestHopeless = 5 * time.Second, 5 * time.Minute
+)
+
+// hopeless is the memory that preemption would not help.
+type hopeless struct {
+	why   string
+	until time.Time
+	pause time.Duration
+}
+
+// Required returns the problem of the whole minimum: all pods that the tree lacks at once. It is meaningful for Minimum and
+// Refill.
+func (w *Work) Required() placement.Problem {
+	p := w.Problem
+	p.Have, p.Pods = w.have, w.all
+	return p
+}
+
+// NextPreemptionStep returns what the gang's attempt may do, and, if it may do something later, when.
+func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreemptionStep, later time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[w.Gang]
+	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil {
+		return PreemptNothing, time.Time{}
+	}
+	if p := g.preemption; p != nil {
+		if p.stage == stageRecorded {
+			p.asked = true
+			return PreemptConfirm, time.Time{}
+		}
+		return PreemptNothing, p.until
+	}
+	start := g.hopeless.until
+	if d := g.group.Spec.PreemptionDelay; d != nil {
+		if end := g.completeAt.Add(d.Duration); end.After(start) {
+			start = end
+		}
+	}
+	if now.Before(start) {
+		return PreemptNothing, start
+	}
+	return PreemptDecide, time.Time{}
+}
+
+// RecordHopeless records that preemption would not help the gang, and why. It returns when this is checked again.
+func (r *Registry) RecordHopeless(key Key, why string, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[key]
+	if g == nil {
+		return time.Time{}
+	}
+	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
+	g.hopeless = hopeless{why: why, until: now.Add(pause), pause: pause}
+	return g.hopeless.until
+}
+
+// Preempting is a decision to be recorded.
+type Preempting struct {
+	ID         string
+	Victims    []Victim
+	Placements []placement.Placement
+	Resource   corev1.ResourceName // of Amount; "": the victims have no extended resources
+	Amount     int64               // that the victims have
+}
+
+// RecordPreemption records a decision, or, after PreemptConfirm, which of its victims are needed.
+func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[w.Gang]
+	if g == nil || g.group == nil || g.tree != w.Tree || g.plan != nil {
+		return Effects{}
+	}
+	p := &Preemption{ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, gang: g, until: now.Add(preparationLimit)}
+	var e Effects
+	if old := g.preemption; old != nil {
+		if old.stage != stageRecorded {
+			return Effects{}
+		}
+		p.ID, p.until, p.stage = old.ID, old.until, stageConfirmed
+		e.add(r.releaseVictims(old))
+		r.reserved.EndOfGang(g.key, isOfGang)
+		e.Mark = append(e.Mark, p)
+	}
+	p.about = aboutPreemption(p, d)
+	g.preemption, g.hopeless = p, hopeless{}
+	for i := range p.Victims {
+		v := &p.Victims[i]
+		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
+			v.member, m.gang.victimOf = m, g
+		} else {
+			r.plainVictims[v.Pod.UID] = &plainVictim{of: g}
+		}
+	}
+	r.reservePlanned(w, p, d.Placements)
+	r.reindex(g)
+	e.Dirty = append(e.Dirty, g.key)
+	return r.endCall(e)
+}
+
+// aboutPreemption returns what users are told.
+func aboutPreemption(p *Preemption, d Preempting) podgroup.Preempting {
+	about := podgroup.Preempting{Plan: p.ID, Pods: len(p.Victims), Resource: d.Resource, Amount: d.Amount, Until: p.until}
+	seen := map[Key]bool{}
+	for _, v := range p.Victims {
+		switch {
+		case v.Gang == Key{}:
+			about.PlainPods++
+		case !seen[v.Gang]:
+			seen[v.Gang] = true
+			about.Gangs++
+			if about.First == "" && v.Gang.Namespace == p.Gang.Namespace {
+				about.First = v.Gang.Name
+			}
+		}
+	}
+	return about
+}
+
+// reservePlanned reserves the room of the pods that are planned after the victims have ended.
+func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement.Placement) {
+	until := p.until.Add(p.graceTime() + r.opts.PreemptionTimeout)
+	amounts := map[int]reservations.Amount{} // by class
+	for _, pl := range placements {
+		amount, known := amounts[pl.Pod.Class]
+		if !known && r.opts.Amount != nil {
+			amount = r.opts.Amount(w.Classes[pl.Pod.Class])
+			amounts[pl.Pod.Class] = amount
+		}
+		pod := *w.Pods[pl.Pod.Index] // its node is that of the reservation
+		pod.Spec.NodeName = pl.Node
+		r.reserved.Reserve(reservations.Reservation{
+			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pl.Node, Priority: p.Priority, Amount: amount, Pod: &pod,
+		}, until, r.now)
+	}
+	r.haveReserved.Store(!r.reserved.IsEmpty())
+}
+
+func isOfGang(x *reservations.Reservation) bool { return x.Owner.IsGang() }
+
+// graceTime returns the longest grace period of the victims.
+func (p *Preemption) graceTime() time.Duration {
+	longest := int64(0)
+	for _, v := range p.Victims {
+		grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+		if g := v.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
+			grace = *g
+		}
+		longest = max(longest, grace)
+	}
+	return time.Duration(longest) * time.Second
+}
+
+// RecordMarked records that all victims are marked, or why they cannot be: then nothing is evicted.
+func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	if p.gang.preemption != p || p.stage != stageConfirmed {
+		return r.endCall(Effects{})
+	}
+	if err != nil || !r.isStillAllowed(p) {
+		p.gang.recordOwnChange() // it is tried again
+		return r.endCall(r.endPreemption(p, PreemptionCancelled))
+	}
+	p.stage, p.about.Evicting = stageMarked, true
+	p.until = now.Add(preparationLimit + p.graceTime() + r.opts.PreemptionTimeout)
+	p.about.Until = now.Add(p.graceTime() + r.opts.PreemptionTimeout)
+	r.reindex(p.gang)
+	return r.endCall(Effects{Dirty: []Key{p.Gang}})
+}
+
+// observeRecord advances a preemption whose stage the PodGroup's status contains by now.
+func (r *Registry) observeRecord(g *gangState) Effects {
+	p := g.preemption
+	if p == nil || g.group == nil {
+		return Effects{}
+	}
+	plan, evicting, ok := podgroup.RecordedPreemption(&g.group.Status)
+	switch {
+	case !ok || plan != p.ID:
+		return Effects{}
+	case p.stage == stageDecided:
+		p.stage = stageRecorded
+		if g.phase.isRefused() {
+			return r.retryRefused(g)
+		}
+	case p.stage == stageMarked && evicting:
+		if !r.isStillAllowed(p) {
+			g.recordOwnChange()
+			return r.endPreemption(p, PreemptionCancelled)
+		}
+		return r.beginEvictions(p)
+	}
+	return Effects{}
+}
+
+// beginEvictions requests the deletion of the victims.
+func (r *Registry) beginEvictions(p *Preemption) Effects {
+	p.stage = stageEvicting
+	p.until = p.about.Until
+	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
+	told := map[*gangState]bool{}
+	for _, v := range p.Victims {
+		m := r.members[v.Pod.UID]
+		if m == nil || v.Gang != m.gang.key {
+			r.plainVictims[v.Pod.UID] = &plainVictim{since: r.now}
+			continue
+		}
+		m.gang.addVictim(m, r.now)
+		if told[m.gang] {
+			continue
+		}
+		told[m.gang] = true
+		m.gang.preempted = &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
+		e.Dirty = append(e.Dirty, m.gang.key)
+	}
+	r.reindex(p.gang)
+	return e
+}
+
+// isStillAllowed reports whether the gangs of the victims have not changed in a way that forbids the evictions: each of them
+// loses all of its pods, or keeps its minimum.
+func (r *Registry) isStillAllowed(p *Preemption) bool {
+	lost := map[*gangState][]*member{}
+	for _, v := range p.Victims {
+		m := r.members[v.Pod.UID]
+		if v.Gang == (Key{}) || m == nil || m.gang.key != v.Gang || !m.isBound() {
+			continue // it has no gang, or does not count any more
+		}
+		lost[m.gang] = append(lost[m.gang], m)
+	}
+	for g, members := range lost {
+		if g.tree == nil || g.plan != nil || g.vanished > 0 || g.priority() >= p.Priority {
+			return false
+		}
+		counts := g.numbers.Bound.Counts()
+		for _, m := range members {
+			counts[m.leaf]--
+		}
+		if len(members) < g.numbers.Flagged(count.IsStanding)-g.numbers.Flagged(count.IsStray) && !g.tree.Satisfied(counts) && g.numbers.Bound.Satisfied(g.tree.Root()) {
+			return false
+		}
+	}
+	return true
+}
+
+// RecordEvicted records that the deletion of all victims was requested, and what cannot be deleted has been given up.
+func (r *Registry) RecordEvicted(p *Preemption, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	e := r.releaseVictims(p)
+	if p.gang.preemption == p && p.stage == stageEvicting {
+		p.stage = stageEvicted
+		r.reindex(p.gang)
+	}
+	return r.endCall(e)
+}
+
+// RecordedEvictions returns, by gang, the plans whose evictions had begun according to the status of the PodGroups, and of
+// which this process knows nothing: those of an earlier process.
+func (r *Registry) RecordedEvictions() map[Key]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	plans := map[Key]string{}
+	for key, g := range r.gangs {
+		if g.group == nil || g.preemption != nil {
+			continue
+		}
+		if plan, evicting, ok := podgroup.RecordedPreemption(&g.group.Status); ok && evicting {
+			plans[key] = plan
+		}
+	}
+	return plans
+}
+
+// RestorePreemption records a preemption whose evictions an earlier process had begun. pods are those of its victims that
+// have not been deleted; they are deleted now.
+func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[key]
+	if g == nil || g.group == nil || g.preemption != nil {
+		return Effects{}
+	}
+	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: stageEvicting}
+	for _, pod := range pods {
+		v := Victim{Pod: pod, Priority: count.PodPriority(pod)}
+		if m := r.members[pod.UID]; m != nil {
+			v.Gang, v.member = m.gang.key, m
+			m.gang.addVictim(m, now)
+		}
+		p.Victims = append(p.Victims, v)
+	}
+	p.until = now.Add(p.graceTime() + r.opts.PreemptionTimeout)
+	p.about = aboutPreemption(p, Preempting{})
+	p.about.Evicting = true
+	g.preemption = p
+	r.reindex(g)
+	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}})
+}
+
+// releaseVictims lets the gangs that lose pods be planned again.
+func (r *Registry) releaseVictims(p *Preemption) Effects {
+	var e Effects
+	for _, v := range p.Victims {
+		if victim := r.plainVictims[v.Pod.UID]; victim != nil && victim.of == p.gang {
+			delete(r.plainVictims, v.Pod.UID)
+		}
+		if g := r.gangs[v.Gang]; g != nil && g.victimOf == p.gang {
+			g.victimOf = nil
+			e.add(r.evaluate(g, r.now))
+		}
+	}
+	return e
+}
+
+// endPreemption ends a preemption. Room that is left is free for all.
+func (r *Registry) endPreemption(p *Preemption, outcome PreemptionOutcome) Effects {
+	g := p.gang
+	g.preemption = nil
+	e := Effects{Dirty: []Key{g.key}}
+	if p.stage < stageEvicting {
+		e.add(r.releaseVictims(p))
+	}
+	r.freeReserved(r.reserved.EndOfGang(g.key, isOfGang))
+	if r.opts.PreemptionEnded != nil {
+		r.opts.PreemptionEnded(p, outcome)
+	}
+	return e
+}
+
+// reviewPreemption ends the preemption of a gang that has started, or that cannot start any more. state is what remains to be
+// planned.
+func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Effects {
+	p := g.preemption
+	switch {
+	case p == nil || g.plan != nil:
+		return Effects{}
+	case g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root()):
+		if p.stage < stageEvicting {
+			return r.endPreemption(p, PreemptionSpared)
+		}
+		return r.endPreemption(p, PreemptionPlaced)
+	case !r.now.Before(p.until):
+		g.recordOwnChange() // it is tried again, and may decide anew
+		return r.endPreemption(p, p.failure())
+	case g.vanished == 0 && (state == idle || task.isSurplus()):
+		return r.endPreemption(p, p.failure())
+	}
+	return Effects{}
+}
+
+func (p *Preemption) failure() PreemptionOutcome {
+	if p.stage < stageEvicting {
+		return PreemptionCancelled
+	}
+	return PreemptionWasted
+}
+
+// reviewRefused ends the preemption of a gang that does not fit although all victims have ended: it may decide anew. A
+// decision that could not be confirmed is given up.
+func (r *Registry) reviewRefused(g *gangState) Effects {
+	p := g.preemption
+	if p == nil {
+		return Effects{}
+	}
+	left := slices.ContainsFunc(p.Victims, func(v Victim) bool { return r.isOnNode(v) })
+	if p.stage == stageRecorded && p.asked || p.stage == stageEvicted && !left {
+		g.recordOwnChange()
+		return r.endPreemption(p, p.failure())
+	}
+	return Effects{}
+}
+
+// isOnNode reports whether the victim has not ended yet, as far as is known.
+func (r *Registry) isOnNode(v Victim) bool {
+	if v.Gang == (Key{}) {
+		return r.plainVictims[v.Pod.UID] != nil
+	}
+	return r.members[v.Pod.UID] != nil
+}
+
+// plainVictim is a pod without a gang that is being preempted by a gang.
+type plainVictim struct {
+	of    *gangState // for which it is to end; nil: its deletion was requested
+	since time.Time  // when
+}
+
+// plainVictim returns the state of a pod without a gang that is being preempted by a gang, nil if it is not, or not any
+// more.
+func (r *Registry) plainVictim(uid types.UID) *plainVictim {
+	v := r.plainVictims[uid]
+	if v != nil && v.of == nil && r.now.Sub(v.since) >= preemptionReported { // it cannot be deleted
+		delete(r.plainVictims, uid)
+		return nil
+	}
+	return v
+}
+
+// RecordPlainPodGone records that a pod without a gang is gone.
+func (r *Registry) RecordPlainPodGone(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recordRoomGrowth()
+	delete(r.plainVictims, uid)
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/preemption"
+)
+
+// evictor simulates package evict: it works on one pod at a time, and other events occur in between.
+type evictor struct {
+	jobs    []*evictionJob
+	begun   map[string][]types.UID // by plan of which a victim was deleted: all victims
+	decided int
+	ended   map[PreemptionOutcome]int
+}
+
+// evictionJob is a preemption whose victims are being marked or deleted.
+type evictionJob struct {
+	p       *Preemption
+	deletes bool
+	left    []types.UID
+}
+
+func markOf(plan string) string { return "preempted; plan " + plan }
+
+func isMarked(pod *corev1.Pod, plan string) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Message == markOf(plan) })
+}
+
+// applyPreemption begins what the registry requested.
+func (s *simulation) applyPreemption(e Effects) {
+	s.t.Helper()
+	for _, p := range e.Mark {
+		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p)})
+	}
+	for _, p := range e.Evict {
+		s.say("the evictions of plan %s begin: %v", p.ID, uidsOf(p))
+		s.checkEvictions(p)
+		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, deletes: true, left: uidsOf(p)})
+	}
+}
+
+func uidsOf(p *Preemption) []types.UID {
+	var uids []types.UID
+	for _, v := range p.Victims {
+		uids = append(uids, v.Pod.UID)
+	}
+	return uids
+}
+
+// checkEvictions: when evictions begin, the PodGroup says so, every gang keeps its minimum or loses all pods, and no
+// victim is of the same or a higher priority. Evictions of an earlier process go on whatever has changed.
+func (s *simulation) checkEvictions(p *Preemption) {
+	s.t.Helper()
+	group := s.groups[p.Gang]
+	if group == nil {
+		return // deleted meanwhile; what the registry knew is checked in the simulation of lagging informers elsewhere
+	}
+	if plan, evicting, ok := podgroup.RecordedPreemption(&group.Status); group.UID == p.Group.UID && (!ok || !evicting || plan != p.ID) {
+		s.fail("the evictions of plan %s begin, and the status says %q, %t, %t", p.ID, plan, evicting, ok)
+	}
+	if s.evictor.begun[p.ID] != nil {
+		return
+	}
+	lost := map[Key]gang.Counts{}
+	for _, v := range p.Victims {
+		m := s.r.members[v.Pod.UID]
+		if m == nil || v.Gang != m.gang.key || !m.isBound() || m.misplaced != "" {
+			continue
+		}
+		if m.gang.priority() >= p.Priority {
+			s.fail("plan %s of priority %d evicts %s of priority %d", p.ID, p.Priority, v.Pod.UID, m.gang.priority())
+		}
+		if lost[v.Gang] == nil {
+			lost[v.Gang] = gang.Counts{}
+		}
+		lost[v.Gang][m.leaf]++
+	}
+	for key, counts := range lost {
+		g := s.r.gangs[key]
+		before := naiveCounts(s.r, g).bound
+		after, left := gang.Counts{}, 0
+		for leaf, n := range before {
+			after[leaf] = n - counts[leaf]
+		}
+		for _, m := range g.members {
+			if m.isBound() && m.misplaced == "" && !slices.Contains(uidsOf(p), m.pod.UID) {
+				left++
+			}
+		}
+		if left > 0 && g.tree.Satisfied(before) && !g.tree.Satisfied(after) {
+			s.fail("plan %s leaves a part of the minimum of %s: %v of %v", p.ID, key, after, before)
+		}
+	}
+}
+
+// evict performs one request of the evictor.
+func (s *simulation) evict() {
+	x := &s.evictor
+	if len(x.jobs) == 0 {
+		return
+	}
+	i := s.rand.Intn(len(x.jobs))
+	job := x.jobs[i]
+	end := func() { x.jobs = slices.Delete(x.jobs, i, i+1) }
+	if len(job.left) == 0 {
+		end()
+		if job.deletes {
+			s.apply(s.r.RecordEvicted(job.p, s.now))
+			return
+		}
+		s.apply(s.r.RecordMarked(job.p, nil, s.now))
+		return
+	}
+	if !s.calm && s.chance(10) { // the request fails
+		if !job.deletes {
+			end()
+			s.apply(s.r.RecordMarked(job.p, fmt.Errorf("the API server hiccups"), s.now))
+		}
+		return
+	}
+	pod := s.pods[job.left[0]]
+	job.left = job.left[1:]
+	if pod == nil {
+		return
+	}
+	if !job.deletes {
+		s.update(pod, func(p *corev1.Pod) {
+			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return strings.HasPrefix(c.Message, "preempted; ") })
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: corev1.PodReasonPreemptionByScheduler, Message: markOf(job.p.ID)})
+		})
+		return
+	}
+	if !isMarked(pod, job.p.ID) {
+		s.fail("%s is deleted for plan %s, and not marked", pod.UID, job.p.ID)
+	}
+	if x.begun[job.p.ID] == nil {
+		x.begun[job.p.ID] = uidsOf(job.p)
+	}
+	if pod.DeletionTimestamp == nil && s.chance(50) {
+		s.say("%s is evicted", pod.UID)
+		s.update(pod, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
+	} else {
+		s.deletePod(pod)
+	}
+}
+
+// resumeEvictions does what a process does that begins to lead.
+func (s *simulation) resumeEvictions() {
+	s.evictor.jobs = nil
+	plans := s.r.RecordedEvictions()
+	for _, key := range simulatedKeys {
+		plan, ok := plans[key]
+		if !ok {
+			continue
+		}
+		var victims []*corev1.Pod
+		for _, uid := range s.uids() {
+			if pod := s.pods[uid]; pod.DeletionTimestamp == nil && isMarked(pod, plan) {
+				victims = append(victims, pod)
+			}
+		}
+		s.say("the evictions of plan %s of %s go on", plan, key.Name)
+		if s.evictor.begun[plan] == nil {
+			s.evictor.begun[plan] = []types.UID{} // what was to be checked was checked
+		}
+		s.apply(s.r.RestorePreemption(key, plan, victims, s.now))
+	}
+}
+
+// preemptingWorld is simulatedWorld with pods that can be removed.
+type preemptingWorld struct {
+	simulatedWorld
+	pods  []*corev1.Pod
+	nodes []string
+}
+
+func (w *preemptingWorld) Free(ids []int) {
+	for _, id := range ids {
+		w.free[w.nodes[id]]++
+	}
+}
+
+func (w *preemptingWorld) Restore(ids []int) bool {
+	for i, id := range ids {
+		w.free[w.nodes[id]]--
+		if w.free[w.nodes[id]] < 0 && len(w.placed) > 0 {
+			w.Free(ids[:i+1])
+			return false
+		}
+	}
+	return true
+}
+
+// makeRoom does what the plugin does after an attempt without a plan.
+func (s *simulation) makeRoom(work *Work) {
+	step, _ := s.r.NextPreemptionStep(work, s.now)
+	if step == PreemptNothing {
+		return
+	}
+	w := &preemptingWorld{simulatedWorld: simulatedWorld{free: s.free(), s: s}}
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for name := range s.seenPods {
+			if !yield(name) {
+				return
+			}
+		}
+	}) {
+		if pod := s.seenPods[name]; s.used[pod.UID] != "" {
+			w.pods, w.nodes = append(w.pods, pod), append(w.nodes, s.used[pod.UID])
+		}
+	}
+	c := s.r.Candidates(work, RunningPods{Pods: w.pods, Amount: func(int) int64 { return 1 }}, step == PreemptConfirm, s.now)
+	w.Free(c.Ending)
+	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{Plan: placement.Budget{}})
+	if result != preemption.Decided {
+		if s.chance(20) { // it is not tried again for longer than the simulation lasts
+			s.r.RecordHopeless(work.Gang, "hopeless", s.now)
+		}
+		return
+	}
+	if len(d.Victims) == 0 {
+		return
+	}
+	decision := Preempting{ID: fmt.Sprintf("p%d", s.serial), Placements: d.Plan}
+	s.serial++
+	for _, v := range d.Victims {
+		for _, id := range v.Pods {
+			decision.Victims = append(decision.Victims, Victim{
+				Pod: w.pods[id], Gang: c.Gangs[v.Workload], Priority: c.Workloads[v.Workload].Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(c.Workloads[v.Workload].Pods),
+			})
+		}
+	}
+	s.evictor.decided++
+	s.say("%s preempts (%d): %d victims", work.Gang.Name, step, len(decision.Victims))
+	s.apply(s.r.RecordPreemption(work, decision, s.now))
+}
+
+// checkNoPreemption: at the end nothing is left of preemptions, and what was begun was finished: all victims are gone.
+func (s *simulation) checkNoPreemption() {
+	s.t.Helper()
+	for key, g := range s.r.gangs {
+		if g.preemption != nil || g.victimOf != nil {
+			s.fail("gang %s: preemption %+v, victim of %v", key, g.preemption, g.victimOf)
+		}
+		if group := s.groups[key]; group != nil && g.group != nil {
+			for _, c := range group.Status.Conditions {
+				if c.Type == v2alpha2.ConditionPreempting && c.Status == metav1.ConditionTrue {
+					s.fail("the status of %s still says %s", key, c.Message)
+				}
+			}
+		}
+	}
+	for plan, victims := range s.evictor.begun {
+		for _, uid := range victims {
+			if pod := s.pods[uid]; pod != nil && pod.DeletionTimestamp == nil {
+				s.fail("%s, a victim of plan %s of which others were evicted, is left", uid, plan)
+			}
+		}
+	}
+	if n := s.r.reserved.View().Len(); n > 0 {
+		s.fail("%d reservations are left", n)
+	}
+}
