@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/muster-project/muster/pkg/placement"
 )
@@ -72,9 +73,10 @@ func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 	case s.found && s.planAgain():
 		return &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}, Decided
 	case s.found || spent:
-		s.selectUnits(nil)
+		s.leaveWorld()
 		return nil, Cut
 	}
+	s.leaveWorld()
 	return nil, Hopeless
 }
 
@@ -207,13 +209,6 @@ func (s *search) reduce(order func([]int) []int) bool {
 	return true
 }
 
-// restoreBesidePlan takes a unit back if its pods have room beside the plan made last.
-func (s *search) restoreBesidePlan(u int) {
-	if s.isRestorable(u) && s.world.Restore(s.idsOf(u, 1)) {
-		s.unselect(u)
-	}
-}
-
 // isRestorable reports whether the other selected units of the gang may end without this one. It returns true if not all
 // selected ones may end together: see findByLeavingOut.
 func (s *search) isRestorable(u int) bool {
@@ -221,7 +216,10 @@ func (s *search) isRestorable(u int) bool {
 	if s.units[u].rung > SurplusSubGroup || !s.isAllowed(w) {
 		return true
 	}
-	return s.Workloads[w].mayLose(func(pod int) bool { return s.freed[w][pod] > 0 && !slices.Contains(s.units[u].pods, pod) })
+	before, left := s.countsOf(w)
+	s.countLeft(w, s.units[u].pods, 1)
+	defer s.countLeft(w, s.units[u].pods, -1)
+	return s.Workloads[w].mayKeep(before, left)
 }
 
 // planWithout takes a unit back if there is another plan without it.
@@ -380,19 +378,30 @@ func latestFirst(order []int) func([]int) []int {
 	}
 }
 
-// compareLoss returns a negative number if the loss of unit a is less than that of unit b.
-func (s *search) compareLoss(a, b int) int {
-	ends := func(u int) int { return int(max(SurplusSubGroup, s.units[u].rung)) }
-	return cmp.Or(
-		cmp.Compare(s.budgetsOf(a), s.budgetsOf(b)),
-		cmp.Compare(s.priorityOf(a), s.priorityOf(b)),
-		cmp.Compare(ends(a), ends(b)),
-		cmp.Compare(s.amount[a], s.amount[b]),
-		cmp.Compare(len(s.units[a].pods), len(s.units[b].pods)),
-		cmp.Compare(s.running[a], s.running[b]),
-		cmp.Compare(s.Workloads[s.units[a].workload].Name, s.Workloads[s.units[b].workload].Name),
-		cmp.Compare(a, b),
-	)
+// loss is what the units are sorted by.
+type loss struct {
+	budgets, priority, ends, amount, pods, running int64
+
+	name string // of the workload
+	unit int
+}
+
+func (s *search) lossOf(u int) loss {
+	w := &s.Workloads[s.units[u].workload]
+	return loss{
+		budgets: int64(s.budgetsOf(u)), priority: int64(w.Priority), ends: int64(max(SurplusSubGroup, s.units[u].rung)),
+		amount: s.amount[u], pods: int64(len(s.units[u].pods)), running: s.running[u], name: w.Name, unit: u,
+	}
+}
+
+// compare returns a negative number if the loss of unit a is less than that of unit b.
+func (a *loss) compare(b *loss) int {
+	for _, pair := range [...][2]int64{{a.budgets, b.budgets}, {a.priority, b.priority}, {a.ends, b.ends}, {a.amount, b.amount}, {a.pods, b.pods}, {a.running, b.running}} {
+		if c := cmp.Compare(pair[0], pair[1]); c != 0 {
+			return c
+		}
+	}
+	return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.unit, b.unit))
 }
 
 // mayFit reports whether the numbers allow a plan. It asks only for the capacity of each class.

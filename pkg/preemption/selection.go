@@ -5,10 +5,12 @@ package preemption
 import (
 	"slices"
 
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// search is the state of FindVictims: the selected units, whose pods are free in the World, and the plan made last.
+// search is the state of FindVictims: the selected units, and the plan made last. The World is told which pods are free only
+// when a plan is made, so that selecting many units one by one is cheap.
 type search struct {
 	Input
 	world  World
@@ -21,10 +23,15 @@ type search struct {
 	running []int64 // by unit
 	rank    []int   // by unit: its position by loss, the least first
 
-	selected   []bool  // by unit
-	list       []int   // the selected units, in no order
-	at         []int   // by unit: its index in list
-	freed      [][]int // by workload and pod: selected units that contain it
+	selected   []bool        // by unit
+	list       []int         // the selected units, in no order
+	at         []int         // by unit: its index in list
+	freed      [][]int       // by workload and pod: selected units that contain it
+	lost       []int         // by workload: pods that selected units contain
+	inWorld    [][]bool      // by workload and pod: it is free in the World
+	untold     []podAt       // pods of which the World may have to be told
+	counts     []gang.Counts // by workload: pods by leaf; nil: not asked yet
+	left       []gang.Counts // likewise, without those that selected units contain
 	placements []placement.Placement
 	plans      int
 	late       bool // the time is over
@@ -33,6 +40,9 @@ type search struct {
 	best     []int // units
 	bestCost Cost
 }
+
+// podAt is a pod by the indexes of its workload and in that.
+type podAt struct{ workload, pod int32 }
 
 func newSearch(in Input, w World, budget Budget) *search {
 	s := &search{Input: in, world: w, budget: budget, demand: placement.NewDemand(in.Problem), ofGang: make([][]int, len(in.Workloads))}
@@ -46,20 +56,22 @@ func newSearch(in Input, w World, budget Budget) *search {
 			s.units = append(s.units, u)
 		}
 		s.freed = append(s.freed, make([]int, len(in.Workloads[i].Pods)))
+		s.inWorld = append(s.inWorld, make([]bool, len(in.Workloads[i].Pods)))
 	}
+	s.lost, s.counts, s.left = make([]int, len(in.Workloads)), make([]gang.Counts, len(in.Workloads)), make([]gang.Counts, len(in.Workloads))
 	n := len(s.units)
 	s.selected, s.at, s.rank, s.amount, s.running = make([]bool, n), make([]int, n), make([]int, n), make([]int64, n), make([]int64, n)
-	sorted := make([]int, n)
+	sorted := make([]loss, n)
 	for u := range s.units {
-		sorted[u] = u
 		for _, pod := range s.units[u].pods {
 			s.amount[u] += s.podOf(u, pod).Amount
 			s.running[u] += s.podOf(u, pod).Running
 		}
+		sorted[u] = s.lossOf(u)
 	}
-	slices.SortFunc(sorted, s.compareLoss)
-	for i, u := range sorted {
-		s.rank[u] = i
+	slices.SortFunc(sorted, func(a, b loss) int { return a.compare(&b) })
+	for i := range sorted {
+		s.rank[sorted[i].unit] = i
 	}
 	return s
 }
@@ -74,6 +86,7 @@ func (s *search) plan() bool {
 		s.late = true
 		return false
 	}
+	s.updateWorld()
 	if !s.mayFit() {
 		return false
 	}
@@ -107,7 +120,10 @@ func (s *search) fitsWithout(units []int) bool {
 
 // selectUnits selects these units and no others.
 func (s *search) selectUnits(units []int) {
-	s.undoPlan()
+	if len(units) == 0 {
+		s.removeAll(slices.Clone(s.list))
+		return
+	}
 	wanted := make(map[int]bool, len(units))
 	for _, u := range units {
 		wanted[u] = true
@@ -127,6 +143,10 @@ func (s *search) selectAllowed(units []int) {
 // addIfAllowed selects a unit if it may end beside the selected ones.
 func (s *search) addIfAllowed(u int) {
 	w := s.units[u].workload
+	if s.lost[w] == 0 && s.units[u].rung > SurplusSubGroup {
+		s.add(u)
+		return
+	}
 	before := s.selectedOf(w)
 	s.addInPlaceOfParts(u)
 	if !s.isAllowed(w) {
@@ -169,60 +189,125 @@ func (s *search) add(u int) { s.addAll([]int{u}) }
 
 // addAll selects units that are not selected: their pods are freed.
 func (s *search) addAll(units []int) {
-	s.undoPlan()
-	var ids []int
 	for _, u := range units {
-		ids = append(ids, s.idsOf(u, 0)...)
 		s.selected[u], s.at[u] = true, len(s.list)
 		s.list = append(s.list, u)
+		w := s.units[u].workload
 		for _, pod := range s.units[u].pods {
-			s.freed[s.units[u].workload][pod]++
+			if s.freed[w][pod]++; s.freed[w][pod] == 1 {
+				s.lost[w]++
+				if s.left[w] != nil {
+					s.left[w][s.podOf(u, pod).Leaf]--
+				}
+				s.untold = append(s.untold, podAt{int32(w), int32(pod)})
+			}
 		}
 	}
-	s.world.Free(ids)
 }
 
 func (s *search) remove(u int) { s.removeAll([]int{u}) }
 
 // removeAll takes selected units back.
 func (s *search) removeAll(units []int) {
-	s.undoPlan()
-	var ids []int
 	for _, u := range units {
-		ids = append(ids, s.idsOf(u, 1)...)
 		s.unselect(u)
 	}
-	s.world.Restore(ids)
 }
 
-// unselect records that a unit is not selected any more.
+// unselect takes a selected unit back.
 func (s *search) unselect(u int) {
 	s.selected[u] = false
 	last := s.list[len(s.list)-1]
 	s.list[s.at[u]], s.at[last] = last, s.at[u]
 	s.list = s.list[:len(s.list)-1]
+	w := s.units[u].workload
 	for _, pod := range s.units[u].pods {
-		s.freed[s.units[u].workload][pod]--
+		if s.freed[w][pod]--; s.freed[w][pod] == 0 {
+			s.lost[w]--
+			if s.left[w] != nil {
+				s.left[w][s.podOf(u, pod).Leaf]++
+			}
+			s.untold = append(s.untold, podAt{int32(w), int32(pod)})
+		}
 	}
 }
 
-// idsOf returns the IDs of the pods of a unit that so many selected units contain.
-func (s *search) idsOf(u, times int) []int {
-	var ids []int
-	for _, pod := range s.units[u].pods {
-		if s.freed[s.units[u].workload][pod] == times {
-			ids = append(ids, s.podOf(u, pod).ID)
+// leaveWorld restores everything in the World.
+func (s *search) leaveWorld() {
+	s.undoPlan()
+	s.selectUnits(nil)
+	s.updateWorld()
+}
+
+// updateWorld makes the pods of the selected units free in the World, and no others. It takes back the plan made last unless
+// nothing changes.
+func (s *search) updateWorld() {
+	var free, restore []int
+	for _, at := range s.untold {
+		gone := s.freed[at.workload][at.pod] > 0
+		if gone == s.inWorld[at.workload][at.pod] {
+			continue
+		}
+		s.inWorld[at.workload][at.pod] = gone
+		id := s.Workloads[at.workload].Pods[at.pod].ID
+		if gone {
+			free = append(free, id)
+		} else {
+			restore = append(restore, id)
 		}
 	}
-	return ids
+	s.untold = s.untold[:0]
+	if len(free)+len(restore) > 0 {
+		s.undoPlan()
+		s.world.Restore(restore)
+		s.world.Free(free)
+	}
+}
+
+// restoreBesidePlan takes a unit back if its pods have room beside the plan made last.
+func (s *search) restoreBesidePlan(u int) {
+	if !s.isRestorable(u) {
+		return
+	}
+	w := s.units[u].workload
+	var pods, ids []int
+	for _, pod := range s.units[u].pods {
+		if s.freed[w][pod] == 1 {
+			pods, ids = append(pods, pod), append(ids, s.podOf(u, pod).ID)
+		}
+	}
+	if s.world.Restore(ids) {
+		for _, pod := range pods {
+			s.inWorld[w][pod] = false
+		}
+		s.unselect(u)
+	}
 }
 
 // isAllowed reports whether the selected units of a workload may end together.
 func (s *search) isAllowed(w int) bool {
-	selected := s.selectedOf(w)
-	return len(selected) == 0 ||
-		slices.ContainsFunc(selected, func(u int) bool { return s.units[u].rung > SurplusSubGroup }) ||
-		s.Workloads[w].mayLose(func(pod int) bool { return s.freed[w][pod] > 0 })
+	if s.lost[w] == 0 || slices.ContainsFunc(s.ofGang[w], func(u int) bool { return s.selected[u] && s.units[u].rung > SurplusSubGroup }) {
+		return true
+	}
+	return s.Workloads[w].mayKeep(s.countsOf(w))
+}
+
+// countsOf returns the pods of a workload by leaf: all, and those that no selected unit contains.
+func (s *search) countsOf(w int) (all, left gang.Counts) {
+	if s.counts[w] == nil {
+		s.counts[w] = s.Workloads[w].counts(nil)
+		s.left[w] = s.Workloads[w].counts(func(pod int) bool { return s.freed[w][pod] > 0 })
+	}
+	return s.counts[w], s.left[w]
+}
+
+// countLeft adds the pods that selected units contain to those that are left (1), or takes them off again (-1).
+func (s *search) countLeft(w int, pods []int, sign int) {
+	for _, pod := range pods {
+		if s.freed[w][pod] > 0 {
+			s.left[w][s.Workloads[w].Pods[pod].Leaf] += sign
+		}
+	}
 }
 
 // areAllowed reports whether what is selected of the workloads of the units may end together.

@@ -122,10 +122,9 @@ func (w *Workload) counts(ended func(pod int) bool) gang.Counts {
 	return counts
 }
 
-// mayLose reports whether a gang may lose the pods and keep the others: its tree keeps its minimum, and so does each
-// sub-group that had it, unless none of its pods is left.
-func (w *Workload) mayLose(ended func(pod int) bool) bool {
-	before, after := w.counts(nil), w.counts(ended)
+// mayKeep reports whether a gang may keep the pods that are left after others have ended: its tree keeps its minimum, and so
+// does each sub-group that had it, unless none of its pods is left.
+func (w *Workload) mayKeep(before, after gang.Counts) bool {
 	var keeps func(g *gang.Group) (pods int, ok bool)
 	keeps = func(g *gang.Group) (pods int, ok bool) {
 		if g.IsLeaf() {
