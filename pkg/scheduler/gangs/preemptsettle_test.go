@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// Thirty gangs of five priorities arrive on a cluster that holds half of them, and their pods are created again whenever
+// they were evicted. Within ten minutes of virtual time it settles: no gang ends twice for the same other one, no pod ends
+// in vain, nothing moves in the last minutes, and then no gang that waits could start, not even by preemption.
+func TestPreemptionsSettle(t *testing.T) {
+	t.Parallel()
+	for seed := range 60 {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			m := newMarket(t, int64(seed))
+			for m.now.Sub(m.start) < 10*time.Minute {
+				m.step()
+			}
+			m.checkSettled()
+		})
+	}
+}
+
+// market is a cluster without faults, in virtual time. Pods that are evicted take up to twenty seconds to end.
+type market struct {
+	t          *testing.T
+	rand       *rand.Rand
+	r          *Registry
+	start, now time.Time
+	last       time.Time // of the last eviction
+	serial     int
+
+	nodes   map[string]int
+	pods    map[types.UID]*corev1.Pod
+	ends    map[types.UID]time.Time // of terminating pods
+	groups  map[Key]*v2alpha2.PodGroup
+	arrive  map[Key]time.Time // gangs that have not arrived yet
+	size    map[Key]int
+	active  map[types.UID]*corev1.Pod // leaders in the queue
+	evict   []*Preemption
+	pairs   map[[2]string]int // whole gangs that ended, by preemptor and victim
+	victims int
+}
+
+func newMarket(t *testing.T, seed int64) *market {
+	m := &market{
+		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), start: time.Unix(1_000_000, 0),
+		nodes: map[string]int{}, pods: map[types.UID]*corev1.Pod{}, ends: map[types.UID]time.Time{}, groups: map[Key]*v2alpha2.PodGroup{},
+		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, pairs: map[[2]string]int{},
+	}
+	m.now = m.start
+	m.r.Configure(Options{
+		RepairTimeout: 30 * time.Second, SingleSurplusAfter: 2 * time.Second, PreemptionTimeout: 30 * time.Second,
+		Amount: func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 1} },
+		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
+			if outcome == PreemptionWasted {
+				t.Errorf("pods ended for %s, and it was not placed: %v", p.Gang.Name, uidsOf(p))
+			}
+		},
+	})
+	m.r.AddProfile(wrappers.SchedulerName)
+	m.r.SetKeys(testKeys, m.now)
+	m.apply(m.r.SetSynced(m.now))
+	total := 0
+	for i := range 30 {
+		key := Key{Namespace: "ns", Name: fmt.Sprintf("g%02d", i)}
+		m.size[key] = 1 + m.rand.Intn(8)
+		m.arrive[key] = m.start.Add(time.Duration(m.rand.Intn(60_000)) * time.Millisecond)
+		total += m.size[key]
+	}
+	for i := range max(2, total/2/6) {
+		m.nodes[fmt.Sprintf("n%d", i)] = 6
+	}
+	return m
+}
+
+// step is what happens within 100 ms.
+func (m *market) step() {
+	m.now = m.now.Add(100 * time.Millisecond)
+	for _, key := range sortedKeys(m.arrive) {
+		if !m.now.Before(m.arrive[key]) {
+			delete(m.arrive, key)
+			minimum := 1 + m.rand.Intn(m.size[key])
+			m.groups[key] = wrappers.MakePodGroup(key.Name, key.Namespace).UID(key.Name).Generation(1).MinMember(int32(minimum)).Obj()
+			m.apply(m.r.SetGroup(m.groups[key], m.now))
+			priority := int32(m.rand.Intn(5))
+			for range m.size[key] {
+				m.createPod(key, priority)
+			}
+		}
+	}
+	for _, uid := range sortedUIDs(m.ends) {
+		if pod := m.pods[uid]; !m.now.Before(m.ends[uid]) {
+			delete(m.ends, uid)
+			delete(m.pods, uid)
+			m.apply(m.r.RemovePod(uid, m.now))
+			m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
+			m.createPod(keyOf(pod), *pod.Spec.Priority)
+		}
+	}
+	for range 8 {
+		m.evictVictims()
+		m.schedule()
+		for _, key := range sortedKeys(m.groups) {
+			m.writeStatus(key)
+		}
+	}
+	m.apply(m.r.Tick(m.now))
+	m.apply(m.r.RetryWaiting(nil, nil, Key{}, m.now))
+}
+
+func sortedKeys[V any](of map[Key]V) []Key {
+	var keys []Key
+	for key := range of {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	return keys
+}
+
+func sortedUIDs[V any](of map[types.UID]V) []types.UID {
+	var uids []types.UID
+	for uid := range of {
+		uids = append(uids, uid)
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+// FittingPods implements Shape.
+func (m *market) FittingPods() int {
+	n := 0
+	for _, free := range m.free(reservations.Asker{}) {
+		n += max(0, free)
+	}
+	return n
+}
+
+func (m *market) createPod(key Key, priority int32) {
+	m.serial++
+	pod := wrappers.MakePod(fmt.Sprintf("%s-%d", key.Name, m.serial), key.Namespace).UID(fmt.Sprintf("%s.%04d", key.Name, m.serial)).Gang(key.Name).
+		CreationTimestamp(m.now).Priority(priority).Controller("Job", key.Name, "job-"+key.Name).Obj()
+	m.pods[pod.UID] = pod
+	m.apply(m.r.SetPod(pod, m.now))
+}
+
+func (m *market) update(uid types.UID, edit func(*corev1.Pod)) {
+	pod := m.pods[uid].DeepCopy()
+	edit(pod)
+	m.pods[uid] = pod
+	m.apply(m.r.SetPod(pod, m.now))
+}
+
+func (m *market) apply(e Effects) {
+	for _, pod := range e.Activate {
+		if ok, _ := m.r.MayEnterQueue(pod); ok {
+			m.active[pod.UID] = pod
+		}
+	}
+	for _, p := range e.Mark {
+		m.apply(m.r.RecordMarked(p, nil, m.now))
+	}
+	m.evict = append(m.evict, e.Evict...)
+}
+
+func (m *market) evictVictims() {
+	list := m.evict
+	m.evict = nil
+	for _, p := range list {
+		gangs := map[Key]bool{}
+		for _, v := range p.Victims {
+			m.victims++
+			m.last = m.now
+			if v.Whole && !gangs[v.Gang] {
+				gangs[v.Gang] = true
+				pair := [2]string{p.Gang.Name, v.Gang.Name}
+				if m.pairs[pair]++; m.pairs[pair] > 1 {
+					m.t.Errorf("%s ended %s twice", p.Gang.Name, v.Gang.Name)
+				}
+			}
+			if pod := m.pods[v.Pod.UID]; pod != nil && pod.DeletionTimestamp == nil {
+				m.ends[pod.UID] = m.now.Add(time.Duration(m.rand.Intn(20_000)) * time.Millisecond)
+				m.update(pod.UID, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.ends[pod.UID]} })
+			}
+		}
+		m.apply(m.r.RecordEvicted(p, m.now))
+	}
+}
+
+func (m *market) writeStatus(key Key) {
+	f, ok := m.r.Facts(key)
+	if !ok || f.Group == nil {
+		return
+	}
+	group := m.groups[key].DeepCopy()
+	group.Status = podgroup.Status(f, metav1.NewTime(m.now))
+	if podgroup.Compare(&m.groups[key].Status, &group.Status) != podgroup.Same {
+		m.groups[key] = group
+		m.apply(m.r.SetGroup(group, m.now))
+	}
+}
+
+// free returns the room on the nodes that a gang may use.
+func (m *market) free(a reservations.Asker) map[string]int {
+	free := map[string]int{}
+	on := map[string]map[types.UID]bool{}
+	for n, capacity := range m.nodes {
+		free[n], on[n] = capacity, map[types.UID]bool{}
+	}
+	for uid, pod := range m.pods {
+		if n := pod.Spec.NodeName; n != "" {
+			free[n]--
+			on[n][uid] = true
+		}
+	}
+	for n, list := range m.r.reserved.View().ByNode() {
+		for _, x := range list {
+			if x.Restricts(a) && !on[n][x.Pod.UID] {
+				free[n]--
+			}
+		}
+	}
+	return free
+}
+
+// marketWorld is the nodes as one gang sees them.
+type marketWorld struct {
+	preemptingWorld
+}
+
+func (w *marketWorld) Place(int, string) (string, bool) {
+	best := ""
+	for n, free := range w.free {
+		if free > 0 && (best == "" || n < best) {
+			best = n
+		}
+	}
+	if best == "" {
+		return "", false
+	}
+	w.free[best]--
+	w.placed = append(w.placed, best)
+	return best, true
+}
+
+func (w *marketWorld) Capacity(int) placement.Capacity {
+	c := placement.Capacity{Nodes: len(w.free)}
+	for _, n := range w.free {
+		c.Pods += max(0, n)
+	}
+	return c
+}
+
+func (m *market) worldOf(work *Work) *marketWorld {
+	w := &marketWorld{preemptingWorld{simulatedWorld: simulatedWorld{free: m.free(reservations.Asker{Gang: work.Gang, Priority: work.Priority})}}}
+	for _, uid := range sortedUIDs(m.pods) {
+		if pod := m.pods[uid]; pod.Spec.NodeName != "" {
+			w.pods, w.nodes = append(w.pods, pod), append(w.nodes, pod.Spec.NodeName)
+		}
+	}
+	return w
+}
+
+// findVictims returns what the plugin would decide.
+func (m *market) findVictims(work *Work, confirm bool) (Preempting, preemption.Result) {
+	w := m.worldOf(work)
+	c := m.r.Candidates(work, RunningPods{Pods: w.pods, Amount: func(int) int64 { return 1 }}, confirm, m.now)
+	w.Free(c.Ending)
+	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{})
+	if result != preemption.Decided {
+		return Preempting{}, result
+	}
+	m.serial++
+	decision := Preempting{ID: fmt.Sprintf("p%d", m.serial), Placements: d.Plan}
+	for _, v := range d.Victims {
+		for _, id := range v.Pods {
+			decision.Victims = append(decision.Victims, Victim{
+				Pod: w.pods[id], Gang: c.Gangs[v.Workload], Priority: c.Workloads[v.Workload].Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(c.Workloads[v.Workload].Pods),
+			})
+		}
+	}
+	return decision, result
+}
+
+// schedule runs the cycle of the first leader in the queue.
+func (m *market) schedule() {
+	var first *corev1.Pod
+	for _, uid := range sortedUIDs(m.active) {
+		if pod := m.active[uid]; first == nil || m.r.RankOf(pod, m.now).Compare(m.r.RankOf(first, m.now)) < 0 {
+			first = pod
+		}
+	}
+	if first == nil {
+		return
+	}
+	delete(m.active, first.UID)
+	m.r.RecordPopped(first.UID)
+	m.apply(m.r.RetryWaiting(nil, nil, keyOf(first), m.now))
+	if m.r.MustYield(first, m.now) {
+		m.r.RecordCycleFailed(first.UID, m.now)
+		return
+	}
+	work, _ := m.r.BeginAttempt(first)
+	if work == nil {
+		m.r.RecordCycleFailed(first.UID, m.now)
+		return
+	}
+	placements := simulatedPlan(work, m.worldOf(work))
+	if len(placements) == 0 {
+		m.makeRoom(work)
+		wait := Wait{Topics: []Topic{Anything}, Needs: []Need{{m, 1}}, Fits: func(Shape) int {
+			n := 0
+			for _, free := range m.free(reservations.Asker{Gang: work.Gang, Priority: work.Priority}) {
+				n += max(0, free)
+			}
+			return n
+		}}
+		if _, next := m.r.NextPreemptionStep(work, m.now); !next.IsZero() {
+			wait.Until = next
+		}
+		m.apply(m.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, wait, m.now))
+		m.r.RecordCycleFailed(first.UID, m.now)
+		return
+	}
+	plan, why := m.r.CommitPlan(work, placements, m.now)
+	if plan == nil {
+		m.t.Fatalf("the plan of %s is stale: %s", work.Gang.Name, why)
+	}
+	m.bindAll(work, placements)
+}
+
+func (m *market) makeRoom(work *Work) {
+	step, _ := m.r.NextPreemptionStep(work, m.now)
+	if step == PreemptNothing {
+		return
+	}
+	decision, result := m.findVictims(work, step == PreemptConfirm)
+	switch {
+	case result != preemption.Decided:
+		m.r.RecordHopeless(work.Gang, "hopeless", m.now)
+	case len(decision.Victims) > 0:
+		m.apply(m.r.RecordPreemption(work, decision, m.now))
+	}
+}
+
+func (m *market) bindAll(work *Work, placements []placement.Placement) {
+	for _, x := range placements {
+		uid := types.UID(x.Pod.ID)
+		if err := m.r.AssumeMember(uid, x.Node, m.now); err != nil {
+			m.t.Fatal(err)
+		}
+		if err := m.r.PermitMember(uid); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	for _, x := range placements {
+		if _, err := m.r.recordArrival(types.UID(x.Pod.ID)); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	for _, x := range placements {
+		uid := types.UID(x.Pod.ID)
+		delete(m.active, uid)
+		if m.pods[uid].Spec.NodeName != "" {
+			m.t.Fatalf("%s of %s is bound twice", uid, work.Gang.Name)
+		}
+		m.apply(m.r.RecordPosted(uid, m.now))
+		m.update(uid, func(p *corev1.Pod) { p.Spec.NodeName = x.Node })
+	}
+}
+
+func (m *market) checkSettled() {
+	m.t.Helper()
+	if quiet := m.now.Sub(m.last); quiet < 5*time.Minute {
+		m.t.Errorf("the last eviction was %s ago", quiet)
+	}
+	waiting := 0
+	for _, key := range sortedKeys(m.groups) {
+		g := m.r.gangs[key]
+		if g.preemption != nil || g.victimOf != nil {
+			m.t.Errorf("%s: preemption %v, victim of %v", key.Name, g.preemption, g.victimOf)
+		}
+		if g.admitted {
+			continue
+		}
+		waiting++
+		m.r.enterPhase(g, Popped)
+		work, why := m.r.BeginAttempt(g.members[g.leader].pod)
+		if work == nil {
+			m.t.Fatalf("%s: %s", key.Name, why)
+		}
+		if placements := simulatedPlan(work, m.worldOf(work)); len(placements) > 0 {
+			m.t.Errorf("%s waits, and it fits", key.Name)
+		}
+		if d, result := m.findVictims(work, false); result == preemption.Decided {
+			m.t.Errorf("%s waits, and it could preempt %d pods", key.Name, len(d.Victims))
+		}
+	}
+	m.t.Logf("%d gangs wait, %d evictions, %d of whole gangs", waiting, m.victims, len(m.pairs))
+}
