@@ -85,6 +85,9 @@ const (
 	ReasonNeverAvailable = "NeverAvailable"
 	// ReasonUpdateInProgress: Unknown while an update replaces pods.
 	ReasonUpdateInProgress = "UpdateInProgress"
+	// ReasonPodsPreempted: a PodClique of a Training workload is below its
+	// minimum, and all of its missing pods were preempted by a scheduler.
+	ReasonPodsPreempted = "PodsPreempted"
 )
 
 // Reasons of ConditionPodCliqueScheduled.
@@ -180,6 +183,9 @@ const (
 	// ReasonRestart: the replica of a Training workload failed and is
 	// restarted.
 	ReasonRestart = "Restart"
+	// ReasonPreemption: pods of the replica of a Training workload were
+	// preempted by a scheduler, and it is restarted. This uses no restart.
+	ReasonPreemption = "Preemption"
 	// ReasonUpdate: the replica of a scaling group is updated to the current
 	// template.
 	ReasonUpdate = "Update"

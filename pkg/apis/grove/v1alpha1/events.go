@@ -77,8 +77,14 @@ const (
 const (
 	// EventPodCliqueFailed, Warning: a PodClique is below its minimum.
 	EventPodCliqueFailed = "PodCliqueFailed"
+	// EventPodCliquePreempted, Warning: a PodClique is below its minimum, and all of its missing pods were preempted by a
+	// scheduler.
+	EventPodCliquePreempted = "PodCliquePreempted"
 	// EventReplicaRestarting, Normal: a replica is restarted; the note has the number of restarts.
 	EventReplicaRestarting = "ReplicaRestarting"
+	// EventReplicaPreempted, Normal: a replica is restarted because its missing pods were preempted by a scheduler. This
+	// uses no restart.
+	EventReplicaPreempted = "ReplicaPreempted"
 	// EventMaxRestartsExceeded, Warning: more replicas failed than restarts were left.
 	EventMaxRestartsExceeded = "MaxRestartsExceeded"
 	// EventMaxRuntimeExceeded, Warning: maxRuntime has passed since the first start.

@@ -191,6 +191,13 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxLength=131072
 	StartedIndices string `json:"startedIndices,omitempty"`
 
+	// preemptedIndices are the indices whose last pod that ran was preempted by
+	// a scheduler, in the form 0-5,7. An index is removed when another pod of it
+	// runs. Training only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	PreemptedIndices string `json:"preemptedIndices,omitempty"`
+
 	// removedSucceededReplicas is the number of pods that have succeeded and
 	// whose objects have been deleted. The minimum of the PodGroup is reduced
 	// by this number. Training only.

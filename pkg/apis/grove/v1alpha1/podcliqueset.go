@@ -496,7 +496,8 @@ type PodCliqueSetStatus struct {
 	Selector *string `json:"hpaPodSelector,omitempty"`
 
 	// restartCount is the number of restarts, counted over all replicas. It
-	// never exceeds trainingSpec.maxRestarts. Training only.
+	// never exceeds trainingSpec.maxRestarts. Restarts after preemptions are not
+	// counted. Training only.
 	// +optional
 	// +kubebuilder:default=0
 	RestartCount int32 `json:"restartCount"`
@@ -661,7 +662,7 @@ type ReplicaAttempt struct {
 	Attempt int32 `json:"attempt"`
 
 	// reason is why the attempt was raised: PodCliquesDeleted, Termination,
-	// Restart or Update.
+	// Restart, Preemption or Update.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`
