@@ -34,6 +34,10 @@ const (
 	InsufficientReplicas  BreachReason = "InsufficientAvailablePodCliqueScalingGroupReplicas"
 )
 
+// PodsPreempted is the reason instead of InsufficientReadyPods for a PodClique of a Training workload all of whose
+// missing pods were preempted by a scheduler. Source: docs/decisions, J9.
+const PodsPreempted BreachReason = "PodsPreempted"
+
 // Availability contains the facts that decide whether a PodClique or a PodCliqueScalingGroup is in breach of its
 // minimum.
 type Availability struct {

@@ -37,6 +37,9 @@ type Pod struct {
 	Failed bool
 	End    PodEnd
 
+	// Preempted: a scheduler has preempted it, and it is being deleted, or has failed or ended meanwhile.
+	Preempted bool
+
 	// Orphan: no object owns it.
 	Orphan bool
 

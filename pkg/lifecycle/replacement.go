@@ -75,6 +75,8 @@ const (
 	ReplacedTermination ReplacementReason = "Termination"
 	// ReplacedRestart: the unit of a training workload failed.
 	ReplacedRestart ReplacementReason = "Restart"
+	// ReplacedPreemption: pods of the unit of a training workload were preempted.
+	ReplacedPreemption ReplacementReason = "Preemption"
 	// ReplacedUpdate: the unit has pods of an earlier template.
 	ReplacedUpdate ReplacementReason = "Update"
 )

@@ -71,6 +71,8 @@ type TrainingClique struct {
 	Succeeded bool
 	// Delay is how long it may be below its minimum before the replica is restarted.
 	Delay time.Duration
+	// Preempted: it is below its minimum, and all of its missing pods were preempted by a scheduler.
+	Preempted bool
 	// Message describes the breach, if the PodClique is below its minimum.
 	Message string
 }
@@ -89,8 +91,8 @@ type TrainingOutcome struct {
 	// condition and the event.
 	Failure FailureReason
 	Message string
-	// Restart are the replicas to replace, by index, with the reasons. Each uses one restart, recorded together with
-	// its attempt.
+	// Restart are the replicas to replace, by index, with the reasons. Each with the reason ReplacedRestart uses one
+	// restart, recorded together with its attempt; those with ReplacedPreemption use none.
 	Restart map[int]Replacement
 	// NextRestart is when the next restart is due, or the failure if no restarts are left. Zero: none is due.
 	NextRestart time.Time
@@ -103,13 +105,13 @@ type TrainingOutcome struct {
 }
 
 // DecideTraining returns the decision on a Training workload. Sources: GREP-0285, "PodCliqueSet Controller";
-// docs/decisions, J3 to J8.
+// docs/decisions, J3 to J9.
 //
 //   - The phase is Running as long as a pod is running, and was Running at least once: the start is recorded before anything
 //     that follows from it.
 //   - A replica has succeeded when all its PodCliques have succeeded, and the workload when all replicas have.
 //   - A replica with a PodClique below its minimum for longer than the delay is restarted as long as restarts are left;
-//     otherwise the workload fails.
+//     otherwise the workload fails. It is restarted in any case, and uses none, if all of its missing pods were preempted.
 //   - The workload fails when its deadline passes: MaxRuntime after the start, never extended by restarts.
 //   - The phase of a workload that fails becomes Failed when none of its pods is running. Succeeded and Failed are final.
 func DecideTraining(t Training, now time.Time) TrainingOutcome {
@@ -186,18 +188,25 @@ func (o *TrainingOutcome) restart(t Training, now time.Time) {
 			if o.NextRestart.IsZero() || due.deadline.Before(o.NextRestart) {
 				o.NextRestart = due.deadline
 			}
+		case due.preempted:
+			o.replace(r.Index, ReplacedPreemption, due)
 		case used >= t.MaxRestarts:
 			o.Failure, o.Restart, o.NextRestart = MaxRestartsExceeded, nil, time.Time{}
 			o.Message = fmt.Sprintf("replica %d failed after %d of %d restarts: %s", r.Index, t.RestartCount, t.MaxRestarts, due.message)
 			return
 		default:
 			used++
-			if o.Restart == nil {
-				o.Restart = map[int]Replacement{}
-			}
-			o.Restart[r.Index] = Replacement{Reason: ReplacedRestart, Message: due.message, Since: due.since}
+			o.replace(r.Index, ReplacedRestart, due)
 		}
 	}
+}
+
+// replace restarts a replica.
+func (o *TrainingOutcome) replace(replica int, reason ReplacementReason, due restartDue) {
+	if o.Restart == nil {
+		o.Restart = map[int]Replacement{}
+	}
+	o.Restart[replica] = Replacement{Reason: reason, Message: due.message, Since: due.since}
 }
 
 func (o *TrainingOutcome) after(t, now time.Time) {
@@ -244,22 +253,29 @@ func (r TrainingReplica) succeeded() bool {
 type restartDue struct {
 	since, deadline time.Time
 	message         string
+	// preempted: every PodClique of the replica that is below its minimum has lost its missing pods to a preemption.
+	preempted bool
 }
 
 // due returns the first breach of a PodClique of the replica's current attempt, and whether there is one. Unknown
 // states, and PodCliques of an earlier attempt, do not restart the replica.
 func (r TrainingReplica) due() (restartDue, bool) {
 	var dues []restartDue
+	preempted := true
 	for _, c := range r.Cliques {
 		if c.Terminating || !c.Observed || c.Succeeded || c.BreachedSince.IsZero() || c.Attempt.Set < r.Attempt {
 			continue
 		}
-		dues = append(dues, restartDue{c.BreachedSince, Deadline(c.BreachedSince, &c.Delay), fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})
+		preempted = preempted && c.Preempted
+		dues = append(dues, restartDue{since: c.BreachedSince, deadline: Deadline(c.BreachedSince, &c.Delay),
+			message: fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})
 	}
 	if len(dues) == 0 {
 		return restartDue{}, false
 	}
-	return slices.MinFunc(dues, func(a, b restartDue) int {
+	first := slices.MinFunc(dues, func(a, b restartDue) int {
 		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.message, b.message))
-	}), true
+	})
+	first.preempted = preempted
+	return first, true
 }

@@ -25,6 +25,7 @@ func TestDecideTraining(t *testing.T) {
 	}
 	done := func(c *lifecycle.TrainingClique) { c.Succeeded = true }
 	failed := func(c *lifecycle.TrainingClique) { c.BreachedSince = ago(time.Second) }
+	preempted := func(c *lifecycle.TrainingClique) { failed(c); c.Preempted = true }
 	replica := func(index int, cliques ...lifecycle.TrainingClique) lifecycle.TrainingReplica {
 		return lifecycle.TrainingReplica{Index: index, Complete: true, Cliques: cliques}
 	}
@@ -45,6 +46,8 @@ func TestDecideTraining(t *testing.T) {
 		return o
 	}
 	restarted := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "PodClique w: pod w-0: container main exited with code 1", Since: ago(time.Second)}
+	displaced := restarted
+	displaced.Reason = lifecycle.ReplacedPreemption
 	for name, tc := range map[string]struct {
 		workload lifecycle.Training
 		want     lifecycle.TrainingOutcome
@@ -109,6 +112,42 @@ func TestDecideTraining(t *testing.T) {
 			still(func(o *lifecycle.TrainingOutcome) {
 				o.Failure = lifecycle.MaxRestartsExceeded
 				o.Message = "replica 0 failed after 0 of 0 restarts: PodClique w: pod w-0: container main exited with code 1"
+			})},
+		"its pods were preempted, and no restarts are allowed": {
+			running(nil, replica(0, clique(preempted), clique(preempted), clique())),
+			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: displaced} })},
+		"pods of one PodClique were preempted, those of another failed": {
+			running(func(w *lifecycle.Training) { w.MaxRestarts = 1 }, replica(0, clique(preempted), clique(failed))),
+			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: restarted} })},
+		"pods of one PodClique were preempted, those of another failed, and no restart is left": {
+			running(nil, replica(0, clique(preempted), clique(failed))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.Failure = lifecycle.MaxRestartsExceeded
+				o.Message = "replica 0 failed after 0 of 0 restarts: PodClique w: pod w-0: container main exited with code 1"
+			})},
+		"one replica was preempted, one failed, and one restart is left for it": {
+			running(func(w *lifecycle.Training) { w.MaxRestarts = 1 }, replica(0, clique(preempted)), replica(1, clique(failed))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.Restart = map[int]lifecycle.Replacement{0: displaced, 1: restarted}
+			})},
+		"one replica was preempted, and one failed too often": {
+			running(nil, replica(0, clique(preempted)), replica(1, clique(failed))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.Failure = lifecycle.MaxRestartsExceeded
+				o.Message = "replica 1 failed after 0 of 0 restarts: PodClique w: pod w-0: container main exited with code 1"
+			})},
+		"the delay after a preemption has not passed": {
+			running(nil, replica(0, clique(preempted, func(c *lifecycle.TrainingClique) { c.Delay = time.Minute }))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.RequeueAfter, o.NextRestart = 59*time.Second, now.Add(59*time.Second)
+			})},
+		"the preemption was in an earlier attempt": {
+			running(nil, lifecycle.TrainingReplica{Attempt: 1, Cliques: []lifecycle.TrainingClique{clique(preempted)}}), still(nil)},
+		"its pods were preempted, and its time is over": {
+			running(func(w *lifecycle.Training) { w.MaxRuntime, w.Deadline = time.Hour, now }, replica(0, clique(preempted))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.Deadline, o.Failure = now, lifecycle.MaxRuntimeExceeded
+				o.Message = "maxRuntime of 1h0m0s, counted from 2026-05-01T11:00:00Z, was over at 2026-05-01T12:00:00Z"
 			})},
 		"the breach is of an earlier attempt: it was counted": {
 			running(func(w *lifecycle.Training) { w.MaxRestarts, w.RestartCount = 1, 1 },

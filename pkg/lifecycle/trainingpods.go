@@ -30,6 +30,8 @@ type TrainingPods struct {
 	// Succeeded are the indices whose pods have succeeded, Started those whose pods ran at least once, as recorded in
 	// the status. The pods show what has happened since.
 	Succeeded, Started IndexSet
+	// Preempted are the indices whose last pod that ran was preempted, as recorded in the status.
+	Preempted IndexSet
 	// WasAvailable and BreachedSince are the values recorded in the status; see Availability.
 	WasAvailable  bool
 	BreachedSince time.Time
@@ -44,8 +46,8 @@ type TrainingDecision struct {
 	// Release are the pods whose finalizer is no longer needed.
 	Release []Pod
 
-	// Succeeded and Started are the values to record. Their texts are not longer than MaxIndicesLength.
-	Succeeded, Started IndexSet
+	// Succeeded, Started and Preempted are the values to record. Their texts are not longer than MaxIndicesLength.
+	Succeeded, Started, Preempted IndexSet
 	// SucceededGone is the number of pods that have succeeded and whose objects are gone.
 	SucceededGone int32
 	// Running counts running pods, on nodes that respond, of which no container has failed; Available also counts pods
@@ -62,9 +64,11 @@ type TrainingDecision struct {
 }
 
 // DecideTrainingPods returns which pods of a Training workload to create and to delete, and of which to remove the
-// finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8, J11.
+// finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8, J9, J11.
 //
 //   - A pod on a node that does not respond is not available, but keeps its index until it is deleted and lost.
+//   - A pod that was preempted is recorded until another one runs under its index: the reason of a breach tells whether
+//     all missing pods were preempted.
 //   - A pod that succeeded is recorded and never recreated, and its object is kept for its logs.
 //   - A pod that failed or is gone is replaced under its index as long as the clique is not below its minimum, a failed pod
 //     after a back-off, and no longer after maxFailures in a row. Below the minimum it is replaced only if there is a delay, in which the replacement may end the
@@ -151,6 +155,7 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) podsByIndex {
 		}
 	}
 	d.addOthers(indices, t.Others, now)
+	d.Preempted = preemptedIndices(t.Preempted, pods, int(max(t.Replicas, 0)))
 	d.Succeeded = t.Succeeded.Union(Indices(succeeded...))
 	if len(d.Succeeded.String()) > MaxIndicesLength {
 		// The remaining succeeded pods keep their finalizers until the status has room for their indices.
@@ -167,6 +172,31 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) podsByIndex {
 		}
 	}
 	return indices
+}
+
+// preemptedIndices returns the indices below n whose last pod that ran was preempted, given those recorded and the pods,
+// the oldest first. If they do not fit into the status, all of them count as failed.
+func preemptedIndices(recorded IndexSet, pods []Pod, n int) IndexSet {
+	last := map[int]bool{} // by index: whether the last pod that ran was preempted
+	for _, p := range pods {
+		switch {
+		case p.Preempted && !p.Succeeded:
+			last[p.Index] = true
+		case p.Running || p.Ended || p.Failed:
+			last[p.Index] = false
+		}
+	}
+	var preempted []int
+	for i := range n {
+		if was, known := last[i]; was || !known && recorded.Has(i) {
+			preempted = append(preempted, i)
+		}
+	}
+	set := Indices(preempted...)
+	if len(set.String()) > MaxIndicesLength {
+		return IndexSet{}
+	}
+	return set
 }
 
 // hull returns all indices from 0 to the last of the set.
@@ -200,35 +230,31 @@ func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 }
 
 // judge sets the breach. A clique that was never available is in breach as soon as a pod has failed without which the
-// minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. Source:
-// docs/decisions, J2.
+// minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. The reason of
+// the breach tells whether all pods that ran and are missing were preempted. Sources: docs/decisions, J2, J9.
 func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now time.Time) {
-	var starting, failed int32
+	var starting, failed, missing, preempted int32
 	var causes []string
 	succeeded := d.succeeded(t.Pods)
 	for i := range n {
-		x, had := indices[i], len(causes)
-		switch {
-		case succeeded.Has(i):
-		case x != nil && x.live != nil && x.live.LostNode != "":
-			causes = append(causes, fmt.Sprintf("the node %s of pod %s does not answer", x.live.LostNode, x.live.Name))
-		case x != nil && x.live != nil:
-			if x.live.Scheduled && !x.live.Running {
-				starting++
-			}
-		case x != nil && x.failed != nil:
-			causes = append(causes, fmt.Sprintf("pod %s: %s", x.failed.Name, x.failed.End))
-		case x != nil && x.leaving != nil && x.leaving.LostNode != "":
-			causes = append(causes, fmt.Sprintf("pod %d is being deleted, its node %s does not answer", i, x.leaving.LostNode))
-		case x != nil && x.leaving != nil:
-			causes = append(causes, fmt.Sprintf("pod %d is being deleted", i))
-		case x != nil && x.lost != nil:
-			causes = append(causes, fmt.Sprintf("pod %s was lost with its node %s", x.lost.Name, x.lost.LostNode))
-		case d.Started.Has(i):
-			causes = append(causes, fmt.Sprintf("pod %d is gone", i))
+		if succeeded.Has(i) {
+			continue
 		}
-		if len(causes) > had && (x != nil && x.failed != nil || d.Started.Has(i)) { // one that ran and is gone has failed (docs/decisions, J8)
-			failed++
+		x := indices[i]
+		if x != nil && x.live != nil && x.live.LostNode == "" && x.live.Scheduled && !x.live.Running {
+			starting++
+		}
+		if cause := d.missingCause(i, x); cause != "" {
+			causes = append(causes, cause)
+			if x != nil && x.failed != nil || d.Started.Has(i) { // one that ran and is gone has failed (docs/decisions, J8)
+				failed++
+			}
+		}
+		if d.isMissing(t, i, x) {
+			missing++
+			if d.Preempted.Has(i) {
+				preempted++
+			}
 		}
 	}
 	d.Failure = message.ListNames(causes, 3, len(causes), "; ")
@@ -241,13 +267,49 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now
 		counts += "; " + d.Failure
 	}
 	was := t.WasAvailable || !t.BreachedSince.IsZero() || failed > 0 && d.Available+starting < t.MinAvailable
+	reason := InsufficientReadyPods
+	if missing > 0 && preempted == missing {
+		reason = PodsPreempted
+	}
 	a := Availability{Available: d.Available, Needed: t.MinAvailable, Wanted: int32(n), WasAvailable: was,
 		BreachedSince: t.BreachedSince, Delay: &t.Delay}
-	d.Breach = a.judge(SufficientReadyPods, InsufficientReadyPods, counts, now)
+	d.Breach = a.judge(SufficientReadyPods, reason, counts, now)
 	if d.Breach.Status == Breached {
 		d.Breach.Message = counts // the times are in the status
 	}
 	d.Breach.WasAvailable = t.WasAvailable || t.MinAvailable > 0 && d.Available >= t.MinAvailable
+}
+
+// missingCause returns why no pod of index i, which has not succeeded, runs or is about to; "" if one does, or if none
+// has existed yet. x are the pods of the index, nil: there are none.
+func (d *TrainingDecision) missingCause(i int, x *indexPods) string {
+	switch {
+	case x != nil && x.live != nil && x.live.LostNode != "":
+		return fmt.Sprintf("the node %s of pod %s does not answer", x.live.LostNode, x.live.Name)
+	case x != nil && x.live != nil:
+		return ""
+	case d.Preempted.Has(i):
+		return fmt.Sprintf("pod %d was preempted", i)
+	case x != nil && x.failed != nil:
+		return fmt.Sprintf("pod %s: %s", x.failed.Name, x.failed.End)
+	case x != nil && x.leaving != nil && x.leaving.LostNode != "":
+		return fmt.Sprintf("pod %d is being deleted, its node %s does not answer", i, x.leaving.LostNode)
+	case x != nil && x.leaving != nil:
+		return fmt.Sprintf("pod %d is being deleted", i)
+	case x != nil && x.lost != nil:
+		return fmt.Sprintf("pod %s was lost with its node %s", x.lost.Name, x.lost.LostNode)
+	case d.Started.Has(i):
+		return fmt.Sprintf("pod %d is gone", i)
+	}
+	return ""
+}
+
+// isMissing reports whether no pod of index i, which has not succeeded, runs, although one ran or failed. An index that
+// was given up is not missing: the clique continues without it.
+func (d *TrainingDecision) isMissing(t TrainingPods, i int, x *indexPods) bool {
+	runs := x != nil && x.live != nil && x.live.runs()
+	began := d.Started.Has(i) || x != nil && (x.failed != nil || x.live != nil && x.live.LostNode != "")
+	return began && !runs && !isGivenUp(t.Ends, i)
 }
 
 // cancel deletes the pods that never started, and sets Done when none is left.
@@ -284,6 +346,8 @@ func (d *TrainingDecision) replace(t TrainingPods, n int, indices podsByIndex, n
 		x := indices[i]
 		switch {
 		case succeeded.Has(i):
+		case x != nil && x.failed != nil && x.failed.Preempted && !isGivenUp(t.Ends, i):
+			d.Delete = append(d.Delete, Deletion{*x.failed, DeletedEnded}) // no failure: without a back-off
 		case x != nil && x.failed != nil && (isGivenUp(t.Ends, i) || x.failed.endsBefore(t.Ends).Count == maxFailures-1):
 			d.giveUp(*x.failed, t.Ends)
 		case isGivenUp(t.Ends, i):

@@ -33,6 +33,8 @@ func crashed(code int32) func(*lifecycle.Pod) {
 	}
 }
 
+func preempted(p *lifecycle.Pod) { p.Preempted = true }
+
 // hangs is a pod of which one container has failed while another is still running.
 func hangs(p *lifecycle.Pod) {
 	p.Failed, p.Lived, p.EndedAt, p.End = true, time.Hour, ago(time.Minute), lifecycle.PodEnd{Container: "main", ExitCode: 1}
@@ -47,6 +49,7 @@ func TestDecideTrainingPods(t *testing.T) {
 		Delete             map[string]lifecycle.DeletionReason
 		Release            []string
 		Succeeded, Started string
+		Preempted          string
 		Available, Gone    int32
 		Done               bool
 		Cancelled          int
@@ -65,7 +68,11 @@ func TestDecideTrainingPods(t *testing.T) {
 	}
 	was := func(c *lifecycle.TrainingPods) { c.WasAvailable, c.Started = true, lifecycle.ParseIndices("0-3") }
 	elastic := func(c *lifecycle.TrainingPods) { was(c); c.MinAvailable = 2 }
-	const never, breached = "NeverAvailable", "InsufficientReadyPods"
+	const never, breached, displaced = "NeverAvailable", "InsufficientReadyPods", "PodsPreempted"
+	// had records that pods were preempted before.
+	had := func(indices string, more func(*lifecycle.TrainingPods)) func(*lifecycle.TrainingPods) {
+		return func(c *lifecycle.TrainingPods) { more(c); c.Preempted = lifecycle.ParseIndices(indices) }
+	}
 	for name, tc := range map[string]struct {
 		clique lifecycle.TrainingPods
 		want   outcome
@@ -207,13 +214,70 @@ func TestDecideTrainingPods(t *testing.T) {
 		"scaled without admission": {
 			clique(func(c *lifecycle.TrainingPods) { was(c); c.Replicas, c.MinAvailable = 2, 2 }, worker(0), worker(1), worker(2)),
 			outcome{Started: "0-3", Available: 2, Delete: map[string]lifecycle.DeletionReason{"p2": lifecycle.DeletedScaleIn}}},
+		"one is preempted and has its grace period": {clique(was, worker(0, terminating, preempted), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted"}},
+		"a preempted one has stopped: its object may be removed": {clique(was, worker(0, stopped, preempted), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted", Release: []string{"p0"}}},
+		"the object of a preempted one is gone": {clique(had("0", was), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted"}},
+		"all were preempted, and some objects are gone": {clique(had("0-1", was), worker(2, terminating, preempted), worker(3, stopped, preempted)),
+			outcome{Started: "0-3", Preempted: "0-3", Breach: displaced, Failure: "pod 0 was preempted; pod 1 was preempted; pod 2 was preempted; and 1 more", Release: []string{"p3"}}},
+		"a preempted one failed before it was deleted": {clique(was, worker(0, crashed(143), preempted), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted", Release: []string{"p0"}}},
+		"a preempted one ended with 0 because it was terminated": {
+			clique(was, worker(0, ended(time.Minute, time.Hour), stopped, preempted), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted", Release: []string{"p0"}}},
+		"a preempted one had succeeded before": {clique(was, worker(0, succeeded, preempted), worker(1), worker(2), worker(3)),
+			outcome{Succeeded: "0", Started: "0-3", Available: 4, Release: []string{"p0"}}},
+		"one was preempted, and another has failed": {clique(had("0", was), worker(1, crashed(1)), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 2, Breach: breached, Failure: "pod 0 was preempted; pod p1: container main exited with code 1", Release: []string{"p1"}}},
+		"one was preempted, and another is gone and was never observed": {clique(had("0", was), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 2, Breach: breached, Failure: "pod 0 was preempted; pod 1 is gone"}},
+		"one was preempted, and the node of another does not respond": {clique(had("0", was), worker(1, onLostNode), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 2, Breach: breached, Failure: "pod 0 was preempted; the node n0 of pod p1 does not answer"}},
+		"one was preempted, and another succeeded": {clique(had("0", was), worker(1, succeeded), worker(2), worker(3)),
+			outcome{Succeeded: "1", Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted", Release: []string{"p1"}}},
+		"with a delay, the successors of preempted ones wait for capacity": {
+			clique(had("0-1", func(c *lifecycle.TrainingPods) { was(c); c.Delay = time.Hour }), worker(0, pending), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0-1", Available: 2, Breach: displaced, Failure: "pod 1 was preempted", Create: []int{1}}},
+		"with a delay, the successor of a preempted one is deleted by a user while it waits": {
+			clique(had("0", func(c *lifecycle.TrainingPods) { was(c); c.Delay = time.Hour }), worker(0, pending, stopped), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted", Release: []string{"p0"}}},
+		"the successor of a preempted one runs": {clique(had("0", was), worker(0), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 4}},
+		"the successor of a preempted one fails": {clique(had("0", was), worker(0, crashed(1)), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "pod p0: container main exited with code 1", Release: []string{"p0"}}},
+		"one above the minimum is preempted: its successor waits alone": {clique(had("0", elastic), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Failure: "pod 0 was preempted", Create: []int{0}}},
+		"one above the minimum failed while it was preempted: no back-off, and no failure of six": {
+			clique(func(c *lifecycle.TrainingPods) {
+				elastic(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 5, Last: ago(2 * time.Minute)}}
+			}, worker(0, crashed(143), preempted, func(p *lifecycle.Pod) { p.Lived = time.Minute }), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Failure: "pod 0 was preempted", Release: []string{"p0"},
+				Delete: map[string]lifecycle.DeletionReason{"p0": lifecycle.DeletedEnded}}},
+		"one that was given up before does not make a preemption a failure": {
+			clique(func(c *lifecycle.TrainingPods) {
+				had("1-2", elastic)(c)
+				c.Ends = map[int]lifecycle.Ends{0: {Count: 6, Last: ago(24 * time.Hour)}}
+			}, worker(3)),
+			outcome{Started: "0-3", Preempted: "1-2", Available: 1, Breach: displaced, Failure: "pod 0 is gone; pod 1 was preempted; pod 2 was preempted", GivenUp: "0"}},
+		"preempted before any was running": {clique(nil, worker(0, starting, terminating, preempted), worker(1, starting), worker(2, starting), worker(3, starting)),
+			outcome{Preempted: "0", Breach: never, Failure: "pod 0 was preempted"}},
+		"preempted while some were running and others were starting": {
+			clique(nil, worker(0, terminating, preempted), worker(1, starting, terminating, preempted), worker(2, terminating, preempted), worker(3, starting, terminating, preempted)),
+			outcome{Started: "0,2", Preempted: "0-3", Breach: displaced, Failure: "pod 0 was preempted; pod 1 was preempted; pod 2 was preempted; and 1 more"}},
+		"a preempted one is lost with its node": {clique(had("0", was), worker(0, terminating, unreachable, graceOver, preempted), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted", Release: []string{"p0"}}},
+		"the status records a pod that is not wanted": {clique(had("0,7", was), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted"}},
 		"of no pods": {
 			clique(func(c *lifecycle.TrainingPods) { c.Replicas, c.MinAvailable = 0, 0 }), outcome{Done: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := lifecycle.DecideTrainingPods(tc.clique, now)
-			got := outcome{Succeeded: d.Succeeded.String(), Started: d.Started.String(), Available: d.Available, Gone: d.SucceededGone,
+			got := outcome{Succeeded: d.Succeeded.String(), Started: d.Started.String(), Preempted: d.Preempted.String(), Available: d.Available, Gone: d.SucceededGone,
 				Done: d.Done, Cancelled: d.Cancelled, Failure: d.Failure, GivenUp: d.GivenUp.String(), After: d.RequeueAfter}
 			for _, p := range d.Create {
 				got.Create = append(got.Create, p.Index)

@@ -33,6 +33,15 @@ func TestReplicaAttempts(t *testing.T) {
 		why := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "why", Since: since.Time}
 		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
 	}
+	preempted := func(index int, attempt int32) map[int]lifecycle.Raised {
+		why := lifecycle.Replacement{Reason: lifecycle.ReplacedPreemption, Message: "why", Since: now.Time}
+		return map[int]lifecycle.Raised{index: {Attempt: attempt, Replacement: why}}
+	}
+	displaced := func(index, attempt int32, at metav1.Time) v1alpha1.ReplicaAttempt {
+		a := entry(index, attempt, at)
+		a.Reason = v1alpha1.ReasonPreemption
+		return a
+	}
 	restarted := func(index int32, attempt int32, at metav1.Time, delay time.Duration) v1alpha1.ReplicaAttempt {
 		a := entry(index, attempt, at)
 		if a.Reason = v1alpha1.ReasonRestart; delay > 0 {
@@ -59,6 +68,8 @@ func TestReplicaAttempts(t *testing.T) {
 			[]v1alpha1.ReplicaAttempt{restarted(2, 2, now, 0)}},
 		"ten minutes, most of which it was in breach": {[]v1alpha1.ReplicaAttempt{since(restarted(2, 1, earlier, 10*time.Second), metav1.NewTime(now.Add(-10*time.Minute)))}, 3,
 			restart(2, 2, metav1.NewTime(now.Add(-time.Minute))), nil, []v1alpha1.ReplicaAttempt{restarted(2, 2, now, 20*time.Second)}},
+		"restarted after a preemption": {[]v1alpha1.ReplicaAttempt{restarted(2, 1, earlier, 10*time.Second)}, 3, preempted(2, 2), nil,
+			[]v1alpha1.ReplicaAttempt{displaced(2, 2, now)}},
 		"a replica is no longer desired": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 2, nil, nil, []v1alpha1.ReplicaAttempt{entry(0, 4, earlier)}},
 		"available again, for the first time": {[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), entry(2, 1, earlier)}, 3, nil, map[int]bool{1: true, 2: true},
 			[]v1alpha1.ReplicaAttempt{entry(0, 4, earlier), since(entry(2, 1, earlier), now)}},
@@ -80,6 +91,8 @@ func TestReasonsOfReplacements(t *testing.T) {
 		lifecycle.ReplacedDeleted:     v1alpha1.ReasonPodCliquesDeleted,
 		lifecycle.ReplacedTermination: v1alpha1.ReasonTermination,
 		lifecycle.ReplacedRestart:     v1alpha1.ReasonRestart,
+		lifecycle.ReplacedPreemption:  v1alpha1.ReasonPreemption,
+		lifecycle.ReplacedUpdate:      v1alpha1.ReasonUpdate,
 	} {
 		if string(got) != want {
 			t.Errorf("reason %s, want %s", got, want)

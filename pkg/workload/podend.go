@@ -22,6 +22,13 @@ func podSucceeded(clique *v1alpha1.PodClique, pod *corev1.Pod) bool {
 		(pod.DeletionTimestamp == nil || lifecycle.ContainsIndex(clique.Status.SucceededIndices, PodIndex(clique.Name, pod)))
 }
 
+// wasPreempted reports whether a scheduler has recorded that it preempts the pod. It records that before it deletes the
+// pod, and may give the preemption up. Source: docs/decisions, J9.
+func wasPreempted(pod *corev1.Pod) bool {
+	c := podCondition(pod, corev1.DisruptionTarget)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+}
+
 // podFailure returns why a pod failed, when it failed if a container status contains the time, and whether it failed.
 // As for a Job, the phase decides: the kubelet ignores sidecars and includes init containers. In addition, a pod has
 // failed as soon as a container that will not be restarted has exited non-zero, even if other containers are still

@@ -150,6 +150,40 @@ func withRule(c corev1.Container) corev1.Container {
 	return c
 }
 
+func TestPreemptedPods(t *testing.T) {
+	t.Parallel()
+	marked := func(edits ...func(*corev1.PodCondition)) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			c := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}
+			for _, edit := range edits {
+				edit(&c)
+			}
+			p.Status.Conditions = append(p.Status.Conditions, c)
+		}
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"it runs":                               {workerPod(), false},
+		"it is to be preempted, and runs":       {workerPod(marked()), false},
+		"it is preempted":                       {workerPod(marked(), deleted(0, 30)), true},
+		"it failed before it was deleted":       {workerPod(marked(), exited("main", 1, 1), phase(corev1.PodFailed)), true},
+		"a container failed before the others":  {workerPod(marked(), exited("main", 1, 1)), true},
+		"it is deleted by a user":               {workerPod(deleted(0, 30)), false},
+		"it failed":                             {workerPod(exited("main", 1, 1), phase(corev1.PodFailed)), false},
+		"the preemption was given up, it fails": {workerPod(marked(func(c *corev1.PodCondition) { c.Status = corev1.ConditionFalse }), exited("main", 1, 1)), false},
+		"it is evicted in a drain":              {workerPod(marked(func(c *corev1.PodCondition) { c.Reason = "EvictionByEvictionAPI" }), deleted(0, 30)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := PodFacts(&v1alpha1.PodClique{}, tc.pod, func(string) bool { return false }).Preempted; got != tc.want {
+				t.Errorf("preempted: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestAPodThatIsDeletedIsStoppedWhenItsGracePeriodIsZero(t *testing.T) {
 	t.Parallel()
 	for grace, want := range map[int64]bool{0: true, 30: false} {

@@ -45,6 +45,7 @@ func PodFacts(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node
 	}
 	p.End, p.EndedAt, p.Failed = podFailure(pod)
 	p.Succeeded = podSucceeded(clique, pod)
+	p.Preempted = wasPreempted(pod) && (p.Terminating || p.Failed || p.Ended)
 	if p.Ended {
 		p.EndedAt = endedAt(pod)
 	} else {

@@ -74,6 +74,7 @@ func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod)
 	t := lifecycle.TrainingPods{
 		Succeeded:     lifecycle.ParseIndices(s.SucceededIndices),
 		Started:       lifecycle.ParseIndices(s.StartedIndices),
+		Preempted:     lifecycle.ParseIndices(s.PreemptedIndices),
 		WasAvailable:  s.WasAvailable,
 		BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
 		Done:          meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionSucceeded),
@@ -119,7 +120,7 @@ func TrainingReplicaFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, co
 			facts.Delay = *d
 		}
 		if breach := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); breach != nil {
-			facts.Message = breach.Message
+			facts.Message, facts.Preempted = breach.Message, breach.Status == metav1.ConditionTrue && breach.Reason == v1alpha1.ReasonPodsPreempted
 		}
 		facts.Attempt = facts.Attempt.Believed(r.Attempt)
 		r.Cliques = append(r.Cliques, facts)
@@ -174,7 +175,7 @@ func TrainingFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingRepl
 // Source: docs/decisions, J5.
 func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.TrainingDecision, now metav1.Time) {
 	s.AvailableReplicas, s.SucceededReplicas = d.Available, int32(d.Succeeded.Len())
-	s.SucceededIndices, s.StartedIndices = d.Succeeded.String(), d.Started.String()
+	s.SucceededIndices, s.StartedIndices, s.PreemptedIndices = d.Succeeded.String(), d.Started.String(), d.Preempted.String()
 	s.RemovedSucceededReplicas = d.SucceededGone
 	if !d.Done {
 		return
@@ -200,7 +201,8 @@ func givenUpProblem(d *lifecycle.TrainingDecision) (p Problem, ok bool) {
 }
 
 // setOutcome records the decision on a Training workload in the status of a PodCliqueSet. raised are the attempts that
-// are raised in the same write; those of restarts are counted. Source: docs/decisions, J4 to J7.
+// are raised in the same write; those of restarts after failures are counted, those after preemptions are not. Source:
+// docs/decisions, J4 to J7, J9.
 func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *lifecycle.TrainingOutcome, raised map[int]lifecycle.Raised, now metav1.Time) {
 	s.Phase = v1alpha1.PodCliqueSetPhase(o.Phase)
 	s.StartTime, s.RuntimeDeadline, s.CompletionTime = optionalTime(o.StartTime), optionalTime(o.Deadline), optionalTime(o.FinishedAt)

@@ -240,7 +240,7 @@ func TestPodCliquesOfTraining(t *testing.T) {
 	}
 }
 
-// TestSetStatusOfTraining: a restart, and only a restart, is counted in the write that raises the attempt.
+// TestSetStatusOfTraining: a restart after a failure, and no other replacement, is counted in the write that raises the attempt.
 func TestSetStatusOfTraining(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
@@ -250,9 +250,10 @@ func TestSetStatusOfTraining(t *testing.T) {
 	s := PodCliqueSetStatus(set, SetStatusFacts{Training: outcome, Raised: map[int]lifecycle.Raised{
 		0: {Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "pod x: failed"}},
 		1: {Attempt: 4, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedDeleted}},
+		2: {Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedPreemption}},
 	}}, at)
 	if s.RestartCount != 2 || s.Phase != v1alpha1.PodCliqueSetPhaseRunning || s.SucceededIndices != "2" || s.SucceededReplicas != 1 ||
-		!s.StartTime.Equal(&at) || s.RuntimeDeadline.Sub(at.Time) != time.Hour || s.CompletionTime != nil || len(s.ReplicaAttempts) != 2 {
+		!s.StartTime.Equal(&at) || s.RuntimeDeadline.Sub(at.Time) != time.Hour || s.CompletionTime != nil || len(s.ReplicaAttempts) != 3 {
 		t.Errorf("status %+v", s)
 	}
 	set.Status = s
@@ -303,6 +304,44 @@ func TestAvailableOfAJobThatSucceeds(t *testing.T) {
 				t.Errorf("%d available, want %d; condition (-want +got):\n%s", s.AvailableReplicas, tc.available, diff)
 			}
 		})
+	}
+}
+
+// TestPreemptedPodsOfTraining: the status of a PodClique records that its missing pods were preempted, also when their
+// objects are gone, and the facts about its replica follow from that status.
+func TestPreemptedPodsOfTraining(t *testing.T) {
+	t.Parallel()
+	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+	set := trainingSet()
+	clique := apply(set, Children{}).Cliques["job-0-launcher"]
+	record := func(pods ...lifecycle.Pod) lifecycle.TrainingClique {
+		d := lifecycle.DecideTrainingPods(TrainingPodsFacts(clique, pods, nil), at.Time)
+		clique.Status = cliqueStatus(clique, CliqueStatusFacts{Pods: pods, Training: &d, Breach: d.Breach}, at)
+		return TrainingReplicaFacts(set, 0, []string{clique.Name}, true, []*v1alpha1.PodClique{clique}).Cliques[0]
+	}
+	running := lifecycle.Pod{UID: "0", Scheduled: true, Running: true}
+	ended := lifecycle.Pod{UID: "0", Scheduled: true, Running: true, Terminating: true}
+	preempted := ended
+	preempted.Preempted = true
+	for _, step := range []struct {
+		what     string
+		pods     []lifecycle.Pod
+		recorded string
+		breached bool
+		want     bool
+	}{
+		{"it runs", []lifecycle.Pod{running}, "", false, false},
+		{"it is preempted", []lifecycle.Pod{preempted}, "0", true, true},
+		{"it is gone", nil, "0", true, true},
+		{"another one runs", []lifecycle.Pod{running}, "", false, false},
+		{"it is deleted", []lifecycle.Pod{ended}, "", true, false},
+		{"it is gone, too", nil, "", true, false},
+	} {
+		got := record(step.pods...)
+		if got.Preempted != step.want || got.BreachedSince.IsZero() == step.breached || clique.Status.PreemptedIndices != step.recorded {
+			t.Errorf("%s: preempted %t, in breach since %s, recorded %q; want %t, %t, %q", step.what,
+				got.Preempted, got.BreachedSince, clique.Status.PreemptedIndices, step.want, step.breached, step.recorded)
+		}
 	}
 }
 
