@@ -80,8 +80,8 @@ func ReportTerminationDue(recorder events.EventRecorder, object client.Object, b
 
 // ReportReplaced emits an event for each replica of owner whose attempt was raised, and counts these replicas and
 // those that have become available again. level is the kind of owner, v1alpha1.KindPodCliqueSet or
-// v1alpha1.KindPodCliqueScalingGroup; before and after are the attempts in its status. For a restart the caller emits
-// the event.
+// v1alpha1.KindPodCliqueScalingGroup; before and after are the attempts in its status. For a restart, also one
+// after a preemption, the caller emits the event.
 func ReportReplaced(recorder events.EventRecorder, owner client.Object, level string, before, after []v1alpha1.ReplicaAttempt) {
 	for _, a := range after {
 		if a.Attempt != workload.ReplicaAttempt(before, int(a.Index)) {

@@ -35,7 +35,7 @@ var (
 	}, []string{"kind", "end"})
 	replacements = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "replica_replacements_total", StabilityLevel: metrics.ALPHA,
-		Help: "Replicas that were replaced as a whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart, Update or PodCliquesDeleted.",
+		Help: "Replicas that were replaced as a whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart, Preemption, Update or PodCliquesDeleted.",
 	}, []string{"level", "reason"})
 	replacementDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "replica_replacement_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,

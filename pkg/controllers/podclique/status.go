@@ -37,16 +37,27 @@ func breachStatus(s *v1alpha1.PodCliqueStatus) children.BreachStatus {
 }
 
 // emitFailed emits an event on the PodCliqueSet of a Training workload when one of its PodCliques falls below its
-// minimum. Source: GREP-0285, "Monitoring".
+// minimum, because pods failed or because they were preempted, and when pods fail after others were preempted. Sources:
+// GREP-0285, "Monitoring"; docs/decisions, J9.
 func (r *Reconciler) emitFailed(ctx context.Context, before, after *v1alpha1.PodClique) {
 	breach := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
-	if breach == nil || breach.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionMinAvailableBreached) {
+	if breach == nil || breach.Status != metav1.ConditionTrue {
+		return
+	}
+	preempted := breach.Reason == v1alpha1.ReasonPodsPreempted
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionMinAvailableBreached)
+	if was != nil && was.Status == metav1.ConditionTrue && (preempted || was.Reason != v1alpha1.ReasonPodsPreempted) {
 		return
 	}
 	set := &v1alpha1.PodCliqueSet{}
 	name := client.ObjectKey{Namespace: after.Namespace, Name: after.Labels[v1alpha1.LabelPartOf]}
 	if err := r.client.Get(ctx, name, set); err != nil || !belongsTo(after, set) {
 		return // it is gone
+	}
+	if preempted {
+		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliquePreempted, v1alpha1.ActionWatchMinimum,
+			"PodClique %s lost pods to a preemption: %s", after.Name, breach.Message)
+		return
 	}
 	r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliqueFailed, v1alpha1.ActionWatchMinimum,
 		"PodClique %s failed: %s", after.Name, breach.Message)

@@ -104,7 +104,14 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 	}
 	count := before.Status.RestartCount
 	for _, a := range after.Status.ReplicaAttempts {
-		if a.Reason == v1alpha1.ReasonRestart && a.Attempt != workload.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
+		if a.Attempt == workload.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
+			continue
+		}
+		switch a.Reason {
+		case v1alpha1.ReasonPreemption:
+			event(corev1.EventTypeNormal, v1alpha1.EventReplicaPreempted, v1alpha1.ActionReplaceReplica,
+				"Restarting replica %d after a preemption, which uses no restart (%d of %d are used): %s", a.Index, after.Status.RestartCount, maxRestarts(after), a.Message)
+		case v1alpha1.ReasonRestart:
 			count++
 			wait := ""
 			if a.NotBefore != nil {

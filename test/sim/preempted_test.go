@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
+
+// preempt ends pods as a scheduler that preempts them: all are marked before the first one is deleted. Meanwhile no pod
+// fits on a node, because the preemptor takes the room.
+func preempt(c *Cluster, pods ...*corev1.Pod) {
+	c.t.Helper()
+	cordon(c, true)
+	for _, pod := range pods {
+		must(c.t, c.Kubelet.setStatus(pod, func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: corev1.PodReasonPreemptionByScheduler, LastTransitionTime: c.API.now(), Message: "muster-scheduler: preempting to accommodate a higher priority PodGroup"})
+		}))
+	}
+	for _, pod := range pods {
+		c.Delete(pod)
+	}
+}
+
+// cordon makes all nodes unschedulable, or schedulable again.
+func cordon(c *Cluster, yes bool) {
+	c.t.Helper()
+	for _, node := range All[*corev1.Node](c) {
+		Edit(c, node.DeepCopy(), func(n *corev1.Node) { n.Spec.Unschedulable = yes })
+	}
+}
+
+// TestJobThatIsPreempted: it is restarted as a gang, although no restarts are allowed, waits for room, and runs again. Its
+// maxRuntime runs on, and a failure is a failure as before. Source: docs/decisions, J9.
+func TestJobThatIsPreempted(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+	c.Kubelet.Linger, c.Kubelet.StopCode = 5*time.Second, ptr.To(int32(143))
+	c.Timeline.Say("a job without restarts is created")
+	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRuntime: &metav1.Duration{Duration: time.Hour}}))
+	c.Advance(time.Minute)
+	deadline := theSet(c, "job").Status.RuntimeDeadline
+	c.Timeline.Say("all its pods are preempted")
+	preempt(c, All[*corev1.Pod](c)...)
+	c.Advance(10 * time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhasePending, 0, "")
+	running(c, 0)
+	c.Timeline.Say("there is room again")
+	cordon(c, false)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	running(c, 3)
+	s := theSet(c, "job").Status
+	if a := s.ReplicaAttempts[0]; a.Attempt != 1 || a.Reason != v1alpha1.ReasonPreemption || a.NotBefore != nil || !s.RuntimeDeadline.Equal(deadline) {
+		c.Fatalf("attempt %+v, deadline %s; want attempt 1 because of the preemption, and %s", a, s.RuntimeDeadline, deadline)
+	}
+	if said := c.Timeline.String(); strings.Contains(said, v1alpha1.EventPodCliqueFailed) || !strings.Contains(said, v1alpha1.EventReplicaPreempted) {
+		c.Fatalf("the events call the preemption a failure, or do not mention it:\n%s", said)
+	}
+	c.Timeline.Say("the launcher exits with 1")
+	exit(c, "job-0-launcher", 1)
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 0, v1alpha1.ReasonMaxRestartsExceeded)
+	c.Timeline.Golden(t, "job-preempted")
+}
+
+// TestJobThatIsPreemptedInPart: what decides is whether all missing pods were preempted, and what was recorded before their
+// objects were gone.
+func TestJobThatIsPreemptedInPart(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		delay    time.Duration
+		end      func(c *Cluster)
+		restarts int32
+		reason   string
+	}{
+		"one worker is preempted": {0, func(c *Cluster) { preempt(c, podsOf(c, "job-0-ring-0-worker")[0]) }, 0, v1alpha1.ReasonPreemption},
+		"one worker is preempted, and another one crashes before its deletion is observed": {0, func(c *Cluster) {
+			c.HoldBack(&corev1.Pod{})
+			workers := podsOf(c, "job-0-ring-0-worker")
+			preempt(c, workers[0])
+			must(c.t, c.Kubelet.Exit(workers[1], 1))
+			c.Deliver(&corev1.Pod{})
+		}, 1, v1alpha1.ReasonRestart},
+		"one worker is deleted by a user": {0, func(c *Cluster) { c.Delete(podsOf(c, "job-0-ring-0-worker")[0]) }, 1, v1alpha1.ReasonRestart},
+		"all are preempted and end before any controller observes it": {0, func(c *Cluster) {
+			c.HoldBack(&corev1.Pod{})
+			preempt(c, All[*corev1.Pod](c)...)
+			c.Advance(time.Minute)
+			c.Restart()
+			c.Deliver(&corev1.Pod{})
+		}, 0, v1alpha1.ReasonPreemption},
+		"all are preempted, and the objects are gone when the delay is over": {5 * time.Minute, func(c *Cluster) {
+			preempt(c, All[*corev1.Pod](c)...)
+			c.Advance(time.Minute)
+			c.Restart()
+			c.Advance(6 * time.Minute)
+		}, 0, v1alpha1.ReasonPreemption},
+		"all are preempted, and run again before the delay is over": {5 * time.Minute, func(c *Cluster) {
+			preempt(c, All[*corev1.Pod](c)...)
+			c.Advance(time.Minute)
+		}, 0, ""},
+		"a worker fails after the others were preempted, within the delay": {5 * time.Minute, func(c *Cluster) {
+			workers := podsOf(c, "job-0-ring-0-worker")
+			preempt(c, workers[0], podsOf(c, "job-0-launcher")[0])
+			c.Advance(time.Minute)
+			must(c.t, c.Kubelet.Exit(workers[1], 1))
+			c.Advance(6 * time.Minute)
+		}, 1, v1alpha1.ReasonRestart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+			c.Kubelet.Linger = 5 * time.Second
+			set := trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(3))})
+			if tc.delay > 0 {
+				set.Spec.Template.TerminationDelay = &metav1.Duration{Duration: tc.delay}
+			}
+			c.Create(set)
+			c.Advance(time.Minute)
+			tc.end(c)
+			cordon(c, false)
+			c.Advance(2 * time.Minute)
+			running(c, 3)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, tc.restarts, "")
+			reason := ""
+			for _, a := range theSet(c, "job").Status.ReplicaAttempts {
+				if reason = a.Reason; a.Attempt != 1 {
+					c.Fatalf("attempt %d, want 1", a.Attempt)
+				}
+			}
+			if reason != tc.reason {
+				c.Fatalf("restarted because of %q, want %q", reason, tc.reason)
+			}
+			finish(c, 0)
+			c.Advance(time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, tc.restarts, "")
+		})
+	}
+}
+
+// TestCrashAfterEachWriteOfAPreemption: a preemption uses no restart and raises the attempt once, after whichever write the
+// controllers crash.
+func TestCrashAfterEachWriteOfAPreemption(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(3) {
+		for n := 0; ; n++ {
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants(), Seed: seed, Interleaved: seed > 0})
+			made := countGenerations(c)
+			c.Kubelet.Linger = 10 * time.Second
+			c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
+			c.Advance(time.Minute)
+			c.CrashAfterWrites(n)
+			preempt(c, All[*corev1.Pod](c)...)
+			cordon(c, false)
+			c.Advance(2 * time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+			running(c, 3)
+			for host, uids := range made {
+				if len(made) != 3 || len(uids) != 2 {
+					c.Fatalf("crash after %d writes: %d pods were made of %s, want 2", n, len(uids), host)
+				}
+			}
+			if a := theSet(c, "job").Status.ReplicaAttempts; len(a) != 1 || a[0].Attempt != 1 || a[0].Reason != v1alpha1.ReasonPreemption {
+				c.Fatalf("crash after %d writes: attempts %+v", n, a)
+			}
+			if c.Crashes == 0 {
+				if n < 10 {
+					t.Errorf("only %d writes were made", n)
+				}
+				break
+			}
+		}
+	}
+}
+
+// TestPreemptedInferenceIsTerminatedOnce: a preempted set replica with a termination delay that waits for room is replaced
+// once when the delay is over, and then waits, because what was never available in its attempt is not terminated.
+// Source: docs/decisions, T5.
+func TestPreemptedInferenceIsTerminatedOnce(t *testing.T) {
+	t.Parallel()
+	for name, delay := range map[string]time.Duration{"without a delay": 0, "with a delay": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+			set, want := podCliqueSet(), int32(0)
+			if delay > 0 {
+				set.Spec.Template.TerminationDelay, want = &metav1.Duration{Duration: delay}, 1
+			}
+			c.Create(set)
+			c.Advance(time.Minute)
+			preempt(c, All[*corev1.Pod](c)...)
+			c.Advance(time.Hour)
+			if n, inGroup := attempts(c); n != want || inGroup != 0 {
+				c.Fatalf("attempts %d and %d after an hour without room, want %d and 0", n, inGroup, want)
+			}
+			cordon(c, false)
+			c.Advance(2 * time.Minute)
+			wantAvailable(c, 8)
+			if n, _ := attempts(c); n != want {
+				c.Fatalf("attempt %d when it is available again, want %d", n, want)
+			}
+		})
+	}
+}
