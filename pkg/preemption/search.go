@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/muster-project/muster/pkg/placement"
 )
@@ -65,6 +64,9 @@ const (
 // that were found in time are returned, although the plan for them has to be made once more. Without a Decision the World
 // is left unchanged.
 func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
+	if !mayHelp(in, w) {
+		return nil, Hopeless
+	}
 	s := newSearch(in, w, budget)
 	s.findBest()
 	spent := s.isSpent()
@@ -86,11 +88,7 @@ func (s *search) findBest() {
 		s.record() // nobody has to end
 		return
 	}
-	all := make([]int, len(s.units))
-	for u := range all {
-		all[u] = u
-	}
-	slices.SortFunc(all, func(a, b int) int { return cmp.Compare(s.rank[a], s.rank[b]) })
+	all := s.byRank
 	sparing := slices.DeleteFunc(slices.Clone(all), s.violatesAlone)
 	s.findByPriority(sparing)
 	if len(sparing) < len(all) && !(s.found && s.bestCost.Violations == 0) {
@@ -179,11 +177,15 @@ func (s *search) sufficientPrefix(units []int) int {
 			return -1
 		}
 	}
+	s.selectAllowed(units[:low])
 	for high-low > 1 && !s.isSpent() {
-		mid := (low + high) / 2
-		s.selectAllowed(units[:mid])
+		mid, before := (low+high)/2, slices.Clone(s.list)
+		for _, u := range units[low:mid] {
+			s.addIfAllowed(u)
+		}
 		if s.plan() {
 			high = mid
+			s.selectUnits(before)
 		} else {
 			low = mid
 		}
@@ -378,38 +380,34 @@ func latestFirst(order []int) func([]int) []int {
 	}
 }
 
-// loss is what the units are sorted by.
-type loss struct {
-	budgets, priority, ends, amount, pods, running int64
-
-	name string // of the workload
-	unit int
-}
-
-func (s *search) lossOf(u int) loss {
-	w := &s.Workloads[s.units[u].workload]
-	return loss{
-		budgets: int64(s.budgetsOf(u)), priority: int64(w.Priority), ends: int64(max(SurplusSubGroup, s.units[u].rung)),
-		amount: s.amount[u], pods: int64(len(s.units[u].pods)), running: s.running[u], name: w.Name, unit: u,
-	}
-}
-
-// compare returns a negative number if the loss of unit a is less than that of unit b.
-func (a *loss) compare(b *loss) int {
-	for _, pair := range [...][2]int64{{a.budgets, b.budgets}, {a.priority, b.priority}, {a.ends, b.ends}, {a.amount, b.amount}, {a.pods, b.pods}, {a.running, b.running}} {
-		if c := cmp.Compare(pair[0], pair[1]); c != 0 {
-			return c
-		}
-	}
-	return cmp.Or(strings.Compare(a.name, b.name), cmp.Compare(a.unit, b.unit))
-}
-
 // mayFit reports whether the numbers allow a plan. It asks only for the capacity of each class.
-func (s *search) mayFit() bool {
-	return s.demand.MayFit(func(class int) int {
-		if s.world.Kind(class) != placement.Independent {
+func mayFit(demand *placement.Demand, w World) bool {
+	return demand.MayFit(func(class int) int {
+		if w.Kind(class) != placement.Independent {
 			return math.MaxInt
 		}
-		return s.world.Capacity(class).Pods
+		return w.Capacity(class).Pods
 	})
+}
+
+// mayHelp reports whether the numbers allow a plan if all pods end that may. It refuses most hopeless gangs before anything is
+// prepared for a search.
+func mayHelp(in Input, w World) bool {
+	demand := placement.NewDemand(in.Problem)
+	if mayFit(demand, w) {
+		return true
+	}
+	n := 0
+	for i := range in.Workloads {
+		n += len(in.Workloads[i].Pods)
+	}
+	ids := make([]int, 0, n)
+	for i := range in.Workloads {
+		for k := range in.Workloads[i].Pods {
+			ids = append(ids, in.Workloads[i].Pods[k].ID)
+		}
+	}
+	w.Free(ids)
+	defer w.Restore(ids)
+	return mayFit(demand, w)
 }

@@ -22,8 +22,10 @@ type search struct {
 	amount  []int64 // by unit
 	running []int64 // by unit
 	rank    []int   // by unit: its position by loss, the least first
+	byRank  []int   // the units in this order
 
 	selected   []bool        // by unit
+	wanted     []bool        // by unit; only used by selectUnits
 	list       []int         // the selected units, in no order
 	at         []int         // by unit: its index in list
 	freed      [][]int       // by workload and pod: selected units that contain it
@@ -50,30 +52,49 @@ func newSearch(in Input, w World, budget Budget) *search {
 		s.budget.Plans = defaultPlans
 	}
 	s.budget.Plan.Skip = 0
-	for i := range in.Workloads {
-		for _, u := range unitsOf(i, &in.Workloads[i]) {
-			s.ofGang[i] = append(s.ofGang[i], len(s.units))
-			s.units = append(s.units, u)
-		}
-		s.freed = append(s.freed, make([]int, len(in.Workloads[i].Pods)))
-		s.inWorld = append(s.inWorld, make([]bool, len(in.Workloads[i].Pods)))
-	}
-	s.lost, s.counts, s.left = make([]int, len(in.Workloads)), make([]gang.Counts, len(in.Workloads)), make([]gang.Counts, len(in.Workloads))
+	s.makeUnits()
 	n := len(s.units)
-	s.selected, s.at, s.rank, s.amount, s.running = make([]bool, n), make([]int, n), make([]int, n), make([]int64, n), make([]int64, n)
-	sorted := make([]loss, n)
+	s.selected, s.wanted, s.at, s.amount, s.running = make([]bool, n), make([]bool, n), make([]int, n), make([]int64, n), make([]int64, n)
 	for u := range s.units {
 		for _, pod := range s.units[u].pods {
 			s.amount[u] += s.podOf(u, pod).Amount
 			s.running[u] += s.podOf(u, pod).Running
 		}
-		sorted[u] = s.lossOf(u)
 	}
-	slices.SortFunc(sorted, func(a, b loss) int { return a.compare(&b) })
-	for i := range sorted {
-		s.rank[sorted[i].unit] = i
-	}
+	s.rankUnits()
 	return s
+}
+
+// makeUnits lists the units of all workloads, and prepares what is kept by pod. The slices share a few large arrays.
+func (s *search) makeUnits() {
+	pods, most := 0, 0
+	for i := range s.Workloads {
+		n := len(s.Workloads[i].Pods)
+		pods, most = pods+n, max(most, n)
+	}
+	numbers := make([]int, most)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	n := len(s.Workloads)
+	freed, inWorld := make([]int, pods), make([]bool, pods)
+	s.freed, s.inWorld = make([][]int, n), make([][]bool, n)
+	s.lost, s.counts, s.left = make([]int, n), make([]gang.Counts, n), make([]gang.Counts, n)
+	ends := make([]int, n)
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		s.freed[i], freed = freed[:len(w.Pods)], freed[len(w.Pods):]
+		s.inWorld[i], inWorld = inWorld[:len(w.Pods)], inWorld[len(w.Pods):]
+		s.units = append(s.units, unitsOf(i, w, numbers)...)
+		ends[i] = len(s.units)
+	}
+	all, start := make([]int, len(s.units)), 0
+	for u := range all {
+		all[u] = u
+	}
+	for i, end := range ends {
+		s.ofGang[i], start = all[start:end], end
+	}
 }
 
 // podOf returns a pod of a unit.
@@ -87,7 +108,7 @@ func (s *search) plan() bool {
 		return false
 	}
 	s.updateWorld()
-	if !s.mayFit() {
+	if !mayFit(s.demand, s.world) {
 		return false
 	}
 	s.plans++
@@ -124,12 +145,19 @@ func (s *search) selectUnits(units []int) {
 		s.removeAll(slices.Clone(s.list))
 		return
 	}
-	wanted := make(map[int]bool, len(units))
 	for _, u := range units {
-		wanted[u] = true
+		s.wanted[u] = true
 	}
-	s.removeAll(slices.DeleteFunc(slices.Clone(s.list), func(u int) bool { return wanted[u] }))
-	s.addAll(slices.DeleteFunc(slices.Clone(units), func(u int) bool { return s.selected[u] }))
+	for _, u := range slices.Clone(s.list) {
+		if !s.wanted[u] {
+			s.unselect(u)
+		}
+	}
+	for _, u := range units {
+		if s.wanted[u] = false; !s.selected[u] {
+			s.add(u)
+		}
+	}
 }
 
 // selectAllowed selects the units in order, without those that may not end beside the ones before.

@@ -46,34 +46,31 @@ type unit struct {
 }
 
 // unitsOf returns the units of a workload: single pods, then sub-groups, those that are last in order first, then the
-// whole. Units of a gang may share pods, and not all of them may end together: see selection.isAllowed.
-func unitsOf(number int, w *Workload) []unit {
+// whole. Units of a gang may share pods, and not all of them may end together: see selection.isAllowed. numbers are 0, 1, 2 and
+// so on, at least as many as the workload has pods.
+func unitsOf(number int, w *Workload, numbers []int) []unit {
 	if w.Tree == nil {
-		return []unit{{workload: number, rung: PlainPod, pods: []int{0}}}
+		return []unit{{workload: number, rung: PlainPod, pods: numbers[:1:1]}}
 	}
 	counts := w.counts(nil)
 	var units []unit
 	if w.Tree.Satisfied(counts) {
-		units = w.surplusUnits(number, counts)
+		units = w.surplusUnits(number, counts, numbers)
 	}
 	if w.MinimumProtected || len(w.Pods) == 0 {
 		return units
 	}
-	all := make([]int, len(w.Pods))
-	for i := range all {
-		all[i] = i
-	}
-	return append(units, unit{workload: number, rung: WholeGang, pods: all})
+	return append(units, unit{workload: number, rung: WholeGang, pods: numbers[:len(w.Pods):len(w.Pods)]})
 }
 
-func (w *Workload) surplusUnits(number int, counts gang.Counts) []unit {
+func (w *Workload) surplusUnits(number int, counts gang.Counts, numbers []int) []unit {
 	var singles, groups []unit
 	var visit func(g *gang.Group)
 	visit = func(g *gang.Group) {
 		if g.IsLeaf() {
 			if counts[g.Name()] > g.Min() {
 				for _, pod := range slices.Backward(w.podsBelow(g)) {
-					singles = append(singles, unit{number, SurplusPod, g.Name(), []int{pod}})
+					singles = append(singles, unit{number, SurplusPod, g.Name(), numbers[pod : pod+1 : pod+1]})
 				}
 			}
 			return
