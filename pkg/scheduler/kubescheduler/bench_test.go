@@ -467,6 +467,10 @@ func BenchmarkFree(b *testing.B) {
 		workloads = append(workloads, w)
 	}
 	c.refresh()
+	c.world().VisitPods(func(id int, pod *corev1.Pod) {
+		at := of[pod.Name]
+		workloads[at[0]].Pods[at[1]].ID = id
+	})
 	for _, bc := range []struct {
 		name string
 		pods int
@@ -486,10 +490,8 @@ func BenchmarkFree(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				w.VisitPods(func(id int, pod *corev1.Pod) {
-					at := of[pod.Name]
-					workloads[at[0]].Pods[at[1]].ID = id
-				})
+				visited := 0
+				w.VisitPods(func(int, *corev1.Pod) { visited++ })
 				d, _ = preemption.FindVictims(preemption.Input{Problem: p, Workloads: workloads}, w, preemption.Budget{})
 				cpu += cpuTime(b) - start
 			}

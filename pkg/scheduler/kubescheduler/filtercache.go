@@ -29,6 +29,7 @@ const keptRequirements = 64
 // used by one goroutine; at any time it is used by one Snapshot, the one created last.
 type FilterCache struct {
 	nodes   nodeTable
+	usage   usageTable
 	filters []string // enabled in the profile; nil until first used
 	scores  []string // likewise
 

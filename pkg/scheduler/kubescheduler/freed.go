@@ -14,39 +14,30 @@ import (
 // freedPods are the running pods of a Snapshot, and which of them are freed: taken off their nodes to see what would fit
 // if they ended.
 type freedPods struct {
-	pods []runningPod // by ID
+	first []int32 // by node: ID of its first pod; the others follow in the order of the NodeInfo
+	node  []int32 // by ID
+	freed []bool  // by ID
 
 	// The rest is set when a pod is freed for the first time.
-	columns []corev1.ResourceName // of room and uses: the number of pods (column 0), and what the classes request
-	room    []int64               // by node and column: what is left without planned pods; may be negative
-	uses    []int64               // by pod and column
-	listens bool                  // a class listens
+	usage   *usageTable
+	room    []int64 // by node and column of usage: what is left without planned pods; may be negative
+	listens bool    // a class listens
 
 	changed   []int32 // nodes, in one call of Free or Restore
 	isChanged []bool  // by node: whether it is among changed
 }
 
-// runningPod is a pod on a node, bound or assumed.
-type runningPod struct {
-	info  fwk.PodInfo
-	node  int32
-	freed bool
+// roomOf returns what is left on a node, by column.
+func (f *freedPods) roomOf(i int) []int64 {
+	n := len(f.usage.columns)
+	return f.room[i*n : (i+1)*n]
 }
 
-// roomOf returns what is left on a node, by column.
-func (f *freedPods) roomOf(i int) []int64 { return f.room[i*len(f.columns) : (i+1)*len(f.columns)] }
-
 // usesOf returns what a running pod uses, by column.
-func (f *freedPods) usesOf(id int) []int64 { return f.uses[id*len(f.columns) : (id+1)*len(f.columns)] }
-
-// columnOf returns the column of a resource, and adds it if there is none.
-func (f *freedPods) columnOf(name corev1.ResourceName) int {
-	k := slices.Index(f.columns, name)
-	if k < 0 {
-		k = len(f.columns)
-		f.columns = append(f.columns, name)
-	}
-	return k
+func (f *freedPods) usesOf(id int) []int64 {
+	i, n := f.node[id], len(f.usage.columns)
+	k := (id - int(f.first[i])) * n
+	return f.usage.nodes[i].uses[k : k+n]
 }
 
 // unfreedResults are the results of a class for the nodes with all of their running pods.
@@ -54,9 +45,10 @@ type unfreedResults struct {
 	known   *filterResults // may belong to the FilterCache
 	state   fwk.CycleState // without freed pods; nil: the class does not listen
 	takers  int            // number of nodes that take the class, which come first in its order
-	columns []int          // in freedPods: by index of demand.requests
+	columns []int          // of usageTable, by index of demand.requests
 	lacking []uint16       // by index of demand.requests: the reason of a node that has too little of it
 	main    int            // column of the main resource
+	pods    int            // column of the number of pods
 	// countsDecide: a node that plainFilters refuse, but only because of its pods, takes the class as soon as there is
 	// enough of what demand.requests contains.
 	countsDecide bool
@@ -65,27 +57,36 @@ type unfreedResults struct {
 // VisitPods calls visit with every pod that is bound or assumed on the nodes of the snapshot. id identifies the pod for Free
 // and Restore.
 func (w *Snapshot) VisitPods(visit func(id int, pod *corev1.Pod)) {
-	for id, p := range w.runningPods().pods {
-		visit(id, p.info.GetPod())
+	id := 0
+	for _, node := range w.nodes.nodes {
+		for _, p := range node.GetPods() {
+			visit(id, p.GetPod())
+			id++
+		}
 	}
 }
 
-// runningPods lists the running pods at the first call.
+// runningPods numbers the running pods at the first call.
 func (w *Snapshot) runningPods() *freedPods {
 	if w.freed != nil {
 		return w.freed
 	}
-	n := 0
-	for _, node := range w.nodes.nodes {
-		n += len(node.GetPods())
-	}
-	w.freed = &freedPods{pods: make([]runningPod, 0, n)}
+	f := &freedPods{first: make([]int32, len(w.nodes.nodes))}
 	for i, node := range w.nodes.nodes {
-		for _, p := range node.GetPods() {
-			w.freed.pods = append(w.freed.pods, runningPod{info: p, node: int32(i)})
+		f.first[i] = int32(len(f.node))
+		for range node.GetPods() {
+			f.node = append(f.node, int32(i))
 		}
 	}
-	return w.freed
+	f.freed = make([]bool, len(f.node))
+	w.freed = f
+	return f
+}
+
+// runningPod returns a pod by its ID, and its node.
+func (w *Snapshot) runningPod(id int) (fwk.PodInfo, int) {
+	i := int(w.freed.node[id])
+	return w.nodes.nodes[i].GetPods()[id-int(w.freed.first[i])], i
 }
 
 // WhyFreedRoomIsUnknown returns why the Snapshot cannot tell which pods would fit if running pods ended, "" if it can: an
@@ -112,14 +113,14 @@ func (w *Snapshot) Free(ids []int) {
 		return
 	}
 	f := w.runningPods()
-	if f.columns == nil {
+	if f.usage == nil {
 		w.prepareFree(f)
 	}
 	f.moveRoom(ids, 1)
 	for _, id := range ids {
-		p := &f.pods[id]
-		p.freed = true
-		w.nodes.freePod(int(p.node), p.info)
+		pod, i := w.runningPod(id)
+		f.freed[id] = true
+		w.nodes.freePod(i, pod)
 	}
 	w.updateFreed(ids, true)
 }
@@ -138,9 +139,9 @@ func (w *Snapshot) Restore(ids []int) bool {
 		return false
 	}
 	for _, id := range ids {
-		p := &f.pods[id]
-		p.freed = false
-		w.nodes.restorePod(int(p.node), p.info)
+		pod, i := w.runningPod(id)
+		f.freed[id] = false
+		w.nodes.restorePod(i, pod)
 	}
 	w.updateFreed(ids, false)
 	return true
@@ -148,35 +149,34 @@ func (w *Snapshot) Restore(ids []int) bool {
 
 // prepareFree judges the nodes for each class with all of their pods, and keeps the results.
 func (w *Snapshot) prepareFree(f *freedPods) {
-	f.columns = []corev1.ResourceName{corev1.ResourcePods}
+	resources := []corev1.ResourceName{corev1.ResourcePods}
 	for _, c := range w.classes {
 		w.findNodesOf(c)
+		resources = append(resources, c.resource)
+		for _, r := range c.known.demand.requests {
+			resources = append(resources, r.name)
+		}
+	}
+	slices.Sort(resources)
+	f.usage = &w.cache.usage
+	f.usage.update(w.nodes.nodes, slices.Compact(resources))
+	n := len(f.usage.columns)
+	f.isChanged, f.room = make([]bool, len(w.nodes.nodes)), make([]int64, 0, n*len(w.nodes.nodes))
+	for i := range f.usage.nodes {
+		f.room = append(f.room, f.usage.nodes[i].room...)
+	}
+	for _, c := range w.classes {
 		if c.refuse == nil {
 			w.keepResults(f, c)
-		}
-	}
-	columns := len(f.columns)
-	f.isChanged, f.room, f.uses = make([]bool, len(w.nodes.nodes)), make([]int64, columns*len(w.nodes.nodes)), make([]int64, columns*len(f.pods))
-	for i, node := range w.nodes.nodes {
-		for k, name := range f.columns {
-			total, used := amountsOf(node, name)
-			f.roomOf(i)[k] = total - used
-		}
-	}
-	for id := range f.pods {
-		uses, requests := f.usesOf(id), f.pods[id].info.CalculateResource().Resource
-		uses[0] = 1
-		for k, name := range f.columns[1:] {
-			uses[k+1] = amountOf(requests, name)
 		}
 	}
 }
 
 // keepResults gives a class its own copy of the results, and keeps the original.
 func (w *Snapshot) keepResults(f *freedPods, c *class) {
-	u := &unfreedResults{known: c.known, takers: len(c.scan.order), main: f.columnOf(c.resource)}
+	u := &unfreedResults{known: c.known, takers: len(c.scan.order), main: f.usage.columnOf(c.resource), pods: f.usage.columnOf(corev1.ResourcePods)}
 	for _, r := range c.known.demand.requests {
-		u.columns = append(u.columns, f.columnOf(r.name))
+		u.columns = append(u.columns, f.usage.columnOf(r.name))
 		u.lacking = append(u.lacking, w.cache.internReason(plainReason{"Insufficient " + string(r.name), true}))
 	}
 	u.countsDecide = c.known.demand.complete && c.devices == nil && w.cache.roomIsFilteredLast() &&
@@ -202,7 +202,7 @@ func (v *FilterCache) roomIsFilteredLast() bool {
 // moveRoom adds what the pods use to the room of their nodes (1), or subtracts it (-1), and records which nodes change.
 func (f *freedPods) moveRoom(ids []int, sign int64) {
 	for _, id := range ids {
-		i := f.pods[id].node
+		i := f.node[id]
 		if !f.isChanged[i] {
 			f.isChanged[i] = true
 			f.changed = append(f.changed, i)
@@ -268,7 +268,7 @@ func (w *Snapshot) plannedPodsFitOn(i int) bool {
 		if !c.unfreed.countsDecide {
 			return false
 		}
-		if left[0]--; c.known.demand.pods && left[0] < 0 {
+		if left[c.unfreed.pods]--; c.known.demand.pods && left[c.unfreed.pods] < 0 {
 			return false
 		}
 		for k, r := range c.known.demand.requests {
@@ -284,8 +284,8 @@ func (w *Snapshot) plannedPodsFitOn(i int) bool {
 // freedIDs returns the IDs of the freed pods.
 func (f *freedPods) freedIDs() []int {
 	var ids []int
-	for id := range f.pods {
-		if f.pods[id].freed {
+	for id, freed := range f.freed {
+		if freed {
 			ids = append(ids, id)
 		}
 	}

@@ -102,7 +102,7 @@ func (f *freedPods) slotsOnNode(c *class, i int) (slots int32, lacking int) {
 	n := int64(math.MaxInt32)
 	lacking = -1
 	if d.pods {
-		n = room[0]
+		n = room[c.unfreed.pods]
 	}
 	for k, r := range d.requests {
 		if fit := room[c.unfreed.columns[k]] / r.amount; fit < n {
@@ -147,10 +147,10 @@ type extensionStep func(ctx context.Context, state fwk.CycleState, pod *corev1.P
 // object of the node.
 func (w *Snapshot) tellListener(c *class, ids []int, step extensionStep) {
 	for _, id := range ids {
-		p := &w.freed.pods[id]
-		c.state.SetSkipFilterPlugins(c.skipFor(p.info.GetPod()))
-		if status := step(w.ctx, c.state, c.info.Pod, p.info, w.nodes.nodes[p.node]); !status.IsSuccess() {
-			w.logger.Error(status.AsError(), "Failed to update the state of a class for a freed pod", "pod", klog.KObj(p.info.GetPod()))
+		p, i := w.runningPod(id)
+		c.state.SetSkipFilterPlugins(c.skipFor(p.GetPod()))
+		if status := step(w.ctx, c.state, c.info.Pod, p, w.nodes.nodes[i]); !status.IsSuccess() {
+			w.logger.Error(status.AsError(), "Failed to update the state of a class for a freed pod", "pod", klog.KObj(p.GetPod()))
 		}
 	}
 	c.state.SetSkipFilterPlugins(c.skip)

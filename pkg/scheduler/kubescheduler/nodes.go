@@ -69,7 +69,8 @@ func (t *nodeTable) updateNodes(nodes []fwk.NodeInfo) {
 	for _, i := range t.touched {
 		p := &t.planned[i]
 		clear(p.pods[:cap(p.pods)])
-		*p = plannedPods{pods: p.pods[:0]}
+		clear(p.freed[:cap(p.freed)])
+		*p = plannedPods{pods: p.pods[:0], freed: p.freed[:0]}
 	}
 	t.touched = t.touched[:0]
 	t.nodes = nodes
@@ -231,7 +232,7 @@ func (t *nodeTable) currentNode(i int) fwk.NodeInfo {
 // freePod removes a running pod from a node.
 func (t *nodeTable) freePod(i int, pod fwk.PodInfo) {
 	p := &t.planned[i]
-	if p.freed == nil {
+	if len(p.freed) == 0 {
 		t.touched = append(t.touched, i)
 	}
 	p.freed = append(p.freed, pod)
