@@ -171,8 +171,17 @@ func (s *search) selectAllowed(units []int) {
 // addIfAllowed selects a unit if it may end beside the selected ones.
 func (s *search) addIfAllowed(u int) {
 	w := s.units[u].workload
-	if s.lost[w] == 0 && s.units[u].rung > SurplusSubGroup {
+	switch {
+	case s.lost[w] == 0 && s.units[u].rung > SurplusSubGroup:
 		s.add(u)
+		return
+	case s.units[u].rung == SurplusPod: // no other unit can be a part of it
+		if s.freed[w][s.units[u].pods[0]] > 0 {
+			return
+		}
+		if s.add(u); !s.isAllowed(w) {
+			s.remove(u)
+		}
 		return
 	}
 	before := s.selectedOf(w)
