@@ -35,12 +35,12 @@ type Attempt struct {
 	Nodes []fwk.NodeInfo
 	// Task is the task that was planned. For tasks other than Minimum, room for any pod of the classes may help.
 	Task gangs.Task
-	// Priority is the gang's priority.
-	Priority int32
-	Took     time.Duration
-	Cut      bool      // the attempt ended for lack of time and will be continued
-	Tried    int       // choices that it tried, if it was cut
-	Until    time.Time // when something that the attempt took into account is no longer known; zero: never
+	// Asker is the gang, for which room may be reserved.
+	Asker reservations.Asker
+	Took  time.Duration
+	Cut   bool      // the attempt ended for lack of time and will be continued
+	Tried int       // choices that it tried, if it was cut
+	Until time.Time // when something that the attempt took into account is no longer known; zero: never
 	// Extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
 	// was not.
 	Extender *kubescheduler.ExtenderFailure
@@ -76,7 +76,7 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	case a.Cut:
 		what.Again = now.Add(max(minPause, sliceShare*a.Took))
 	}
-	what.Fits = func(at gangs.Shape) int { return b.fits(at, reservations.Asker{Gang: a.Gang, Priority: a.Priority}) }
+	what.Fits = func(at gangs.Shape) int { return b.fits(at, a.Asker) }
 	if a.RoomDecides != nil {
 		what.Needs, what.MayFit = t.needs(a, what.Fits)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
-	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // plan searches for nodes for the pods that the gang needs next, and puts a plan in force if it finds one. It reports
@@ -56,7 +55,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: snapshot.RoomDecides, LabelsDecide: snapshot.LabelsDecide,
-			Nodes: nodes, Task: work.Task, Priority: work.Priority,
+			Nodes: nodes, Task: work.Task, Asker: work.Asker(),
 			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Tried: work.Skip, Until: snapshot.KnownUntil(), Extender: extender,
 		}
 		if !a.Cut && extender == nil {
@@ -104,7 +103,7 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
 		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: limit.isOver,
 		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { limit.end = limit.end.Add(d) },
-		Reserved: pl.registry.Reservations(), Asker: reservations.Asker{Gang: work.Gang, Priority: work.Priority}, Leaves: work.Leaves(),
+		Reserved: pl.registry.Reservations(), Asker: work.Asker(), Leaves: work.Leaves(),
 	})
 	return snapshot, limit, err
 }

@@ -77,6 +77,11 @@ func (pl *Admission) makeRoom(ctx context.Context, logger klog.Logger, work *gan
 	}
 	result = map[gangs.NextPreemptionStep]string{gangs.PreemptDecide: "decided", gangs.PreemptConfirm: "confirmed"}[step]
 	d := gangs.Preempting{ID: string(uuid.NewUUID())[:8], Placements: decision.Plan, Victims: victimsOf(running, candidates, decision)}
+	for _, id := range candidates.Ending {
+		if slices.ContainsFunc(decision.Plan, func(x placement.Placement) bool { return x.Node == running[id].Spec.NodeName }) {
+			d.Awaited = append(d.Awaited, running[id])
+		}
+	}
 	if d.Resource = snapshot.ExtendedResource(); d.Resource != "" {
 		d.Amount = decision.Cost.Amount
 	}

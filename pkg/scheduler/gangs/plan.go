@@ -138,6 +138,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
 	g.unitsTried = false // after single pods, units come next
 	r.enterPhase(g, Committed)
+	r.recordRoomTaken(p)
 	if g.preemption != nil && g.preemption.stage < stageEvicting { // other room became free
 		r.endPreemption(g.preemption, PreemptionSpared) // Tick repeats the activations
 	}

@@ -64,9 +64,12 @@ type Preemption struct {
 	Priority int32
 	Victims  []Victim
 
+	awaited []*corev1.Pod // see Preempting
+
 	gang  *gangState
 	stage preemptionStage
 	asked bool      // an attempt was asked to confirm it
+	taken bool      // a gang of higher priority was placed on its nodes
 	until time.Time // when it is given up
 	about podgroup.Preempting
 }
@@ -88,7 +91,9 @@ const (
 	PreemptionSpared PreemptionOutcome = "spared"
 	// PreemptionCancelled: nothing was evicted, because the gang or the cluster changed.
 	PreemptionCancelled PreemptionOutcome = "cancelled"
-	// PreemptionWasted: pods were evicted, and the gang was not placed.
+	// PreemptionOvertaken: pods were evicted, and a gang of higher priority took some of the room.
+	PreemptionOvertaken PreemptionOutcome = "overtaken"
+	// PreemptionWasted: pods were evicted, and the gang was not placed for another reason.
 	PreemptionWasted PreemptionOutcome = "wasted"
 )
 
@@ -107,7 +112,7 @@ const (
 const (
 	// firstHopeless and longestHopeless bound the time for which it is assumed that preemption would not help a gang for which
 	// it did not help; it doubles each time. A search costs the scheduling loop more than a plan.
-	firstHopeless, longestHopeless = 5 * time.Second, 5 * time.Minute
+	firstHopeless, longestHopeless = 5 * time.Second, time.Minute
 )
 
 // hopeless is the memory that preemption would not help.
@@ -125,7 +130,8 @@ func (w *Work) Required() placement.Problem {
 	return p
 }
 
-// NextPreemptionStep returns what the gang's attempt may do, and, if it may do something later, when.
+// NextPreemptionStep returns what the gang's attempt may do, and when it must be repeated if nothing comes of it; zero: it need
+// not be.
 func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreemptionStep, later time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +156,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	if now.Before(start) {
 		return PreemptNothing, start
 	}
-	return PreemptDecide, time.Time{}
+	return PreemptDecide, now.Add(firstHopeless)
 }
 
 // RecordHopeless records that preemption would not help the gang, and why. It returns when this is checked again.
@@ -162,6 +168,9 @@ func (r *Registry) RecordHopeless(key Key, why string, now time.Time) time.Time 
 	if g == nil {
 		return time.Time{}
 	}
+	if g.preemption == nil {
+		r.freeReserved(r.reserved.EndOfGang(key, isOfGang)) // of an earlier preemption
+	}
 	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
 	g.hopeless = hopeless{why: why, until: now.Add(pause), pause: pause}
 	return g.hopeless.until
@@ -172,8 +181,10 @@ type Preempting struct {
 	ID         string
 	Victims    []Victim
 	Placements []placement.Placement
-	Resource   corev1.ResourceName // of Amount; "": the victims have no extended resources
-	Amount     int64               // that the victims have
+	// Awaited are the pods on the nodes of the placements that end without this gang's doing: their room is needed too.
+	Awaited  []*corev1.Pod
+	Resource corev1.ResourceName // of Amount; "": the victims have no extended resources
+	Amount   int64               // that the victims have
 }
 
 // RecordPreemption records a decision, or, after PreemptConfirm, which of its victims are needed.
@@ -185,7 +196,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	if g == nil || g.group == nil || g.tree != w.Tree || g.plan != nil {
 		return Effects{}
 	}
-	p := &Preemption{ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, gang: g, until: now.Add(preparationLimit)}
+	p := &Preemption{ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, awaited: d.Awaited, gang: g, until: now.Add(preparationLimit)}
 	var e Effects
 	if old := g.preemption; old != nil {
 		if old.stage != stageRecorded {
@@ -193,9 +204,9 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		}
 		p.ID, p.until, p.stage = old.ID, old.until, stageConfirmed
 		e.add(r.releaseVictims(old))
-		r.reserved.EndOfGang(g.key, isOfGang)
 		e.Mark = append(e.Mark, p)
 	}
+	r.reserved.EndOfGang(g.key, isOfGang)
 	p.about = aboutPreemption(p, d)
 	g.preemption, g.hopeless = p, hopeless{}
 	for i := range p.Victims {
@@ -206,7 +217,13 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 			r.plainVictims[v.Pod.UID] = &plainVictim{of: g}
 		}
 	}
+	for _, pod := range p.awaited {
+		if r.members[pod.UID] == nil && r.plainVictims[pod.UID] == nil {
+			r.plainVictims[pod.UID] = &plainVictim{since: now}
+		}
+	}
 	r.reservePlanned(w, p, d.Placements)
+	r.recordReserved(p, d.Placements)
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, g.key)
 	return r.endCall(e)
@@ -233,36 +250,78 @@ func aboutPreemption(p *Preemption, d Preempting) podgroup.Preempting {
 
 // reservePlanned reserves the room of the pods that are planned after the victims have ended.
 func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement.Placement) {
-	until := p.until.Add(p.graceTime() + r.opts.PreemptionTimeout)
+	if r.opts.Amount == nil {
+		return
+	}
+	until := p.until.Add(p.graceTime(r.now) + r.opts.PreemptionTimeout)
+	occupied := map[string][]reservations.Occupied{} // by node: what the victims have, and pods that are awaited
+	for _, v := range p.Victims {
+		node := v.Pod.Spec.NodeName
+		occupied[node] = append(occupied[node], reservations.Occupied{Pod: v.Pod.UID, Amount: r.opts.Amount(v.Pod)})
+	}
+	for _, pod := range p.awaited {
+		if node := pod.Spec.NodeName; !r.isAwaitedBefore(p, node, pod.UID) {
+			occupied[node] = append(occupied[node], reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
+		}
+	}
 	amounts := map[int]reservations.Amount{} // by class
 	for _, pl := range placements {
 		amount, known := amounts[pl.Pod.Class]
-		if !known && r.opts.Amount != nil {
+		if !known {
 			amount = r.opts.Amount(w.Classes[pl.Pod.Class])
 			amounts[pl.Pod.Class] = amount
 		}
 		pod := *w.Pods[pl.Pod.Index] // its node is that of the reservation
 		pod.Spec.NodeName = pl.Node
 		r.reserved.Reserve(reservations.Reservation{
-			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pl.Node, Priority: p.Priority, Amount: amount, Pod: &pod,
+			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pl.Node, Priority: p.Priority,
+			Amount: amount, Pod: &pod, Occupied: occupiedPartsOf(amount, occupied[pl.Node]),
 		}, until, r.now)
 	}
 	r.haveReserved.Store(!r.reserved.IsEmpty())
 }
 
+// isAwaitedBefore reports whether what the pod has is reserved for another gang of the same or a higher priority.
+func (r *Registry) isAwaitedBefore(p *Preemption, node string, uid types.UID) bool {
+	return slices.ContainsFunc(r.reserved.OnNode(node), func(x *reservations.Reservation) bool {
+		return x.Owner.Gang != p.Gang && x.Priority >= p.Priority && slices.ContainsFunc(x.Occupied, func(o reservations.Occupied) bool { return o.Pod == uid })
+	})
+}
+
+// occupiedPartsOf returns the parts of an amount that the pods have, and subtracts these from what is left of the pods.
+func occupiedPartsOf(amount reservations.Amount, pods []reservations.Occupied) []reservations.Occupied {
+	var parts []reservations.Occupied
+	var rest reservations.Amount
+	rest.Add(amount, 1)
+	for i := range pods {
+		part := rest.TakeFrom(&pods[i].Amount)
+		if part.IsEmpty() {
+			continue
+		}
+		rest.Add(part, -1)
+		parts = append(parts, reservations.Occupied{Pod: pods[i].Pod, Amount: part})
+	}
+	return parts
+}
+
 func isOfGang(x *reservations.Reservation) bool { return x.Owner.IsGang() }
 
-// graceTime returns the longest grace period of the victims.
-func (p *Preemption) graceTime() time.Duration {
-	longest := int64(0)
+// graceTime returns the time after which all victims should have ended if they were deleted now.
+func (p *Preemption) graceTime(now time.Time) time.Duration {
+	longest := time.Duration(0)
 	for _, v := range p.Victims {
 		grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
 		if g := v.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
 			grace = *g
 		}
-		longest = max(longest, grace)
+		longest = max(longest, time.Duration(grace)*time.Second)
 	}
-	return time.Duration(longest) * time.Second
+	for _, pod := range p.awaited {
+		if pod.DeletionTimestamp != nil {
+			longest = max(longest, pod.DeletionTimestamp.Sub(now))
+		}
+	}
+	return longest
 }
 
 // RecordMarked records that all victims are marked, or why they cannot be: then nothing is evicted.
@@ -278,8 +337,8 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 		return r.endCall(r.endPreemption(p, PreemptionCancelled))
 	}
 	p.stage, p.about.Evicting = stageMarked, true
-	p.until = now.Add(preparationLimit + p.graceTime() + r.opts.PreemptionTimeout)
-	p.about.Until = now.Add(p.graceTime() + r.opts.PreemptionTimeout)
+	p.about.Until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
+	p.until = p.about.Until.Add(preparationLimit)
 	r.reindex(p.gang)
 	return r.endCall(Effects{Dirty: []Key{p.Gang}})
 }
@@ -408,7 +467,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, n
 		}
 		p.Victims = append(p.Victims, v)
 	}
-	p.until = now.Add(p.graceTime() + r.opts.PreemptionTimeout)
+	p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 	p.about = aboutPreemption(p, Preempting{})
 	p.about.Evicting = true
 	g.preemption = p
@@ -433,13 +492,18 @@ func (r *Registry) releaseVictims(p *Preemption) Effects {
 
 // endPreemption ends a preemption. Room that is left is free for all.
 func (r *Registry) endPreemption(p *Preemption, outcome PreemptionOutcome) Effects {
+	r.freeReserved(r.reserved.EndOfGang(p.Gang, isOfGang))
+	return r.replacePreemption(p, outcome)
+}
+
+// replacePreemption ends a preemption for which the gang is going to decide anew: the room that it has stays reserved.
+func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) Effects {
 	g := p.gang
 	g.preemption = nil
 	e := Effects{Dirty: []Key{g.key}}
 	if p.stage < stageEvicting {
 		e.add(r.releaseVictims(p))
 	}
-	r.freeReserved(r.reserved.EndOfGang(g.key, isOfGang))
 	if r.opts.PreemptionEnded != nil {
 		r.opts.PreemptionEnded(p, outcome)
 	}
@@ -468,10 +532,38 @@ func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Ef
 }
 
 func (p *Preemption) failure() PreemptionOutcome {
-	if p.stage < stageEvicting {
+	switch {
+	case p.stage < stageEvicting:
 		return PreemptionCancelled
+	case p.taken:
+		return PreemptionOvertaken
 	}
 	return PreemptionWasted
+}
+
+// recordReserved records whose reserved room is reserved for a gang of higher priority now.
+func (r *Registry) recordReserved(p *Preemption, placements []placement.Placement) {
+	for _, x := range placements {
+		r.recordRoomTakenOn(x.Node, p.gang, p.Priority)
+	}
+}
+
+// recordRoomTaken records whose reserved room a plan uses.
+func (r *Registry) recordRoomTaken(plan *Plan) {
+	if !r.haveReserved.Load() {
+		return
+	}
+	for i := range plan.members {
+		r.recordRoomTakenOn(plan.members[i].node, plan.gang, plan.Priority)
+	}
+}
+
+func (r *Registry) recordRoomTakenOn(node string, by *gangState, priority int32) {
+	for _, x := range r.reserved.OnNode(node) {
+		if g := r.gangs[x.Owner.Gang]; x.Owner.IsGang() && g != nil && g != by && g.preemption != nil && x.Priority < priority {
+			g.preemption.taken = true
+		}
+	}
 }
 
 // reviewRefused ends the preemption of a gang that does not fit although all victims have ended: it may decide anew. A
@@ -481,20 +573,22 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 	if p == nil {
 		return Effects{}
 	}
-	left := slices.ContainsFunc(p.Victims, func(v Victim) bool { return r.isOnNode(v) })
-	if p.stage == stageRecorded && p.asked || p.stage == stageEvicted && !left {
-		g.recordOwnChange()
+	left := slices.ContainsFunc(p.Victims, func(v Victim) bool { return r.isEnding(v.Pod.UID) }) ||
+		slices.ContainsFunc(p.awaited, func(pod *corev1.Pod) bool { return r.isEnding(pod.UID) })
+	switch {
+	case p.stage == stageRecorded && p.asked:
+		g.recordOwnChange() // it is tried again
 		return r.endPreemption(p, p.failure())
+	case p.stage == stageEvicted && !left:
+		g.hopeless.until = time.Time{}
+		return r.replacePreemption(p, p.failure())
 	}
 	return Effects{}
 }
 
-// isOnNode reports whether the victim has not ended yet, as far as is known.
-func (r *Registry) isOnNode(v Victim) bool {
-	if v.Gang == (Key{}) {
-		return r.plainVictims[v.Pod.UID] != nil
-	}
-	return r.members[v.Pod.UID] != nil
+// isEnding reports whether a victim, or another pod that is awaited, has not ended yet, as far as is known.
+func (r *Registry) isEnding(uid types.UID) bool {
+	return r.plainVictims[uid] != nil || r.members[uid] != nil
 }
 
 // plainVictim is a pod without a gang that is being preempted by a gang.

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"testing"
@@ -26,7 +27,7 @@ import (
 // in vain, nothing moves in the last minutes, and then no gang that waits could start, not even by preemption.
 func TestPreemptionsSettle(t *testing.T) {
 	t.Parallel()
-	for seed := range 60 {
+	for seed := range 600 {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			m := newMarket(t, int64(seed))
@@ -53,7 +54,10 @@ type market struct {
 	groups  map[Key]*v2alpha2.PodGroup
 	arrive  map[Key]time.Time // gangs that have not arrived yet
 	size    map[Key]int
-	active  map[types.UID]*corev1.Pod // leaders in the queue
+	active  map[types.UID]*corev1.Pod             // leaders in the queue
+	dirty   map[Key]bool                          // gangs whose status may have changed
+	room    map[reservations.Asker]map[string]int // free, until something changes
+	view    *reservations.View                    // of room
 	evict   []*Preemption
 	pairs   map[[2]string]int // whole gangs that ended, by preemptor and victim
 	victims int
@@ -63,7 +67,7 @@ func newMarket(t *testing.T, seed int64) *market {
 	m := &market{
 		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), start: time.Unix(1_000_000, 0),
 		nodes: map[string]int{}, pods: map[types.UID]*corev1.Pod{}, ends: map[types.UID]time.Time{}, groups: map[Key]*v2alpha2.PodGroup{},
-		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, pairs: map[[2]string]int{},
+		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, dirty: map[Key]bool{}, pairs: map[[2]string]int{},
 	}
 	m.now = m.start
 	m.r.Configure(Options{
@@ -71,7 +75,7 @@ func newMarket(t *testing.T, seed int64) *market {
 		Amount: func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 1} },
 		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
 			if outcome == PreemptionWasted {
-				t.Errorf("pods ended for %s, and it was not placed: %v", p.Gang.Name, uidsOf(p))
+				t.Errorf("at %s pods ended for %s (priority %d), and it was not placed: %v; phase %s; reserved %v, free %v", m.now.Sub(m.start), p.Gang.Name, p.Priority, uidsOf(p), p.gang.phase, m.reserved(), m.free(reservations.Asker{Gang: p.Gang, Priority: p.Priority}))
 			}
 		},
 	})
@@ -110,20 +114,22 @@ func (m *market) step() {
 		if pod := m.pods[uid]; !m.now.Before(m.ends[uid]) {
 			delete(m.ends, uid)
 			delete(m.pods, uid)
+			m.room = nil
 			m.apply(m.r.RemovePod(uid, m.now))
 			m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
 			m.createPod(keyOf(pod), *pod.Spec.Priority)
 		}
 	}
-	for range 8 {
+	m.apply(m.r.Tick(m.now))
+	m.apply(m.r.RetryWaiting(nil, nil, Key{}, m.now))
+	for i := 0; i < 20 && len(m.active)+len(m.dirty)+len(m.evict) > 0; i++ {
 		m.evictVictims()
 		m.schedule()
-		for _, key := range sortedKeys(m.groups) {
+		for _, key := range sortedKeys(m.dirty) {
+			delete(m.dirty, key)
 			m.writeStatus(key)
 		}
 	}
-	m.apply(m.r.Tick(m.now))
-	m.apply(m.r.RetryWaiting(nil, nil, Key{}, m.now))
 }
 
 func sortedKeys[V any](of map[Key]V) []Key {
@@ -157,14 +163,14 @@ func (m *market) createPod(key Key, priority int32) {
 	m.serial++
 	pod := wrappers.MakePod(fmt.Sprintf("%s-%d", key.Name, m.serial), key.Namespace).UID(fmt.Sprintf("%s.%04d", key.Name, m.serial)).Gang(key.Name).
 		CreationTimestamp(m.now).Priority(priority).Controller("Job", key.Name, "job-"+key.Name).Obj()
-	m.pods[pod.UID] = pod
+	m.pods[pod.UID], m.room = pod, nil
 	m.apply(m.r.SetPod(pod, m.now))
 }
 
 func (m *market) update(uid types.UID, edit func(*corev1.Pod)) {
 	pod := m.pods[uid].DeepCopy()
 	edit(pod)
-	m.pods[uid] = pod
+	m.pods[uid], m.room = pod, nil
 	m.apply(m.r.SetPod(pod, m.now))
 }
 
@@ -173,6 +179,9 @@ func (m *market) apply(e Effects) {
 		if ok, _ := m.r.MayEnterQueue(pod); ok {
 			m.active[pod.UID] = pod
 		}
+	}
+	for _, key := range e.Dirty {
+		m.dirty[key] = true
 	}
 	for _, p := range e.Mark {
 		m.apply(m.r.RecordMarked(p, nil, m.now))
@@ -219,30 +228,92 @@ func (m *market) writeStatus(key Key) {
 
 // free returns the room on the nodes that a gang may use.
 func (m *market) free(a reservations.Asker) map[string]int {
+	if view := m.r.reserved.View(); m.room == nil || m.view != view {
+		m.room, m.view = map[reservations.Asker]map[string]int{}, view
+	}
+	if m.room[a] == nil {
+		m.room[a] = m.freeWithout(a, nil)
+	}
+	return maps.Clone(m.room[a])
+}
+
+// freeWithout returns the room without the freed pods.
+func (m *market) freeWithout(a reservations.Asker, freed map[types.UID]bool) map[string]int {
 	free := map[string]int{}
 	on := map[string]map[types.UID]bool{}
 	for n, capacity := range m.nodes {
 		free[n], on[n] = capacity, map[types.UID]bool{}
 	}
 	for uid, pod := range m.pods {
-		if n := pod.Spec.NodeName; n != "" {
+		if n := pod.Spec.NodeName; n != "" && !freed[uid] {
 			free[n]--
 			on[n][uid] = true
 		}
 	}
 	for n, list := range m.r.reserved.View().ByNode() {
 		for _, x := range list {
-			if x.Restricts(a) && !on[n][x.Pod.UID] {
-				free[n]--
+			if x.Restricts(a) {
+				free[n] -= int(x.Rest(func(uid types.UID) bool { return on[n][uid] }).Pods)
 			}
 		}
 	}
 	return free
 }
 
+func names(victims []Victim) []string {
+	var list []string
+	for _, v := range victims {
+		list = append(list, v.Pod.Name+" on "+v.Pod.Spec.NodeName)
+	}
+	return list
+}
+
+// reserved lists the reservations.
+func (m *market) reserved() []string {
+	var list []string
+	for n, on := range m.r.reserved.View().ByNode() {
+		for _, x := range on {
+			list = append(list, fmt.Sprintf("%s: %s (%d)", n, x.Owner.Gang.Name, x.Priority))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // marketWorld is the nodes as one gang sees them.
 type marketWorld struct {
 	preemptingWorld
+	m     *market
+	asker reservations.Asker
+	freed map[types.UID]bool
+}
+
+func (w *marketWorld) Free(ids []int) {
+	for _, id := range ids {
+		w.freed[w.pods[id].UID] = true
+	}
+	w.recount()
+}
+
+func (w *marketWorld) Restore(ids []int) bool {
+	for _, id := range ids {
+		delete(w.freed, w.pods[id].UID)
+	}
+	w.recount()
+	for _, id := range ids {
+		if len(w.placed) > 0 && w.free[w.nodes[id]] < 0 {
+			w.Free(ids)
+			return false
+		}
+	}
+	return true
+}
+
+func (w *marketWorld) recount() {
+	w.free = w.m.freeWithout(w.asker, w.freed)
+	for _, node := range w.placed {
+		w.free[node]--
+	}
 }
 
 func (w *marketWorld) Place(int, string) (string, bool) {
@@ -269,7 +340,7 @@ func (w *marketWorld) Capacity(int) placement.Capacity {
 }
 
 func (m *market) worldOf(work *Work) *marketWorld {
-	w := &marketWorld{preemptingWorld{simulatedWorld: simulatedWorld{free: m.free(reservations.Asker{Gang: work.Gang, Priority: work.Priority})}}}
+	w := &marketWorld{preemptingWorld: preemptingWorld{simulatedWorld: simulatedWorld{free: m.free(work.Asker())}}, m: m, asker: work.Asker(), freed: map[types.UID]bool{}}
 	for _, uid := range sortedUIDs(m.pods) {
 		if pod := m.pods[uid]; pod.Spec.NodeName != "" {
 			w.pods, w.nodes = append(w.pods, pod), append(w.nodes, pod.Spec.NodeName)
@@ -289,6 +360,9 @@ func (m *market) findVictims(work *Work, confirm bool) (Preempting, preemption.R
 	}
 	m.serial++
 	decision := Preempting{ID: fmt.Sprintf("p%d", m.serial), Placements: d.Plan}
+	for _, id := range c.Ending {
+		decision.Awaited = append(decision.Awaited, w.pods[id])
+	}
 	for _, v := range d.Victims {
 		for _, id := range v.Pods {
 			decision.Victims = append(decision.Victims, Victim{
@@ -324,17 +398,15 @@ func (m *market) schedule() {
 	}
 	placements := simulatedPlan(work, m.worldOf(work))
 	if len(placements) == 0 {
-		m.makeRoom(work)
+		next := m.makeRoom(work)
 		wait := Wait{Topics: []Topic{Anything}, Needs: []Need{{m, 1}}, Fits: func(Shape) int {
 			n := 0
-			for _, free := range m.free(reservations.Asker{Gang: work.Gang, Priority: work.Priority}) {
+			for _, free := range m.free(work.Asker()) {
 				n += max(0, free)
 			}
 			return n
 		}}
-		if _, next := m.r.NextPreemptionStep(work, m.now); !next.IsZero() {
-			wait.Until = next
-		}
+		wait.Until = next
 		m.apply(m.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, wait, m.now))
 		m.r.RecordCycleFailed(first.UID, m.now)
 		return
@@ -343,21 +415,26 @@ func (m *market) schedule() {
 	if plan == nil {
 		m.t.Fatalf("the plan of %s is stale: %s", work.Gang.Name, why)
 	}
+	m.t.Logf("%s: %s (priority %d) %s is bound: %v", m.now.Sub(m.start), work.Gang.Name, work.Priority, work.Task, placements)
 	m.bindAll(work, placements)
 }
 
-func (m *market) makeRoom(work *Work) {
-	step, _ := m.r.NextPreemptionStep(work, m.now)
+// makeRoom returns when the attempt must be repeated.
+func (m *market) makeRoom(work *Work) time.Time {
+	step, next := m.r.NextPreemptionStep(work, m.now)
 	if step == PreemptNothing {
-		return
+		return next
 	}
 	decision, result := m.findVictims(work, step == PreemptConfirm)
 	switch {
 	case result != preemption.Decided:
-		m.r.RecordHopeless(work.Gang, "hopeless", m.now)
+		return m.r.RecordHopeless(work.Gang, "hopeless", m.now)
 	case len(decision.Victims) > 0:
+		m.t.Logf("%s: %s (priority %d) step %d ends %v for %v beside %d ending", m.now.Sub(m.start), work.Gang.Name, work.Priority, step, names(decision.Victims), decision.Placements, len(decision.Awaited))
 		m.apply(m.r.RecordPreemption(work, decision, m.now))
+		return time.Time{}
 	}
+	return next
 }
 
 func (m *market) bindAll(work *Work, placements []placement.Placement) {
@@ -401,6 +478,7 @@ func (m *market) checkSettled() {
 			continue
 		}
 		waiting++
+		was := g.phase
 		m.r.enterPhase(g, Popped)
 		work, why := m.r.BeginAttempt(g.members[g.leader].pod)
 		if work == nil {
@@ -410,7 +488,7 @@ func (m *market) checkSettled() {
 			m.t.Errorf("%s waits, and it fits", key.Name)
 		}
 		if d, result := m.findVictims(work, false); result == preemption.Decided {
-			m.t.Errorf("%s waits, and it could preempt %d pods", key.Name, len(d.Victims))
+			m.t.Errorf("%s waits, and it could preempt %d pods; phase %s, hopeless %+v, refused %s, priority %d", key.Name, len(d.Victims), was, g.hopeless, g.refusedAt.Sub(m.start), work.Priority)
 		}
 	}
 	m.t.Logf("%d gangs wait, %d evictions, %d of whole gangs", waiting, m.victims, len(m.pairs))

@@ -245,6 +245,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 		}
 	}
 	g.refusal, g.refusedAt, g.tried = why, now, what.Tried
+	before := g.preemption
 	e := r.reviewRefused(g)
 	if g.phase == Planning {
 		r.parkRefused(g, what)
@@ -253,8 +254,8 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	}
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, key)
-	if p := g.preemption; p != nil && p.stage == stageRecorded && g.phase.isRefused() {
-		e.add(r.retryRefused(g)) // it was recorded during the attempt
+	if p := g.preemption; g.phase.isRefused() && (p != nil && p.stage == stageRecorded || p == nil && before != nil && before.stage == stageEvicted) {
+		e.add(r.retryRefused(g)) // the decision was recorded during the attempt, or another one has to be made
 	}
 	e.add(r.retryReady(nil, Key{}))
 	return r.endCall(e)

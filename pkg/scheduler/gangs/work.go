@@ -191,6 +191,11 @@ func (g *gangState) standing(task Task, profile string) standing {
 	return s
 }
 
+// Asker returns who looks for room.
+func (w *Work) Asker() reservations.Asker {
+	return reservations.Asker{Gang: w.Gang, Priority: w.Priority, Surplus: w.Task.isSurplus()}
+}
+
 // dividePods assigns the pods to the parts of the work.
 func (w *Work) dividePods(s standing) {
 	all := w.Problem.Pods

@@ -31,8 +31,8 @@ func AmountOf(pod *corev1.Pod) reservations.Amount {
 func reservedFrom(a reservations.Asker, node fwk.NodeInfo, list []*reservations.Reservation) reservations.Amount {
 	var sum reservations.Amount
 	for _, x := range list {
-		if x.Restricts(a) && !hasPodOnNode(node, x.Pod.UID) {
-			sum.Add(x.Amount, 1)
+		if x.Restricts(a) {
+			sum.Add(x.Rest(func(uid types.UID) bool { return hasPodOnNode(node, uid) }), 1)
 		}
 	}
 	return sum

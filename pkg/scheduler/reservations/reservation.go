@@ -22,6 +22,8 @@ const EveryLeaf = "*"
 type Asker struct {
 	Gang     types.NamespacedName
 	Priority int32
+	// Surplus: the pods are above the minimum of their gang.
+	Surplus bool
 }
 
 // Reservation is the room of one pod that is reserved on a node. Its exported fields are not changed after Reserve.
@@ -32,16 +34,41 @@ type Reservation struct {
 	Amount   Amount
 	// Pod is the pod that had the room, or the one that is to have it. While it is on the node it occupies the room itself.
 	Pod *corev1.Pod
+	// Occupied are the parts of Amount that other pods on the node have until they end. Only the rest is reserved from the
+	// free room meanwhile.
+	Occupied []Occupied
 
 	seq   int // order of Reserve
 	until time.Time
 	taker types.UID // the assumed pod that is bound in its place; "": none
 }
 
+// Occupied is a part of a Reservation's Amount that a pod has as long as it is on the node.
+type Occupied struct {
+	Pod    types.UID
+	Amount Amount
+}
+
+// Rest returns how much of the free room is reserved. isOnNode reports whether a pod is on the node.
+func (x *Reservation) Rest(isOnNode func(types.UID) bool) Amount {
+	var rest, occupied Amount
+	if isOnNode(x.Pod.UID) {
+		return rest
+	}
+	for _, o := range x.Occupied {
+		if isOnNode(o.Pod) {
+			occupied.Add(o.Amount, 1)
+		}
+	}
+	rest.AddRest(x.Amount, occupied)
+	return rest
+}
+
 // Restricts reports whether pods of the asker may not use the room because another gang has it: unless their priority is
-// higher. What the leaves of the asker's own gang may use is not evaluated.
+// higher. Surplus uses no room for which others are preempted, because it does not preempt itself (docs/decisions, G24). What
+// the leaves of the asker's own gang may use is not evaluated.
 func (x *Reservation) Restricts(a Asker) bool {
-	return x.Owner.Gang != a.Gang && x.Priority >= a.Priority
+	return x.Owner.Gang != a.Gang && (x.Priority >= a.Priority || a.Surplus && x.Owner.IsGang())
 }
 
 // Amount is an amount of resources: a number of pods, and amounts by resource in its smallest unit (CPU: millicores). Host
@@ -70,6 +97,18 @@ func (a *Amount) AddRest(o, taken Amount) {
 			a.add(name, rest)
 		}
 	}
+}
+
+// TakeFrom returns the part of the amount that o has as well, and subtracts it from o.
+func (a Amount) TakeFrom(o *Amount) Amount {
+	part := Amount{Pods: min(a.Pods, o.Pods)}
+	for name, n := range a.Resources {
+		if k := min(n, o.Resources[name]); k > 0 {
+			part.add(name, k)
+		}
+	}
+	o.Add(part, -1)
+	return part
 }
 
 func (a *Amount) add(name corev1.ResourceName, n int64) {

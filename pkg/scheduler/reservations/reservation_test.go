@@ -21,6 +21,7 @@ func TestWhomAReservationRestricts(t *testing.T) {
 		"a gang of a higher priority":  {Asker{Gang: ownerNamed("h").Gang, Priority: 11}, false},
 		"a pod without a gang":         {Asker{Priority: 10}, true},
 		"a pod of a higher priority":   {Asker{Priority: 11}, false},
+		"surplus of a higher priority": {Asker{Gang: ownerNamed("h").Gang, Priority: 11, Surplus: true}, false},
 		"its own gang, which has less": {Asker{Gang: ownerNamed("g").Gang, Priority: 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,6 +176,9 @@ func removeFrom[K comparable](lists map[K][]*Reservation, k K, x *Reservation) {
 	lists[k] = slices.Delete(list, i, i+1)
 }
 
+// OnNode returns the reservations on a node, including taken ones.
+func (s *Set) OnNode(node string) []*Reservation { return s.byNode[node] }
+
 // Has reports whether there are reservations for the owner, including taken ones.
 func (s *Set) Has(owner Owner) bool { return len(s.byOwner[owner]) > 0 }
 
