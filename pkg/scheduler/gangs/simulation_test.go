@@ -59,7 +59,11 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			t.Parallel()
 			s := newSimulation(t, int64(round), phases)
 			s.refused = &refused
-			for range 1000 {
+			steps := 1000
+			if s.ranked {
+				steps *= 3 // preemptions take many steps
+			}
+			for range steps {
 				s.step()
 			}
 			s.settleDown()
@@ -407,7 +411,7 @@ func (s *simulation) userActs() {
 		pod = s.pods[uids[s.rand.Intn(len(uids))]]
 	}
 	switch n := s.rand.Intn(20); {
-	case n < 7, s.ranked && s.chance(50):
+	case n < 7, s.ranked && s.groups[key] != nil && s.chance(50):
 		s.createPod(key)
 	case n < 9 && s.groups[key] == nil:
 		s.createGroup(key)
@@ -516,6 +520,9 @@ func (s *simulation) createPod(key Key) {
 	w.Priority(int32(s.rand.Intn(6) / 5))
 	if s.ranked {
 		w.Priority(int32(slices.Index(simulatedKeys, key)))
+		if s.chance(80) {
+			w.SubGroup("a")
+		}
 	}
 	pod := w.Obj()
 	s.say("create %s", pod.UID)
@@ -526,6 +533,9 @@ func (s *simulation) createPod(key Key) {
 
 // simulatedSpec selects one of a few trees; the pods carry labels a, b and c.
 func (s *simulation) simulatedSpec(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
+	if s.ranked && s.chance(80) {
+		return w.SubGroup("a", 1+int32(s.rand.Intn(3)))
+	}
 	switch s.rand.Intn(7) {
 	case 5:
 		return w.SubGroup("a", 1).Inner("", "inner", 2).SubGroupOf("inner", "b", 1).SubGroupOf("inner", "c", 2)
@@ -555,6 +565,7 @@ func (s *simulation) createGroup(key Key) {
 func (s *simulation) editGroup(key Key) {
 	old := s.groups[key]
 	group := s.simulatedSpec(wrappers.MakePodGroup(key.Name, key.Namespace).UID(string(old.UID)).Generation(old.Generation + 1)).Obj()
+	group.Status = *old.Status.DeepCopy()
 	if s.chance(10) {
 		group.Spec.SubGroups = append(group.Spec.SubGroups, v2alpha2.SubGroup{Name: "orphan", Parent: &group.Name})
 	}

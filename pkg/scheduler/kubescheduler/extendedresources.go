@@ -33,9 +33,10 @@ func (w *Snapshot) ExtendedAmounts() func(id int) int64 {
 			resources = append(resources, c.resource)
 		}
 	}
-	running := w.runningPods()
+	w.runningPods()
 	return func(id int) int64 {
-		requests, n := running.pods[id].info.CalculateResource().Resource, int64(0)
+		pod, _ := w.runningPod(id)
+		requests, n := pod.CalculateResource().Resource, int64(0)
 		for _, name := range resources {
 			n += amountOf(requests, name)
 		}
