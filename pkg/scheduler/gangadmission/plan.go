@@ -59,7 +59,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Tried: work.Skip, Until: snapshot.KnownUntil(), Extender: extender,
 		}
 		if !a.Cut && extender == nil {
-			pl.makeRoom(ctx, logger, work, snapshot, limit, &a)
+			pl.makeRoom(logger, work, snapshot, limit, &a)
 		}
 		pl.refuse(logger, work, *refusal, a)
 		return false
@@ -86,8 +86,10 @@ type deadline struct {
 
 func (d *deadline) isOver() bool { return d.clock.Now().After(d.end) }
 
-// restart sets the end for another search that begins now.
-func (d *deadline) restart(now time.Time) { d.end = now.Add(d.limit) }
+// restart sets the end for a search that begins now, and that was cut short so many times: its time doubles, up to maxCuts.
+func (d *deadline) restart(now time.Time, cuts int) { d.end = now.Add(d.limit << min(cuts, maxCuts)) }
+
+const maxCuts = 4
 
 // newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and its deadline.
 func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, *deadline, error) {
@@ -99,7 +101,7 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 		return c.Of, c.Pods
 	})
 	limit := &deadline{clock: pl.gangs.clock, limit: pl.args.PlanDeadline.Duration}
-	limit.restart(start)
+	limit.restart(start, 0)
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
 		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: limit.isOver,
 		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { limit.end = limit.end.Add(d) },

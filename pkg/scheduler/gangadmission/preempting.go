@@ -3,12 +3,11 @@
 package gangadmission
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
@@ -23,7 +22,7 @@ import (
 // makeRoom decides, after an attempt without a plan, which pods of lower priority end so that the gang can start, or
 // confirms such a decision (docs/decisions, G21 to G24). It changes when the attempt is repeated, and leaves the snapshot as
 // it was.
-func (pl *Admission) makeRoom(ctx context.Context, logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, a *backlog.Attempt) {
+func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, a *backlog.Attempt) {
 	now := pl.gangs.clock.Now()
 	step, next := pl.registry.NextPreemptionStep(work, now)
 	if !next.IsZero() && (a.Until.IsZero() || next.Before(a.Until)) {
@@ -32,70 +31,117 @@ func (pl *Admission) makeRoom(ctx context.Context, logger klog.Logger, work *gan
 	if step == gangs.PreemptNothing || pl.neverPreempts(work) {
 		return
 	}
-	limit.restart(now)
-	var running []*corev1.Pod
-	snapshot.VisitPods(func(_ int, pod *corev1.Pod) { running = append(running, pod) })
-	budgets := pl.gangs.disruptionBudgets(logger)
-	candidates := pl.registry.Candidates(work, gangs.RunningPods{Pods: running, Amount: snapshot.ExtendedAmounts(), Budgets: budgets.of}, step == gangs.PreemptConfirm, now)
-	if len(candidates.Workloads) == 0 {
-		if candidates.Protected > 0 {
-			pl.recordHopeless(work, a, "the pods of lower priority are protected", now)
+	limit.restart(now, work.Cuts)
+	s := search{Admission: pl, work: work, snapshot: snapshot, budgets: pl.gangs.disruptionBudgets(logger)}
+	snapshot.VisitPods(func(_ int, pod *corev1.Pod) { s.running = append(s.running, pod) })
+	s.candidates = pl.registry.Candidates(work, gangs.RunningPods{Pods: s.running, Amount: snapshot.ExtendedAmounts(), Budgets: s.budgets.of}, step == gangs.PreemptConfirm, now)
+	decision, result := s.findVictims(limit)
+	took := pl.gangs.clock.Since(now)
+	a.Took += took
+	name := string(result)
+	switch result {
+	case hopeless:
+		if until := pl.registry.RecordHopeless(work.Gang, s.why, took, now); a.Until.IsZero() || until.Before(a.Until) {
+			a.Until = until
 		}
-		return
-	}
-	result := "hopeless"
-	defer func() {
-		took := pl.gangs.clock.Since(now)
-		a.Took += took
-		preemptions.WithLabelValues(result).Inc()
-		preemptionDuration.WithLabelValues(result).Observe(took.Seconds())
-	}()
-	if why := snapshot.WhyFreedRoomIsUnknown(); why != "" {
-		pl.recordHopeless(work, a, why, now)
-		return
-	}
-	snapshot.Free(candidates.Ending)
-	defer snapshot.Restore(candidates.Ending)
-	decision, found := preemption.FindVictims(
-		preemption.Input{Problem: work.Required(), Workloads: candidates.Workloads, Allowed: budgets.allowed}, snapshot,
-		preemption.Budget{Plan: placement.Budget{Placements: int(pl.args.PlanBudget), Expired: limit.isOver}})
-	switch found {
-	case preemption.Hopeless:
-		pl.recordHopeless(work, a, describeHopeless(candidates), now)
-		return
-	case preemption.Cut:
-		result, a.Cut = "cut", true
-		return
-	}
-	snapshot.Undo(len(decision.Plan))
-	for _, v := range decision.Victims {
-		snapshot.Restore(v.Pods)
-	}
-	if len(decision.Victims) == 0 {
-		result = "unneeded" // the room of pods that are ending is enough
-		return
-	}
-	result = map[gangs.NextPreemptionStep]string{gangs.PreemptDecide: "decided", gangs.PreemptConfirm: "confirmed"}[step]
-	d := gangs.Preempting{ID: string(uuid.NewUUID())[:8], Placements: decision.Plan, Victims: victimsOf(running, candidates, decision)}
-	for _, id := range candidates.Ending {
-		if slices.ContainsFunc(decision.Plan, func(x placement.Placement) bool { return x.Node == running[id].Spec.NodeName }) {
-			d.Awaited = append(d.Awaited, running[id])
+	case cut:
+		pl.registry.RecordCut(work.Gang)
+		a.Cut = true
+	case decided:
+		if step == gangs.PreemptConfirm {
+			name = "confirmed"
 		}
+		logger.V(2).Info("Gang preempts pods of lower priority", "step", name, "workloads", len(decision.Victims), "pods", decision.Cost.Pods,
+			"disruptionBudgetsViolated", decision.Cost.Violations, "took", took)
+		pl.gangs.apply(logger, pl.registry.RecordPreemption(work, s.describe(decision), now))
 	}
-	if d.Resource = snapshot.ExtendedResource(); d.Resource != "" {
-		d.Amount = decision.Cost.Amount
-	}
-	logger.V(2).Info("Gang preempts pods of lower priority", "step", result, "victims", len(d.Victims), "workloads", len(decision.Victims),
-		"disruptionBudgetsViolated", decision.Cost.Violations, "took", pl.gangs.clock.Since(now))
-	pl.gangs.apply(logger, pl.registry.RecordPreemption(work, d, now))
+	preemptions.WithLabelValues(name).Inc()
+	preemptionDuration.WithLabelValues(name).Observe(took.Seconds())
 }
 
-// recordHopeless records that preemption would not help the gang for a while.
-func (pl *Admission) recordHopeless(work *gangs.Work, a *backlog.Attempt, why string, now time.Time) {
-	if until := pl.registry.RecordHopeless(work.Gang, why, now); a.Until.IsZero() || until.Before(a.Until) {
-		a.Until = until
-	}
+// searchResult is the result of a search for victims, as a label of metrics.
+type searchResult string
+
+const (
+	decided  searchResult = "decided"
+	unneeded searchResult = "unneeded" // the room of pods that are ending is enough
+	hopeless searchResult = "hopeless" // preemption would not help
+	cut      searchResult = "cut"      // the time was over
+)
+
+// search is a search for the victims of one gang.
+type search struct {
+	*Admission
+	work       *gangs.Work
+	snapshot   *kubescheduler.Snapshot
+	budgets    disruptionBudgets
+	running    []*corev1.Pod // by ID
+	candidates gangs.Candidates
+	why        string // why preemption would not help; "": no pod has a lower priority
 }
+
+// findVictims searches for victims, with the room of pods that are ending.
+func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResult) {
+	c := &s.candidates
+	if s.why = s.snapshot.WhyFreedRoomIsUnknown(); s.why != "" {
+		return nil, hopeless
+	}
+	if len(c.Workloads) == 0 {
+		if c.Protected > 0 {
+			s.why = message.Count(c.Protected, "pod") + " of lower priority may not be preempted"
+		}
+		return nil, hopeless
+	}
+	s.snapshot.Free(c.Ending)
+	defer s.snapshot.Restore(c.Ending)
+	d, result := preemption.FindVictims(
+		preemption.Input{Problem: s.work.Required(), Workloads: c.Workloads, Allowed: s.budgets.allowed}, s.snapshot,
+		preemption.Budget{Plan: placement.Budget{Placements: int(s.args.PlanBudget), Expired: limit.isOver}})
+	switch result {
+	case preemption.Hopeless:
+		s.why = describeHopeless(c)
+		return nil, hopeless
+	case preemption.Cut:
+		return nil, cut
+	}
+	s.snapshot.Undo(len(d.Plan))
+	for _, v := range d.Victims {
+		s.snapshot.Restore(v.Pods)
+	}
+	if len(d.Victims) == 0 {
+		return nil, unneeded
+	}
+	return d, decided
+}
+
+// describe returns the decision in terms of pods.
+func (s *search) describe(d *preemption.Decision) gangs.Preempting {
+	p := gangs.Preempting{ID: string(uuid.NewUUID())[:planIDLength], Placements: d.Plan}
+	for _, v := range d.Victims {
+		w := &s.candidates.Workloads[v.Workload]
+		for _, id := range v.Pods {
+			p.Victims = append(p.Victims, gangs.Victim{
+				Pod: s.running[id], Gang: s.candidates.Gangs[v.Workload], Priority: w.Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(w.Pods),
+			})
+		}
+	}
+	planned := sets.New[string]()
+	for i := range d.Plan {
+		planned.Insert(d.Plan[i].Node)
+	}
+	for _, id := range s.candidates.Ending {
+		if planned.Has(s.running[id].Spec.NodeName) {
+			p.Awaited = append(p.Awaited, s.running[id])
+		}
+	}
+	if p.Resource = s.snapshot.ExtendedResource(); p.Resource != "" {
+		p.Amount = d.Cost.Amount
+	}
+	return p
+}
+
+// planIDLength is the number of characters that identify a decision.
+const planIDLength = 8
 
 // neverPreempts reports whether a PriorityClass forbids that the gang preempts: that of its PodGroup, or that of a pod.
 func (pl *Admission) neverPreempts(work *gangs.Work) bool {
@@ -111,7 +157,7 @@ func (pl *Admission) neverPreempts(work *gangs.Work) bool {
 }
 
 // describeHopeless returns why preemption would not help.
-func describeHopeless(c gangs.Candidates) string {
+func describeHopeless(c *gangs.Candidates) string {
 	pods := 0
 	for i := range c.Workloads {
 		pods += len(c.Workloads[i].Pods)
@@ -121,18 +167,4 @@ func describeHopeless(c gangs.Candidates) string {
 		text += fmt.Sprintf("; %s of lower priority may not be preempted", message.Count(c.Protected, "more pod"))
 	}
 	return text
-}
-
-// victimsOf returns the pods of a decision.
-func victimsOf(running []*corev1.Pod, c gangs.Candidates, d *preemption.Decision) []gangs.Victim {
-	var victims []gangs.Victim
-	for _, v := range d.Victims {
-		w := &c.Workloads[v.Workload]
-		for _, id := range v.Pods {
-			victims = append(victims, gangs.Victim{
-				Pod: running[id], Gang: c.Gangs[v.Workload], Priority: w.Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(w.Pods),
-			})
-		}
-	}
-	return victims
 }

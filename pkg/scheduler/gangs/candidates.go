@@ -37,6 +37,9 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	c := &candidates{registry: r, work: w, running: running, own: r.gangs[w.Gang], ofGang: map[*gangState][]candidate{}, confirm: confirm}
+	if c.own == nil {
+		return Candidates{}
+	}
 	for id := range running.Pods {
 		c.addPod(id)
 	}
@@ -93,7 +96,7 @@ func (c *candidates) addPod(id int) {
 	switch {
 	case victim != nil && victim.of == nil:
 		c.Ending = append(c.Ending, id)
-	case priority >= c.work.Priority || victim != nil && victim.of != c.own || c.confirm && victim == nil:
+	case priority >= c.work.Priority || victim != nil && victim.of != c.own.preemption || c.confirm && victim == nil:
 	default:
 		c.Workloads = append(c.Workloads, preemption.Workload{
 			Name: pod.Namespace + "/" + pod.Name, Priority: priority, Pods: []preemption.Pod{c.podOf(id, "")},
@@ -121,7 +124,7 @@ func (c *candidates) addGang(g *gangState) {
 	switch {
 	case priority >= c.work.Priority:
 		return
-	case g.victimOf != nil && g.victimOf != c.own, c.confirm && g.victimOf != c.own:
+	case g.victimOf != nil && g.victimOf != c.own.preemption, c.confirm && g.victimOf == nil:
 		c.Protected += len(pods)
 		return
 	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible, g.plan != nil, g.vanished > 0, len(pods) < g.boundMembers(c.registry.now),

@@ -44,7 +44,8 @@ type gangState struct {
 
 	preemption *Preemption         // by which the gang makes room for itself; nil = none
 	hopeless   hopeless            // preemption would not help the gang
-	victimOf   *gangState          // the gang for which it is to lose pods; nil = none, or the pods were deleted
+	cuts       int                 // consecutive searches for victims that were cut short
+	victimOf   *Preemption         // by which it is to lose pods; nil = none, or the pods were deleted
 	preempted  *podgroup.Preempted // what it lost last; nil = nothing
 
 	election

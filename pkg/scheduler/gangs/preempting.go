@@ -115,6 +115,10 @@ const (
 	firstHopeless, longestHopeless = 5 * time.Second, time.Minute
 )
 
+// searchShare limits the searches for victims of gangs for which preemption did not help before, of all of them together, to
+// 1/20 = 5 % of the scheduling loop's time.
+const searchShare = 20
+
 // hopeless is the memory that preemption would not help.
 type hopeless struct {
 	why   string
@@ -148,6 +152,9 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		return PreemptNothing, p.until
 	}
 	start := g.hopeless.until
+	if end := r.searches.spent.Add(-maxSpent); g.hopeless.pause > 0 && end.After(start) {
+		start = end
+	}
 	if d := g.group.Spec.PreemptionDelay; d != nil {
 		if end := g.completeAt.Add(d.Duration); end.After(start) {
 			start = end
@@ -159,8 +166,9 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	return PreemptDecide, now.Add(firstHopeless)
 }
 
-// RecordHopeless records that preemption would not help the gang, and why. It returns when this is checked again.
-func (r *Registry) RecordHopeless(key Key, why string, now time.Time) time.Time {
+// RecordHopeless records that preemption would not help the gang, why, and how long the search took. It returns when this is
+// checked again.
+func (r *Registry) RecordHopeless(key Key, why string, took time.Duration, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -171,9 +179,19 @@ func (r *Registry) RecordHopeless(key Key, why string, now time.Time) time.Time 
 	if g.preemption == nil {
 		r.freeReserved(r.reserved.EndOfGang(key, isOfGang)) // of an earlier preemption
 	}
+	r.searches.affords(took, maxSpent, now)
 	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
-	g.hopeless = hopeless{why: why, until: now.Add(pause), pause: pause}
+	g.hopeless, g.cuts = hopeless{why: why, until: now.Add(pause), pause: pause}, 0
 	return g.hopeless.until
+}
+
+// RecordCut records that a search for victims was cut short: the next one has more time.
+func (r *Registry) RecordCut(key Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g := r.gangs[key]; g != nil {
+		g.cuts++
+	}
 }
 
 // Preempting is a decision to be recorded.
@@ -208,13 +226,13 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	}
 	r.reserved.EndOfGang(g.key, isOfGang)
 	p.about = aboutPreemption(p, d)
-	g.preemption, g.hopeless = p, hopeless{}
+	g.preemption, g.hopeless, g.cuts = p, hopeless{}, 0
 	for i := range p.Victims {
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
-			v.member, m.gang.victimOf = m, g
+			v.member, m.gang.victimOf = m, p
 		} else {
-			r.plainVictims[v.Pod.UID] = &plainVictim{of: g}
+			r.plainVictims[v.Pod.UID] = &plainVictim{of: p}
 		}
 	}
 	for _, pod := range p.awaited {
@@ -329,12 +347,14 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	if p.gang.preemption != p || p.stage != stageConfirmed {
-		return r.endCall(Effects{})
+	if p.gang.preemption != p {
+		return r.endCall(r.releaseVictims(p)) // it ended while they were being marked
 	}
 	if err != nil || !r.isStillAllowed(p) {
 		p.gang.recordOwnChange() // it is tried again
-		return r.endCall(r.endPreemption(p, PreemptionCancelled))
+		e := r.endPreemption(p, PreemptionCancelled)
+		e.add(r.releaseVictims(p))
+		return r.endCall(e)
 	}
 	p.stage, p.about.Evicting = stageMarked, true
 	p.about.Until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
@@ -479,10 +499,10 @@ func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, n
 func (r *Registry) releaseVictims(p *Preemption) Effects {
 	var e Effects
 	for _, v := range p.Victims {
-		if victim := r.plainVictims[v.Pod.UID]; victim != nil && victim.of == p.gang {
+		if victim := r.plainVictims[v.Pod.UID]; victim != nil && victim.of == p {
 			delete(r.plainVictims, v.Pod.UID)
 		}
-		if g := r.gangs[v.Gang]; g != nil && g.victimOf == p.gang {
+		if g := r.gangs[v.Gang]; g != nil && g.victimOf == p {
 			g.victimOf = nil
 			e.add(r.evaluate(g, r.now))
 		}
@@ -501,7 +521,7 @@ func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) E
 	g := p.gang
 	g.preemption = nil
 	e := Effects{Dirty: []Key{g.key}}
-	if p.stage < stageEvicting {
+	if p.stage < stageEvicting && p.stage != stageConfirmed { // victims that are being marked are left to RecordMarked
 		e.add(r.releaseVictims(p))
 	}
 	if r.opts.PreemptionEnded != nil {
@@ -593,8 +613,8 @@ func (r *Registry) isEnding(uid types.UID) bool {
 
 // plainVictim is a pod without a gang that is being preempted by a gang.
 type plainVictim struct {
-	of    *gangState // for which it is to end; nil: its deletion was requested
-	since time.Time  // when
+	of    *Preemption // by which it is to end; nil: its deletion was requested
+	since time.Time   // when
 }
 
 // plainVictim returns the state of a pod without a gang that is being preempted by a gang, nil if it is not, or not any

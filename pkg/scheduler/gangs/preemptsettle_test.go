@@ -432,7 +432,7 @@ func (m *market) makeRoom(work *Work) time.Time {
 	decision, result := m.findVictims(work, step == PreemptConfirm)
 	switch {
 	case result != preemption.Decided:
-		return m.r.RecordHopeless(work.Gang, "hopeless", m.now)
+		return m.r.RecordHopeless(work.Gang, "hopeless", time.Millisecond, m.now)
 	case len(decision.Victims) > 0:
 		m.t.Logf("%s: %s (priority %d) step %d ends %v for %v beside %d ending", m.now.Sub(m.start), work.Gang.Name, work.Priority, step, names(decision.Victims), decision.Placements, len(decision.Awaited))
 		m.apply(m.r.RecordPreemption(work, decision, m.now))

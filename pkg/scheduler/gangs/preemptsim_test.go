@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -228,7 +229,7 @@ func (s *simulation) makeRoom(work *Work) {
 	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{Plan: placement.Budget{}})
 	if result != preemption.Decided {
 		if s.chance(20) { // it is not tried again for longer than the simulation lasts
-			s.r.RecordHopeless(work.Gang, "hopeless", s.now)
+			s.r.RecordHopeless(work.Gang, "hopeless", time.Millisecond, s.now)
 		}
 		return
 	}

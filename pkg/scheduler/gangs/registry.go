@@ -126,6 +126,7 @@ type Registry struct {
 	reserved     *reservations.Set // room for replacement pods
 	haveReserved atomic.Bool       // false: reserved is empty, as Reservations has returned
 
+	searches     budget                     // of searches for victims that did not help
 	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
 
 	index   indices
@@ -152,6 +153,7 @@ func New() *Registry {
 		leftGang:    map[types.UID]formerMember{},
 		reserved:    reservations.NewSet(),
 
+		searches:     budget{share: searchShare},
 		plainVictims: map[types.UID]*plainVictim{},
 
 		index:   newIndices(),

@@ -25,6 +25,8 @@ type Work struct {
 	Priority int32
 	// Skip is the number of choices that the last attempt, which was cut short, has tried.
 	Skip int
+	// Cuts is the number of consecutive searches for victims that were cut short.
+	Cuts int
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
 	// admitted, as units (docs/decisions, G12, G20). For SurplusUnit it contains the pods of sub-groups that are not
 	// satisfied, for SurplusSingle those of sub-groups that are.
@@ -157,7 +159,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
 	}
-	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Skip: g.tried}
+	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Skip: g.tried, Cuts: g.cuts}
 	g.tried = 0
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	if task == Refill {
