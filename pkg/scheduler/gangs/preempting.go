@@ -363,6 +363,14 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 	return r.endCall(Effects{Dirty: []Key{p.Gang}})
 }
 
+// AwaitsRecord reports whether a preemption by the gang goes on when the PodGroup's status says so.
+func (r *Registry) AwaitsRecord(key Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	return g != nil && g.preemption != nil && (g.preemption.stage == stageDecided || g.preemption.stage == stageMarked)
+}
+
 // observeRecord advances a preemption whose stage the PodGroup's status contains by now.
 func (r *Registry) observeRecord(g *gangState) Effects {
 	p := g.preemption

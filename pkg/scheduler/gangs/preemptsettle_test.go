@@ -62,13 +62,16 @@ type market struct {
 	pairs     map[[2]string]int // whole gangs that ended, by preemptor and victim
 	overtaken map[string]int    // by preemptor: how often a gang of higher priority took its room
 	victims   int
+
+	searchTakes time.Duration // of a search without victims
+	searches    int           // number of these
 }
 
 func newMarket(t *testing.T, seed int64) *market {
 	m := &market{
 		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), start: time.Unix(1_000_000, 0),
 		nodes: map[string]int{}, pods: map[types.UID]*corev1.Pod{}, ends: map[types.UID]time.Time{}, groups: map[Key]*v2alpha2.PodGroup{},
-		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, dirty: map[Key]bool{}, pairs: map[[2]string]int{}, overtaken: map[string]int{},
+		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, dirty: map[Key]bool{}, searchTakes: time.Millisecond, pairs: map[[2]string]int{}, overtaken: map[string]int{},
 	}
 	m.now = m.start
 	m.r.Configure(Options{
@@ -105,13 +108,7 @@ func (m *market) step() {
 	for _, key := range sortedKeys(m.arrive) {
 		if !m.now.Before(m.arrive[key]) {
 			delete(m.arrive, key)
-			minimum := 1 + m.rand.Intn(m.size[key])
-			m.groups[key] = wrappers.MakePodGroup(key.Name, key.Namespace).UID(key.Name).Generation(1).MinMember(int32(minimum)).Obj()
-			m.apply(m.r.SetGroup(m.groups[key], m.now))
-			priority := int32(m.rand.Intn(5))
-			for range m.size[key] {
-				m.createPod(key, priority)
-			}
+			m.createGang(key, 1+m.rand.Intn(m.size[key]), m.size[key], int32(m.rand.Intn(5)))
 		}
 	}
 	for _, uid := range sortedUIDs(m.ends) {
@@ -133,6 +130,23 @@ func (m *market) step() {
 			delete(m.dirty, key)
 			m.writeStatus(key)
 		}
+	}
+}
+
+func (m *market) createGang(key Key, minimum, pods int, priority int32, change ...func(*v2alpha2.PodGroupSpec)) {
+	m.groups[key] = wrappers.MakePodGroup(key.Name, key.Namespace).UID(key.Name).Generation(1).MinMember(int32(minimum)).Obj()
+	for _, f := range change {
+		f(&m.groups[key].Spec)
+	}
+	m.apply(m.r.SetGroup(m.groups[key], m.now))
+	for range pods {
+		m.createPod(key, priority)
+	}
+}
+
+func (m *market) runFor(d time.Duration) {
+	for end := m.now.Add(d); m.now.Before(end); {
+		m.step()
 	}
 }
 
@@ -432,7 +446,8 @@ func (m *market) makeRoom(work *Work) time.Time {
 	decision, result := m.findVictims(work, step == PreemptConfirm)
 	switch {
 	case result != preemption.Decided:
-		return m.r.RecordHopeless(work.Gang, "hopeless", time.Millisecond, m.now)
+		m.searches++
+		return m.r.RecordHopeless(work.Gang, "hopeless", m.searchTakes, m.now)
 	case len(decision.Victims) > 0:
 		m.t.Logf("%s: %s (priority %d) step %d ends %v for %v beside %d ending", m.now.Sub(m.start), work.Gang.Name, work.Priority, step, names(decision.Victims), decision.Placements, len(decision.Awaited))
 		m.apply(m.r.RecordPreemption(work, decision, m.now))

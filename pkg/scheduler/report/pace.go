@@ -21,14 +21,15 @@ const (
 // pacer spaces the checks of large gangs: their pods are created and bound over several seconds, and each of them
 // marks the gang.
 type pacer struct {
-	facts func(gangs.Key) (podgroup.Facts, bool)
+	facts    func(gangs.Key) (podgroup.Facts, bool)
+	isUrgent func(gangs.Key) bool // evictions wait for the status
 
 	mu     sync.Mutex
 	looked map[gangs.Key]time.Time // time of the last check of a large gang
 }
 
 func newPacer(registry *gangs.Registry) *pacer {
-	return &pacer{facts: registry.Facts, looked: map[gangs.Key]time.Time{}}
+	return &pacer{facts: registry.Facts, isUrgent: registry.AwaitsRecord, looked: map[gangs.Key]time.Time{}}
 }
 
 // factsIfDue returns the facts of a gang, false if it is unknown; or the time until it may be checked.
@@ -36,7 +37,7 @@ func (p *pacer) factsIfDue(key gangs.Key, now time.Time) (f podgroup.Facts, ok b
 	p.mu.Lock()
 	last, large := p.looked[key]
 	p.mu.Unlock()
-	if large {
+	if large && !p.isUrgent(key) {
 		if wait := last.Add(lookPause).Sub(now); wait > 0 {
 			return podgroup.Facts{}, false, wait
 		}

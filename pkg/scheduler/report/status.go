@@ -185,12 +185,12 @@ func (s *statuses) writeStatus(ctx context.Context, key gangs.Key, group *v2alph
 }
 
 // yieldsToBindings reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for
-// busyLimit.
+// busyLimit, and not at all if evictions wait for it.
 func (s *statuses) yieldsToBindings(key gangs.Key, now time.Time) bool {
 	s.mu.Lock()
 	st := s.groups[key]
 	s.mu.Unlock()
-	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(busyLimit)) && s.busy()
+	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(busyLimit)) && s.busy() && !s.pace.isUrgent(key)
 }
 
 // reportSettled emits the event about the changes since the last event, after they have settled and the reason has been
