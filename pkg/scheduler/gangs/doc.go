@@ -44,5 +44,8 @@
 // task may be another one. Committed follows from Idle, Gated, Elected and Queued if the gang changes while its attempt is
 // running, in a way that the plan allows.
 //
+// A gang that was refused may decide that pods of lower priority end (preempting.go). It stays in the phases of refused gangs
+// meanwhile, and is retried when the decision is recorded, and when room becomes free.
+//
 // Victims and Preempt determine which pods of gangs may be preempted by pods without a gang.
 package gangs

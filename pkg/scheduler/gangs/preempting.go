@@ -7,13 +7,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
-	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Its Preemption passes
@@ -72,13 +69,6 @@ type Preemption struct {
 	taken bool      // a gang of higher priority was placed on its nodes
 	until time.Time // when it is given up
 	about podgroup.Preempting
-}
-
-// Deadline is when the preemption is given up if the gang has not started by then. It is called when evictions begin.
-func (r *Registry) Deadline(p *Preemption) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return p.until
 }
 
 // PreemptionOutcome states how a preemption ended, with few distinct values, so that it can label a metric.
@@ -266,258 +256,6 @@ func aboutPreemption(p *Preemption, d Preempting) podgroup.Preempting {
 	return about
 }
 
-// reservePlanned reserves the room of the pods that are planned after the victims have ended.
-func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement.Placement) {
-	if r.opts.Amount == nil {
-		return
-	}
-	until := p.until.Add(p.graceTime(r.now) + r.opts.PreemptionTimeout)
-	occupied := map[string][]reservations.Occupied{} // by node: what the victims have, and pods that are awaited
-	for _, v := range p.Victims {
-		node := v.Pod.Spec.NodeName
-		occupied[node] = append(occupied[node], reservations.Occupied{Pod: v.Pod.UID, Amount: r.opts.Amount(v.Pod)})
-	}
-	for _, pod := range p.awaited {
-		if node := pod.Spec.NodeName; !r.isAwaitedBefore(p, node, pod.UID) {
-			occupied[node] = append(occupied[node], reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
-		}
-	}
-	amounts := map[int]reservations.Amount{} // by class
-	for _, pl := range placements {
-		amount, known := amounts[pl.Pod.Class]
-		if !known {
-			amount = r.opts.Amount(w.Classes[pl.Pod.Class])
-			amounts[pl.Pod.Class] = amount
-		}
-		pod := *w.Pods[pl.Pod.Index] // its node is that of the reservation
-		pod.Spec.NodeName = pl.Node
-		r.reserved.Reserve(reservations.Reservation{
-			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pl.Node, Priority: p.Priority,
-			Amount: amount, Pod: &pod, Occupied: occupiedPartsOf(amount, occupied[pl.Node]),
-		}, until, r.now)
-	}
-	r.haveReserved.Store(!r.reserved.IsEmpty())
-}
-
-// isAwaitedBefore reports whether what the pod has is reserved for another gang of the same or a higher priority.
-func (r *Registry) isAwaitedBefore(p *Preemption, node string, uid types.UID) bool {
-	return slices.ContainsFunc(r.reserved.OnNode(node), func(x *reservations.Reservation) bool {
-		return x.Owner.Gang != p.Gang && x.Priority >= p.Priority && slices.ContainsFunc(x.Occupied, func(o reservations.Occupied) bool { return o.Pod == uid })
-	})
-}
-
-// occupiedPartsOf returns the parts of an amount that the pods have, and subtracts these from what is left of the pods.
-func occupiedPartsOf(amount reservations.Amount, pods []reservations.Occupied) []reservations.Occupied {
-	var parts []reservations.Occupied
-	var rest reservations.Amount
-	rest.Add(amount, 1)
-	for i := range pods {
-		part := rest.TakeFrom(&pods[i].Amount)
-		if part.IsEmpty() {
-			continue
-		}
-		rest.Add(part, -1)
-		parts = append(parts, reservations.Occupied{Pod: pods[i].Pod, Amount: part})
-	}
-	return parts
-}
-
-func isOfGang(x *reservations.Reservation) bool { return x.Owner.IsGang() }
-
-// graceTime returns the time after which all victims should have ended if they were deleted now.
-func (p *Preemption) graceTime(now time.Time) time.Duration {
-	longest := time.Duration(0)
-	for _, v := range p.Victims {
-		grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
-		if g := v.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
-			grace = *g
-		}
-		longest = max(longest, time.Duration(grace)*time.Second)
-	}
-	for _, pod := range p.awaited {
-		if pod.DeletionTimestamp != nil {
-			longest = max(longest, pod.DeletionTimestamp.Sub(now))
-		}
-	}
-	return longest
-}
-
-// RecordMarked records that all victims are marked, or why they cannot be: then nothing is evicted.
-func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.beginCall(now)
-	if p.gang.preemption != p {
-		return r.endCall(r.releaseVictims(p)) // it ended while they were being marked
-	}
-	if err != nil || !r.isStillAllowed(p) {
-		p.gang.recordOwnChange() // it is tried again
-		e := r.endPreemption(p, PreemptionCancelled)
-		e.add(r.releaseVictims(p))
-		return r.endCall(e)
-	}
-	p.stage, p.about.Evicting = stageMarked, true
-	p.about.Until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
-	p.until = p.about.Until.Add(preparationLimit)
-	r.reindex(p.gang)
-	return r.endCall(Effects{Dirty: []Key{p.Gang}})
-}
-
-// AwaitsRecord reports whether a preemption by the gang goes on when the PodGroup's status says so.
-func (r *Registry) AwaitsRecord(key Key) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	g := r.gangs[key]
-	return g != nil && g.preemption != nil && (g.preemption.stage == stageDecided || g.preemption.stage == stageMarked)
-}
-
-// observeRecord advances a preemption whose stage the PodGroup's status contains by now.
-func (r *Registry) observeRecord(g *gangState) Effects {
-	p := g.preemption
-	if p == nil || g.group == nil {
-		return Effects{}
-	}
-	plan, evicting, ok := podgroup.RecordedPreemption(&g.group.Status)
-	switch {
-	case !ok || plan != p.ID:
-		return Effects{}
-	case p.stage == stageDecided:
-		p.stage = stageRecorded
-		if g.phase.isRefused() {
-			return r.retryRefused(g)
-		}
-	case p.stage == stageMarked && evicting:
-		if !r.isStillAllowed(p) {
-			g.recordOwnChange()
-			return r.endPreemption(p, PreemptionCancelled)
-		}
-		return r.beginEvictions(p)
-	}
-	return Effects{}
-}
-
-// beginEvictions requests the deletion of the victims.
-func (r *Registry) beginEvictions(p *Preemption) Effects {
-	p.stage = stageEvicting
-	p.until = p.about.Until
-	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
-	told := map[*gangState]bool{}
-	for _, v := range p.Victims {
-		m := r.members[v.Pod.UID]
-		if m == nil || v.Gang != m.gang.key {
-			r.plainVictims[v.Pod.UID] = &plainVictim{since: r.now}
-			continue
-		}
-		m.gang.addVictim(m, r.now)
-		if told[m.gang] {
-			continue
-		}
-		told[m.gang] = true
-		m.gang.preempted = &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
-		e.Dirty = append(e.Dirty, m.gang.key)
-	}
-	r.reindex(p.gang)
-	return e
-}
-
-// isStillAllowed reports whether the gangs of the victims have not changed in a way that forbids the evictions: each of them
-// loses all of its pods, or keeps its minimum.
-func (r *Registry) isStillAllowed(p *Preemption) bool {
-	lost := map[*gangState][]*member{}
-	for _, v := range p.Victims {
-		m := r.members[v.Pod.UID]
-		if v.Gang == (Key{}) || m == nil || m.gang.key != v.Gang || !m.isBound() {
-			continue // it has no gang, or does not count any more
-		}
-		lost[m.gang] = append(lost[m.gang], m)
-	}
-	for g, members := range lost {
-		if g.tree == nil || g.plan != nil || g.vanished > 0 || g.priority() >= p.Priority {
-			return false
-		}
-		counts := g.numbers.Bound.Counts()
-		for _, m := range members {
-			counts[m.leaf]--
-		}
-		if len(members) < g.numbers.Flagged(count.IsStanding)-g.numbers.Flagged(count.IsStray) && !g.tree.Satisfied(counts) && g.numbers.Bound.Satisfied(g.tree.Root()) {
-			return false
-		}
-	}
-	return true
-}
-
-// RecordEvicted records that the deletion of all victims was requested, and what cannot be deleted has been given up.
-func (r *Registry) RecordEvicted(p *Preemption, now time.Time) Effects {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.beginCall(now)
-	e := r.releaseVictims(p)
-	if p.gang.preemption == p && p.stage == stageEvicting {
-		p.stage = stageEvicted
-		r.reindex(p.gang)
-	}
-	return r.endCall(e)
-}
-
-// RecordedEvictions returns, by gang, the plans whose evictions had begun according to the status of the PodGroups, and of
-// which this process knows nothing: those of an earlier process.
-func (r *Registry) RecordedEvictions() map[Key]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	plans := map[Key]string{}
-	for key, g := range r.gangs {
-		if g.group == nil || g.preemption != nil {
-			continue
-		}
-		if plan, evicting, ok := podgroup.RecordedPreemption(&g.group.Status); ok && evicting {
-			plans[key] = plan
-		}
-	}
-	return plans
-}
-
-// RestorePreemption records a preemption whose evictions an earlier process had begun. pods are those of its victims that
-// have not been deleted; they are deleted now.
-func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, now time.Time) Effects {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.beginCall(now)
-	g := r.gangs[key]
-	if g == nil || g.group == nil || g.preemption != nil {
-		return Effects{}
-	}
-	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: stageEvicting}
-	for _, pod := range pods {
-		v := Victim{Pod: pod, Priority: count.PodPriority(pod)}
-		if m := r.members[pod.UID]; m != nil {
-			v.Gang, v.member = m.gang.key, m
-			m.gang.addVictim(m, now)
-		}
-		p.Victims = append(p.Victims, v)
-	}
-	p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
-	p.about = aboutPreemption(p, Preempting{})
-	p.about.Evicting = true
-	g.preemption = p
-	r.reindex(g)
-	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}})
-}
-
-// releaseVictims lets the gangs that lose pods be planned again.
-func (r *Registry) releaseVictims(p *Preemption) Effects {
-	var e Effects
-	for _, v := range p.Victims {
-		if victim := r.plainVictims[v.Pod.UID]; victim != nil && victim.of == p {
-			delete(r.plainVictims, v.Pod.UID)
-		}
-		if g := r.gangs[v.Gang]; g != nil && g.victimOf == p {
-			g.victimOf = nil
-			e.add(r.evaluate(g, r.now))
-		}
-	}
-	return e
-}
-
 // endPreemption ends a preemption. Room that is left is free for all.
 func (r *Registry) endPreemption(p *Preemption, outcome PreemptionOutcome) Effects {
 	r.freeReserved(r.reserved.EndOfGang(p.Gang, isOfGang))
@@ -569,31 +307,6 @@ func (p *Preemption) failure() PreemptionOutcome {
 	return PreemptionWasted
 }
 
-// recordReserved records whose reserved room is reserved for a gang of higher priority now.
-func (r *Registry) recordReserved(p *Preemption, placements []placement.Placement) {
-	for _, x := range placements {
-		r.recordRoomTakenOn(x.Node, p.gang, p.Priority)
-	}
-}
-
-// recordRoomTaken records whose reserved room a plan uses.
-func (r *Registry) recordRoomTaken(plan *Plan) {
-	if !r.haveReserved.Load() {
-		return
-	}
-	for i := range plan.members {
-		r.recordRoomTakenOn(plan.members[i].node, plan.gang, plan.Priority)
-	}
-}
-
-func (r *Registry) recordRoomTakenOn(node string, by *gangState, priority int32) {
-	for _, x := range r.reserved.OnNode(node) {
-		if g := r.gangs[x.Owner.Gang]; x.Owner.IsGang() && g != nil && g != by && g.preemption != nil && x.Priority < priority {
-			g.preemption.taken = true
-		}
-	}
-}
-
 // reviewRefused ends the preemption of a gang that does not fit although all victims have ended: it may decide anew. A
 // decision that could not be confirmed is given up.
 func (r *Registry) reviewRefused(g *gangState) Effects {
@@ -612,34 +325,4 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 		return r.replacePreemption(p, p.failure())
 	}
 	return Effects{}
-}
-
-// isEnding reports whether a victim, or another pod that is awaited, has not ended yet, as far as is known.
-func (r *Registry) isEnding(uid types.UID) bool {
-	return r.plainVictims[uid] != nil || r.members[uid] != nil
-}
-
-// plainVictim is a pod without a gang that is being preempted by a gang.
-type plainVictim struct {
-	of    *Preemption // by which it is to end; nil: its deletion was requested
-	since time.Time   // when
-}
-
-// plainVictim returns the state of a pod without a gang that is being preempted by a gang, nil if it is not, or not any
-// more.
-func (r *Registry) plainVictim(uid types.UID) *plainVictim {
-	v := r.plainVictims[uid]
-	if v != nil && v.of == nil && r.now.Sub(v.since) >= preemptionReported { // it cannot be deleted
-		delete(r.plainVictims, uid)
-		return nil
-	}
-	return v
-}
-
-// RecordPlainPodGone records that a pod without a gang is gone.
-func (r *Registry) RecordPlainPodGone(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.recordRoomGrowth()
-	delete(r.plainVictims, uid)
 }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+)
+
+// Deadline is when the preemption is given up if the gang has not started by then. It is called when evictions begin.
+func (r *Registry) Deadline(p *Preemption) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return p.until
+}
+
+// graceTime returns the time after which all victims should have ended if they were deleted now.
+func (p *Preemption) graceTime(now time.Time) time.Duration {
+	longest := time.Duration(0)
+	for _, v := range p.Victims {
+		grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+		if g := v.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
+			grace = *g
+		}
+		longest = max(longest, time.Duration(grace)*time.Second)
+	}
+	for _, pod := range p.awaited {
+		if pod.DeletionTimestamp != nil {
+			longest = max(longest, pod.DeletionTimestamp.Sub(now))
+		}
+	}
+	return longest
+}
+
+// RecordMarked records that all victims are marked, or why they cannot be: then nothing is evicted.
+func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	if p.gang.preemption != p {
+		return r.endCall(r.releaseVictims(p)) // it ended while they were being marked
+	}
+	if err != nil || !r.isStillAllowed(p) {
+		p.gang.recordOwnChange() // it is tried again
+		e := r.endPreemption(p, PreemptionCancelled)
+		e.add(r.releaseVictims(p))
+		return r.endCall(e)
+	}
+	p.stage, p.about.Evicting = stageMarked, true
+	p.about.Until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
+	p.until = p.about.Until.Add(preparationLimit)
+	r.reindex(p.gang)
+	return r.endCall(Effects{Dirty: []Key{p.Gang}})
+}
+
+// AwaitsRecord reports whether a preemption by the gang goes on when the PodGroup's status says so.
+func (r *Registry) AwaitsRecord(key Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	return g != nil && g.preemption != nil && (g.preemption.stage == stageDecided || g.preemption.stage == stageMarked)
+}
+
+// observeRecord advances a preemption whose stage the PodGroup's status contains by now.
+func (r *Registry) observeRecord(g *gangState) Effects {
+	p := g.preemption
+	if p == nil || g.group == nil {
+		return Effects{}
+	}
+	plan, evicting, ok := podgroup.RecordedPreemption(&g.group.Status)
+	switch {
+	case !ok || plan != p.ID:
+		return Effects{}
+	case p.stage == stageDecided:
+		p.stage = stageRecorded
+		if g.phase.isRefused() {
+			return r.retryRefused(g)
+		}
+	case p.stage == stageMarked && evicting:
+		if !r.isStillAllowed(p) {
+			g.recordOwnChange()
+			return r.endPreemption(p, PreemptionCancelled)
+		}
+		return r.beginEvictions(p)
+	}
+	return Effects{}
+}
+
+// beginEvictions requests the deletion of the victims.
+func (r *Registry) beginEvictions(p *Preemption) Effects {
+	p.stage = stageEvicting
+	p.until = p.about.Until
+	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
+	told := map[*gangState]bool{}
+	for _, v := range p.Victims {
+		m := r.members[v.Pod.UID]
+		if m == nil || v.Gang != m.gang.key {
+			r.plainVictims[v.Pod.UID] = &plainVictim{since: r.now}
+			continue
+		}
+		m.gang.addVictim(m, r.now)
+		if told[m.gang] {
+			continue
+		}
+		told[m.gang] = true
+		m.gang.preempted = &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
+		e.Dirty = append(e.Dirty, m.gang.key)
+	}
+	r.reindex(p.gang)
+	return e
+}
+
+// isStillAllowed reports whether the gangs of the victims have not changed in a way that forbids the evictions: each of them
+// loses all of its pods, or keeps its minimum.
+func (r *Registry) isStillAllowed(p *Preemption) bool {
+	lost := map[*gangState][]*member{}
+	for _, v := range p.Victims {
+		m := r.members[v.Pod.UID]
+		if v.Gang == (Key{}) || m == nil || m.gang.key != v.Gang || !m.isBound() {
+			continue // it has no gang, or does not count any more
+		}
+		lost[m.gang] = append(lost[m.gang], m)
+	}
+	for g, members := range lost {
+		if g.tree == nil || g.plan != nil || g.vanished > 0 || g.priority() >= p.Priority {
+			return false
+		}
+		counts := g.numbers.Bound.Counts()
+		for _, m := range members {
+			counts[m.leaf]--
+		}
+		if len(members) < g.numbers.Flagged(count.IsStanding)-g.numbers.Flagged(count.IsStray) && !g.tree.Satisfied(counts) && g.numbers.Bound.Satisfied(g.tree.Root()) {
+			return false
+		}
+	}
+	return true
+}
+
+// RecordEvicted records that the deletion of all victims was requested, and what cannot be deleted has been given up.
+func (r *Registry) RecordEvicted(p *Preemption, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	e := r.releaseVictims(p)
+	if p.gang.preemption == p && p.stage == stageEvicting {
+		p.stage = stageEvicted
+		r.reindex(p.gang)
+	}
+	return r.endCall(e)
+}
+
+// RecordedEvictions returns, by gang, the plans whose evictions had begun according to the status of the PodGroups, and of
+// which this process knows nothing: those of an earlier process.
+func (r *Registry) RecordedEvictions() map[Key]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	plans := map[Key]string{}
+	for key, g := range r.gangs {
+		if g.group == nil || g.preemption != nil {
+			continue
+		}
+		if plan, evicting, ok := podgroup.RecordedPreemption(&g.group.Status); ok && evicting {
+			plans[key] = plan
+		}
+	}
+	return plans
+}
+
+// RestorePreemption records a preemption whose evictions an earlier process had begun. pods are those of its victims that
+// have not been deleted; they are deleted now.
+func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[key]
+	if g == nil || g.group == nil || g.preemption != nil {
+		return Effects{}
+	}
+	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: stageEvicting}
+	for _, pod := range pods {
+		v := Victim{Pod: pod, Priority: count.PodPriority(pod)}
+		if m := r.members[pod.UID]; m != nil {
+			v.Gang, v.member = m.gang.key, m
+			m.gang.addVictim(m, now)
+		}
+		p.Victims = append(p.Victims, v)
+	}
+	p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
+	p.about = aboutPreemption(p, Preempting{})
+	p.about.Evicting = true
+	g.preemption = p
+	r.reindex(g)
+	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}})
+}
+
+// releaseVictims lets the gangs that lose pods be planned again.
+func (r *Registry) releaseVictims(p *Preemption) Effects {
+	var e Effects
+	for _, v := range p.Victims {
+		if victim := r.plainVictims[v.Pod.UID]; victim != nil && victim.of == p {
+			delete(r.plainVictims, v.Pod.UID)
+		}
+		if g := r.gangs[v.Gang]; g != nil && g.victimOf == p {
+			g.victimOf = nil
+			e.add(r.evaluate(g, r.now))
+		}
+	}
+	return e
+}
+
+// isEnding reports whether a victim, or another pod that is awaited, has not ended yet, as far as is known.
+func (r *Registry) isEnding(uid types.UID) bool {
+	return r.plainVictims[uid] != nil || r.members[uid] != nil
+}
+
+// plainVictim is a pod without a gang that is being preempted by a gang.
+type plainVictim struct {
+	of    *Preemption // by which it is to end; nil: its deletion was requested
+	since time.Time   // when
+}
+
+// plainVictim returns the state of a pod without a gang that is being preempted by a gang, nil if it is not, or not any
+// more.
+func (r *Registry) plainVictim(uid types.UID) *plainVictim {
+	v := r.plainVictims[uid]
+	if v != nil && v.of == nil && r.now.Sub(v.since) >= preemptionReported { // it cannot be deleted
+		delete(r.plainVictims, uid)
+		return nil
+	}
+	return v
+}
+
+// RecordPlainPodGone records that a pod without a gang is gone.
+func (r *Registry) RecordPlainPodGone(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recordRoomGrowth()
+	delete(r.plainVictims, uid)
+}
