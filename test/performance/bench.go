@@ -84,10 +84,10 @@ func (p plan) record(out io.Writer, all results, round int, v variant, name stri
 
 // inTurn returns the contestants in the order of a round: the first one changes, so that neither always finds the
 // machine as the other left it. The floor comes last, since it repeats earlier bindings. It does not take part if no
-// pods are to be bound.
+// pods are to be bound, or if others have to end first.
 func (p plan) inTurn(round int) []string {
 	order := inTurn(p.o.contestants, round)
-	if p.room() == 0 || p.shape.name == "restart" {
+	if p.room() == 0 || p.shape.name == "restart" || p.shape.name == "preempt" {
 		order = slices.DeleteFunc(order, func(name string) bool { return name == floor })
 	}
 	return order

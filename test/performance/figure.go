@@ -59,6 +59,18 @@ var (
 	podRefused50  = kind{"pod_refused_p50_ms", "first pod told unschedulable, median, ms", "%.0f"}
 	podRefused99  = kind{"pod_refused_p99_ms", "first pod told unschedulable, 99 of 100, ms", "%.0f"}
 
+	arrivedBound50   = kind{"arrival_to_last_bind_p50_ms", "first pod created to last bind of a gang, median, ms", "%.0f"}
+	arrivedBoundMax  = kind{"arrival_to_last_bind_max_ms", "first pod created to last bind of a gang, longest, ms", "%.0f"}
+	victimsPerPod    = kind{"victims_per_pod", "victims per pod", "%.2f"}
+	gangsHit         = kind{"victim_gangs_per_gang", "gangs that lost pods, per gang", "%.1f"}
+	gangsCut         = kind{"incomplete_victim_gangs", "gangs left without a part of their minimum", "%.0f"}
+	decided50        = kind{"decision_p50_ms", "decision, median, ms", "%.1f"}
+	decidedMax       = kind{"decision_max_ms", "decision, longest, ms", "%.1f"}
+	confirmed50      = kind{"confirmation_p50_ms", "confirmation on a new snapshot, median, ms", "%.1f"}
+	confirmedMax     = kind{"confirmation_max_ms", "confirmation on a new snapshot, longest, ms", "%.1f"}
+	preemptionPlaced = kind{"preemptions_placed", "preemptions after which the gang was bound", "%.0f"}
+	preemptionWasted = kind{"preemptions_wasted", "evictions without placement", "%.0f"}
+
 	restartFirst = kind{"restart_first_bind_seconds", "new process to first bind, s", "%.2f"}
 	restartReady = kind{"restart_ready_seconds", "new process to ready, s", "%.2f"}
 	restartGang  = kind{"restart_gang_seconds", "new process to a bound gang of 4, s", "%.2f"}

@@ -36,6 +36,8 @@ type gang struct {
 	gpus    int64 // of each pod; 0: a little CPU instead
 	indexed bool  // each pod has a label with its number
 	image   string
+	// priorityClass of the pods; "": none.
+	priorityClass string
 }
 
 // needed is how many pods the gang cannot start without.
@@ -99,6 +101,9 @@ func (g gang) pod(c contest, i int) *corev1.Pod {
 	}
 	if g.image != "" {
 		w.Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = g.image })
+	}
+	if g.priorityClass != "" {
+		w.PriorityClass(g.priorityClass)
 	}
 	switch c.api {
 	case musterGangs:

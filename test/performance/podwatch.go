@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,6 +56,7 @@ type podWatch struct {
 	pods     map[string]seenPod // guarded by mu; without deleted pods
 	counts   podCounts          // guarded by mu; of pods
 	bindings []binding          // guarded by mu; in order
+	gone     []string           // guarded by mu; names of deleted pods, in order
 	changed  chan struct{}      // guarded by mu; closed at the next change
 }
 
@@ -102,7 +104,9 @@ func (w *podWatch) note(pod *corev1.Pod, gone bool) {
 		w.counts.add(was, -1)
 		delete(w.pods, pod.Name)
 	}
-	if !gone {
+	if gone {
+		w.gone = append(w.gone, pod.Name)
+	} else {
 		w.counts.add(is, 1)
 		w.pods[pod.Name] = is
 	}
@@ -190,6 +194,13 @@ func (w *podWatch) allBound(names []string) func() bool {
 
 func (w *podWatch) allGone(names []string) func() bool {
 	return w.all(names, func(_ seenPod, exists bool) bool { return !exists })
+}
+
+// deletedPods returns the names of all pods that were deleted so far, in order, including those that existed before the watch.
+func (w *podWatch) deletedPods() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.gone)
 }
 
 // boundAt returns when the first and the last of the pods were bound. All must be bound; see allBound.

@@ -32,7 +32,7 @@ func (cl *cluster) profiler(ctx context.Context) (*profiler, error) {
 	return newProfiler(ctx, cl.cp, filepath.Join(cl.o.profiles, cl.c.name+".pprof"), cl.o.profileFor)
 }
 
-// profilerRights are those of an identity that may read profiles. It is a service account, since the schedulers here have
+// profilerRights are those of an identity that may read profiles and metrics. It is a service account, since the schedulers here have
 // no certificate authority for clients.
 const profilerRights = `
 apiVersion: v1
@@ -43,7 +43,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: profiler}
 rules:
-- {nonResourceURLs: ["/debug/pprof/*"], verbs: [get]}
+- {nonResourceURLs: ["/debug/pprof/*", /metrics], verbs: [get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -53,7 +53,8 @@ subjects:
 - {kind: ServiceAccount, namespace: default, name: profiler}
 `
 
-func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string, length time.Duration) (*profiler, error) {
+// profilerClient returns a client with profilerRights.
+func profilerClient(ctx context.Context, cp *controlplane.ControlPlane) (*http.Client, error) {
 	if err := applyText(ctx, cp, profilerRights); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,11 @@ func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string
 		return nil, err
 	}
 	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true} // a scheduler signs its own certificate
-	client, err := rest.HTTPClientFor(config)
+	return rest.HTTPClientFor(config)
+}
+
+func newProfiler(ctx context.Context, cp *controlplane.ControlPlane, path string, length time.Duration) (*profiler, error) {
+	client, err := profilerClient(ctx, cp)
 	if err != nil {
 		return nil, err
 	}

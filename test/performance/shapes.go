@@ -160,6 +160,15 @@ var allShapes = []shape{
 		targets: []target{{kind: firstToLast, contestant: floor, bound: 1.5}},
 	},
 	{
+		name: "preempt", about: "20 gangs of 32 arrive, one after the other, on 1,000 nodes full of gangs of lower priority",
+		defaults: options{nodes: 1000, gangs: 20, podsPerGang: 32},
+		prepare:  preparePreemption, measure: measurePreemption,
+		targets: []target{
+			{kind: decided50, bound: 100}, {kind: victimsPerPod, bound: 1},
+			{kind: preemptionWasted}, {kind: gangsCut}, {kind: arrivedBound50, contestant: stock},
+		},
+	},
+	{
 		name: workloadShape, about: "PodCliqueSets, from apply to ready and back to nothing",
 		defaults: options{nodes: 1, gangs: 1, podsPerGang: 1, profileFor: 15 * time.Second},
 	},

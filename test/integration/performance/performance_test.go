@@ -24,10 +24,13 @@ const repository = "../../.."
 // Contestants that `make test` does not build take part in the drain if they are built: the stock scheduler, and
 // Coscheduling, which takes minutes to build.
 func TestBenchmarksWork(t *testing.T) {
-	everyone := []string{"muster", "floor"}
+	everyone, preempting := []string{"muster", "floor"}, []string{"muster"} // the floor does not preempt
 	for program, contestant := range map[string]string{"kube-scheduler": "stock", "coscheduling": "coscheduling"} {
 		if _, err := os.Stat(filepath.Join(repository, "bin", program)); err == nil {
 			everyone = append(everyone, contestant)
+			if contestant == "stock" {
+				preempting = append(preempting, contestant)
+			}
 		}
 	}
 	program := filepath.Join(t.TempDir(), "performance")
@@ -57,6 +60,11 @@ func TestBenchmarksWork(t *testing.T) {
 			name: "a gang arrives", shape: "huge-gang", contestants: []string{"muster", "floor"},
 			environment: []string{"VARIANTS=pods:20", "PROBES=2"},
 			figures:     []string{"first_to_last_bind_seconds", "plain_meanwhile_p99_ms", "plain_alone_p50_ms"},
+		},
+		{
+			name: "gangs take the room of others", shape: "preempt", contestants: preempting,
+			environment: []string{"GANGS=2", "PODS_PER_GANG=4", "SETTLE=1"},
+			figures:     []string{"arrival_to_last_bind_p50_ms", "decision_p50_ms", "confirmation_p50_ms", "victims_per_pod", "preemptions_wasted"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) { // one after the other, because two control planes would only slow each other down

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRunningGangsFillTheCluster(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		options options
+		want    []int // pods of each
+	}{
+		"gangs of one size":        {options{nodes: 4, gpus: 8, podsPerGang: 16}, []int{16, 16}},
+		"the last gang is smaller": {options{nodes: 2, gpus: 8, podsPerGang: 6}, []int{6, 6, 4}},
+		"one gang fits":            {options{nodes: 1, gpus: 8, podsPerGang: 8}, []int{8}},
+	} {
+		var got []int
+		for _, g := range runningGangs(test.options) {
+			got = append(got, g.pods)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	gangs := []gang{{name: "a", pods: 2}, {name: "b", pods: 2}, {name: "c", pods: 2}}
+	for name, test := range map[string]struct {
+		gone []string
+		want losses
+	}{
+		"nothing was lost":                   {nil, losses{}},
+		"a whole gang":                       {[]string{"a-00000", "a-00001"}, losses{pods: 2, gangs: 1}},
+		"parts of two gangs":                 {[]string{"a-00000", "c-00001"}, losses{pods: 2, gangs: 2, incomplete: 2}},
+		"pods of others do not count":        {[]string{"probe-00001", "b-00000", "b-00001"}, losses{pods: 2, gangs: 1}},
+		"a whole gang and a part of another": {[]string{"b-00001", "a-00000", "b-00000"}, losses{pods: 3, gangs: 2, incomplete: 1}},
+	} {
+		if got := lossesOf(gangs, test.gone); got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+func TestPreemptionMetrics(t *testing.T) {
+	t.Parallel()
+	families, err := parseMetrics(strings.NewReader(`# TYPE muster_preemption_decision_duration_seconds histogram
+muster_preemption_decision_duration_seconds_bucket{result="decided",le="+Inf"} 4
+muster_preemption_decision_duration_seconds_sum{result="decided"} 0.2
+muster_preemption_decision_duration_seconds_count{result="decided"} 4
+muster_preemption_decision_duration_seconds_bucket{result="hopeless",le="+Inf"} 9
+muster_preemption_decision_duration_seconds_sum{result="hopeless"} 7
+muster_preemption_decision_duration_seconds_count{result="hopeless"} 9
+# TYPE muster_preemptions_total counter
+muster_preemptions_total{outcome="placed"} 3
+muster_preemptions_total{outcome="wasted"} 1
+muster_preemptions_total{outcome="spared"} 5
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := preemptionMetricsOf(families)
+	want := preemptionMetrics{decided: searches{count: 4, seconds: 0.2}, placed: 3, wasted: 1}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if mean := got.decided.meanSince(searches{count: 2, seconds: 0.1}); len(mean) != 1 || mean[0] < 0.0499 || mean[0] > 0.0501 {
+		t.Errorf("the mean of the last two of four searches is %v, want 0.05 s", mean)
+	}
+	if mean := got.decided.meanSince(got.decided); mean != nil {
+		t.Errorf("the mean of no searches is %v, want none", mean)
+	}
+}
