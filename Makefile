@@ -49,7 +49,7 @@ help: ## Show this list
 		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: build controlplane ## Show gangs, a service and a training job that start, wait, recover, roll and restart on a real control plane
+demo: build controlplane ## Show gangs, services and a training job that start, wait, recover, roll, restart and preempt on a real control plane
 	@go run ./test/demo
 
 .PHONY: cluster-up

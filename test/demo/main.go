@@ -2,8 +2,8 @@
 
 // Command demo shows Muster on a real control plane; `make demo` runs it. Its steps cover gangs that are admitted as a whole,
 // gangs that wait and their reasons, nodes that are drained and come back, a service from a single PodCliqueSet, a replica
-// that is terminated because it does not recover, updates, and a training job that restarts and succeeds. Each step is
-// explained, the state of the API server is shown after it, and the demo fails if that state is not the expected one.
+// that is terminated because it does not recover, updates, a training job that restarts and succeeds, and preemption. Each step
+// is explained, the state of the API server is shown after it, and the demo fails if that state is not the expected one.
 //
 //	go run ./test/demo            # needs bin/, see make build controlplane
 //	go run ./test/demo -pause 3s  # time to read between the steps
@@ -118,6 +118,8 @@ func run(ctx context.Context, t *teller) (err error) {
 				return err
 			}
 		}
+		t.text(st.said)
+		st.said = ""
 		t.outcome(s, step, table)
 		if t.pause > 0 {
 			select {

@@ -78,6 +78,7 @@ type stage struct {
 	client client.Client // for objects of any kind
 	// Objects of manifests/samples.
 	training, inference, tuning, chat, pretrain []*unstructured.Unstructured
+	said                                        string // what kubectl said while a step was done, to be shown after it; "": nothing
 }
 
 // newStage reads the samples.
@@ -354,7 +355,7 @@ func story() []step {
 		},
 	}
 	steps = append(steps, rollout()...)
-	return append(steps, []step{
+	steps = append(steps, []step{
 		{
 			title: "chat is deleted, and pretrain applied: a training job of a launcher and 2 workers of 8 GPUs each",
 			why: "All objects that muster-controller created for chat are deleted too. A PodCliqueSet with workloadType Training runs until " +
@@ -409,6 +410,7 @@ func story() []step {
 			},
 		},
 	}...)
+	return append(steps, preemption()...)
 }
 
 // waits claims that a gang waits for this reason and holds no GPU.
