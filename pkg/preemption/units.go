@@ -3,6 +3,7 @@
 package preemption
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/muster-project/muster/pkg/gang"
@@ -16,6 +17,8 @@ type Workload struct {
 	// MinimumProtected: only pods above the minimum may end (semi-preemptible).
 	MinimumProtected bool
 	Pods             []Pod // bound; those of a leaf in order of preference: the last ones end first
+	// Completed are pods that count in their leaves and cannot end, because they have succeeded. nil: there are none.
+	Completed gang.Counts
 }
 
 // Pod is a bound pod of a Workload.
@@ -78,7 +81,7 @@ func (w *Workload) surplusUnits(number int, counts gang.Counts, numbers []int) [
 		spare := g.SatisfiedChildren(counts) > g.Min()
 		for _, child := range slices.Backward(g.Children()) {
 			satisfied := child.Satisfied(counts)
-			if pods := w.podsBelow(child); len(pods) > 0 && (spare || !satisfied) {
+			if pods := w.podsBelow(child); len(pods) > 0 && (spare || !satisfied) && !w.hasCompletedBelow(child) {
 				groups = append(groups, unit{number, SurplusSubGroup, child.Name(), pods})
 			}
 			if satisfied {
@@ -108,9 +111,19 @@ func (w *Workload) podsBelow(g *gang.Group) []int {
 	return pods
 }
 
+// hasCompletedBelow reports whether pods of a group have succeeded. Without its other pods it could be below its minimum, and
+// not empty.
+func (w *Workload) hasCompletedBelow(g *gang.Group) bool {
+	if len(w.Completed) == 0 {
+		return false
+	}
+	return w.Completed[g.Name()] > 0 || slices.ContainsFunc(g.Children(), w.hasCompletedBelow)
+}
+
 // counts returns the pods by leaf, without those that ended. ended is by index; nil: none.
 func (w *Workload) counts(ended func(pod int) bool) gang.Counts {
 	counts := gang.Counts{}
+	maps.Copy(counts, w.Completed)
 	for i, p := range w.Pods {
 		if ended == nil || !ended(i) {
 			counts[p.Leaf]++
@@ -119,9 +132,12 @@ func (w *Workload) counts(ended func(pod int) bool) gang.Counts {
 	return counts
 }
 
-// mayKeep reports whether a gang may keep the pods that are left after others have ended: its tree keeps its minimum, and so
+// mayKeep reports whether a gang may keep the pods that are left after others have ended.
+func (w *Workload) mayKeep(before, after gang.Counts) bool { return MayKeep(w.Tree, before, after) }
+
+// MayKeep reports whether a gang may keep the pods that are left after others have ended: its tree keeps its minimum, and so
 // does each sub-group that had it, unless none of its pods is left.
-func (w *Workload) mayKeep(before, after gang.Counts) bool {
+func MayKeep(tree *gang.Tree, before, after gang.Counts) bool {
 	var keeps func(g *gang.Group) (pods int, ok bool)
 	keeps = func(g *gang.Group) (pods int, ok bool) {
 		if g.IsLeaf() {
@@ -136,6 +152,6 @@ func (w *Workload) mayKeep(before, after gang.Counts) bool {
 		}
 		return pods, pods == 0 || g.Satisfied(after) || !g.Satisfied(before)
 	}
-	_, ok := keeps(w.Tree.Root())
-	return ok && w.Tree.Satisfied(after)
+	_, ok := keeps(tree.Root())
+	return ok && tree.Satisfied(after)
 }
