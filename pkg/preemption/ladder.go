@@ -29,7 +29,7 @@ const noLimit = -1
 
 // NewLadder returns the units of a gang. Its tree is not nil.
 func NewLadder(w *Workload) *Ladder {
-	l := &Ladder{units: unitsOf(0, w), ofPod: make([][]int, len(w.Pods))}
+	l := &Ladder{units: unitsOf(0, w, numbersTo(len(w.Pods))), ofPod: make([][]int, len(w.Pods))}
 	counts := w.counts(nil)
 	limitOf := map[*gang.Group]int{}
 	for i, u := range l.units {

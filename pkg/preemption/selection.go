@@ -72,10 +72,7 @@ func (s *search) makeUnits() {
 		n := len(s.Workloads[i].Pods)
 		pods, most = pods+n, max(most, n)
 	}
-	numbers := make([]int, most)
-	for i := range numbers {
-		numbers[i] = i
-	}
+	numbers := numbersTo(most)
 	n := len(s.Workloads)
 	freed, inWorld := make([]int, pods), make([]bool, pods)
 	s.freed, s.inWorld = make([][]int, n), make([][]bool, n)

@@ -66,13 +66,23 @@ func unitsOf(number int, w *Workload, numbers []int) []unit {
 	return append(units, unit{workload: number, rung: WholeGang, pods: numbers[:len(w.Pods):len(w.Pods)]})
 }
 
+// numbersTo returns 0 to n-1.
+func numbersTo(n int) []int {
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return numbers
+}
+
 func (w *Workload) surplusUnits(number int, counts gang.Counts, numbers []int) []unit {
 	var singles, groups []unit
+	byLeaf := w.podsByLeaf()
 	var visit func(g *gang.Group)
 	visit = func(g *gang.Group) {
 		if g.IsLeaf() {
 			if counts[g.Name()] > g.Min() {
-				for _, pod := range slices.Backward(w.podsBelow(g)) {
+				for _, pod := range slices.Backward(byLeaf[g.Name()]) {
 					singles = append(singles, unit{number, SurplusPod, g.Name(), numbers[pod : pod+1 : pod+1]})
 				}
 			}
@@ -81,7 +91,7 @@ func (w *Workload) surplusUnits(number int, counts gang.Counts, numbers []int) [
 		spare := g.SatisfiedChildren(counts) > g.Min()
 		for _, child := range slices.Backward(g.Children()) {
 			satisfied := child.Satisfied(counts)
-			if pods := w.podsBelow(child); len(pods) > 0 && (spare || !satisfied) && !w.hasCompletedBelow(child) {
+			if pods := podsBelow(child, byLeaf); len(pods) > 0 && (spare || !satisfied) && !w.hasCompletedBelow(child) {
 				groups = append(groups, unit{number, SurplusSubGroup, child.Name(), pods})
 			}
 			if satisfied {
@@ -93,20 +103,23 @@ func (w *Workload) surplusUnits(number int, counts gang.Counts, numbers []int) [
 	return append(singles, groups...)
 }
 
-// podsBelow returns the pods of the leaves of a group, as indexes.
-func (w *Workload) podsBelow(g *gang.Group) []int {
+// podsByLeaf returns the pods of each leaf, as indexes.
+func (w *Workload) podsByLeaf() map[string][]int {
+	byLeaf := map[string][]int{}
+	for i, p := range w.Pods {
+		byLeaf[p.Leaf] = append(byLeaf[p.Leaf], i)
+	}
+	return byLeaf
+}
+
+// podsBelow returns the pods of the leaves of a group.
+func podsBelow(g *gang.Group, byLeaf map[string][]int) []int {
 	if g.IsLeaf() {
-		var pods []int
-		for i, p := range w.Pods {
-			if p.Leaf == g.Name() {
-				pods = append(pods, i)
-			}
-		}
-		return pods
+		return byLeaf[g.Name()]
 	}
 	var pods []int
 	for _, child := range g.Children() {
-		pods = append(pods, w.podsBelow(child)...)
+		pods = append(pods, podsBelow(child, byLeaf)...)
 	}
 	return pods
 }

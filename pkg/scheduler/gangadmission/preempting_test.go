@@ -120,3 +120,39 @@ func TestAGangWithAPodThatNeverPreempts(t *testing.T) {
 		t.Errorf("evicted %v", got)
 	}
 }
+
+// A pod without a gang preempts by the same ladder as a gang: surplus before a whole gang, which ends on all of its nodes.
+func TestAPodWithoutAGangEndsWholeUnits(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		minimum, want int
+	}{
+		"one pod above the minimum":         {3, 1},
+		"the whole gang, on both its nodes": {4, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).
+				rankedGang("wide", 0, tc.minimum, 4).run().wholeOf("wide", 4)
+			c.pod(wrappers.MakePod("plain", "ml").GPUs(1).Priority(100)).eventually("the pod runs", func() bool { return len(c.boundOf("plain")) == 1 })
+			c.eventually("all victims are deleted", func() bool { return len(c.evicted()) >= tc.want })
+			if got := c.evicted(); len(got) != tc.want {
+				t.Errorf("evicted %v, want %d pods", got, tc.want)
+			}
+		})
+	}
+}
+
+// A gang that may not end as a whole is left alone, on however many nodes it is.
+func TestAPodWithoutAGangTakesNoProtectedMinimum(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(1)).node(wrappers.MakeNode("n1").GPUs(1))
+	c.groups.Put(wrappers.MakePodGroup("wide", "ml").UID("wide").Generation(1).MinMember(2).
+		Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.SemiPreemptible }).Obj())
+	c.pod(members("wide", 2)...).run().wholeOf("wide", 2)
+	failed := c.countFailures()
+	c.pod(wrappers.MakePod("plain", "ml").GPUs(1).Priority(100)).eventually("the pod was refused", func() bool { return failed.Load() > 0 })
+	if got := c.evicted(); len(got) > 0 {
+		t.Errorf("evicted %v", got)
+	}
+}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
@@ -127,18 +126,13 @@ func (c *candidates) addGang(g *gangState) {
 	case g.victimOf != nil && g.victimOf != c.own.preemption, c.confirm && g.victimOf == nil:
 		c.Protected += len(pods)
 		return
-	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible, g.plan != nil, g.vanished > 0, len(pods) < g.boundMembers(c.registry.now),
+	case g.tree == nil, g.protection() != "", len(pods) < g.boundMembers(c.registry.now),
 		slices.ContainsFunc(pods, func(p candidate) bool { return !p.isBound() }):
 		c.Protected += len(pods) // also while it is being bound: which pods it has is known in a moment
 		return
 	}
 	slices.SortFunc(pods, func(a, b candidate) int { return a.entry.Order().Compare(b.entry.Order()) })
-	w := preemption.Workload{
-		Name: g.key.String(), Priority: priority, Tree: g.tree, Pods: make([]preemption.Pod, len(pods)),
-		MinimumProtected: g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible,
-	}
-	for i, p := range pods {
-		w.Pods[i] = c.podOf(p.id, p.leaf)
-	}
+	w := g.workload(len(pods), func(i int) preemption.Pod { return c.podOf(pods[i].id, pods[i].leaf) })
+	w.Name, w.Priority = g.key.String(), priority
 	c.Workloads, c.Gangs = append(c.Workloads, w), append(c.Gangs, g.key)
 }

@@ -47,5 +47,6 @@
 // A gang that was refused may decide that pods of lower priority end (preempting.go). It stays in the phases of refused gangs
 // meanwhile, and is retried when the decision is recorded, and when room becomes free.
 //
-// Victims and Preempt determine which pods of gangs may be preempted by pods without a gang.
+// Victims and Preempt determine which units of gangs may be preempted by pods without a gang, and Candidates which by gangs.
+// Both compute the units by package preemption.
 package gangs

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,31 +14,38 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// A pod without a gang may preempt pods of a gang only if the gang keeps its minimum or is preempted as a whole:
-// either single pods above the minimum of the tree, or all bound pods of the gang, provided that they are on the one
-// node that the preemptor considers (docs/decisions, G15).
+// A pod without a gang may preempt the same units of a gang as a gang may (docs/decisions, G15 and G21): single pods above the
+// minimum, whole sub-groups above the minimum, or the whole gang. It looks at one node at a time; the other pods of a unit
+// end on whatever nodes they are.
 
-// Victims describes which pods of one node a pod without a gang may preempt.
+// Victims describes which pods of one node a pod without a gang may preempt. Of what it contains any part may be preempted.
 type Victims struct {
 	// Singly contains the pods that may be preempted individually, including pods without a gang.
 	Singly sets.Set[types.UID]
-	// Whole contains gangs with all of their bound pods, which must be preempted together or not at all. Pods that
-	// are also in Singly are above the gang's minimum.
-	Whole [][]*corev1.Pod
-	// Protected is the reason why some pod of a gang is in neither. Empty: there is no such pod.
+	// SubGroups are sub-groups above the minimum of their gangs, inner ones before those around them. Gangs are whole gangs.
+	SubGroups, Gangs []VictimUnit
+	// Protected is the reason why some pod of a gang is in none of them. Empty: there is no such pod.
 	Protected string
+}
+
+// VictimUnit contains pods that are preempted together or not at all.
+type VictimUnit struct {
+	OnNode []*corev1.Pod // on the node, and neither in Singly nor in a smaller unit
+	All    []*corev1.Pod // on any node, with all those in smaller units; not to be modified
 }
 
 // Reasons why pods of gangs are no victims. There are few distinct texts, because the scheduler counts nodes by
 // reason.
 const (
 	isNonPreemptible   = "pods of lower priority belong to gangs that may not be preempted"
-	isMoreImportant    = "pods of lower priority belong to gangs of the same or a higher priority"
+	isMoreImportant    = "pods of lower priority belong to gangs that have, or have pods of, the same or a higher priority"
 	isBeingBound       = "pods of lower priority belong to gangs that are being bound"
-	isSpreadOverNodes  = "pods of lower priority belong to gangs that also run on other nodes: they are preempted whole or not at all"
+	isVictimOfOther    = "pods of lower priority belong to gangs that are about to be preempted by others"
+	isMinimum          = "pods of lower priority belong to the minimum of gangs, of which no part may be preempted"
 	isSemiPreemptible  = "pods of lower priority belong to the protected minimum of gangs"
 	preemptionReported = 30 * time.Second
 )
@@ -62,80 +70,205 @@ func (r *Registry) Victims(pods []*corev1.Pod, priority int32, now time.Time) Vi
 		here[m.gang] = append(here[m.gang], m)
 	}
 	for _, g := range order {
-		r.victimsOf(g, here[g], priority, now, &v)
+		if why := g.addVictims(here[g], priority, now, &v); why != "" {
+			v.Protected = why
+		}
 	}
 	return v
 }
 
-// victimsOf classifies the members of one gang on a node. All of them count towards its tree, and none is a victim
-// yet.
-func (r *Registry) victimsOf(g *gangState, here []*member, priority int32, now time.Time, v *Victims) {
+// addVictims adds the units that contain any of the members, which are on one node, count towards the gang's tree, and are no
+// victims yet. It returns why some of them are in no unit; "": all are in one.
+func (g *gangState) addVictims(here []*member, priority int32, now time.Time, v *Victims) string {
+	if why := g.protectionFrom(priority); why != "" {
+		return why
+	}
+	if slices.ContainsFunc(here, func(m *member) bool { return !m.isBound() }) { // assumed, but not bound
+		return isBeingBound
+	}
+	if !g.hasSurplus() {
+		return g.addWhole(here, priority, now, v)
+	}
+	l := g.ladderAt(now)
+	pods := make([]int, 0, len(here))
+	for _, m := range here {
+		if i, ok := l.index[m]; ok {
+			pods = append(pods, i)
+		}
+	}
+	var mayEnd func(pods []int) bool
+	if g.numbers.HighestPriority() >= priority {
+		mayEnd = func(pods []int) bool {
+			return !slices.ContainsFunc(pods, func(i int) bool { return count.PodPriority(l.pods[i]) >= priority })
+		}
+	}
+	found := 0
+	for _, u := range l.units.UnitsWith(pods, mayEnd) {
+		found += len(u.With)
+		switch u.Rung {
+		case preemption.SurplusPod:
+			v.Singly.Insert(l.pods[u.With[0]].UID)
+		case preemption.SurplusSubGroup:
+			v.SubGroups = append(v.SubGroups, VictimUnit{OnNode: l.podsOf(u.With), All: l.podsOf(u.Pods)})
+		default:
+			v.Gangs = append(v.Gangs, VictimUnit{OnNode: l.podsOf(u.With), All: l.pods})
+		}
+	}
+	switch {
+	case found == len(here):
+		return ""
+	case g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible:
+		return isSemiPreemptible
+	default:
+		return isMoreImportant
+	}
+}
+
+// addWhole adds the whole gang, in favor of these members on a node.
+func (g *gangState) addWhole(here []*member, priority int32, now time.Time, v *Victims) string {
+	if g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible {
+		return isSemiPreemptible
+	}
+	unit := VictimUnit{OnNode: podsOfMembers(here)}
+	if unit.All = unit.OnNode; g.boundMembers(now) > len(here) {
+		unit.All = g.ladderAt(now).pods
+	}
+	if g.numbers.HighestPriority() >= priority && slices.ContainsFunc(unit.All, func(p *corev1.Pod) bool { return count.PodPriority(p) >= priority }) {
+		return isMoreImportant
+	}
+	v.Gangs = append(v.Gangs, unit)
+	return ""
+}
+
+func podsOfMembers(members []*member) []*corev1.Pod {
+	pods := make([]*corev1.Pod, len(members))
+	for i, m := range members {
+		pods[i] = m.pod
+	}
+	return pods
+}
+
+// protection returns why no pod of the gang may be preempted at present, whatever the priority of the preemptor. "": the
+// gang is not protected.
+func (g *gangState) protection() string {
 	switch {
 	case g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
-		v.Protected = isNonPreemptible
-		return
-	case g.priority() >= priority:
-		v.Protected = isMoreImportant
-		return
-	case g.plan != nil || g.vanished > 0:
-		v.Protected = isBeingBound
-		return
-	}
-	for _, m := range here {
-		if !m.isBound() { // assumed, but not bound
-			v.Protected = isBeingBound
-			return
-		}
-	}
-	surplus := g.surplus(now)
-	slices.SortFunc(here, func(a, b *member) int { return b.entry.Order().Compare(a.entry.Order()) }) // the least important first
-	single, taken := 0, gang.Counts{}
-	for _, m := range here {
-		if taken[m.leaf] < surplus[m.leaf] {
-			taken[m.leaf]++
-			v.Singly.Insert(m.pod.UID)
-			single++
-		}
-	}
-	switch {
-	case single == len(here):
-	case g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible:
-		v.Protected = isSemiPreemptible
-	case g.boundMembers(now) > len(here) || g.numbers.HighestPriority() >= priority:
-		v.Protected = isSpreadOverNodes
+		return isNonPreemptible
+	case g.plan != nil, g.vanished > 0:
+		return isBeingBound
 	default:
-		whole := make([]*corev1.Pod, len(here))
-		for i, m := range here {
-			whole[i] = m.pod
-		}
-		v.Whole = append(v.Whole, whole)
+		return ""
 	}
 }
 
-// surplus returns, per leaf, the bound pods above the minimum of the tree, without those that are victims already.
-// Not to be modified. A preemptor asks for every node, so the result is cached until bound pods or victims change,
-// and for at most a second.
-func (g *gangState) surplus(now time.Time) gang.Counts {
-	if g.tree == nil || g.numbers.Bound.Pods(g.tree.Root()) <= g.tree.MinPods() {
+// protectionFrom returns why no pod of the gang may be preempted by a pod without a gang and with the given priority.
+func (g *gangState) protectionFrom(priority int32) string {
+	switch {
+	case g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
+		return isNonPreemptible
+	case g.priority() >= priority:
+		return isMoreImportant
+	case g.victimOf != nil:
+		return isVictimOfOther
+	case g.numbers.Placed.Pods(g.countingTree().Root()) > g.numbers.Bound.Pods(g.countingTree().Root()): // also on other nodes
+		return isBeingBound
+	default:
+		return g.protection()
+	}
+}
+
+// hasSurplus reports whether the gang may have pods above its minimum.
+func (g *gangState) hasSurplus() bool {
+	return g.tree != nil && g.numbers.Bound.Pods(g.tree.Root()) > g.tree.MinPods()
+}
+
+// workload returns the gang with that many bound pods, in order of preference, for package preemption. The gang has a tree.
+func (g *gangState) workload(pods int, podOf func(i int) preemption.Pod) preemption.Workload {
+	w := preemption.Workload{
+		Tree: g.tree, Pods: make([]preemption.Pod, pods), Completed: g.completedPods(),
+		MinimumProtected: g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible,
+	}
+	for i := range w.Pods {
+		w.Pods[i] = podOf(i)
+	}
+	return w
+}
+
+// completedPods returns the pods that count because they have succeeded, by leaf. nil: there are none.
+func (g *gangState) completedPods() gang.Counts {
+	if g.numbers.Flagged(count.HasEnded) == 0 {
 		return nil
 	}
-	if n := g.numbers; n.Surplus == nil || now.Sub(n.SurplusAt) >= time.Second {
-		n.Surplus, n.SurplusAt = g.findSurplus(now), now
-	}
-	return g.numbers.Surplus
-}
-
-func (g *gangState) findSurplus(now time.Time) gang.Counts {
-	counts := g.numbers.Bound.Counts()
-	for m := range g.victims {
-		if m.isVictim(now) && m.isBound() && m.misplaced == "" {
-			counts[m.leaf]--
+	counts := gang.Counts{}
+	for _, m := range g.members {
+		if m.misplaced == "" && g.hasCompleted(m) {
+			counts[m.leaf]++
 		}
 	}
-	if !g.tree.Satisfied(counts) {
-		return gang.Counts{}
+	return counts
+}
+
+// ladder contains the bound pods of a gang and the units of them that may be preempted.
+type ladder struct {
+	members []*member          // bound, without those that are victims already, in order of preference
+	index   map[*member]int    // of members; nil: units is nil
+	units   *preemption.Ladder // nil: the gang has no surplus
+
+	numbers *count.Numbers // of which it was computed, at that number of BoundChanges
+	changes int
+	rule    v2alpha2.Preemptibility // of the PodGroup
+	until   time.Time               // when a victim that was not deleted counts again; zero: there are no victims
+
+	pods   []*corev1.Pod // of members, at most a second old
+	podsAt time.Time
+}
+
+// ladderAt returns what may be preempted. Preemptors ask for every node, so the result is kept until bound pods or victims
+// change.
+func (g *gangState) ladderAt(now time.Time) *ladder {
+	l := g.ladder
+	if l == nil || l.rule != g.group.Spec.Preemptibility || l.numbers != g.numbers || l.changes != g.numbers.BoundChanges || !l.until.IsZero() && !now.Before(l.until) {
+		l = g.findLadder(now)
+		g.ladder = l
 	}
-	return g.tree.Surplus(counts)
+	if l.pods == nil || now.Sub(l.podsAt) >= time.Second {
+		l.pods, l.podsAt = podsOfMembers(l.members), now
+	}
+	return l
+}
+
+func (g *gangState) findLadder(now time.Time) *ladder {
+	l := &ladder{numbers: g.numbers, changes: g.numbers.BoundChanges, rule: g.group.Spec.Preemptibility}
+	for _, m := range g.members {
+		switch {
+		case !m.isBound() || m.misplaced != "":
+		case !m.isVictim(now):
+			l.members = append(l.members, m)
+		default:
+			if end := g.victims[m].Add(preemptionReported); l.until.IsZero() || end.Before(l.until) {
+				l.until = end
+			}
+		}
+	}
+	if !g.hasSurplus() {
+		return l
+	}
+	slices.SortFunc(l.members, func(a, b *member) int { return a.entry.Order().Compare(b.entry.Order()) })
+	l.index = make(map[*member]int, len(l.members))
+	for i, m := range l.members {
+		l.index[m] = i
+	}
+	w := g.workload(len(l.members), func(i int) preemption.Pod { return preemption.Pod{ID: i, Leaf: l.members[i].leaf} })
+	l.units = preemption.NewLadder(&w)
+	return l
+}
+
+func (l *ladder) podsOf(indexes []int) []*corev1.Pod {
+	pods := make([]*corev1.Pod, len(indexes))
+	for k, i := range indexes {
+		pods[k] = l.pods[i]
+	}
+	return pods
 }
 
 // boundMembers returns the number of bound pods that count towards the tree, without those that are victims already.
@@ -155,18 +288,18 @@ func (m *member) isVictim(now time.Time) bool {
 	return ok && now.Sub(since) < preemptionReported
 }
 
-// Preempted is a pod of a gang that is about to be preempted.
+// Preempted are pods of a gang that are about to be preempted.
 type Preempted struct {
 	Group *v2alpha2.PodGroup
-	// Whole: all bound pods of the gang are preempted. Pods is their number, or 0 if it was already returned for another
-	// one of them.
-	Whole bool
-	Pods  int
+	Whole bool   // all bound pods of the gang are preempted
+	Pods  int    // their number; 0: it was returned for another one of them before
+	Node  string // on which all of them are; "": they are on several
 }
 
 // Preempt records that the pod will be deleted in favor of a pod without a gang and with the given priority, together
-// with the other victims on its node. An error states why the deletion is not allowed: the gang has changed since the
-// victims were chosen. nil without an error: the pod belongs to no gang.
+// with the other victims. The victims of its gang are checked together and recorded together, so that no other preemptor can
+// take a pod that the gang needs when these are gone. An error states why the deletion is not allowed: the gang has changed
+// since the victims were chosen. nil without an error: the pod belongs to no gang, or does not count in it.
 func (r *Registry) Preempt(uid types.UID, victims sets.Set[types.UID], priority int32, now time.Time) (*Preempted, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,34 +311,76 @@ func (r *Registry) Preempt(uid types.UID, victims sets.Set[types.UID], priority 
 	if m.isVictim(now) {
 		return &Preempted{Group: g.group, Whole: g.boundMembers(now) == 0}, nil
 	}
-	var here []*member
-	for _, other := range g.members {
-		if other.isBound() && other.misplaced == "" && victims.Has(other.pod.UID) && !other.isVictim(now) {
-			here = append(here, other)
+	if !m.isBound() {
+		if m.state == count.Pending || m.state == count.Assumed {
+			return nil, fmt.Errorf("preempting pod %s of gang %s: it is being bound; another attempt chooses anew", m.pod.Name, g.key)
+		}
+		return nil, nil // it ends already, and does not count any more
+	}
+	lost := []*member{m}
+	for other := range victims {
+		if o := r.members[other]; o != nil && o != m && o.gang == g && o.isBound() && o.misplaced == "" && !o.isVictim(now) {
+			lost = append(lost, o)
 		}
 	}
-	v := Victims{Singly: sets.New[types.UID]()}
-	if len(here) > 0 {
-		r.victimsOf(g, here, priority, now, &v)
+	p := &Preempted{Group: g.group, Whole: len(lost) == g.boundMembers(now), Pods: len(lost), Node: m.pod.Spec.NodeName}
+	if why := g.protectionOf(lost, p.Whole, priority, now); why != "" {
+		return nil, fmt.Errorf("preempting pod %s of gang %s, with %d of its pods in all: %s; another attempt chooses anew", m.pod.Name, g.key, len(lost), why)
 	}
-	switch {
-	case !m.isBound():
-		return nil, fmt.Errorf("pod %s belongs to gang %s, which is being bound", m.pod.Name, g.key)
-	case len(v.Whole) > 0:
-		for _, other := range here {
-			g.addVictim(other, now)
+	g.addVictimsTogether(lost, now)
+	for _, o := range lost {
+		if o.pod.Spec.NodeName != p.Node {
+			p.Node = ""
 		}
-		return &Preempted{Group: g.group, Whole: true, Pods: len(here)}, nil
-	case v.Singly.Has(uid):
-		g.addVictim(m, now)
-		return &Preempted{Group: g.group, Pods: 1}, nil
-	default:
-		return nil, fmt.Errorf("pod %s belongs to the minimum of gang %s: %s", m.pod.Name, g.key, v.Protected)
 	}
+	return p, nil
 }
 
-// addVictim records a member that is being preempted, and removes records of members that are gone.
-func (g *gangState) addVictim(m *member, now time.Time) {
+// protectionOf returns why members may not be preempted together by a pod without a gang and with the given priority. "":
+// they may. isWhole: they are all bound pods of the gang.
+func (g *gangState) protectionOf(lost []*member, isWhole bool, priority int32, now time.Time) string {
+	if why := g.protectionFrom(priority); why != "" {
+		return why
+	}
+	if slices.ContainsFunc(lost, func(m *member) bool { return count.PodPriority(m.pod) >= priority }) {
+		return isMoreImportant
+	}
+	isProtected := g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible
+	if isWhole && !isProtected {
+		return ""
+	}
+	if g.tree != nil {
+		before := g.countsWithoutVictims(now)
+		after := maps.Clone(before)
+		for _, m := range lost {
+			after[m.leaf]--
+		}
+		if preemption.MayKeep(g.tree, before, after) {
+			return ""
+		}
+	}
+	if isProtected {
+		return isSemiPreemptible
+	}
+	return isMinimum
+}
+
+// countsWithoutVictims returns the pods that count as bound, by leaf, without those that are victims already.
+func (g *gangState) countsWithoutVictims(now time.Time) gang.Counts {
+	counts := g.numbers.Bound.Counts()
+	for m := range g.victims {
+		if m.isVictim(now) && m.isBound() && m.misplaced == "" {
+			counts[m.leaf]--
+		}
+	}
+	return counts
+}
+
+// addVictim records a member that is being preempted.
+func (g *gangState) addVictim(m *member, now time.Time) { g.addVictimsTogether([]*member{m}, now) }
+
+// addVictimsTogether records members that are being preempted, and removes records of members that are gone.
+func (g *gangState) addVictimsTogether(members []*member, now time.Time) {
 	if g.victims == nil {
 		g.victims = map[*member]time.Time{}
 	}
@@ -214,6 +389,8 @@ func (g *gangState) addVictim(m *member, now time.Time) {
 			delete(g.victims, old)
 		}
 	}
-	g.victims[m] = now
-	g.numbers.Surplus = nil
+	for _, m := range members {
+		g.victims[m] = now
+	}
+	g.ladder = nil
 }

@@ -4,7 +4,9 @@ package gangs
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +24,8 @@ import (
 // victims lists the pods that may be preempted, by name.
 type victims struct {
 	Singly    []string
-	Whole     [][]string
+	SubGroups []string // "those on the node of all", as "a of a+b"
+	Gangs     []string
 	Protected string
 }
 
@@ -39,15 +42,25 @@ func (s *story) victimsOn(node string, priority int32) victims {
 	for _, uid := range sets.List(v.Singly) {
 		out.Singly = append(out.Singly, string(uid))
 	}
-	for _, whole := range v.Whole {
+	for _, u := range v.SubGroups {
+		out.SubGroups = append(out.SubGroups, describeUnit(u))
+	}
+	for _, u := range v.Gangs {
+		out.Gangs = append(out.Gangs, describeUnit(u))
+	}
+	return out
+}
+
+func describeUnit(u VictimUnit) string {
+	names := func(pods []*corev1.Pod) string {
 		var names []string
-		for _, pod := range whole {
+		for _, pod := range pods {
 			names = append(names, pod.Name)
 		}
 		slices.Sort(names)
-		out.Whole = append(out.Whole, names)
+		return strings.Join(names, "+")
 	}
-	return out
+	return names(u.OnNode) + " of " + names(u.All)
 }
 
 func (s *story) uids() []types.UID {
@@ -76,19 +89,19 @@ func TestVictims(t *testing.T) {
 	}{
 		"a gang on one node is preempted whole": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a", "b")...) },
-			want: victims{Whole: [][]string{{"a", "b"}}},
+			want: victims{Gangs: []string{"a+b of a+b"}},
 		},
-		"a gang on two nodes is protected": {
+		"a gang on two nodes is preempted whole": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b")...) },
-			want: victims{Protected: isSpreadOverNodes},
+			want: victims{Gangs: []string{"a of a+b"}},
 		},
 		"pods above the minimum are preempted singly, the last ones first": {
 			tell: func(s *story) { s.group(podGroup().MinMember(2)).pods(on("m", "a")...).pods(on("n", "b", "c")...) },
-			want: victims{Singly: []string{"c"}, Protected: isSpreadOverNodes},
+			want: victims{Singly: []string{"c"}, Gangs: []string{"b of a+b+c"}},
 		},
 		"a gang on one node with surplus is preempted whole or loses the surplus": {
 			tell: func(s *story) { s.group(podGroup().MinMember(1)).pods(on("n", "a", "b")...) },
-			want: victims{Singly: []string{"b"}, Whole: [][]string{{"a", "b"}}},
+			want: victims{Singly: []string{"b"}, Gangs: []string{"a of a+b"}},
 		},
 		"of a semi-preemptible gang only surplus is preempted": {
 			tell: func(s *story) { s.group(podGroup().MinMember(1).Spec(semi)).pods(on("n", "a", "b")...) },
@@ -108,11 +121,19 @@ func TestVictims(t *testing.T) {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2).Priority("humble")).pods(memberPod("a").Node("n").Priority(20)).pods(memberPod("b").Node("n").Priority(100))
 			},
-			want: victims{Protected: isSpreadOverNodes},
+			want: victims{Protected: isMoreImportant},
+		},
+		"a gang whose class is low keeps a sub-group with an important pod, and loses another one": {
+			tell: func(s *story) {
+				s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2).Priority("humble")).
+					pods(memberPod("x0").SubGroup("x").Node("n").Priority(20), memberPod("y0").SubGroup("y").Node("n").Priority(20),
+						memberPod("y1").SubGroup("y").Node("m").Priority(100))
+			},
+			want: victims{SubGroups: []string{"x0 of x0"}, Protected: isMoreImportant},
 		},
 		"a partially bound gang is preempted whole too": {
 			tell: func(s *story) { s.group(podGroup().MinMember(3)).pods(on("n", "a", "b")...) },
-			want: victims{Whole: [][]string{{"a", "b"}}},
+			want: victims{Gangs: []string{"a+b of a+b"}},
 		},
 		"a gang that is being bound is protected": {
 			tell: func(s *story) {
@@ -125,7 +146,34 @@ func TestVictims(t *testing.T) {
 				s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1)).
 					pods(memberPod("x0").SubGroup("x").Node("m"), memberPod("y0").SubGroup("y").Node("n"))
 			},
-			want: victims{Singly: []string{"y0"}},
+			want: victims{SubGroups: []string{"y0 of y0"}},
+		},
+		"a sub-group above the minimum is preempted whole, on all of its nodes": {
+			tell: func(s *story) {
+				s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).
+					pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("y0").SubGroup("y").Node("n"), memberPod("y1").SubGroup("y").Node("m"))
+			},
+			want: victims{SubGroups: []string{"y0 of y0+y1"}, Gangs: []string{"x0 of x0+y0+y1"}},
+		},
+		"of a semi-preemptible gang sub-groups above the minimum are preempted": {
+			tell: func(s *story) {
+				s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 1).Spec(semi)).
+					pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("y0").SubGroup("y").Node("n"))
+			},
+			want: victims{SubGroups: []string{"y0 of y0"}, Protected: isSemiPreemptible},
+		},
+		"a gang that another gang is about to preempt is protected": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(1)).pods(on("n", "a", "b")...)
+				s.r.gangs[gangG].victimOf = &Preemption{}
+			},
+			want: victims{Protected: isVictimOfOther},
+		},
+		"the PodGroup of an invalid gang does not protect it": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(1).MinSubGroup(1)).pods(on("n", "a")...).pods(on("m", "b")...)
+			},
+			want: victims{Gangs: []string{"a of a+b"}},
 		},
 		"pods that do not count, are being deleted or have no PodGroup are treated as pods without a gang": {
 			tell: func(s *story) {
@@ -163,11 +211,11 @@ func TestPreempt(t *testing.T) {
 		t.Parallel()
 		s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...).pods(on("m", "b")...)
 		got, err := preempts(s, "b", "b")
-		if diff := cmp.Diff(&Preempted{Pods: 1}, got); diff != "" || err != nil {
+		if diff := cmp.Diff(&Preempted{Pods: 1, Node: "m"}, got); diff != "" || err != nil {
 			t.Fatalf("the first: %v (-want +got):\n%s", err, diff)
 		}
 		if _, err := preempts(s, "a", "a", "c"); err != nil {
-			t.Fatalf("all remaining pods are on one node, and are preempted: %v", err)
+			t.Fatalf("all remaining pods are preempted: %v", err)
 		}
 		s = begin(t).group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...)
 		if _, err := preempts(s, "c", "c"); err != nil {
@@ -176,7 +224,7 @@ func TestPreempt(t *testing.T) {
 		if _, err := preempts(s, "a", "a"); err == nil {
 			t.Error("a second pod was taken, and the minimum is lost")
 		}
-		if diff := cmp.Diff(victims{Singly: []string{"c"}, Protected: isSpreadOverNodes}, s.victimsOn("m", 100)); diff != "" {
+		if diff := cmp.Diff(victims{Singly: []string{"c"}, Gangs: []string{"b of a+b"}}, s.victimsOn("m", 100)); diff != "" {
 			t.Errorf("victims (-want +got):\n%s", diff)
 		}
 		// The deletion never happened.
@@ -188,11 +236,58 @@ func TestPreempt(t *testing.T) {
 	t.Run("a gang that is preempted whole is reported once", func(t *testing.T) {
 		t.Parallel()
 		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...)
-		for i, want := range []*Preempted{{Whole: true, Pods: 2}, {Whole: true}} {
+		for i, want := range []*Preempted{{Whole: true, Pods: 2, Node: "n"}, {Whole: true}} {
 			got, err := preempts(s, []string{"a", "b"}[i], "a", "b")
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
 				t.Errorf("pod %d: %v (-want +got):\n%s", i, err, diff)
 			}
+		}
+	})
+	t.Run("a gang on two nodes is reported without a node", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b")...)
+		got, err := preempts(s, "a", "a", "b")
+		if diff := cmp.Diff(&Preempted{Whole: true, Pods: 2}, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	})
+	t.Run("victims of a gang are recorded together, and no other preemptor takes what the gang needs then", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a", "b")...).pods(on("m", "c")...)
+		if got, err := preempts(s, "b", "b", "c"); err != nil || got.Pods != 2 {
+			t.Fatalf("got %+v, %v", got, err)
+		}
+		if got, err := preempts(s, "c", "b", "c"); err != nil || got.Pods != 0 {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	t.Run("a part of a sub-group is kept, the whole sub-group is not", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).
+			pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("y0").SubGroup("y").Node("n"), memberPod("y1").SubGroup("y").Node("m"))
+		if _, err := preempts(s, "y0", "y0"); err == nil || !strings.Contains(err.Error(), isMinimum) {
+			t.Errorf("a part of a sub-group was taken: %v", err)
+		}
+		if _, err := preempts(s, "y0", "y0", "y1"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("a pod that terminates since does not stop the eviction of its gang", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).terminates("b")
+		if got, err := preempts(s, "b", "a", "b"); got != nil || err != nil {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		if got, err := preempts(s, "a", "a", "b"); err != nil || !got.Whole {
+			t.Errorf("got %+v, %v", got, err)
+		}
+	})
+	t.Run("a gang that another gang is about to preempt is left to it", func(t *testing.T) {
+		t.Parallel()
+		s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a", "b")...)
+		s.r.gangs[gangG].victimOf = &Preemption{}
+		if _, err := preempts(s, "b", "b"); err == nil {
+			t.Error("a victim of another preemptor was taken")
 		}
 	})
 	t.Run("a gang that has grown to another node since is left alone", func(t *testing.T) {
@@ -221,29 +316,218 @@ func TestPreempt(t *testing.T) {
 	})
 }
 
-// BenchmarkVictims measures the calls of a preemptor for each of 1,000 nodes: a gang of 1,000 leaves has one pod on
-// each, with and without surplus.
-func BenchmarkVictims(b *testing.B) {
-	for name, minimum := range map[string]int32{"nothing above the minimum": 1000, "half above the minimum": 500} {
-		b.Run(name, func(b *testing.B) {
-			r := New()
-			r.AddProfile(wrappers.SchedulerName)
-			now := time.Unix(1_000_000, 0)
-			r.SetSynced(now)
-			group := podGroup().MinSubGroup(minimum)
-			nodes := make([][]*corev1.Pod, 1000)
-			for i := range nodes {
-				leaf := fmt.Sprintf("leaf-%d", i)
-				group.SubGroup(leaf, 1)
-				pod := memberPod(leaf).SubGroup(leaf).Node(leaf).Obj()
-				nodes[i] = []*corev1.Pod{pod}
+// shape is the tree of a random gang: leaves by parent, "" for leaves of the root.
+type shape struct {
+	root   int // children that are needed
+	inner  map[string]int
+	parent map[string]string // of each leaf
+	leaves map[string]int    // pods that are needed
+}
+
+func randomShape(rng *rand.Rand) (shape, *wrappers.PodGroupWrapper) {
+	group, s := podGroup(), shape{inner: map[string]int{}, parent: map[string]string{}, leaves: map[string]int{}}
+	children := 1 + rng.IntN(3)
+	s.root = 1 + rng.IntN(children)
+	group.MinSubGroup(int32(s.root))
+	for i := range children {
+		name := fmt.Sprintf("s%d", i)
+		if rng.IntN(2) == 0 {
+			s.leaves[name], s.parent[name] = 1+rng.IntN(2), ""
+			group.SubGroup(name, int32(s.leaves[name]))
+			continue
+		}
+		below := 1 + rng.IntN(2)
+		s.inner[name] = 1 + rng.IntN(below)
+		group.Inner("", name, int32(s.inner[name]))
+		for k := range below {
+			leaf := fmt.Sprintf("%s-%d", name, k)
+			s.leaves[leaf], s.parent[leaf] = 1+rng.IntN(2), name
+			group.SubGroupOf(name, leaf, int32(s.leaves[leaf]))
+		}
+	}
+	return s, group
+}
+
+// broken returns the sub-groups, "" for the gang, that are below their minimum, and the number of pods in each.
+func (s shape) broken(pods map[string]int) (broken sets.Set[string], in map[string]int) {
+	broken, in = sets.New[string](), map[string]int{}
+	whole := map[string]int{} // children that have their minimum, by parent
+	for leaf, minimum := range s.leaves {
+		in[leaf] = pods[leaf]
+		in[s.parent[leaf]] += pods[leaf]
+		if pods[leaf] < minimum {
+			broken.Insert(leaf)
+		} else {
+			whole[s.parent[leaf]]++
+		}
+	}
+	for name, minimum := range s.inner {
+		in[""] += in[name]
+		if whole[name] < minimum {
+			broken.Insert(name)
+		} else {
+			whole[""]++
+		}
+	}
+	if whole[""] < s.root {
+		broken.Insert("")
+	}
+	return broken, in
+}
+
+// torn returns what is left of the gang without its minimum: the gang, or a sub-group that had its own before.
+func (s shape) torn(before, after map[string]int) string {
+	was, _ := s.broken(before)
+	is, in := s.broken(after)
+	if in[""] == 0 {
+		return ""
+	}
+	if is.Has("") {
+		return "the gang"
+	}
+	for name := range is.Difference(was) {
+		if in[name] > 0 {
+			return "sub-group " + name
+		}
+	}
+	return ""
+}
+
+// TestAnyVictimsLeaveWholeGangs lets plain pods preempt random parts of what Victims returns for random nodes, some of them
+// before the deletions of others are observed.
+func TestAnyVictimsLeaveWholeGangs(t *testing.T) {
+	t.Parallel()
+	taken := map[string]int{}
+	for seed := range uint64(1500) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		s := begin(t)
+		shape, group := randomShape(rng)
+		if rng.IntN(4) == 0 {
+			group.Spec(func(spec *v2alpha2.PodGroupSpec) { spec.Preemptibility = v2alpha2.SemiPreemptible })
+		}
+		s.group(group)
+		left := map[types.UID]string{} // the leaf of each pod
+		for leaf, minimum := range shape.leaves {
+			for i := range rng.IntN(minimum + 2) {
+				name := fmt.Sprintf("%s-pod%d", leaf, i)
+				s.pods(memberPod(name).SubGroup(leaf).Node(fmt.Sprintf("n%d", rng.IntN(3))))
+				left[types.UID(name)] = leaf
 			}
-			r.SetGroup(group.Obj(), now)
-			for _, pods := range nodes {
-				r.SetPod(pods[0], now)
+		}
+		for range 3 {
+			before := countByLeaf(left)
+			victims := s.randomVictims(rng, fmt.Sprintf("n%d", rng.IntN(3)), taken)
+			for uid := range victims {
+				if p, err := s.r.Preempt(uid, victims, 100, s.now); err != nil {
+					t.Fatalf("seed %d: %s of %v: %v", seed, uid, sets.List(victims), err)
+				} else if p.Whole && p.Pods > 0 {
+					taken["reported whole"]++
+				}
+				delete(left, uid)
+			}
+			if why := shape.torn(before, countByLeaf(left)); why != "" && len(victims) > 0 {
+				t.Fatalf("seed %d: of %+v with %v pods, %v end, and %s is torn", seed, shape, before, sets.List(victims), why)
+			}
+			if rng.IntN(2) == 0 { // the deletions are observed
+				for uid := range victims {
+					s.r.RemovePod(uid, s.now)
+				}
+			}
+		}
+	}
+	t.Logf("taken: %v", taken)
+	for _, what := range []string{"single pods", "sub-groups", "gangs", "reported whole"} {
+		if taken[what] < 100 {
+			t.Errorf("%d %s were taken: too few to say anything", taken[what], what)
+		}
+	}
+}
+
+func countByLeaf(pods map[types.UID]string) map[string]int {
+	counts := map[string]int{}
+	for _, leaf := range pods {
+		counts[leaf]++
+	}
+	return counts
+}
+
+// randomVictims returns a part of what may be preempted on a node, and the pods that end with it. It counts the kinds.
+func (s *story) randomVictims(rng *rand.Rand, node string, taken map[string]int) sets.Set[types.UID] {
+	var pods []*corev1.Pod
+	for _, uid := range s.uids() {
+		if m := s.r.members[uid]; m.pod.Spec.NodeName == node && !m.isVictim(s.now) {
+			pods = append(pods, m.pod)
+		}
+	}
+	v := s.r.Victims(pods, 100, s.now)
+	victims := sets.New[types.UID]()
+	for _, uid := range sets.List(v.Singly) {
+		if rng.IntN(2) == 0 {
+			victims.Insert(uid)
+			taken["single pods"]++
+		}
+	}
+	for kind, units := range map[string][]VictimUnit{"sub-groups": v.SubGroups, "gangs": v.Gangs} {
+		for _, u := range units {
+			if rng.IntN(2) == 0 && (kind != "gangs" || rng.IntN(3) == 0) {
+				taken[kind]++
+				for _, pod := range u.All {
+					victims.Insert(pod.UID)
+				}
+			}
+		}
+	}
+	return victims
+}
+
+// BenchmarkVictims measures what a preemptor asks for all of 1,000 full nodes, more than a second after the one before.
+func BenchmarkVictims(b *testing.B) {
+	// gangs: pods of each gang are on so many nodes. leaves: each pod has a sub-group of its own.
+	for _, bb := range []struct {
+		name                 string
+		gangs, pods, minimum int
+		nodes                int
+		leaves               bool
+	}{
+		{"a gang of 1000 leaves, nothing above the minimum", 1, 1000, 1000, 1000, true},
+		{"a gang of 1000 leaves, half above the minimum", 1, 1000, 500, 1000, true},
+		{"1000 gangs on one node each, nothing above the minimum", 1000, 8, 8, 1, false},
+		{"1000 gangs on one node each, a quarter above the minimum", 1000, 8, 6, 1, false},
+		{"1000 gangs on eight nodes each, nothing above the minimum", 1000, 8, 8, 8, false},
+		{"1000 gangs on eight nodes each, a quarter above the minimum", 1000, 8, 6, 8, false},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			r := newBenchRegistry()
+			now := benchStart
+			r.SetSynced(now)
+			nodes := make([][]*corev1.Pod, 1000)
+			for k := range bb.gangs {
+				name := fmt.Sprintf("g%d", k)
+				group := wrappers.MakePodGroup(name, "ml").UID(name)
+				if bb.leaves {
+					group.MinSubGroup(int32(bb.minimum))
+				} else {
+					group.MinMember(int32(bb.minimum))
+				}
+				pods := make([]*corev1.Pod, bb.pods)
+				for i := range pods {
+					node := (k + i*bb.nodes/bb.pods) % len(nodes)
+					pod := benchPod(name, i).Node(fmt.Sprintf("n%d", node))
+					if bb.leaves {
+						group.SubGroup(fmt.Sprintf("leaf-%d", i), 1)
+						pod.SubGroup(fmt.Sprintf("leaf-%d", i))
+					}
+					pods[i] = pod.Obj()
+					nodes[node] = append(nodes[node], pods[i])
+				}
+				r.SetGroup(group.Obj(), now)
+				for _, pod := range pods {
+					r.SetPod(pod, now)
+				}
 			}
 			b.ReportAllocs()
 			for b.Loop() {
+				now = now.Add(2 * time.Second)
 				for _, pods := range nodes {
 					r.Victims(pods, 100, now)
 				}

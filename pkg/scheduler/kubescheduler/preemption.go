@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
@@ -22,14 +24,30 @@ import (
 // PreemptionHooks decide which pods of gangs may be victims of the stock plugin DefaultPreemption. They are called
 // from several goroutines.
 type PreemptionHooks struct {
-	// Victims returns which of the pods on one node, all of lower priority, may be preempted at that priority: pods
-	// that may be preempted individually, gangs that may be preempted only as a whole, and the reason why others may
-	// not be preempted ("": there are none).
-	Victims func(pods []*corev1.Pod, priority int32) (singly sets.Set[types.UID], whole [][]*corev1.Pod, protected string)
-	// Preempt is called before a victim is deleted, with all victims on its node. If it returns an error, the victim
-	// is kept and the preemptor is tried again. done, if not nil, is called after the deletion.
-	Preempt func(victim *corev1.Pod, victims sets.Set[types.UID], node string, preemptor *corev1.Pod) (done func(), err error)
+	// Victims returns which of the pods on one node, all of lower priority, may be preempted at that priority.
+	Victims func(pods []*corev1.Pod, priority int32) PreemptionVictims
+	// Preempt is called before a victim is deleted, with all victims. If it returns an error, the victim is kept and the
+	// preemptor is tried again. done, if not nil, is called after the deletion.
+	Preempt func(victim *corev1.Pod, victims sets.Set[types.UID], preemptor *corev1.Pod) (done func(), err error)
 }
+
+// PreemptionVictims are the pods of one node that may be preempted. Of the single pods and the units any may be preempted,
+// whichever of the others are.
+type PreemptionVictims struct {
+	Singly    sets.Set[types.UID] // pods that may be preempted individually
+	SubGroups []PreemptionUnit    // inner sub-groups before those around them
+	Gangs     []PreemptionUnit    // whole gangs
+	Protected string              // why other pods may not be preempted; "": there are none
+}
+
+// PreemptionUnit contains pods that are preempted together or not at all.
+type PreemptionUnit struct {
+	OnNode []*corev1.Pod // on the node; neither single nor in a smaller unit
+	All    []*corev1.Pod // on any node; not modified
+}
+
+// isProtectedByExtender is the reason why a unit on several nodes is kept if an extender is asked about victims.
+const isProtectedByExtender = "pods of lower priority belong to gangs on several nodes, and an extender with a preemptVerb can be asked about victims on one node only"
 
 // GuardPreemption makes the profile's DefaultPreemption call the hooks about its victims. A profile without that
 // plugin does not preempt. It must be called before the profile schedules, or from its scheduling loop; later calls
@@ -39,7 +57,7 @@ func GuardPreemption(f framework.Framework, hooks PreemptionHooks) error {
 	// only.
 	for _, p := range f.PreEnqueuePlugins() {
 		if pl, ok := p.(*defaultpreemption.DefaultPreemption); ok {
-			guardPlugin(pl, hooks)
+			guardPlugin(pl, f.Extenders(), hooks)
 			return nil
 		}
 	}
@@ -49,11 +67,11 @@ func GuardPreemption(f framework.Framework, hooks PreemptionHooks) error {
 	return nil
 }
 
-func guardPlugin(pl *defaultpreemption.DefaultPreemption, hooks PreemptionHooks) {
+func guardPlugin(pl *defaultpreemption.DefaultPreemption, extenders []fwk.Extender, hooks PreemptionHooks) {
 	if _, is := pl.Evaluator.Interface.(*guardedPreemption); is {
 		return
 	}
-	pl.Evaluator.Interface = &guardedPreemption{DefaultPreemption: pl, hooks: hooks}
+	pl.Evaluator.Interface = &guardedPreemption{DefaultPreemption: pl, hooks: hooks, extenders: extenders}
 	preempt := pl.Executor.PreemptPod
 	pl.Executor.PreemptPod = func(ctx context.Context, c preemption.Candidate, preemptor preemption.ExecutorPreemptor, victim *corev1.Pod, plugin string) error {
 		pod := preemptor.Pods()[preemptor.GetName()] // the preemptor only wraps this pod
@@ -64,11 +82,11 @@ func guardPlugin(pl *defaultpreemption.DefaultPreemption, hooks PreemptionHooks)
 		for _, v := range c.Victims().Pods {
 			victims.Insert(v.UID)
 		}
-		done, err := hooks.Preempt(victim, victims, c.Name(), pod)
+		done, err := hooks.Preempt(victim, victims, pod)
 		if err != nil {
 			return err
 		}
-		if err := preempt(ctx, c, preemptor, victim, plugin); err != nil {
+		if err := preempt(ctx, candidateOfVictim{c, victim}, preemptor, victim, plugin); err != nil {
 			return err
 		}
 		if done != nil {
@@ -78,17 +96,26 @@ func guardPlugin(pl *defaultpreemption.DefaultPreemption, hooks PreemptionHooks)
 	}
 }
 
+// candidateOfVictim is a candidate as the event of one of its victims, which may be on another node, names it.
+type candidateOfVictim struct {
+	preemption.Candidate
+	victim *corev1.Pod
+}
+
+// Name implements preemption.Candidate.
+func (c candidateOfVictim) Name() string { return c.victim.Spec.NodeName }
+
 // guardedPreemption is DefaultPreemption with a different selection of victims on a node.
 type guardedPreemption struct {
 	*defaultpreemption.DefaultPreemption
-	hooks PreemptionHooks
+	hooks     PreemptionHooks
+	extenders []fwk.Extender
 }
 
 var _ preemption.Interface = &guardedPreemption{}
 
-// SelectVictimsOnNode implements preemption.Interface. Gangs that must be preempted as a whole are victims only if
-// the pod does not fit without preempting them. It is called for several nodes concurrently; state and node are
-// copies.
+// SelectVictimsOnNode implements preemption.Interface. Sub-groups are victims only if the pod does not fit without
+// preempting them, and so are whole gangs. It is called for several nodes concurrently; state and node are copies.
 func (g *guardedPreemption) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo, pdbs []*policyv1.PodDisruptionBudget) ([]*corev1.Pod, int, *fwk.Status) {
 	priority := corev1helpers.PodPriority(pod)
 	var lower []*corev1.Pod
@@ -97,43 +124,75 @@ func (g *guardedPreemption) SelectVictimsOnNode(ctx context.Context, state fwk.C
 			lower = append(lower, p.GetPod())
 		}
 	}
-	singly, whole, protected := g.hooks.Victims(lower, priority)
-	if len(singly) == len(lower) {
+	v := g.hooks.Victims(lower, priority)
+	if len(v.Singly) == len(lower) {
 		return g.DefaultPreemption.SelectVictimsOnNode(ctx, state, pod, node, pdbs)
 	}
-	if len(singly) == 0 && len(whole) == 0 {
-		return nil, 0, protectedStatus(protected) // the usual case on a cluster full of gangs: no filter runs
-	}
-	// Each try removes pods from its own copy of the node.
-	try := func(may sets.Set[types.UID]) ([]*corev1.Pod, int, *fwk.Status) {
-		scoped := *g.DefaultPreemption
-		scoped.IsEligiblePod = func(node fwk.NodeInfo, victim fwk.PodInfo, preemptor *corev1.Pod) bool {
-			return may.Has(victim.GetPod().UID) && g.IsEligiblePod(node, victim, preemptor)
+	g.keepUnitsFromExtenders(&v, pod)
+	// Each step adds the next greater loss to what may be preempted, and removes pods from its own copy of the node.
+	may := v.Singly
+	status := protectedStatus(v.Protected) // the usual case on a cluster full of gangs: no filter runs
+	for _, units := range [][]PreemptionUnit{nil, v.SubGroups, v.Gangs} {
+		if units != nil {
+			may = may.Clone()
 		}
-		return scoped.SelectVictimsOnNode(ctx, state.Clone(), pod, node.Snapshot(), pdbs)
-	}
-	victims, violating, status := try(singly)
-	if status.Code() == fwk.Error || status.IsSuccess() {
-		return victims, violating, status
-	}
-	if len(whole) > 0 {
-		may := singly.Clone()
-		for _, gang := range whole {
-			for _, member := range gang {
-				may.Insert(member.UID)
+		size := len(may)
+		for _, u := range units {
+			for _, p := range u.OnNode {
+				may.Insert(p.UID)
 			}
 		}
-		victims, violating, status = try(may)
-		if status.Code() == fwk.Error || status.IsSuccess() {
-			return g.addRestOfGangs(victims, singly, whole), violating, status
+		if len(may) == 0 || units != nil && len(may) == size {
+			continue
+		}
+		var victims []*corev1.Pod
+		var violating int
+		victims, violating, status = g.selectAmong(ctx, may, state.Clone(), pod, node.Snapshot(), pdbs)
+		switch {
+		case status.IsSuccess() && units == nil:
+			return victims, violating, status
+		case status.IsSuccess():
+			victims = g.completeUnits(victims, &v, node.Node().Name, func(may sets.Set[types.UID]) bool {
+				_, _, status := g.selectAmong(ctx, may, state.Clone(), pod, node.Snapshot(), pdbs)
+				return status.IsSuccess()
+			})
+			return victims, budgetViolations(victims, pdbs), status
+		case status.Code() == fwk.Error:
+			return nil, 0, status
 		}
 	}
 	// Unschedulable: the pod does not fit beside the pods that remain on the node. Otherwise preemption would not
 	// help.
-	if protected != "" && status.Code() == fwk.Unschedulable {
-		return nil, 0, protectedStatus(protected)
+	if v.Protected != "" && status.Code() == fwk.Unschedulable {
+		return nil, 0, protectedStatus(v.Protected)
 	}
 	return nil, 0, status
+}
+
+// selectAmong selects victims among some pods of a node as the stock plugin does.
+func (g *guardedPreemption) selectAmong(ctx context.Context, may sets.Set[types.UID], state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo, pdbs []*policyv1.PodDisruptionBudget) ([]*corev1.Pod, int, *fwk.Status) {
+	scoped := *g.DefaultPreemption
+	scoped.IsEligiblePod = func(node fwk.NodeInfo, victim fwk.PodInfo, preemptor *corev1.Pod) bool {
+		return may.Has(victim.GetPod().UID) && g.IsEligiblePod(node, victim, preemptor)
+	}
+	return scoped.SelectVictimsOnNode(ctx, state, pod, node, pdbs)
+}
+
+// keepUnitsFromExtenders removes units on several nodes if an extender will be asked about the victims. An answer of an
+// extender that contains a pod of another node would be an error.
+func (g *guardedPreemption) keepUnitsFromExtenders(v *PreemptionVictims, pod *corev1.Pod) {
+	if !slices.ContainsFunc(g.extenders, func(e fwk.Extender) bool { return e.SupportsPreemption() && e.IsInterested(pod) }) {
+		return
+	}
+	isOnSeveral := func(u PreemptionUnit) bool {
+		return slices.ContainsFunc(u.All, func(p *corev1.Pod) bool { return p.Spec.NodeName != u.OnNode[0].Spec.NodeName })
+	}
+	units := len(v.SubGroups) + len(v.Gangs)
+	v.SubGroups = slices.DeleteFunc(v.SubGroups, isOnSeveral)
+	v.Gangs = slices.DeleteFunc(v.Gangs, isOnSeveral)
+	if len(v.SubGroups)+len(v.Gangs) < units {
+		v.Protected = isProtectedByExtender
+	}
 }
 
 // protectedStatus returns the status of a node whose gangs must not be preempted.
@@ -141,24 +200,15 @@ func protectedStatus(protected string) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, protected)
 }
 
-// addRestOfGangs adds the remaining pods of gangs that lose a pod of their minimum to the victims, and sorts them by
-// importance. Freeing more room than needed is acceptable.
-func (g *guardedPreemption) addRestOfGangs(victims []*corev1.Pod, singly sets.Set[types.UID], whole [][]*corev1.Pod) []*corev1.Pod {
-	is := sets.New[types.UID]()
-	for _, v := range victims {
-		is.Insert(v.UID)
+// completeUnits returns the victims with the other pods of their units, on any node, and without those that are not needed
+// then, the most important one first. fitsIf reports whether the pod fits if these pods of the node end.
+func (g *guardedPreemption) completeUnits(victims []*corev1.Pod, v *PreemptionVictims, node string, fitsIf func(sets.Set[types.UID]) bool) []*corev1.Pod {
+	losses := lossesOf(victims, v)
+	if endMoreOn(node, losses, victims) {
+		losses = spareLosses(losses, node, fitsIf)
 	}
-	for _, gang := range whole {
-		if !slices.ContainsFunc(gang, func(p *corev1.Pod) bool { return is.Has(p.UID) && !singly.Has(p.UID) }) {
-			continue
-		}
-		for _, p := range gang {
-			if !is.Has(p.UID) {
-				victims = append(victims, p)
-			}
-		}
-	}
-	slices.SortStableFunc(victims, func(a, b *corev1.Pod) int {
+	all := podsOfLosses(losses)
+	slices.SortStableFunc(all, func(a, b *corev1.Pod) int {
 		switch {
 		case g.MoreImportantPod(a, b):
 			return -1
@@ -168,5 +218,98 @@ func (g *guardedPreemption) addRestOfGangs(victims []*corev1.Pod, singly sets.Se
 			return 0
 		}
 	})
-	return victims
+	return all
+}
+
+// lossesOf returns what owners lose by the victims, the greatest loss first: the pods of each unit of which a victim is not in
+// any smaller one, and single pods.
+func lossesOf(victims []*corev1.Pod, v *PreemptionVictims) [][]*corev1.Pod {
+	chosen := sets.New[types.UID]()
+	var singles [][]*corev1.Pod
+	for _, p := range victims {
+		chosen.Insert(p.UID)
+		if v.Singly.Has(p.UID) {
+			singles = append(singles, []*corev1.Pod{p})
+		}
+	}
+	var losses [][]*corev1.Pod
+	for _, units := range [][]PreemptionUnit{v.Gangs, v.SubGroups} {
+		for _, u := range slices.Backward(units) { // sub-groups before those in them
+			if slices.ContainsFunc(u.OnNode, func(p *corev1.Pod) bool { return chosen.Has(p.UID) }) {
+				losses = append(losses, u.All)
+			}
+		}
+	}
+	return append(losses, singles...)
+}
+
+// endMoreOn reports whether the losses contain pods of the node that are not among the victims. Then the pod may fit without
+// all of the losses.
+func endMoreOn(node string, losses [][]*corev1.Pod, victims []*corev1.Pod) bool {
+	for _, loss := range losses {
+		for _, p := range loss {
+			if p.Spec.NodeName == node && !slices.ContainsFunc(victims, func(v *corev1.Pod) bool { return v.UID == p.UID }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spareLosses returns those of the losses without any of which the pod would not fit. fitsIf reports whether the pod fits if
+// these pods of the node end.
+func spareLosses(losses [][]*corev1.Pod, node string, fitsIf func(sets.Set[types.UID]) bool) [][]*corev1.Pod {
+	for i := 0; i < len(losses) && len(losses) > 1; {
+		others := slices.Delete(slices.Clone(losses), i, i+1)
+		may := sets.New[types.UID]()
+		for _, loss := range others {
+			for _, p := range loss {
+				if p.Spec.NodeName == node {
+					may.Insert(p.UID)
+				}
+			}
+		}
+		if fitsIf(may) {
+			losses = others
+		} else {
+			i++
+		}
+	}
+	return losses
+}
+
+// podsOfLosses returns each pod of the losses once.
+func podsOfLosses(losses [][]*corev1.Pod) []*corev1.Pod {
+	seen := sets.New[types.UID]()
+	var pods []*corev1.Pod
+	for _, loss := range losses {
+		for _, p := range loss {
+			if !seen.Has(p.UID) {
+				seen.Insert(p.UID)
+				pods = append(pods, p)
+			}
+		}
+	}
+	return pods
+}
+
+// budgetViolations returns how many of the victims PodDisruptionBudgets do not allow, counted as by the stock plugin.
+func budgetViolations(victims []*corev1.Pod, budgets []*policyv1.PodDisruptionBudget) int {
+	violating := sets.New[types.UID]()
+	for _, budget := range budgets {
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err != nil || selector.Empty() { // selects nothing
+			continue
+		}
+		allowed := budget.Status.DisruptionsAllowed
+		for _, p := range victims {
+			if _, counted := budget.Status.DisruptedPods[p.Name]; counted || p.Namespace != budget.Namespace || len(p.Labels) == 0 || !selector.Matches(labels.Set(p.Labels)) {
+				continue
+			}
+			if allowed--; allowed < 0 {
+				violating.Insert(p.UID)
+			}
+		}
+	}
+	return len(violating)
 }

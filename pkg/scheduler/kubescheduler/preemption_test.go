@@ -13,32 +13,50 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
 // TestDefaultPreemptionAsksAboutGangs runs the stock plugin on a full node: pods a and b with one GPU, c with two.
-// The pods that may be preempted are given by name: single pods, and gangs as "a+b".
+// The pods that may be preempted are given by name: single pods, sub-groups as "a/b", and gangs as "a+b". Pods far and
+// away are on another node.
 func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gpus      int64
 		may       []string
 		protected string
+		extender  bool // an extender is asked about victims
+		budgets   bool // a PodDisruptionBudget lets no pod on the other node end
+		violating int
 		deny      string // a pod that may no longer be preempted when it is about to be deleted
 		want      []string
 		message   string
 	}{
 		"pods that may be preempted singly":                           {gpus: 1, may: []string{"a"}, want: []string{"a"}},
 		"a gang that is preempted whole for one of its pods":          {gpus: 1, may: []string{"a+c"}, want: []string{"a", "c"}},
+		"a single pod that is not needed beside a gang is spared":     {gpus: 3, may: []string{"a+c", "b"}, want: []string{"a", "c"}},
 		"a gang is kept if single pods are sufficient":                {gpus: 1, may: []string{"a+c", "b"}, want: []string{"b"}},
 		"a gang and a single pod":                                     {gpus: 3, may: []string{"a+b", "c"}, want: []string{"a", "b", "c"}},
+		"a gang on two nodes":                                         {gpus: 1, may: []string{"a+far"}, want: []string{"a", "far"}},
+		"a sub-group on two nodes before a gang":                      {gpus: 1, may: []string{"a+b", "c/far"}, want: []string{"c", "far"}},
+		"a single pod before a sub-group":                             {gpus: 1, may: []string{"a", "b/far"}, want: []string{"a"}},
+		"a sub-group and the gang beside it":                          {gpus: 3, may: []string{"a/far", "c+away"}, want: []string{"a", "away", "c", "far"}},
+		"a gang with a sub-group of it":                               {gpus: 3, may: []string{"a/far", "a+c+away+far"}, want: []string{"a", "away", "c", "far"}},
+		"a sub-group of a gang that could go as a whole":              {gpus: 1, may: []string{"a/far", "a+c+away+far"}, want: []string{"a", "far"}},
+		"a gang on two nodes is kept if an extender is asked":         {gpus: 1, may: []string{"a+far"}, extender: true, message: "an extender with a preemptVerb"},
+		"a gang on one node may end if an extender is asked":          {gpus: 1, may: []string{"a+c"}, extender: true, want: []string{"a", "c"}},
+		"the budget of a pod on another node":                         {gpus: 1, may: []string{"a+far"}, budgets: true, want: []string{"a", "far"}, violating: 1},
 		"surplus of a gang that could go as a whole":                  {gpus: 1, may: []string{"a+b+c", "b"}, want: []string{"b"}},
 		"nothing, and why":                                            {gpus: 1, protected: "they are a gang", message: "they are a gang"},
 		"too little, and why":                                         {gpus: 2, may: []string{"a"}, protected: "they are a gang", message: "they are a gang"},
@@ -51,6 +69,10 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 				wrappers.MakePod("b", "ns").UID("b").GPUs(1).Node("n").Obj(),
 				wrappers.MakePod("c", "ns").UID("c").GPUs(2).Node("n").Obj(),
 			}
+			elsewhere := []*corev1.Pod{
+				wrappers.MakePod("far", "ns").UID("far").SubGroup("far").Node("m").Obj(),
+				wrappers.MakePod("away", "ns").UID("away").SubGroup("away").Node("m").Obj(),
+			}
 			preemptor := wrappers.MakePod("high", "ns").UID("high").GPUs(tc.gpus).Priority(100).Obj()
 			objects := []runtime.Object{wrappers.MakeNode("n").GPUs(4).Obj(), preemptor}
 			for _, p := range pods {
@@ -60,30 +82,16 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 			var mu sync.Mutex
 			asked, done := sets.New[string](), sets.New[string]()
 			hooks := PreemptionHooks{
-				Victims: func(lower []*corev1.Pod, priority int32) (sets.Set[types.UID], [][]*corev1.Pod, string) {
+				Victims: func(lower []*corev1.Pod, priority int32) PreemptionVictims {
 					if len(lower) != 3 || priority != 100 {
 						t.Errorf("asked about %d pods at priority %d", len(lower), priority)
 					}
-					singly, whole := sets.New[types.UID](), [][]*corev1.Pod(nil)
-					for _, names := range tc.may {
-						if !strings.Contains(names, "+") {
-							singly.Insert(types.UID(names))
-							continue
-						}
-						var gang []*corev1.Pod
-						for _, p := range pods {
-							if strings.Contains(names, p.Name) {
-								gang = append(gang, p)
-							}
-						}
-						whole = append(whole, gang)
-					}
-					return singly, whole, tc.protected
+					return victimsByName(slices.Concat(pods, elsewhere), tc.may, tc.protected)
 				},
-				Preempt: func(victim *corev1.Pod, victims sets.Set[types.UID], node string, by *corev1.Pod) (func(), error) {
+				Preempt: func(victim *corev1.Pod, victims sets.Set[types.UID], by *corev1.Pod) (func(), error) {
 					mu.Lock()
 					defer mu.Unlock()
-					asked.Insert(fmt.Sprintf("%s of %d on %s by %s", victim.Name, len(victims), node, by.Name))
+					asked.Insert(fmt.Sprintf("%s of %d by %s", victim.Name, len(victims), by.Name))
 					if victim.Name == tc.deny {
 						return nil, fmt.Errorf("no")
 					}
@@ -105,15 +113,28 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 					pl = dp
 				}
 			}
+			if tc.extender {
+				pl.Evaluator.Interface.(*guardedPreemption).extenders = []fwk.Extender{preemptingExtender{}}
+			}
+			var budgets []*policyv1.PodDisruptionBudget
+			if tc.budgets {
+				budgets = append(budgets, &policyv1.PodDisruptionBudget{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
+					Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{v2alpha2.SubGroupLabel: "far"}}},
+				})
+			}
 			state := framework.NewCycleState()
 			if _, status, _ := c.f.RunPreFilterPlugins(c.ctx, state, preemptor); !status.IsSuccess() {
 				t.Fatal(status)
 			}
-			victims, _, status := pl.Evaluator.SelectVictimsOnNode(c.ctx, state, preemptor, c.nodes[0].Snapshot(), nil)
+			victims, violating, status := pl.Evaluator.SelectVictimsOnNode(c.ctx, state, preemptor, c.nodes[0].Snapshot(), budgets)
+			if violating != tc.violating {
+				t.Errorf("%d evictions violate a budget, want %d", violating, tc.violating)
+			}
 			var names, want []string
 			for _, v := range victims {
 				names = append(names, v.Name)
-				want = append(want, fmt.Sprintf("%s of %d on n by high", v.Name, len(victims)))
+				want = append(want, fmt.Sprintf("%s of %d by high", v.Name, len(victims)))
 			}
 			slices.Sort(names)
 			if tc.deny != "" {
@@ -138,6 +159,47 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 		})
 	}
 }
+
+// victimsByName returns the pods that may be preempted, as TestDefaultPreemptionAsksAboutGangs gives them.
+func victimsByName(pods []*corev1.Pod, may []string, protected string) PreemptionVictims {
+	v := PreemptionVictims{Singly: sets.New[types.UID](), Protected: protected}
+	seen := sets.New[string]()
+	for _, separator := range []string{"", "/", "+"} {
+		for _, text := range may {
+			if separator == "" && strings.ContainsAny(text, "/+") || !strings.Contains(text, separator) {
+				continue
+			}
+			if separator == "" {
+				v.Singly.Insert(types.UID(text))
+				seen.Insert(text)
+				continue
+			}
+			var u PreemptionUnit
+			for _, name := range strings.Split(text, separator) {
+				p := pods[slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name == name })]
+				u.All = append(u.All, p)
+				if p.Spec.NodeName == "n" && !seen.Has(name) {
+					u.OnNode = append(u.OnNode, p)
+				}
+			}
+			for _, p := range u.OnNode {
+				seen.Insert(p.Name)
+			}
+			if separator == "/" {
+				v.SubGroups = append(v.SubGroups, u)
+			} else {
+				v.Gangs = append(v.Gangs, u)
+			}
+		}
+	}
+	return v
+}
+
+// preemptingExtender is asked about the victims of every pod.
+type preemptingExtender struct{ fwk.Extender }
+
+func (preemptingExtender) SupportsPreemption() bool      { return true }
+func (preemptingExtender) IsInterested(*corev1.Pod) bool { return true }
 
 // candidate is a node with its victims.
 type candidate struct {

@@ -13,36 +13,47 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A plain pod of higher priority preempts no part of a gang's minimum (docs/decisions, G15): it waits, and its event
-// gives the reason.
+// A plain pod of higher priority preempts no part of a gang's minimum (docs/decisions, G15): it waits while the minimum is
+// protected, and its event gives the reason; then the gang ends as a whole, on both of its nodes.
 func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c := newCluster(t, 2)
 	high := c.priorityClass("high", 1000)
 	c.startQuick()
-	c.apply(c.group("wide").MinMember(2))
+	protect := func(p v2alpha2.Preemptibility) {
+		c.apply(c.group("wide").MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = p }))
+	}
+	protect(v2alpha2.SemiPreemptible)
 	c.create(c.pod("wide-0", "wide", 8))
 	c.create(c.pod("wide-1", "wide", 8))
 	c.untilSatisfied("wide")
 
 	c.create(c.pod("urgent", "", 8).PriorityClass(high))
-	c.untilTold("Pod", "urgent", "FailedScheduling", "preempted whole or not at all")
-	c.apply(c.group("wide").MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }))
+	c.untilTold("Pod", "urgent", "FailedScheduling", "belong to the protected minimum of gangs")
+	protect(v2alpha2.NonPreemptible)
 	c.create(c.pod("urgent-too", "", 8).PriorityClass(high))
 	c.untilTold("Pod", "urgent-too", "FailedScheduling", "may not be preempted")
 	if n := c.boundNow("wide"); n != 2 {
 		t.Errorf("%d pods of the gang are left, want 2", n)
 	}
 	c.notBound("urgent", "urgent-too")
-	c.delete("urgent", "urgent-too", "wide-0", "wide-1")
+	c.delete("urgent", "urgent-too")
+
+	protect(v2alpha2.Preemptible)
+	c.create(c.pod("urgent-now", "", 8).PriorityClass(high))
+	c.untilPodBound("urgent-now")
+	c.until("nothing of the gang is left", 30*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "wide") == 0 })
+	c.untilTold("PodGroup", "wide", "GangPreempted", fmt.Sprintf("pod %s/urgent-now of priority 1000", c.namespace), "the whole gang, 2 pods")
+	c.delete("urgent-now")
 	c.stillSchedules()
 }
 
-// Pods above the minimum are preempted one by one, and no others, however many preemptors there are at the same time.
+// Of a gang whose minimum is protected, pods above it are preempted one by one, and no others, however many preemptors there are
+// at the same time.
 func TestPlainPodsPreemptSurplusOfAGang(t *testing.T) {
 	c := newCluster(t, 4)
 	high := c.priorityClass("high", 1000)
 	c.startQuick()
-	c.apply(c.group("wide").MinMember(2))
+	c.apply(c.group("wide").MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.SemiPreemptible }))
 	for _, n := range numbered("wide", 4) {
 		c.create(c.pod(n, "wide", 8))
 	}

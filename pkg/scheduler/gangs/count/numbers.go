@@ -5,7 +5,6 @@ package count
 import (
 	"math/bits"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -24,9 +23,8 @@ type Numbers struct {
 
 	GPUs, HeldGPUs int64 // requested by the pods, and used by those that are bound
 
-	// Surplus is what the owner computed at SurplusAt from Bound; nil: it must be computed, because Bound has changed.
-	Surplus   gang.Counts
-	SurplusAt time.Time
+	// BoundChanges grows whenever a pod is added to Bound or removed from it.
+	BoundChanges int
 
 	flagged    [nFlags]int // pods by flag
 	ownMarks   map[marks.PlanID]int
@@ -131,7 +129,7 @@ func (n *Numbers) addPlaced(leaf *gang.Group, k int) {
 
 func (n *Numbers) addBound(leaf *gang.Group, k int) {
 	n.Bound.Add(leaf, k)
-	n.Surplus = nil
+	n.BoundChanges++
 	n.spare.refresh(n.Bound, leaf)
 	for _, p := range n.pools {
 		p.refreshBound(n.Bound, leaf)
