@@ -40,8 +40,9 @@ const (
 	knownDevices = time.Minute
 	// minKnown and maxKnown bound the validity of a failure that is no refusal, of an extender. It doubles with each failure.
 	minKnown = time.Second
-	// minFailed is minKnown of a node. It is longer than the attempts take that find out about the other nodes: if the first
-	// node were tried again before, that would be no news, and the pauses that follow would let all of it be forgotten.
+	// minFailed is minKnown of a node, counted from the last node of the class that has failed for the first time: if the first
+	// node were tried again before all others are found out, that would be no news, and the pauses that follow would let all
+	// of it be forgotten.
 	minFailed = 4 * time.Second
 	maxKnown  = time.Minute
 	// recently is how long the same refusal of a node that has changed in the meantime is no news. A node may change
@@ -119,6 +120,9 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 	case !refused.Status.IsRejected():
 		lasts = min(minFailed<<min(old.failures, 10), maxKnown)
 		n.failures = old.failures + 1
+		if old.since.IsZero() {
+			r.keepFailures(key, now.Add(lasts), now)
+		}
 		n.why = "node(s) recently failed to take a pod of this kind"
 	case LacksDevices(refused.Status), refused.Status.Plugin() == "": // no plugin: an extender
 		lasts = min(lasts, knownDevices)
@@ -126,6 +130,15 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 	n.until = now.Add(lasts)
 	r.classes[key][refused.Node] = n
 	return old.since.IsZero() || n.accepted < old.accepted || now.Sub(old.since) >= recently
+}
+
+// keepFailures keeps what is known of nodes that failed to take a pod of the class at least for so long.
+func (r *Refusals) keepFailures(key string, until, now time.Time) {
+	for _, known := range r.classes[key] {
+		if known.failures > 0 && now.Before(known.until) && known.until.Before(until) {
+			known.until = until
+		}
+	}
 }
 
 // Forget removes what is known of a node.

@@ -184,6 +184,40 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 	}
 }
 
+// Attempts that find out which nodes fail may take longer than a failure is known. Nothing is forgotten as long as they find
+// further nodes; afterwards all of it is.
+func TestFailuresAreKnownUntilAllNodesAreFoundOut(t *testing.T) {
+	t.Parallel()
+	const nodes = 6
+	c := newCluster(t, racks(nodes, 8)...)
+	pod := classPod("a").GPUs(1).Obj()
+	refusals, now := NewRefusals(), time.Unix(1000, 0)
+	place := func() (string, bool) {
+		w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{Refusals: refusals, Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.Place(0, "")
+	}
+	for range nodes {
+		node, ok := place()
+		if !ok {
+			t.Fatal("no node is left to be tried")
+		}
+		if !refusals.Record(c.f, Refusal{Pod: pod, Node: node, Status: fwk.NewStatus(fwk.Error, "no").WithPlugin("Other")}, now) {
+			t.Fatalf("node %s is tried again before the others", node)
+		}
+		now = now.Add(minFailed * 3 / 4)
+	}
+	if node, ok := place(); ok {
+		t.Fatalf("node %s is tried again before the others are known", node)
+	}
+	now = now.Add(minFailed / 4)
+	if _, ok := place(); !ok {
+		t.Error("failures are known for too long")
+	}
+}
+
 // refusing returns what is known after these nodes have refused the pod.
 func refusing(f framework.Framework, pod *corev1.Pod, nodes map[string]bool) *Refusals {
 	r := NewRefusals()
