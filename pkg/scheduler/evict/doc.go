@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evict ends the victims of a preemption that was decided and recorded (docs/decisions, G15).
+// Package evict ends the victims of a preemption that was decided and recorded (docs/decisions, G24).
 //
 // The caller first marks all victims and then deletes them. A mark is the condition DisruptionTarget of the stock
 // scheduler, and its message ends with the plan that the pod is a victim of. A process that continues after a crash can
