@@ -5,6 +5,7 @@ package gangadmission
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -39,13 +40,36 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 		go g.evictions.run(func(ctx context.Context) {
 			ctx, cancel := context.WithDeadline(ctx, g.registry.Deadline(p))
 			defer cancel()
-			deleted, err := g.evictions.evictor.DeleteVictims(ctx, evictionOf(p))
-			if err != nil {
-				logger.Error(err, "Failed to evict some of the pods that a gang preempts", "podGroup", p.Gang, "victims", len(p.Victims), "evicted", deleted)
-			}
-			preemptionVictims.Add(float64(deleted))
+			g.evictVictims(ctx, logger, p)
 			g.apply(logger, g.registry.RecordEvicted(p, g.clock.Now()))
 		})
+	}
+}
+
+// evictPause is the time after which deletions that were refused are repeated.
+const evictPause = time.Second
+
+// evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated until ctx ends: a gang that has
+// lost a part of its minimum loses the rest.
+func (g *Gangs) evictVictims(ctx context.Context, logger klog.Logger, p *gangs.Preemption) {
+	eviction, told := evictionOf(p), false
+	for {
+		deleted, err := g.evictions.evictor.DeleteVictims(ctx, eviction)
+		if err != nil && !told {
+			told = true
+			logger.Error(err, "Failed to evict some of the pods that a gang preempts; it is repeated", "podGroup", p.Gang, "victims", len(p.Victims), "evicted", deleted)
+		}
+		if err == nil {
+			preemptionVictims.Add(float64(deleted))
+			return
+		}
+		select {
+		case <-g.clock.After(evictPause):
+		case <-ctx.Done():
+			logger.Error(err, "Gave up the eviction of some of the pods that a gang preempts: end them by hand", "podGroup", p.Gang)
+			preemptionVictims.Add(float64(deleted))
+			return
+		}
 	}
 }
 
@@ -72,7 +96,7 @@ func evictionOf(p *gangs.Preemption) evict.Eviction {
 }
 
 // resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted are
-// deleted now. A preemption without an eviction is forgotten.
+// deleted now, and the room of all of them is reserved. A preemption without an eviction is forgotten.
 func (g *Gangs) resumeEvictions(logger klog.Logger) {
 	plans := g.registry.RecordedEvictions()
 	if len(plans) == 0 {
@@ -85,7 +109,7 @@ func (g *Gangs) resumeEvictions(logger klog.Logger) {
 	for key, plan := range plans {
 		var victims []*corev1.Pod
 		for _, pod := range pods {
-			if pod.DeletionTimestamp == nil && evict.IsMarkedFor(pod, plan) {
+			if evict.IsMarkedFor(pod, plan) {
 				victims = append(victims, pod)
 			}
 		}

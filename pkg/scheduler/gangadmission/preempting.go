@@ -102,7 +102,11 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 		s.why = describeHopeless(c)
 		return nil, hopeless
 	case preemption.Cut:
-		return nil, cut
+		if limit.isOver() {
+			return nil, cut
+		}
+		s.why = "no pods of lower priority were found whose end would make enough room"
+		return nil, hopeless
 	}
 	s.snapshot.Undo(len(d.Plan))
 	for _, v := range d.Victims {

@@ -148,7 +148,7 @@ func (r *Registry) RecordEvicted(p *Preemption, now time.Time) Effects {
 	r.beginCall(now)
 	e := r.releaseVictims(p)
 	if p.gang.preemption == p && p.stage == stageEvicting {
-		p.stage = stageEvicted
+		p.stage, p.stuck = stageEvicted, now.Add(p.graceTime(now)+overdue)
 		r.reindex(p.gang)
 	}
 	return r.endCall(e)
@@ -171,8 +171,9 @@ func (r *Registry) RecordedEvictions() map[Key]string {
 	return plans
 }
 
-// RestorePreemption records a preemption whose evictions an earlier process had begun. pods are those of its victims that
-// have not been deleted; they are deleted now.
+// RestorePreemption records a preemption whose evictions an earlier process had begun. pods are its victims that still exist;
+// those that are not terminating are deleted now. The room of all of them is reserved: what else the gang needs is not known
+// any more.
 func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,20 +183,57 @@ func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, n
 		return Effects{}
 	}
 	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: stageEvicting}
-	for _, pod := range pods {
-		v := Victim{Pod: pod, Priority: count.PodPriority(pod)}
-		if m := r.members[pod.UID]; m != nil {
-			v.Gang, v.member = m.gang.key, m
-			m.gang.addVictim(m, now)
-		}
-		p.Victims = append(p.Victims, v)
-	}
+	p.Victims = r.victimsOfEarlierProcess(p, pods)
 	p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 	p.about = aboutPreemption(p, Preempting{})
 	p.about.Evicting = true
+	r.reserveRoomOf(p, pods)
 	g.preemption = p
 	r.reindex(g)
 	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}})
+}
+
+// victimsOfEarlierProcess returns the victims that have to be deleted.
+func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []Victim {
+	var victims []Victim
+	for _, pod := range pods {
+		v, m := Victim{Pod: pod, Priority: count.PodPriority(pod)}, r.members[pod.UID]
+		switch {
+		case m == nil:
+			r.plainVictims[pod.UID] = &plainVictim{since: r.now}
+		case pod.DeletionTimestamp == nil:
+			v.Gang = m.gang.key
+			m.gang.addVictim(m, r.now)
+		}
+		if pod.DeletionTimestamp != nil {
+			p.awaited = append(p.awaited, pod)
+			continue
+		}
+		victims = append(victims, v)
+	}
+	return victims
+}
+
+// overdue is how long a pod may be terminating beyond its grace period before the preemptor says that it waits for it.
+const overdue = 5 * time.Second
+
+// nameStuck lets the preemptor name a pod that should have ended.
+func (r *Registry) nameStuck(p *Preemption) {
+	p.stuck = time.Time{}
+	waitsFor := func(pod *corev1.Pod) {
+		if p.about.Stuck == "" && r.isEnding(pod.UID) {
+			p.about.Stuck = pod.Name
+			if pod.Namespace != p.Gang.Namespace {
+				p.about.Stuck = pod.Namespace + "/" + pod.Name
+			}
+		}
+	}
+	for _, v := range p.Victims {
+		waitsFor(v.Pod)
+	}
+	for _, pod := range p.awaited {
+		waitsFor(pod)
+	}
 }
 
 // releaseVictims lets the gangs that lose pods be planned again.

@@ -215,9 +215,6 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 	return f
 }
 
-// overdue is how long a pod may be terminating beyond its grace period before the preemptor says that it waits for it.
-const overdue = 5 * time.Second
-
 // addPreemption adds what ends for the gang, and what it lost.
 func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
 	if now.Before(g.hopeless.until) {
@@ -231,12 +228,6 @@ func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
 		return
 	}
 	about := g.preemption.about
-	for _, v := range g.preemption.Victims {
-		if m := v.member; m != nil && m.gang.members[m.pod.UID] == m && m.pod.DeletionTimestamp != nil && now.Sub(m.pod.DeletionTimestamp.Time) > overdue {
-			about.Stuck = m.pod.Name
-			break
-		}
-	}
 	f.Preempting = &about
 }
 

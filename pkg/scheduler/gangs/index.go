@@ -132,6 +132,9 @@ func (r *Registry) reindex(g *gangState) {
 	if p := g.preemption; p != nil && g.plan == nil && (due.IsZero() || p.until.Before(due)) {
 		due = p.until
 	}
+	if p := g.preemption; p != nil && g.plan == nil && !p.stuck.IsZero() && (due.IsZero() || p.stuck.Before(due)) {
+		due = p.stuck
+	}
 	r.setTimer(g, due)
 }
 

@@ -49,8 +49,6 @@ type Victim struct {
 	Priority int32 // of the gang, or of the pod
 	Pods     int   // pods that the gang loses in all
 	Whole    bool  // these are all pods of the gang, or the pod belongs to no gang
-
-	member *member // set by the Registry; nil: it belongs to no gang
 }
 
 // Preemption is the decision that pods of lower priority end so that a gang can start. Its exported fields are immutable.
@@ -68,6 +66,7 @@ type Preemption struct {
 	asked bool      // an attempt was asked to confirm it
 	taken bool      // a gang of higher priority was placed on its nodes
 	until time.Time // when it is given up
+	stuck time.Time // when victims that have not ended are named; zero: they are, or must not be yet
 	about podgroup.Preempting
 }
 
@@ -220,7 +219,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	for i := range p.Victims {
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
-			v.member, m.gang.victimOf = m, p
+			m.gang.victimOf = p
 		} else {
 			r.plainVictims[v.Pod.UID] = &plainVictim{of: p}
 		}

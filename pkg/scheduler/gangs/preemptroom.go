@@ -5,6 +5,7 @@ package gangs
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -40,6 +41,20 @@ func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement
 			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pl.Node, Priority: p.Priority,
 			Amount: amount, Pod: &pod, Occupied: occupiedPartsOf(amount, occupied[pl.Node]),
 		}, until, r.now)
+	}
+	r.haveReserved.Store(!r.reserved.IsEmpty())
+}
+
+// reserveRoomOf reserves the room of pods that end for the gang.
+func (r *Registry) reserveRoomOf(p *Preemption, pods []*corev1.Pod) {
+	if r.opts.Amount == nil {
+		return
+	}
+	for _, pod := range pods {
+		r.reserved.Reserve(reservations.Reservation{
+			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pod.Spec.NodeName, Priority: p.Priority,
+			Amount: r.opts.Amount(pod), Pod: pod,
+		}, p.until, r.now)
 	}
 	r.haveReserved.Store(!r.reserved.IsEmpty())
 }

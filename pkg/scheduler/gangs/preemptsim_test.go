@@ -167,7 +167,7 @@ func (s *simulation) resumeEvictions() {
 		}
 		var victims []*corev1.Pod
 		for _, uid := range s.uids() {
-			if pod := s.pods[uid]; pod.DeletionTimestamp == nil && isMarked(pod, plan) {
+			if pod := s.pods[uid]; isMarked(pod, plan) {
 				victims = append(victims, pod)
 			}
 		}

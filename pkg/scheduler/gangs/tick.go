@@ -55,6 +55,9 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	switch {
 	case r.gangs[g.key] != g || g.plan != nil:
 		return Effects{}
+	case g.preemption != nil && !g.preemption.stuck.IsZero() && !now.Before(g.preemption.stuck):
+		r.nameStuck(g.preemption)
+		return Effects{Dirty: []Key{g.key}}
 	case g.leader == "", g.preemption != nil && !now.Before(g.preemption.until):
 		return r.evaluate(g, now)
 	case g.phase == Yielding:
