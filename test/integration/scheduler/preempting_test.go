@@ -19,7 +19,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// lowGang creates a gang of one-node pods with the priority class.
+// gangOf creates a gang whose pods have the PriorityClass.
 func (c *cluster) gangOf(name, class string, minimum, pods int, gpus int64, change ...func(*wrappers.PodWrapper)) {
 	c.t.Helper()
 	c.apply(c.group(name).MinMember(int32(minimum)))

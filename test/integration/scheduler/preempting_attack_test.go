@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// deletedByScheduler returns the names of the pods whose deletion muster-scheduler requested in this test, sorted.
+func (c *cluster) deletedByScheduler() []string {
+	c.t.Helper()
+	pods := map[string]bool{}
+	for _, w := range c.writes(c.began) {
+		if w.verb == "delete" && w.resource == "pods" && w.code < 300 {
+			pods[w.name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(pods))
+}
+
+// preemptionTimeout sets how long a gang waits for its victims beyond their grace periods.
+func preemptionTimeout(text string) func(map[string]any) {
+	return func(config map[string]any) {
+		for _, p := range profiles(config) {
+			gangArgs(p)["preemptionTimeout"] = text
+		}
+	}
+}
+
+// holdPod keeps a pod from ending, by a finalizer that is removed at the end of the test.
+func (c *cluster) holdPod(name string) {
+	c.t.Helper()
+	c.patchPod(name, map[string]any{"metadata": map[string]any{"finalizers": []string{"test/hold"}}})
+	c.t.Cleanup(func() { _ = removeFinalizers(context.Background(), c.namespace, name) })
+}
+
+func removeFinalizers(ctx context.Context, namespace, pod string) error {
+	_, err := cp.Client().CoreV1().Pods(namespace).Patch(ctx, pod, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	return ignoreNotFound(err)
+}
+
+// untilTerminating waits until exactly so many pods are terminating.
+func (c *cluster) untilTerminating(n int) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("%d pods are terminating", n), 30*time.Second, func(pods []*corev1.Pod) bool {
+		return len(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })) == n
+	})
+}
+
+// untilEvicting waits until the PodGroup says that its victims are being deleted.
+func (c *cluster) untilEvicting(group string) {
+	c.t.Helper()
+	c.untilStatus(group, "evicts", func(s v2Status) bool { return condition(s, v2alpha2.ConditionPreempting).Reason == "Evicting" })
+}
+
+func graceSeconds(n int64) func(*wrappers.PodWrapper) {
+	return func(w *wrappers.PodWrapper) {
+		w.Spec(func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = &n })
+	}
+}
+
+// workedExample is a gang of min-subgroups.md, "Non-preemptible pods calculation", that fills nodes of 8 GPUs.
+type workedExample struct {
+	nodes, protected int
+	leaves           map[string]int // pods by leaf
+	tree             func(*wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper
+}
+
+// workedExamples have 16 of 32 pods and 10 of 16 protected.
+var workedExamples = map[string]workedExample{
+	"replicas": {4, 16, map[string]int{"prefill-0": 8, "prefill-1": 8, "prefill-2": 8, "prefill-3": 8}, func(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
+		return w.MinSubGroup(2).SubGroup("prefill-0", 8).SubGroup("prefill-1", 8).SubGroup("prefill-2", 8).SubGroup("prefill-3", 8)
+	}},
+	"leaders": {2, 10, map[string]int{"decode-leaders": 1, "decode-workers": 7, "prefill-leaders": 1, "prefill-workers": 7}, func(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
+		return w.MinSubGroup(2).Inner("", "decode", 2).SubGroupOf("decode", "decode-leaders", 1).SubGroupOf("decode", "decode-workers", 4).
+			Inner("", "prefill", 2).SubGroupOf("prefill", "prefill-leaders", 1).SubGroupOf("prefill", "prefill-workers", 4)
+	}},
+}
+
+// runExample runs the gang of an example as "served", semi-preemptible, and returns the number of its pods.
+func (c *cluster) runExample(example workedExample, class string) int {
+	c.t.Helper()
+	c.apply(example.tree(c.group("served")).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.SemiPreemptible }))
+	pods := 0
+	for leaf, n := range example.leaves {
+		pods += n
+		for _, pod := range numbered(leaf, n) {
+			c.create(c.pod(pod, "served", 1).SubGroup(leaf).PriorityClass(class))
+		}
+	}
+	c.untilBound("served", pods)
+	return pods
+}
+
+// A gang that needs exactly what is not protected in a worked example gets it; one that needs a pod more evicts nobody.
+func TestPreemptionWorkedExamples(t *testing.T) {
+	for name, example := range workedExamples {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, example.nodes)
+			low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+			c.startQuick()
+			pods := c.runExample(example, low)
+			free := pods - example.protected
+			c.gangOf("large", high, free+1, free+1, 1)
+			c.untilReason("large", v2alpha2.ReasonInsufficientGPUs)
+			c.stillSchedules()
+			if deleted := c.deletedByScheduler(); len(deleted) > 0 {
+				t.Errorf("pods %v were evicted in vain", deleted)
+			}
+			c.deleteGang("large")
+			c.gangOf("exact", high, free, free, 1)
+			c.untilBound("exact", free)
+			c.untilSatisfied("exact")
+			c.untilBound("served", example.protected)
+			c.untilSatisfied("served")
+			if deleted := c.deletedByScheduler(); len(deleted) != free {
+				t.Errorf("%d pods were evicted, want %d", len(deleted), free)
+			}
+			if n := c.countEvents("PodGroup", "served")["GangBelowMinimum"]; n != 0 {
+				t.Error("the gang was below its minimum")
+			}
+		})
+	}
+}
+
+// A gang that needs one pod more than is not protected says that preemption would not help.
+// Two gangs preempt at the same moment. There is room for one of them, or for both: as many pods end as those need that
+// start, and of different priorities the higher one starts.
+func TestTwoPreemptorsAtTheSameMoment(t *testing.T) {
+	for name, test := range map[string]struct {
+		nodes    int
+		priority [2]int32
+		starts   []string // nil: one of the two
+	}{
+		"room for both":           {4, [2]int32{1000, 2000}, []string{"a", "b"}},
+		"room for both equals":    {4, [2]int32{1000, 1000}, []string{"a", "b"}},
+		"room for the higher":     {3, [2]int32{1000, 2000}, []string{"b"}},
+		"room for one of equals":  {3, [2]int32{1000, 1000}, nil},
+		"the same two for higher": {2, [2]int32{2000, 1000}, []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, test.nodes)
+			low := c.priorityClass("low", 10)
+			classes := map[string]string{"a": c.priorityClass("first", test.priority[0]), "b": c.priorityClass("second", test.priority[1])}
+			c.startQuick()
+			for _, g := range numbered("low", test.nodes) {
+				c.gangOf(g, low, 1, 1, 8)
+				c.untilSatisfied(g)
+			}
+			for _, g := range []string{"a", "b"} {
+				c.apply(c.group(g).MinMember(2))
+			}
+			for _, pod := range []string{"a-0", "b-0", "a-1", "b-1"} { // the gangs become complete one right after the other
+				c.create(c.pod(pod, pod[:1], 8).PriorityClass(classes[pod[:1]]))
+			}
+			want := 2 * max(1, len(test.starts))
+			c.until("as many gangs run as can", 30*time.Second, func(pods []*corev1.Pod) bool {
+				for _, g := range test.starts {
+					if bound(pods, g) != 2 {
+						return false
+					}
+				}
+				return bound(pods, "a")+bound(pods, "b") == want
+			})
+			c.stillSchedules()
+			if a, b := c.boundNow("a"), c.boundNow("b"); a+b != want || a == 1 || b == 1 {
+				t.Errorf("%d and %d pods of the two gangs are bound, want %d in whole gangs", a, b, want)
+			}
+			if deleted := c.deletedByScheduler(); len(deleted) != want {
+				t.Errorf("pods %v were evicted, want %d", deleted, want)
+			}
+		})
+	}
+}
+
+// stuckVictim runs pod held-0, which never ends, and gang other, whose room is the second choice.
+func stuckVictim(t *testing.T, hasGang bool, timeout string) (c *cluster, low, high string) {
+	t.Helper()
+	c = newCluster(t, 2)
+	low, high = c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick(preemptionTimeout(timeout))
+	if hasGang {
+		c.gangOf("held", low, 1, 1, 8)
+	} else {
+		c.create(c.pod("held-0", "", 8).PriorityClass(low))
+	}
+	c.untilPodBound("held-0")
+	c.holdPod("held-0")
+	c.gangOf("other", c.priorityClass("middle", 20), 1, 1, 8)
+	c.untilSatisfied("other")
+	return c, low, high
+}
+
+// While a gang waits for a victim that does not end, it names that one.
+// A victim never ends. The preemptor gives up when the time is over, and takes other room; what it had reserved is free for
+// others then.
+func TestVictimThatDoesNotEnd(t *testing.T) {
+	for name, hasGang := range map[string]bool{"of a gang": true, "without a gang": false} {
+		t.Run(name, func(t *testing.T) {
+			c, low, high := stuckVictim(t, hasGang, "2s")
+			c.gangOf("chat", high, 1, 1, 8)
+			c.untilTerminating(1)
+			c.untilBound("chat", 1)
+			c.untilStatus("chat", "does not preempt any more", func(s v2Status) bool {
+				return condition(s, v2alpha2.ConditionPreempting).Status != metav1.ConditionTrue && s.Phase == v2alpha2.PodGroupAdmitted
+			})
+			if n := c.boundNow("other"); n != 0 {
+				t.Errorf("%d pods of the other gang are bound", n)
+			}
+			c.must(removeFinalizers(c.ctx, c.namespace, "held-0"), "letting the victim end")
+			c.create(c.pod("after", "", 8).PriorityClass(low))
+			c.untilPodBound("after")
+			if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"held-0", "other-0"}) {
+				t.Errorf("pods %v were evicted", deleted)
+			}
+		})
+	}
+}
+
+// The preemptor, or what makes it a gang, is deleted while its victims end: nothing is reserved for it any more.
+func TestPreemptorIsDeleted(t *testing.T) {
+	for name, remove := range map[string]func(*cluster){
+		"all of it":    func(c *cluster) { c.deleteGang("chat") },
+		"its pods":     func(c *cluster) { c.delete(numbered("chat", 2)...) },
+		"its PodGroup": func(c *cluster) { c.deleteGroup("chat") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 2)
+			low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+			c.startQuick()
+			c.gangOf("train", low, 2, 2, 8, graceSeconds(60))
+			c.untilSatisfied("train")
+			c.gangOf("chat", high, 2, 2, 8)
+			c.untilTerminating(2)
+			remove(c)
+			for i, victim := range numbered("train", 2) {
+				c.delete(victim)
+				after := fmt.Sprintf("after-%d", i)
+				c.create(c.pod(after, "", 8).PriorityClass(low))
+				c.untilPodBound(after)
+			}
+			c.stillSchedules()
+		})
+	}
+}
+
+// The preemptor is deleted when one of two victims of a gang was deleted and the deletion of the other is refused for a
+// while: the gang has lost a part of its minimum, so it loses the rest.
+// The node of a victim is deleted while the victim ends. The gang starts on a node that is there.
+func TestNodeOfAVictimIsGone(t *testing.T) {
+	c := newCluster(t, 2)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick()
+	c.gangOf("train", low, 2, 2, 8, graceSeconds(60))
+	c.untilSatisfied("train")
+	gone := c.get("train-0").Spec.NodeName
+	c.gangOf("chat", high, 2, 2, 8)
+	c.untilTerminating(2)
+	c.deleteNode(gone)
+	c.addNodes(1)
+	c.delete("train-0", "train-1")
+	c.untilBound("chat", 2)
+	for _, p := range c.pods() {
+		if p.Spec.NodeName == gone {
+			t.Errorf("pod %s is bound to the node that is gone", p.Name)
+		}
+	}
+	c.untilSatisfied("chat")
+	c.stillSchedulesAfter("chat")
+}
+
+// A PriorityClass is deleted while its gang waits for its victims. Its pods keep their priority.
+func TestPriorityClassIsDeletedWhilePreempting(t *testing.T) {
+	c := newCluster(t, 2)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick()
+	c.gangOf("train", low, 2, 2, 8, graceSeconds(60))
+	c.untilSatisfied("train")
+	c.apply(c.group("chat").MinMember(2).Priority(high))
+	for _, pod := range numbered("chat", 2) {
+		c.create(c.pod(pod, "chat", 8).PriorityClass(high))
+	}
+	c.untilTerminating(2)
+	for _, class := range []string{low, high} {
+		c.must(cp.Client().SchedulingV1().PriorityClasses().Delete(c.ctx, class, metav1.DeleteOptions{}), "deleting a PriorityClass")
+	}
+	c.delete("train-0", "train-1")
+	c.untilBound("chat", 2)
+	c.stillSchedulesAfter("chat")
+}
+
+// The victims become non-preemptible at a random moment of the preemption: both end, or none does.
+func TestPreemptibilityChangesWhilePreempting(t *testing.T) {
+	c := newCluster(t, 2)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick()
+	random := rand.New(rand.NewPCG(23, 5))
+	evicted := 0
+	for round := range 2 * rounds(t) {
+		train, chat := fmt.Sprintf("train-%d", round), fmt.Sprintf("chat-%d", round)
+		c.gangOf(train, low, 2, 2, 8)
+		c.untilSatisfied(train)
+		c.gangOf(chat, high, 2, 2, 8)
+		<-time.After(time.Duration(random.Int64N(int64(50 * time.Millisecond)))) // the instant of the change, not a wait for something
+		c.apply(c.group(train).MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }))
+		c.untilStatus(chat, "runs or is refused", func(s v2Status) bool {
+			return condition(s, v2alpha2.ConditionSatisfied).Status == metav1.ConditionTrue || s.Reason == v2alpha2.ReasonInsufficientGPUs && strings.Contains(s.Summary+condition(s, v2alpha2.ConditionSatisfied).Message, "preemption would not help")
+		})
+		switch a, b := c.boundNow(train), c.boundNow(chat); {
+		case a == 0 && b == 2:
+			evicted++
+		case a == 2 && b == 0:
+		default:
+			t.Errorf("%d pods of the victim and %d of the preemptor are bound", a, b)
+		}
+		c.deleteGang(chat)
+		c.deleteGang(train)
+	}
+	t.Logf("evicted in %d of %d rounds", evicted, 2*rounds(t))
+	c.stillSchedules()
+}
+
+// PodDisruptionBudgets that select all pods, or none, do not protect from a gang that has no other room.
+func TestGangsPreemptDespiteBudgetsForAllAndNone(t *testing.T) {
+	none := intstr.FromInt32(0)
+	for name, selector := range map[string]*metav1.LabelSelector{
+		"all": {}, "nil": nil, "nobody": {MatchLabels: map[string]string{"no": "body"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 2)
+			low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+			_, err := cp.Client().PolicyV1().PodDisruptionBudgets(c.namespace).Create(c.ctx, &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Name: "guard"}, Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &none, Selector: selector},
+			}, metav1.CreateOptions{})
+			c.must(err, "creating the PodDisruptionBudget")
+			c.startQuick()
+			c.gangOf("train", low, 1, 2, 8)
+			c.untilBound("train", 2)
+			c.gangOf("chat", high, 1, 1, 8)
+			c.untilBound("chat", 1)
+			c.untilBound("train", 1)
+		})
+	}
+}
+
+// Pods of three schedulers: gangs of both profiles preempt, and pods that another scheduler has bound are victims.
+func TestGangsOfTwoProfilesPreemptPodsOfAnotherScheduler(t *testing.T) {
+	c := newCluster(t, 4)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick(func(config map[string]any) {
+		all := config["profiles"].([]any)
+		second := maps.Clone(all[0].(map[string]any))
+		second["schedulerName"] = "muster-second"
+		config["profiles"] = append(all, second)
+	})
+	for i, node := range c.nodes[:2] {
+		c.placeByHand(c.pod(fmt.Sprintf("foreign-%d", i), "", 8).PriorityClass(low), node)
+	}
+	guarded := c.placeByHand(c.pod("guarded", "", 8).PriorityClass(high), c.nodes[2])
+	c.gangOf("train", low, 1, 1, 8)
+	c.untilSatisfied("train")
+
+	c.gangOf("chat", high, 2, 2, 8, func(w *wrappers.PodWrapper) { w.SchedulerName("muster-second") })
+	c.untilBound("chat", 2)
+	c.untilSatisfied("chat")
+	c.gangOf("search", high, 1, 1, 8)
+	c.untilBound("search", 1)
+	if p := c.get("guarded"); p.UID != guarded.UID || p.DeletionTimestamp != nil {
+		t.Error("a pod of the same priority was evicted")
+	}
+	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"foreign-0", "foreign-1", "train-0"}) {
+		t.Errorf("pods %v were evicted", deleted)
+	}
+}
+
+// endHeldPods removes the finalizers of pods that have been terminating for so long, until the test is over.
+func (c *cluster) endHeldPods(after time.Duration) {
+	go func() {
+		_ = controlplane.Until(c.ctx, cp.Client().CoreV1().Pods(c.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
+			for _, p := range pods {
+				if p.DeletionTimestamp == nil || len(p.Finalizers) == 0 {
+					continue
+				}
+				time.AfterFunc(time.Until(p.DeletionTimestamp.Add(after)), func() { _ = removeFinalizers(c.ctx, c.namespace, p.Name) })
+			}
+			return false
+		})
+	}()
+}
+
+// slowGangs creates gangs of lower priority, whose pods take 2 s to end, and returns their names.
+func (c *cluster) slowGangs(prefix, class string, gangs, size int) []string {
+	c.t.Helper()
+	out := numbered(prefix, gangs)
+	for _, g := range out {
+		c.gangOf(g, class, size, size, 8)
+	}
+	for _, g := range out {
+		c.untilSatisfied(g)
+		for _, pod := range numbered(g, size) {
+			c.patchPod(pod, map[string]any{"metadata": map[string]any{"finalizers": []string{"test/hold"}}})
+		}
+	}
+	return out
+}
+
+// untilOneGangEnded waits until the preemptor is bound and every other gang is whole or gone, and checks that one is gone.
+func (c *cluster) untilOneGangEnded(preemptor string, needed int, gangs []string, size int) {
+	c.t.Helper()
+	c.untilBound(preemptor, needed)
+	gone := 0
+	c.until("every gang of lower priority is whole or gone", 30*time.Second, func(pods []*corev1.Pod) bool {
+		gone = 0
+		for _, g := range gangs {
+			switch bound(pods, g) {
+			case 0:
+				gone++
+			case size:
+			default:
+				return false
+			}
+		}
+		return true
+	})
+	if gone != 1 {
+		c.t.Errorf("%d gangs ended for %s, want 1", gone, preemptor)
+	}
+}
+
+// endRound deletes the gangs of a round; their pods end when they are let go.
+func (c *cluster) endRound(gangs ...string) {
+	c.t.Helper()
+	c.scheduler.Kill()
+	for _, g := range gangs {
+		c.deleteGang(g)
+	}
+	c.until("all pods of the round have ended", 30*time.Second, func(pods []*corev1.Pod) bool { return len(pods) == 0 })
+}
+
+// kill -9 at random moments, while the victims need 2 s to end and a part of their gang could be left.
+func TestKilledWhileSlowVictimsEnd(t *testing.T) {
+	const nodes, size = 6, 3
+	c := newCluster(t, nodes)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	random := rand.New(rand.NewPCG(23, 7))
+	c.endHeldPods(2 * time.Second)
+	for round := range rounds(t) {
+		c.startQuick()
+		gangs := c.slowGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size)
+		chat, needed := fmt.Sprintf("chat-%d", round), 1+random.IntN(size)
+		c.gangOf(chat, high, needed, needed, 8)
+		for range 1 + random.IntN(3) {
+			<-time.After(time.Duration(random.Int64N(int64(1500 * time.Millisecond)))) // the instant of the kill, not a wait for something
+			c.scheduler.Kill()
+			c.must(c.scheduler.Start(), "starting muster-scheduler")
+		}
+		c.untilOneGangEnded(chat, needed, gangs, size)
+		c.endRound(append(gangs, chat)...)
+	}
+}
+
+// kill -9 when the first victim was marked, that is between the marks and the deletions, or among them.
+func TestKilledBetweenMarksAndDeletions(t *testing.T) {
+	const nodes, size = 6, 3
+	c := newCluster(t, nodes)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.endHeldPods(2 * time.Second)
+	for round := range rounds(t) {
+		c.startQuick()
+		gangs := c.slowGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size)
+		chat := fmt.Sprintf("chat-%d", round)
+		c.gangOf(chat, high, size, size, 8)
+		c.until("a victim is marked", 30*time.Second, func(pods []*corev1.Pod) bool {
+			return slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+				return slices.ContainsFunc(p.Status.Conditions, func(x corev1.PodCondition) bool { return x.Type == corev1.DisruptionTarget })
+			})
+		})
+		c.scheduler.Kill()
+		terminating := 0
+		for _, p := range c.pods() {
+			if p.DeletionTimestamp != nil {
+				terminating++
+			}
+		}
+		t.Logf("round %d: killed when %d pods were terminating", round, terminating)
+		c.must(c.scheduler.Start(), "starting muster-scheduler")
+		c.untilOneGangEnded(chat, size, gangs, size)
+		c.endRound(append(gangs, chat)...)
+	}
+}
+
+// kill -9 when the evictions were recorded, one victim was deleted and the deletion of another was refused: the next process
+// deletes the rest.
+func TestKilledBetweenTwoDeletions(t *testing.T) {
+	c := newCluster(t, 2)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick()
+	c.gangOf("train", low, 2, 2, 8)
+	c.untilSatisfied("train")
+	lift := c.refuseDeletions("train-0")
+	c.gangOf("chat", high, 2, 2, 8)
+	c.untilBound("train", 1)
+	c.untilEvicting("chat")
+	c.scheduler.Kill()
+	lift()
+	c.restart()
+	c.untilBound("chat", 2)
+	c.untilBound("train", 0)
+	c.stillSchedulesAfter("chat")
+}
+
+// kill -9 while the victims end in a long grace period. The next process keeps their room: pods and gangs of the same
+// priority do not get it, however short the timeout is, and nobody else is evicted.
