@@ -141,6 +141,20 @@ func TestPreemptionWorkedExamples(t *testing.T) {
 }
 
 // A gang that needs one pod more than is not protected says that preemption would not help.
+func TestPreemptionWouldNotHelpWorkedExamples(t *testing.T) {
+	for name, example := range workedExamples {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, example.nodes)
+			c.patience = 12 * time.Second
+			low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+			c.startQuick()
+			large := c.runExample(example, low) - example.protected + 1
+			c.gangOf("large", high, large, large, 1)
+			c.untilSays("large", v2alpha2.ReasonInsufficientGPUs, "preemption would not help")
+		})
+	}
+}
+
 // Two gangs preempt at the same moment. There is room for one of them, or for both: as many pods end as those need that
 // start, and of different priorities the higher one starts.
 func TestTwoPreemptorsAtTheSameMoment(t *testing.T) {
@@ -209,6 +223,20 @@ func stuckVictim(t *testing.T, hasGang bool, timeout string) (c *cluster, low, h
 }
 
 // While a gang waits for a victim that does not end, it names that one.
+func TestVictimThatDoesNotEndIsNamed(t *testing.T) {
+	for name, hasGang := range map[string]bool{"of a gang": true, "without a gang": false} {
+		t.Run(name, func(t *testing.T) {
+			c, _, high := stuckVictim(t, hasGang, "12s")
+			c.patience = 12 * time.Second
+			c.gangOf("chat", high, 1, 1, 8)
+			c.untilTerminating(1)
+			c.untilStatus("chat", "names the pod that does not end", func(s v2Status) bool {
+				return strings.Contains(condition(s, v2alpha2.ConditionPreempting).Message, "pod held-0 should have ended by now")
+			})
+		})
+	}
+}
+
 // A victim never ends. The preemptor gives up when the time is over, and takes other room; what it had reserved is free for
 // others then.
 func TestVictimThatDoesNotEnd(t *testing.T) {
@@ -263,6 +291,21 @@ func TestPreemptorIsDeleted(t *testing.T) {
 
 // The preemptor is deleted when one of two victims of a gang was deleted and the deletion of the other is refused for a
 // while: the gang has lost a part of its minimum, so it loses the rest.
+func TestPreemptorIsDeletedBetweenTwoEvictions(t *testing.T) {
+	c := newCluster(t, 2)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick()
+	c.gangOf("train", low, 2, 2, 8)
+	c.untilSatisfied("train")
+	lift := c.refuseDeletions("train-1")
+	c.gangOf("chat", high, 2, 2, 8)
+	c.untilBound("train", 1)
+	c.deleteGang("chat")
+	lift()
+	c.until("nothing of the victim is left", 20*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "train") == 0 })
+	c.stillSchedules()
+}
+
 // The node of a victim is deleted while the victim ends. The gang starts on a node that is there.
 func TestNodeOfAVictimIsGone(t *testing.T) {
 	c := newCluster(t, 2)
@@ -528,3 +571,29 @@ func TestKilledBetweenTwoDeletions(t *testing.T) {
 
 // kill -9 while the victims end in a long grace period. The next process keeps their room: pods and gangs of the same
 // priority do not get it, however short the timeout is, and nobody else is evicted.
+func TestRoomOfVictimsIsKeptAfterARestart(t *testing.T) {
+	c := newCluster(t, 3)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick(preemptionTimeout("2s"))
+	c.gangOf("train", low, 2, 2, 8, graceSeconds(60))
+	c.untilSatisfied("train")
+	c.gangOf("other", c.priorityClass("middle", 20), 1, 1, 8)
+	c.untilSatisfied("other")
+	c.gangOf("chat", high, 2, 2, 8)
+	c.untilTerminating(2)
+	c.untilEvicting("chat")
+	c.restart()
+	c.create(c.pod("plain", "", 8).PriorityClass(low))
+	c.gangOf("rival", low, 1, 1, 8)
+	c.untilReason("rival", v2alpha2.ReasonInsufficientGPUs)
+	c.delete("train-0")
+	c.createPlain("bystander-0") // waits for the scheduler to have seen the room
+	c.untilPodBound("bystander-0")
+	c.notBound("plain", "rival-0")
+	c.delete("train-1")
+	c.untilBound("chat", 2)
+	c.notBound("plain", "rival-0")
+	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"train-0", "train-1"}) {
+		t.Errorf("pods %v were evicted, want those of the gang that was decided on", deleted)
+	}
+}
