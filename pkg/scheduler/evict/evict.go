@@ -120,12 +120,21 @@ func (e *Evictor) DeleteVictims(ctx context.Context, eviction Eviction) (deleted
 
 // IsMarkedFor reports whether the pod has the mark of the plan.
 func IsMarkedFor(pod *corev1.Pod, plan string) bool {
+	marked, ok := PlanOf(pod)
+	return ok && marked == plan
+}
+
+// PlanOf returns the plan of which the pod has the mark. It returns false if it has none.
+func PlanOf(pod *corev1.Pod) (plan string, ok bool) {
 	c := disruptionTarget(pod)
-	if plan == "" || c == nil || c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonPreemptionByScheduler {
-		return false
+	if c == nil || c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonPreemptionByScheduler || !strings.HasPrefix(c.Message, schedulerName+": ") {
+		return "", false
 	}
 	at := strings.LastIndex(c.Message, planSeparator)
-	return at >= 0 && c.Message[at+len(planSeparator):] == plan
+	if at < 0 || at+len(planSeparator) == len(c.Message) {
+		return "", false
+	}
+	return c.Message[at+len(planSeparator):], true
 }
 
 // disruptionTarget returns the condition DisruptionTarget of a pod, nil if it does not have it.

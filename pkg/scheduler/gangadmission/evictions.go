@@ -98,22 +98,23 @@ func evictionOf(p *gangs.Preemption) evict.Eviction {
 // resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted are
 // deleted now, and the room of all of them is reserved. A preemption without an eviction is forgotten.
 func (g *Gangs) resumeEvictions(logger klog.Logger) {
-	plans := g.registry.RecordedEvictions()
-	if len(plans) == 0 {
-		return
-	}
 	pods, err := g.podLister.List(labels.Everything())
 	if err != nil {
 		logger.Error(err, "Failed to list the pods that are being preempted")
 	}
-	for key, plan := range plans {
-		var victims []*corev1.Pod
-		for _, pod := range pods {
-			if evict.IsMarkedFor(pod, plan) {
-				victims = append(victims, pod)
-			}
+	victims := map[string][]*corev1.Pod{} // by plan
+	for _, pod := range pods {
+		if plan, ok := evict.PlanOf(pod); ok {
+			victims[plan] = append(victims[plan], pod)
 		}
-		logger.Info("Continuing the evictions of an earlier process", "podGroup", key, "plan", plan, "victims", len(victims))
-		g.apply(logger, g.registry.RestorePreemption(key, plan, victims, g.clock.Now()))
+	}
+	for key, plan := range g.registry.RecordedEvictions() {
+		logger.Info("Continuing the evictions of an earlier process", "podGroup", key, "plan", plan, "victims", len(victims[plan]))
+		g.apply(logger, g.registry.RestorePreemption(key, plan, victims[plan], g.clock.Now()))
+		delete(victims, plan)
+	}
+	for _, p := range g.registry.AbandonedEvictions(victims, g.clock.Now()) {
+		logger.Info("Finishing the evictions of an earlier process for a PodGroup that is gone", "plan", p.ID, "victims", len(p.Victims))
+		g.carryOut(logger, gangs.Effects{Evict: []*gangs.Preemption{p}})
 	}
 }

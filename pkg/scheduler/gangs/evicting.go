@@ -193,6 +193,47 @@ func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, n
 	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}})
 }
 
+// AbandonedEvictions returns the evictions that an earlier process had begun for PodGroups that are gone: a gang that has lost
+// a part of its minimum loses the rest. marked are the pods with the mark of a plan, without those of plans that go on.
+func (r *Registry) AbandonedEvictions(marked map[string][]*corev1.Pod, now time.Time) []*Preemption {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	var all []*Preemption
+	for plan, pods := range marked {
+		if r.isRecorded(plan) || !slices.ContainsFunc(pods, r.showsEviction) {
+			continue // no victim was deleted
+		}
+		p := &Preemption{ID: plan, gang: &gangState{}}
+		p.Victims = r.victimsOfEarlierProcess(p, pods)
+		p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
+		if len(p.Victims) > 0 {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// isRecorded reports whether a PodGroup names the plan.
+func (r *Registry) isRecorded(plan string) bool {
+	for _, g := range r.gangs {
+		if g.group == nil {
+			continue
+		}
+		if recorded, _, ok := podgroup.RecordedPreemption(&g.group.Status); ok && recorded == plan {
+			return true
+		}
+	}
+	return false
+}
+
+// showsEviction reports whether a marked pod shows that victims of its plan were deleted: it is terminating, or its gang is below
+// its minimum.
+func (r *Registry) showsEviction(pod *corev1.Pod) bool {
+	m := r.members[pod.UID]
+	return pod.DeletionTimestamp != nil || m != nil && m.gang.admitted && m.gang.tree != nil && !m.gang.numbers.Bound.Satisfied(m.gang.tree.Root())
+}
+
 // victimsOfEarlierProcess returns the victims that have to be deleted.
 func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []Victim {
 	var victims []Victim

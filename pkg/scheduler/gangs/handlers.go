@@ -213,8 +213,8 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		return r.endCall(r.evaluate(g, now))
 	}
 	var e Effects
-	if g.preemption != nil {
-		e.add(r.endPreemption(g.preemption, g.preemption.failure())) // another tree, or another gang
+	if p := g.preemption; p != nil && (p.stage < stageEvicting || p.Group.UID != group.UID) {
+		e.add(r.endPreemption(p, p.failure())) // another tree, or another gang; room for which pods end is of use for another tree, too
 	}
 	g.hopeless = hopeless{}
 	if old == nil || old.UID != group.UID {
