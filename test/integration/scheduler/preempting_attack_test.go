@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -596,4 +597,77 @@ func TestRoomOfVictimsIsKeptAfterARestart(t *testing.T) {
 	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"train-0", "train-1"}) {
 		t.Errorf("pods %v were evicted, want those of the gang that was decided on", deleted)
 	}
+}
+
+// kill -9 between two deletions, and the preemptor is deleted before the next process starts. The victim gang has lost a
+// part, so it loses the rest.
+func TestPreemptorIsDeletedWhileTheSchedulerIsDown(t *testing.T) {
+	for name, remove := range map[string]func(*cluster){
+		"its pods": func(c *cluster) { c.delete(numbered("chat", 2)...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 2)
+			low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+			c.startQuick()
+			c.gangOf("train", low, 2, 2, 8)
+			c.untilSatisfied("train")
+			lift := c.refuseDeletions("train-0")
+			c.gangOf("chat", high, 2, 2, 8)
+			c.untilBound("train", 1)
+			c.untilEvicting("chat")
+			c.scheduler.Kill()
+			remove(c)
+			lift()
+			c.restart()
+			c.until("nothing of the victim is left", 15*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "train") == 0 })
+			c.stillSchedules()
+		})
+	}
+}
+
+// The mark of one victim is refused for a while: none is deleted. Then all of them end.
+func TestMarkOfAVictimIsRefused(t *testing.T) {
+	c := newCluster(t, 2)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick()
+	c.gangOf("train", low, 2, 2, 8)
+	c.untilSatisfied("train")
+	lift := c.refuseMarks("train-1")
+	c.gangOf("chat", high, 2, 2, 8)
+	c.untilReason("chat", v2alpha2.ReasonInsufficientGPUs)
+	c.stillSchedules()
+	if deleted := c.deletedByScheduler(); len(deleted) > 0 {
+		t.Errorf("pods %v were evicted, although another victim could not be marked", deleted)
+	}
+	lift()
+	c.untilBound("chat", 2)
+	c.untilBound("train", 0)
+}
+
+// refuseMarks has the API server refuse changes of these pods' status.
+func (c *cluster) refuseMarks(pods ...string) (lift func()) {
+	c.t.Helper()
+	return c.refuse(admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}},
+		admissionv1.Update, "request.name in "+celList(pods),
+		func(ctx context.Context) error {
+			_, err := cp.Client().CoreV1().Pods(c.namespace).Patch(ctx, pods[0], types.MergePatchType,
+				[]byte(`{"status":{"message":"probe"}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, "status")
+			return err
+		})
+}
+
+// The priority of the preemptor falls below that of its victims while they end: they are gone whole, and
+// the gang starts in their room, because nobody else needs it.
+func TestPriorityOfThePreemptorChanges(t *testing.T) {
+	c := newCluster(t, 2)
+	low, middle, high := c.priorityClass("low", 10), c.priorityClass("middle", 20), c.priorityClass("high", 1000)
+	c.startQuick()
+	c.gangOf("train", middle, 2, 2, 8, graceSeconds(60))
+	c.untilSatisfied("train")
+	c.gangOf("chat", high, 2, 2, 8)
+	c.untilTerminating(2)
+	c.apply(c.group("chat").MinMember(2).Priority(low))
+	c.delete("train-0", "train-1")
+	c.untilBound("chat", 2)
+	c.stillSchedulesAfter("chat")
 }
