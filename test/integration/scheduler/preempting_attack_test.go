@@ -603,7 +603,8 @@ func TestRoomOfVictimsIsKeptAfterARestart(t *testing.T) {
 // part, so it loses the rest.
 func TestPreemptorIsDeletedWhileTheSchedulerIsDown(t *testing.T) {
 	for name, remove := range map[string]func(*cluster){
-		"its pods": func(c *cluster) { c.delete(numbered("chat", 2)...) },
+		"its pods":  func(c *cluster) { c.delete(numbered("chat", 2)...) },
+		"all of it": func(c *cluster) { c.deleteGang("chat") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, 2)
