@@ -672,3 +672,28 @@ func TestPriorityOfThePreemptorChanges(t *testing.T) {
 	c.untilBound("chat", 2)
 	c.stillSchedulesAfter("chat")
 }
+
+// The spec of the preemptor's PodGroup is edited while the victims end, in a way that does not change what it needs. The room
+// stays reserved: no pod of lower priority gets it, to be evicted again.
+func TestRoomOfVictimsIsKeptWhenThePodGroupIsEdited(t *testing.T) {
+	c := newCluster(t, 2)
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	c.startQuick()
+	c.gangOf("train", low, 2, 2, 8, graceSeconds(60))
+	c.untilSatisfied("train")
+	c.gangOf("chat", high, 2, 2, 8)
+	c.untilTerminating(2)
+	c.untilEvicting("chat")
+	c.apply(c.group("chat").MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }))
+	c.untilStatus("chat", "reflects the edit", func(s v2Status) bool { return s.ObservedGeneration == 2 })
+	c.create(c.pod("plain", "", 8).PriorityClass(low))
+	c.delete("train-0")
+	c.createPlain("bystander-0") // waits for the scheduler to have seen the room
+	c.untilPodBound("bystander-0")
+	c.notBound("plain")
+	c.delete("train-1")
+	c.untilBound("chat", 2)
+	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"train-0", "train-1"}) {
+		t.Errorf("pods %v were evicted, want those of the gang that was decided on", deleted)
+	}
+}
