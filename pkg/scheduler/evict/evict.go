@@ -44,7 +44,7 @@ const (
 type Eviction struct {
 	// Plan identifies the decision. Not "", and without spaces.
 	Plan string
-	// Preemptor is the gang that makes room, and Priority its priority.
+	// Preemptor is the gang that makes room, and Priority its priority. Zero: it is gone, and not known any more.
 	Preemptor types.NamespacedName
 	Priority  int32
 	// Group is the PodGroup of the preemptor, for events; nil: it is unknown.
@@ -226,8 +226,12 @@ func (e *Evictor) emitPreempted(ctx context.Context, eviction *Eviction, v *Vict
 	if eviction.Group != nil {
 		related = report.Reference(eviction.Group)
 	}
-	e.Recorder.Eventf(v.Pod, related, corev1.EventTypeNormal, eventReason, eventAction, "Preempted by PodGroup %s (priority %d) on node %s: %s",
-		eviction.Preemptor, eviction.Priority, v.Pod.Spec.NodeName, message.Truncate(v.Text, maxText))
+	by := "a PodGroup that is gone"
+	if eviction.Preemptor.Name != "" {
+		by = fmt.Sprintf("PodGroup %s (priority %d)", eviction.Preemptor, eviction.Priority)
+	}
+	e.Recorder.Eventf(v.Pod, related, corev1.EventTypeNormal, eventReason, eventAction, "Preempted by %s on node %s: %s",
+		by, v.Pod.Spec.NodeName, message.Truncate(v.Text, maxText))
 	klog.FromContext(ctx).V(2).Info("Preempted a pod", "pod", klog.KObj(v.Pod), "node", v.Pod.Spec.NodeName, "preemptor", eviction.Preemptor, "plan", eviction.Plan)
 }
 

@@ -201,11 +201,11 @@ func (r *Registry) AbandonedEvictions(marked map[string][]*corev1.Pod, now time.
 	r.beginCall(now)
 	var all []*Preemption
 	for plan, pods := range marked {
-		if r.isRecorded(plan) || !slices.ContainsFunc(pods, r.showsEviction) {
-			continue // no victim was deleted
+		if r.isRecorded(plan) {
+			continue
 		}
 		p := &Preemption{ID: plan, gang: &gangState{}}
-		p.Victims = r.victimsOfEarlierProcess(p, pods)
+		p.Victims = r.victimsOfEarlierProcess(p, r.ofTornGangs(pods))
 		p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 		if len(p.Victims) > 0 {
 			all = append(all, p)
@@ -227,11 +227,23 @@ func (r *Registry) isRecorded(plan string) bool {
 	return false
 }
 
-// showsEviction reports whether a marked pod shows that victims of its plan were deleted: it is terminating, or its gang is below
-// its minimum.
-func (r *Registry) showsEviction(pod *corev1.Pod) bool {
-	m := r.members[pod.UID]
-	return pod.DeletionTimestamp != nil || m != nil && m.gang.admitted && m.gang.tree != nil && !m.gang.numbers.Bound.Satisfied(m.gang.tree.Root())
+// ofTornGangs returns the marked pods whose gangs have lost victims: a marked pod of them is terminating, or they are below
+// their minimum.
+func (r *Registry) ofTornGangs(marked []*corev1.Pod) []*corev1.Pod {
+	torn := map[*gangState]bool{}
+	for _, pod := range marked {
+		if m := r.members[pod.UID]; m != nil {
+			g := m.gang
+			torn[g] = torn[g] || pod.DeletionTimestamp != nil || g.admitted && g.tree != nil && !g.numbers.Bound.Satisfied(g.tree.Root())
+		}
+	}
+	var pods []*corev1.Pod
+	for _, pod := range marked {
+		if m := r.members[pod.UID]; m != nil && torn[m.gang] {
+			pods = append(pods, pod)
+		}
+	}
+	return pods
 }
 
 // victimsOfEarlierProcess returns the victims that have to be deleted.
