@@ -121,7 +121,7 @@ func pod(name string) *wrappers.PodWrapper {
 func marked(name, plan string) *corev1.Pod {
 	return pod(name).Status(func(s *corev1.PodStatus) {
 		s.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-			Reason: corev1.PodReasonPreemptionByScheduler, Message: "text" + planSeparator + plan}}
+			Reason: corev1.PodReasonPreemptionByScheduler, Message: schedulerName + ": text" + planSeparator + plan}}
 	}).Obj()
 }
 
