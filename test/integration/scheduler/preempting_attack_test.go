@@ -77,7 +77,7 @@ func graceSeconds(n int64) func(*wrappers.PodWrapper) {
 	}
 }
 
-// workedExample is a gang of min-subgroups.md, "Non-preemptible pods calculation", that fills nodes of 8 GPUs.
+// workedExample is a gang of KAI Scheduler's minSubGroups proposal, "Non-preemptible pods calculation", that fills nodes of 8 GPUs.
 type workedExample struct {
 	nodes, protected int
 	leaves           map[string]int // pods by leaf
