@@ -96,20 +96,21 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 	p.stage = stageEvicting
 	p.until = p.about.Until
 	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
-	told := map[*gangState]bool{}
+	victims := map[*gangState][]*member{}
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
 		if m == nil || v.Gang != m.gang.key {
 			r.plainVictims[v.Pod.UID] = &plainVictim{since: r.now}
 			continue
 		}
-		m.gang.addVictim(m, r.now)
-		if told[m.gang] {
-			continue
+		if victims[m.gang] == nil {
+			m.gang.preempted = &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
+			e.Dirty = append(e.Dirty, m.gang.key)
 		}
-		told[m.gang] = true
-		m.gang.preempted = &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
-		e.Dirty = append(e.Dirty, m.gang.key)
+		victims[m.gang] = append(victims[m.gang], m)
+	}
+	for g, members := range victims {
+		g.recordVictims(members, r.now)
 	}
 	r.reindex(p.gang)
 	return e
@@ -249,6 +250,7 @@ func (r *Registry) ofTornGangs(marked []*corev1.Pod) []*corev1.Pod {
 // victimsOfEarlierProcess returns the victims that have to be deleted.
 func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []Victim {
 	var victims []Victim
+	members := map[*gangState][]*member{}
 	for _, pod := range pods {
 		v, m := Victim{Pod: pod, Priority: count.PodPriority(pod)}, r.members[pod.UID]
 		switch {
@@ -256,13 +258,16 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []
 			r.plainVictims[pod.UID] = &plainVictim{since: r.now}
 		case pod.DeletionTimestamp == nil:
 			v.Gang = m.gang.key
-			m.gang.addVictim(m, r.now)
+			members[m.gang] = append(members[m.gang], m)
 		}
 		if pod.DeletionTimestamp != nil {
 			p.awaited = append(p.awaited, pod)
 			continue
 		}
 		victims = append(victims, v)
+	}
+	for g, lost := range members {
+		g.recordVictims(lost, r.now)
 	}
 	return victims
 }
@@ -324,6 +329,19 @@ func (r *Registry) plainVictim(uid types.UID) *plainVictim {
 		return nil
 	}
 	return v
+}
+
+// plainVictimsKept is how long it is remembered that the deletion of a pod was requested, if its end is not observed: it may
+// have ended before.
+const plainVictimsKept = 10 * time.Minute
+
+// forgetPlainVictims forgets pods that were to end long ago.
+func (r *Registry) forgetPlainVictims() {
+	for uid, v := range r.plainVictims {
+		if v.of == nil && r.now.Sub(v.since) > plainVictimsKept {
+			delete(r.plainVictims, uid)
+		}
+	}
 }
 
 // RecordPlainPodGone records that a pod without a gang is gone.

@@ -265,6 +265,7 @@ func (r *Registry) endPreemption(p *Preemption, outcome PreemptionOutcome) Effec
 func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) Effects {
 	g := p.gang
 	g.preemption = nil
+	r.forgetPlainVictims()
 	e := Effects{Dirty: []Key{g.key}}
 	if p.stage < stageEvicting && p.stage != stageConfirmed { // victims that are being marked are left to RecordMarked
 		e.add(r.releaseVictims(p))
@@ -279,10 +280,16 @@ func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) E
 // planned.
 func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Effects {
 	p := g.preemption
+	isBound := g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root())
 	switch {
-	case p == nil || g.plan != nil:
+	case g.plan != nil:
 		return Effects{}
-	case g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root()):
+	case p == nil:
+		if r.haveReserved.Load() && (isBound || g.vanished == 0 && state == idle) {
+			r.freeReserved(r.reserved.EndOfGang(g.key, isOfGang)) // see replacePreemption
+		}
+		return Effects{}
+	case isBound:
 		if p.stage < stageEvicting {
 			return r.endPreemption(p, PreemptionSpared)
 		}

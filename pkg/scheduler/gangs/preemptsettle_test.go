@@ -487,6 +487,9 @@ func (m *market) checkSettled() {
 	if quiet := m.now.Sub(m.last); quiet < 5*time.Minute {
 		m.t.Errorf("the last eviction was %s ago", quiet)
 	}
+	if n := m.r.reserved.View().Len(); n > 0 {
+		m.t.Errorf("%d reservations are left", n)
+	}
 	waiting := 0
 	for _, key := range sortedKeys(m.groups) {
 		g := m.r.gangs[key]

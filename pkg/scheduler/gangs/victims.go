@@ -327,7 +327,7 @@ func (r *Registry) Preempt(uid types.UID, victims sets.Set[types.UID], priority 
 	if why := g.protectionOf(lost, p.Whole, priority, now); why != "" {
 		return nil, fmt.Errorf("preempting pod %s of gang %s, with %d of its pods in all: %s; another attempt chooses anew", m.pod.Name, g.key, len(lost), why)
 	}
-	g.addVictimsTogether(lost, now)
+	g.recordVictims(lost, now)
 	for _, o := range lost {
 		if o.pod.Spec.NodeName != p.Node {
 			p.Node = ""
@@ -376,11 +376,8 @@ func (g *gangState) countsWithoutVictims(now time.Time) gang.Counts {
 	return counts
 }
 
-// addVictim records a member that is being preempted.
-func (g *gangState) addVictim(m *member, now time.Time) { g.addVictimsTogether([]*member{m}, now) }
-
-// addVictimsTogether records members that are being preempted, and removes records of members that are gone.
-func (g *gangState) addVictimsTogether(members []*member, now time.Time) {
+// recordVictims records members that are being preempted, and removes records of members that are gone.
+func (g *gangState) recordVictims(members []*member, now time.Time) {
 	if g.victims == nil {
 		g.victims = map[*member]time.Time{}
 	}
