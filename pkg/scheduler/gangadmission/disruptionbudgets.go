@@ -40,6 +40,19 @@ func (g *Gangs) disruptionBudgets(logger klog.Logger) disruptionBudgets {
 	return b
 }
 
+// ofEach returns a function that returns, by the index of a pod, the numbers of the budgets that its end counts against. nil:
+// there are no budgets.
+func (b disruptionBudgets) ofEach(pods []*corev1.Pod) func(i int) []int {
+	if len(b.byNamespace) == 0 {
+		return nil
+	}
+	numbers := make([][]int, len(pods))
+	for i, pod := range pods {
+		numbers[i] = b.of(pod)
+	}
+	return func(i int) []int { return numbers[i] }
+}
+
 // of returns the numbers of the budgets that the end of the pod counts against.
 func (b disruptionBudgets) of(pod *corev1.Pod) []int {
 	var numbers []int

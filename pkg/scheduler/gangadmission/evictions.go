@@ -5,10 +5,12 @@ package gangadmission
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/scheduler/evict"
@@ -28,49 +30,72 @@ const parallelPreemptions = 8
 // carryOut marks and evicts the victims of preemptions.
 func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 	for _, p := range e.Mark {
-		go g.evictions.run(func(ctx context.Context) {
-			err := g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
+		go func() {
+			err := g.markVictims(p)
 			if err != nil {
 				logger.Error(err, "Failed to mark the pods that a gang preempts; none of them is evicted", "podGroup", p.Gang)
 			}
 			g.apply(logger, g.registry.RecordMarked(p, err, g.clock.Now()))
-		})
+		}()
 	}
 	for _, p := range e.Evict {
-		go g.evictions.run(func(ctx context.Context) {
-			ctx, cancel := context.WithDeadline(ctx, g.registry.Deadline(p))
-			defer cancel()
-			g.evictVictims(ctx, logger, p)
+		go func() {
+			g.evictVictims(logger, p)
 			g.apply(logger, g.registry.RecordEvicted(p, g.clock.Now()))
-		})
+		}()
 	}
 }
 
-// evictPause is the time after which deletions that were refused are repeated.
-const evictPause = time.Second
-
-// evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated until ctx ends: a gang that has
-// lost a part of its minimum loses the rest.
-func (g *Gangs) evictVictims(ctx context.Context, logger klog.Logger, p *gangs.Preemption) {
-	eviction, told := evictionOf(p), false
-	for {
-		deleted, err := g.evictions.evictor.DeleteVictims(ctx, eviction)
-		if err != nil && !told {
-			told = true
-			logger.Error(err, "Failed to evict some of the pods that a gang preempts; it is repeated", "podGroup", p.Gang, "victims", len(p.Victims), "evicted", deleted)
-		}
-		if err == nil {
-			preemptionVictims.Add(float64(deleted))
+// markVictims marks the victims of a preemption, unless it has ended.
+func (g *Gangs) markVictims(p *gangs.Preemption) (err error) {
+	g.evictions.run(func(ctx context.Context) {
+		until, prepares := g.registry.PreparingUntil(p)
+		if !prepares {
 			return
 		}
+		ctx, cancel := context.WithTimeout(ctx, until.Sub(g.clock.Now()))
+		defer cancel()
+		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
+	})
+	return err
+}
+
+const (
+	// evictPause is the time after which deletions that were refused are repeated, and evictLimit that after which they are
+	// given up.
+	evictPause, evictLimit = time.Second, 10 * time.Minute
+)
+
+// evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the preemption is
+// over: a gang that has lost a part of its minimum loses the rest.
+func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) {
+	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
+	defer cancel()
+	for left, round := evictionOf(p), 0; ; round++ {
+		var err error
+		g.evictions.run(func(context.Context) { _, err = g.evictions.evictor.DeleteVictims(ctx, left) })
+		if err == nil {
+			preemptionVictims.Add(float64(len(p.Victims)))
+			return
+		}
+		if round == 0 {
+			logger.Error(err, "Failed to evict some of the pods that a gang preempts; it is repeated", "podGroup", p.Gang, "victims", len(p.Victims))
+		}
+		left.Victims = slices.DeleteFunc(left.Victims, g.isEnding)
 		select {
 		case <-g.clock.After(evictPause):
 		case <-ctx.Done():
-			logger.Error(err, "Gave up the eviction of some of the pods that a gang preempts: end them by hand", "podGroup", p.Gang)
-			preemptionVictims.Add(float64(deleted))
+			logger.Error(err, "Gave up the eviction of some of the pods that a gang preempts: end them by hand", "podGroup", p.Gang, "pods", len(left.Victims))
+			preemptionVictims.Add(float64(len(p.Victims) - len(left.Victims)))
 			return
 		}
 	}
+}
+
+// isEnding reports whether the victim is terminating or gone.
+func (g *Gangs) isEnding(v evict.Victim) bool {
+	pod, err := g.podLister.Pods(v.Pod.Namespace).Get(v.Pod.Name)
+	return err != nil || pod.UID != v.Pod.UID || pod.DeletionTimestamp != nil
 }
 
 // run performs a step of a preemption.
@@ -93,6 +118,13 @@ func evictionOf(p *gangs.Preemption) evict.Eviction {
 		e.Victims[i] = evict.Victim{Pod: v.Pod, Text: text}
 	}
 	return e
+}
+
+// resumeEvictionsWhenSynced resumes evictions as soon as all existing objects were read.
+func (g *Gangs) resumeEvictionsWhenSynced(ctx context.Context, logger klog.Logger, synced []cache.InformerSynced) {
+	if cache.WaitForCacheSync(ctx.Done(), synced...) {
+		g.resumeEvictions(logger)
+	}
 }
 
 // resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted are

@@ -5,6 +5,7 @@ package gangadmission
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,30 +24,37 @@ import (
 // confirms such a decision (docs/decisions, G21 to G24). It changes when the attempt is repeated, and leaves the snapshot as
 // it was.
 func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, a *backlog.Attempt) {
-	now := pl.gangs.clock.Now()
-	step, next := pl.registry.NextPreemptionStep(work, now)
-	if !next.IsZero() && (a.Until.IsZero() || next.Before(a.Until)) {
-		a.Until = next
-	}
-	if step == gangs.PreemptNothing || pl.neverPreempts(work) {
+	if pl.neverPreempts(work) {
 		return
 	}
-	limit.restart(now, work.Cuts)
+	now := pl.gangs.clock.Now()
+	repeatAt := func(t time.Time) {
+		if !t.IsZero() && (a.Until.IsZero() || t.Before(a.Until)) {
+			a.Until = t
+		}
+	}
+	step, next := pl.registry.NextPreemptionStep(work, now)
+	if step == gangs.PreemptNothing {
+		repeatAt(next)
+		return
+	}
 	s := search{Admission: pl, work: work, snapshot: snapshot, budgets: pl.gangs.disruptionBudgets(logger)}
 	snapshot.VisitPods(func(_ int, pod *corev1.Pod) { s.running = append(s.running, pod) })
-	s.candidates = pl.registry.Candidates(work, gangs.RunningPods{Pods: s.running, Amount: snapshot.ExtendedAmounts(), Budgets: s.budgets.of}, step == gangs.PreemptConfirm, now)
+	budgets := s.budgets.ofEach(s.running)
+	s.candidates = pl.registry.Candidates(work, gangs.RunningPods{Pods: s.running, Amount: snapshot.ExtendedAmounts(), Budgets: budgets}, step == gangs.PreemptConfirm, now)
+	limit.restart(pl.gangs.clock.Now(), work.Cuts)
 	decision, result := s.findVictims(limit)
 	took := pl.gangs.clock.Since(now)
 	a.Took += took
 	name := string(result)
 	switch result {
 	case hopeless:
-		if until := pl.registry.RecordHopeless(work.Gang, s.why, took, now); a.Until.IsZero() || until.Before(a.Until) {
-			a.Until = until
-		}
+		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, took, now))
 	case cut:
-		pl.registry.RecordCut(work.Gang)
+		pl.registry.RecordCut(work.Gang, took, now)
 		a.Cut = true
+	case unneeded:
+		repeatAt(now.Add(unneededPause)) // others may use the room
 	case decided:
 		if step == gangs.PreemptConfirm {
 			name = "confirmed"
@@ -58,6 +66,9 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 	preemptions.WithLabelValues(name).Inc()
 	preemptionDuration.WithLabelValues(name).Observe(took.Seconds())
 }
+
+// unneededPause is the time after which an attempt is repeated for which the room of ending pods seems to be enough.
+const unneededPause = 5 * time.Second
 
 // searchResult is the result of a search for victims, as a label of metrics.
 type searchResult string
@@ -155,7 +166,7 @@ func (pl *Admission) neverPreempts(work *gangs.Work) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(work.Classes, func(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(work.Pods, func(pod *corev1.Pod) bool {
 		return pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	})
 }

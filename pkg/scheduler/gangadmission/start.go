@@ -86,7 +86,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	})
 	go func() {
 		if waitFor(ctx, g.leading) {
-			g.resumeEvictions(logger)
+			go g.resumeEvictionsWhenSynced(ctx, logger, synced)
 			go releaser.Run(ctx)
 			g.reporter.Run(ctx)
 		}

@@ -18,7 +18,7 @@ type RunningPods struct {
 	// Amount returns what a pod has of the extended resources that the preemptor requests.
 	Amount func(id int) int64
 	// Budgets returns the indexes of the PodDisruptionBudgets that select a pod. nil: there are none.
-	Budgets func(*corev1.Pod) []int
+	Budgets func(id int) []int
 }
 
 // Candidates are the pods that a gang may preempt.
@@ -111,7 +111,7 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 		p.Running = int64(max(0, c.registry.now.Sub(start.Time)) / time.Second)
 	}
 	if c.running.Budgets != nil {
-		p.Budgets = c.running.Budgets(pod)
+		p.Budgets = c.running.Budgets(id)
 	}
 	return p
 }

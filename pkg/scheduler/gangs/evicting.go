@@ -3,20 +3,23 @@
 package gangs
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// Deadline is when the preemption is given up if the gang has not started by then. It is called when evictions begin.
-func (r *Registry) Deadline(p *Preemption) time.Time {
+// PreparingUntil returns when a preemption is given up whose victims are being marked. It returns false if it has ended.
+func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return p.until
+	return p.until, p.gang.preemption == p
 }
 
 // graceTime returns the time after which all victims should have ended if they were deleted now.
@@ -94,13 +97,16 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 // beginEvictions requests the deletion of the victims.
 func (r *Registry) beginEvictions(p *Preemption) Effects {
 	p.stage = stageEvicting
-	p.until = p.about.Until
+	p.until = r.now.Add(p.graceTime(r.now) + r.opts.PreemptionTimeout)
+	p.about.Until = p.until
 	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
 	victims := map[*gangState][]*member{}
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
 		if m == nil || v.Gang != m.gang.key {
-			r.plainVictims[v.Pod.UID] = &plainVictim{since: r.now}
+			if r.plainVictims[v.Pod.UID] != nil { // otherwise it is gone
+				r.plainVictims[v.Pod.UID] = &plainVictim{since: r.now}
+			}
 			continue
 		}
 		if victims[m.gang] == nil {
@@ -116,9 +122,12 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 	return e
 }
 
-// isStillAllowed reports whether the gangs of the victims have not changed in a way that forbids the evictions: each of them
-// loses all of its pods, or keeps its minimum.
+// isStillAllowed reports whether neither the gang nor those of the victims have changed in a way that forbids the evictions:
+// each of them loses all of its pods, or keeps its minimum, and that of each sub-group that had it.
 func (r *Registry) isStillAllowed(p *Preemption) bool {
+	if p.gang.priority() < p.Priority {
+		return false
+	}
 	lost := map[*gangState][]*member{}
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
@@ -128,14 +137,18 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 		lost[m.gang] = append(lost[m.gang], m)
 	}
 	for g, members := range lost {
-		if g.tree == nil || g.plan != nil || g.vanished > 0 || g.priority() >= p.Priority {
+		if g.tree == nil || g.group == nil || g.protection() != "" || g.priority() >= p.Priority {
 			return false
 		}
-		counts := g.numbers.Bound.Counts()
-		for _, m := range members {
-			counts[m.leaf]--
+		if len(members) >= g.boundMembers(r.now) && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
+			continue
 		}
-		if len(members) < g.numbers.Flagged(count.IsStanding)-g.numbers.Flagged(count.IsStray) && !g.tree.Satisfied(counts) && g.numbers.Bound.Satisfied(g.tree.Root()) {
+		before := g.countsWithoutVictims(r.now)
+		after := maps.Clone(before)
+		for _, m := range members {
+			after[m.leaf]--
+		}
+		if !preemption.MayKeep(g.tree, before, after) {
 			return false
 		}
 	}
@@ -195,11 +208,12 @@ func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, n
 }
 
 // AbandonedEvictions returns the evictions that an earlier process had begun for PodGroups that are gone: a gang that has lost
-// a part of its minimum loses the rest. marked are the pods with the mark of a plan, without those of plans that go on.
+// a part of its minimum loses the rest. No gang preempts before this was called. marked are the pods with the mark of a plan, without those of plans that go on.
 func (r *Registry) AbandonedEvictions(marked map[string][]*corev1.Pod, now time.Time) []*Preemption {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
+	r.resumed = true
 	var all []*Preemption
 	for plan, pods := range marked {
 		if r.isRecorded(plan) {
@@ -311,7 +325,8 @@ func (r *Registry) releaseVictims(p *Preemption) Effects {
 
 // isEnding reports whether a victim, or another pod that is awaited, has not ended yet, as far as is known.
 func (r *Registry) isEnding(uid types.UID) bool {
-	return r.plainVictims[uid] != nil || r.members[uid] != nil
+	m := r.members[uid]
+	return r.plainVictims[uid] != nil || m != nil && m.state != count.Succeeded
 }
 
 // plainVictim is a pod without a gang that is being preempted by a gang.

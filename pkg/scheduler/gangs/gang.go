@@ -45,6 +45,7 @@ type gangState struct {
 
 	preemption *Preemption         // by which the gang makes room for itself; nil = none
 	hopeless   hopeless            // preemption would not help the gang
+	wasted     int                 // consecutive preemptions after which the gang did not fit
 	cuts       int                 // consecutive searches for victims that were cut short
 	victimOf   *Preemption         // by which it is to lose pods; nil = none, or the pods were deleted
 	preempted  *podgroup.Preempted // what it lost last; nil = nothing

@@ -148,6 +148,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	r.beginCall(now)
 	m := r.members[uid]
 	delete(r.leftGang, uid)
+	delete(r.plainVictims, uid)
 	if m == nil || m.state == count.Succeeded {
 		return Effects{}
 	}

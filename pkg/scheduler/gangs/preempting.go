@@ -3,10 +3,12 @@
 package gangs
 
 import (
+	"hash/fnv"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
@@ -39,8 +41,11 @@ const (
 	stageEvicted
 )
 
-// preparationLimit is how long a preemption may take until its first deletion.
-const preparationLimit = 30 * time.Second
+// preparationLimit is how long a preemption may take until its first deletion, and perVictim how much longer for each victim.
+const (
+	preparationLimit = 30 * time.Second
+	perVictim        = 20 * time.Millisecond
+)
 
 // Victim is a pod that ends so that a gang can start.
 type Victim struct {
@@ -102,6 +107,8 @@ const (
 	// firstHopeless and longestHopeless bound the time for which it is assumed that preemption would not help a gang for which
 	// it did not help; it doubles each time. A search costs the scheduling loop more than a plan.
 	firstHopeless, longestHopeless = 5 * time.Second, time.Minute
+	// longestWasted bounds the pause after evictions in vain, which doubles with each.
+	longestWasted = 10 * time.Minute
 )
 
 // searchShare limits the searches for victims of gangs for which preemption did not help before, of all of them together, to
@@ -123,13 +130,15 @@ func (w *Work) Required() placement.Problem {
 	return p
 }
 
-// NextPreemptionStep returns what the gang's attempt may do, and when it must be repeated if nothing comes of it; zero: it need
-// not be.
+// NextPreemptionStep returns what the gang's attempt may do, and, if nothing now, when it must be repeated; zero: it need not be.
 func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreemptionStep, later time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	g := r.gangs[w.Gang]
+	if !r.resumed {
+		return PreemptNothing, now.Add(retryInterval)
+	}
 	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil {
 		return PreemptNothing, time.Time{}
 	}
@@ -140,10 +149,10 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		}
 		return PreemptNothing, p.until
 	}
-	start := g.hopeless.until
-	if end := r.searches.spent.Add(-maxSpent); g.hopeless.pause > 0 && end.After(start) {
-		start = end
+	if g.hopeless.pause > 0 && !now.Before(g.hopeless.until) && !r.searches.isOpen(maxSpent, now) {
+		g.hopeless.until = now.Add(g.spread(g.hopeless.pause)) // not when the budget opens: then all of them would be tried at once
 	}
+	start := g.hopeless.until
 	if d := g.group.Spec.PreemptionDelay; d != nil {
 		if end := g.completeAt.Add(d.Duration); end.After(start) {
 			start = end
@@ -152,7 +161,14 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	if now.Before(start) {
 		return PreemptNothing, start
 	}
-	return PreemptDecide, now.Add(firstHopeless)
+	return PreemptDecide, time.Time{}
+}
+
+// spread returns a time between a quarter of a pause and the pause, which differs from gang to gang.
+func (g *gangState) spread(pause time.Duration) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(g.key.String())) // never fails
+	return pause/4 + pause*3/4*time.Duration(h.Sum32()%1000)/1000
 }
 
 // RecordHopeless records that preemption would not help the gang, why, and how long the search took. It returns when this is
@@ -174,10 +190,12 @@ func (r *Registry) RecordHopeless(key Key, why string, took time.Duration, now t
 	return g.hopeless.until
 }
 
-// RecordCut records that a search for victims was cut short: the next one has more time.
-func (r *Registry) RecordCut(key Key) {
+// RecordCut records that a search for victims was cut short after some time: the next one has more.
+func (r *Registry) RecordCut(key Key, took time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.beginCall(now)
+	r.searches.affords(took, maxSpent, now)
 	if g := r.gangs[key]; g != nil {
 		g.cuts++
 	}
@@ -203,11 +221,18 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	if g == nil || g.group == nil || g.tree != w.Tree || g.plan != nil {
 		return Effects{}
 	}
-	p := &Preemption{ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, awaited: d.Awaited, gang: g, until: now.Add(preparationLimit)}
+	p := &Preemption{
+		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, awaited: d.Awaited, gang: g,
+		until: now.Add(preparationLimit + time.Duration(len(d.Victims))*perVictim),
+	}
 	var e Effects
 	if old := g.preemption; old != nil {
 		if old.stage != stageRecorded {
 			return Effects{}
+		}
+		if !old.hasVictims(d.Victims) { // something has changed so that others would end: it is decided anew
+			g.recordOwnChange()
+			return r.endCall(r.endPreemption(old, PreemptionCancelled))
 		}
 		p.ID, p.until, p.stage = old.ID, old.until, stageConfirmed
 		e.add(r.releaseVictims(old))
@@ -234,6 +259,15 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, g.key)
 	return r.endCall(e)
+}
+
+// hasVictims reports whether all of these are victims.
+func (p *Preemption) hasVictims(victims []Victim) bool {
+	is := make(map[types.UID]bool, len(p.Victims))
+	for _, v := range p.Victims {
+		is[v.Pod.UID] = true
+	}
+	return !slices.ContainsFunc(victims, func(v Victim) bool { return !is[v.Pod.UID] })
 }
 
 // aboutPreemption returns what users are told.
@@ -266,6 +300,14 @@ func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) E
 	g := p.gang
 	g.preemption = nil
 	r.forgetPlainVictims()
+	switch outcome {
+	case PreemptionPlaced:
+		g.wasted = 0
+	case PreemptionWasted: // whatever took the room may take it again
+		g.wasted++
+		pause := min(firstHopeless<<min(g.wasted, 10), longestWasted)
+		g.hopeless = hopeless{why: "pods were evicted for it, and it did not fit afterwards", until: r.now.Add(pause), pause: firstHopeless}
+	}
 	e := Effects{Dirty: []Key{g.key}}
 	if p.stage < stageEvicting && p.stage != stageConfirmed { // victims that are being marked are left to RecordMarked
 		e.add(r.releaseVictims(p))
@@ -326,9 +368,10 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 	case p.stage == stageRecorded && p.asked:
 		g.recordOwnChange() // it is tried again
 		return r.endPreemption(p, p.failure())
-	case p.stage == stageEvicted && !left:
-		g.hopeless.until = time.Time{}
+	case p.stage == stageEvicted && !left && p.taken:
 		return r.replacePreemption(p, p.failure())
+	case p.stage == stageEvicted && !left:
+		return r.endPreemption(p, p.failure())
 	}
 	return Effects{}
 }

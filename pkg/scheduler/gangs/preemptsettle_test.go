@@ -89,6 +89,7 @@ func newMarket(t *testing.T, seed int64) *market {
 	m.r.AddProfile(wrappers.SchedulerName)
 	m.r.SetKeys(testKeys, m.now)
 	m.apply(m.r.SetSynced(m.now))
+	m.r.AbandonedEvictions(nil, m.now)
 	total := 0
 	for i := range 30 {
 		key := Key{Namespace: "ns", Name: fmt.Sprintf("g%02d", i)}
@@ -453,8 +454,11 @@ func (m *market) makeRoom(work *Work) time.Time {
 		m.apply(m.r.RecordPreemption(work, decision, m.now))
 		return time.Time{}
 	}
-	return next
+	return m.now.Add(unneededPause)
 }
+
+// unneededPause is the time after which the plugin repeats an attempt for which the room of ending pods seems to be enough.
+const unneededPause = 5 * time.Second
 
 func (m *market) bindAll(work *Work, placements []placement.Placement) {
 	for _, x := range placements {

@@ -177,6 +177,7 @@ func (s *simulation) resumeEvictions() {
 		}
 		s.apply(s.r.RestorePreemption(key, plan, victims, s.now))
 	}
+	s.r.AbandonedEvictions(nil, s.now)
 }
 
 // preemptingWorld is simulatedWorld with pods that can be removed.

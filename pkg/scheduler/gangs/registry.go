@@ -126,6 +126,7 @@ type Registry struct {
 	reserved     *reservations.Set // room for replacement pods
 	haveReserved atomic.Bool       // false: reserved is empty, as Reservations has returned
 
+	resumed      bool                       // what an earlier process had begun to evict is known
 	searches     budget                     // of searches for victims that did not help
 	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
 

@@ -254,7 +254,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	}
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, key)
-	if p := g.preemption; g.phase.isRefused() && (p != nil && p.stage == stageRecorded || p == nil && before != nil && before.stage == stageEvicted) {
+	if p := g.preemption; g.phase.isRefused() && (p != nil && p.stage == stageRecorded || p == nil && before != nil && before.stage == stageEvicted && before.taken) {
 		e.add(r.retryRefused(g)) // the decision was recorded during the attempt, or another one has to be made
 	}
 	e.add(r.retryReady(nil, Key{}))

@@ -172,6 +172,7 @@ func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
 	s.nodes = s.capacity()
 	s.r, s.standby = s.newRegistry(), s.newRegistry()
 	s.apply(s.r.SetSynced(s.now))
+	s.r.AbandonedEvictions(nil, s.now)
 	s.standby.SetSynced(s.now)
 	return s
 }
