@@ -53,7 +53,7 @@ func TestAReplicaIsReplacedAsAWhole(t *testing.T) {
 			c.untilSatisfied("chat")
 
 			if tc.rival >= 0 {
-				class := c.priorityClass("rival", tc.rival)
+				class := c.neverPreempting("rival", tc.rival) // otherwise it preempts the gang
 				c.apply(c.group("rival").MinMember(1))
 				c.create(c.pod("rival", "rival", 8).PriorityClass(class))
 				c.untilSays("rival", v2alpha2.ReasonInsufficientGPUs)

@@ -35,7 +35,7 @@ func TestReplacementOnAFullCluster(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newCluster(t, 2) // 16 GPUs
-			mine, theirs := c.priorityClass("mine", 10), c.priorityClass("theirs", tc.rival)
+			mine, theirs := c.priorityClass("mine", 10), c.neverPreempting("theirs", tc.rival)
 			c.startQuick(func(config map[string]any) {
 				for _, p := range profiles(config) {
 					gangArgs(p)["replacementTimeout"] = tc.timeout.String()

@@ -23,8 +23,8 @@ func TestManifestsOfTheGuides(t *testing.T) {
 	}
 	applied := 0
 	for _, file := range append(files, "../../../README.md") {
-		if filepath.Base(file) == "configuration.md" {
-			continue
+		if base := filepath.Base(file); base == "configuration.md" || base == "preemption.md" {
+			continue // their manifests change the cluster for all
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {

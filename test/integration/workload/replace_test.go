@@ -87,7 +87,8 @@ func TestAUnitIsReplacedWhole(t *testing.T) {
 // rival applies a set of this priority that needs the room of chat, and waits until the scheduler has refused it.
 func (w *world) rival(priority int32) {
 	w.t.Helper()
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: priority}
+	never := corev1.PreemptNever // otherwise it ends chat
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}, Value: priority, PreemptionPolicy: &never}
 	_, err := cp.Client().SchedulingV1().PriorityClasses().Create(w.ctx, class, metav1.CreateOptions{})
 	w.must(err, "creating a priority class")
 	w.apply(fmt.Sprintf(eightGPUs, "rival", class.Name))
