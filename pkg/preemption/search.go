@@ -221,7 +221,7 @@ func (s *search) isRestorable(u int) bool {
 	before, left := s.countsOf(w)
 	s.countLeft(w, s.units[u].pods, 1)
 	defer s.countLeft(w, s.units[u].pods, -1)
-	return s.Workloads[w].mayKeep(before, left)
+	return MayKeep(s.Workloads[w].Tree, before, left)
 }
 
 // planWithout takes a unit back if there is another plan without it.

@@ -323,7 +323,8 @@ func (s *search) isAllowed(w int) bool {
 	if s.lost[w] == 0 || slices.ContainsFunc(s.ofGang[w], func(u int) bool { return s.selected[u] && s.units[u].rung > SurplusSubGroup }) {
 		return true
 	}
-	return s.Workloads[w].mayKeep(s.countsOf(w))
+	all, left := s.countsOf(w)
+	return MayKeep(s.Workloads[w].Tree, all, left)
 }
 
 // countsOf returns the pods of a workload by leaf: all, and those that no selected unit contains.

@@ -145,9 +145,6 @@ func (w *Workload) counts(ended func(pod int) bool) gang.Counts {
 	return counts
 }
 
-// mayKeep reports whether a gang may keep the pods that are left after others have ended.
-func (w *Workload) mayKeep(before, after gang.Counts) bool { return MayKeep(w.Tree, before, after) }
-
 // MayKeep reports whether a gang may keep the pods that are left after others have ended: its tree keeps its minimum, and so
 // does each sub-group that had it, unless none of its pods is left.
 func MayKeep(tree *gang.Tree, before, after gang.Counts) bool {

@@ -131,15 +131,7 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 
 // describe returns the decision in terms of pods.
 func (s *search) describe(d *preemption.Decision) gangs.Preempting {
-	p := gangs.Preempting{ID: string(uuid.NewUUID())[:planIDLength], Placements: d.Plan}
-	for _, v := range d.Victims {
-		w := &s.candidates.Workloads[v.Workload]
-		for _, id := range v.Pods {
-			p.Victims = append(p.Victims, gangs.Victim{
-				Pod: s.running[id], Gang: s.candidates.Gangs[v.Workload], Priority: w.Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(w.Pods),
-			})
-		}
-	}
+	p := gangs.Preempting{ID: string(uuid.NewUUID())[:planIDLength], Placements: d.Plan, Victims: s.candidates.Victims(d, s.running)}
 	planned := sets.New[string]()
 	for i := range d.Plan {
 		planned.Insert(d.Plan[i].Node)

@@ -48,6 +48,20 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	return c.Candidates
 }
 
+// Victims returns the pods of a decision about the candidates. pods are the RunningPods.
+func (c *Candidates) Victims(d *preemption.Decision, pods []*corev1.Pod) []Victim {
+	var victims []Victim
+	for _, v := range d.Victims {
+		w := &c.Workloads[v.Workload]
+		for _, id := range v.Pods {
+			victims = append(victims, Victim{
+				Pod: pods[id], Gang: c.Gangs[v.Workload], Priority: w.Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(w.Pods),
+			})
+		}
+	}
+	return victims
+}
+
 // candidates collects Candidates.
 type candidates struct {
 	Candidates

@@ -3,7 +3,6 @@
 package gangs
 
 import (
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -143,12 +141,7 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 		if len(members) >= g.boundMembers(r.now) && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
 			continue
 		}
-		before := g.countsWithoutVictims(r.now)
-		after := maps.Clone(before)
-		for _, m := range members {
-			after[m.leaf]--
-		}
-		if !preemption.MayKeep(g.tree, before, after) {
+		if !g.mayKeepWithout(members, r.now) {
 			return false
 		}
 	}

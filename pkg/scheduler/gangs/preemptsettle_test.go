@@ -378,16 +378,9 @@ func (m *market) findVictims(work *Work, confirm bool) (Preempting, preemption.R
 		return Preempting{}, result
 	}
 	m.serial++
-	decision := Preempting{ID: fmt.Sprintf("p%d", m.serial), Placements: d.Plan}
+	decision := Preempting{ID: fmt.Sprintf("p%d", m.serial), Placements: d.Plan, Victims: c.Victims(d, w.pods)}
 	for _, id := range c.Ending {
 		decision.Awaited = append(decision.Awaited, w.pods[id])
-	}
-	for _, v := range d.Victims {
-		for _, id := range v.Pods {
-			decision.Victims = append(decision.Victims, Victim{
-				Pod: w.pods[id], Gang: c.Gangs[v.Workload], Priority: c.Workloads[v.Workload].Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(c.Workloads[v.Workload].Pods),
-			})
-		}
 	}
 	return decision, result
 }

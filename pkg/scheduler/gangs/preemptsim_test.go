@@ -234,15 +234,8 @@ func (s *simulation) makeRoom(work *Work) {
 	if len(d.Victims) == 0 {
 		return
 	}
-	decision := Preempting{ID: fmt.Sprintf("p%d", s.serial), Placements: d.Plan}
+	decision := Preempting{ID: fmt.Sprintf("p%d", s.serial), Placements: d.Plan, Victims: c.Victims(d, w.pods)}
 	s.serial++
-	for _, v := range d.Victims {
-		for _, id := range v.Pods {
-			decision.Victims = append(decision.Victims, Victim{
-				Pod: w.pods[id], Gang: c.Gangs[v.Workload], Priority: c.Workloads[v.Workload].Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(c.Workloads[v.Workload].Pods),
-			})
-		}
-	}
 	s.evictor.decided++
 	s.say("%s preempts (%d): %d victims", work.Gang.Name, step, len(decision.Victims))
 	s.apply(s.r.RecordPreemption(work, decision, s.now))

@@ -349,20 +349,23 @@ func (g *gangState) protectionOf(lost []*member, isWhole bool, priority int32, n
 	if isWhole && !isProtected {
 		return ""
 	}
-	if g.tree != nil {
-		before := g.countsWithoutVictims(now)
-		after := maps.Clone(before)
-		for _, m := range lost {
-			after[m.leaf]--
-		}
-		if preemption.MayKeep(g.tree, before, after) {
-			return ""
-		}
+	if g.tree != nil && g.mayKeepWithout(lost, now) {
+		return ""
 	}
 	if isProtected {
 		return isSemiPreemptible
 	}
 	return isMinimum
+}
+
+// mayKeepWithout reports whether the gang may keep its other bound pods if it loses the members. It has a tree.
+func (g *gangState) mayKeepWithout(lost []*member, now time.Time) bool {
+	before := g.countsWithoutVictims(now)
+	after := maps.Clone(before)
+	for _, m := range lost {
+		after[m.leaf]--
+	}
+	return preemption.MayKeep(g.tree, before, after)
 }
 
 // countsWithoutVictims returns the pods that count as bound, by leaf, without those that are victims already.

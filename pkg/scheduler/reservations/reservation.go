@@ -18,6 +18,9 @@ type Owner struct {
 // EveryLeaf is the Leaf of an Owner that is a whole gang. It is no name of a sub-group.
 const EveryLeaf = "*"
 
+// IsGang reports whether the owner is a whole gang.
+func (o Owner) IsGang() bool { return o.Leaf == EveryLeaf }
+
 // Asker identifies the pods that look for room. Gang is zero for pods without a gang.
 type Asker struct {
 	Gang     types.NamespacedName
@@ -77,9 +80,6 @@ type Amount struct {
 	Pods      int64
 	Resources map[corev1.ResourceName]int64
 }
-
-// IsGang reports whether the owner is a whole gang.
-func (o Owner) IsGang() bool { return o.Leaf == EveryLeaf }
 
 // Add adds k times the other amount; a negative k subtracts it.
 func (a *Amount) Add(o Amount, k int64) {
