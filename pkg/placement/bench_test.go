@@ -14,6 +14,8 @@ import (
 
 // room is a World of identical nodes that answers in almost no time, so that a benchmark measures the planner itself.
 type room struct {
+	placement.NoTopology
+
 	perNode int
 	nodes   []string
 	placed  int

@@ -32,11 +32,28 @@ type World interface {
 	// Weight is the size of a pod of the class. Of two classes with the same number of feasible nodes the larger is
 	// harder to place.
 	Weight(class int) int64
+	// Areas returns the domains of a topology level inside an area, in an order that depends on the facts alone: each
+	// contains the nodes with the same value of every label of the level. Nodes that lack one of them are in none.
+	Areas(level string, within Area) []Area
+	// Rooms returns, for each of Areas(level, within), an upper bound of the pods of the class that fit there, as
+	// Capacity.Pods does.
+	Rooms(class int, level string, within Area) []int
+	// AreaOf returns which of Areas(level, within) contains the node, false if none does.
+	AreaOf(level string, within Area, node string) (Area, bool)
+	// Encloses reports whether all nodes of the inner area are in the outer one.
+	Encloses(outer, inner Area) bool
+	// Within returns a class of pods that differ from those of the given class only in that they must be placed in the
+	// area. It returns the class itself for area 0. The class must be one of the Problem, not one that Within returned.
+	Within(class int, area Area) int
 	// Explain returns why no node of the domain takes one more pod of the class, given all placed pods. domain ""
 	// means anywhere. Never nil. Nodes that would take a pod are not counted. It may inspect every node; the planner
 	// calls it only for the final Shortfall, once per relevant class and domain.
 	Explain(class int, domain string) *Refusal
 }
+
+// Area is a set of nodes: those of one domain of a topology level, or those that it has in common with the area in which
+// it was looked for. 0: all nodes.
+type Area int32
 
 // Kind is how placing pods affects pods of a class. The planner relies on it to ask each question only once.
 type Kind int
@@ -69,3 +86,22 @@ type Capacity struct {
 type Refusal struct {
 	Reasons map[string]int // filter reason -> number of nodes that gave it; empty: all relevant nodes had room, or were not asked
 }
+
+// NoTopology implements the methods of a World about topology levels for a cluster whose nodes have no labels: no level has
+// a domain. It is to be embedded.
+type NoTopology struct{}
+
+// Areas implements World.
+func (NoTopology) Areas(string, Area) []Area { return nil }
+
+// Rooms implements World.
+func (NoTopology) Rooms(int, string, Area) []int { return nil }
+
+// AreaOf implements World.
+func (NoTopology) AreaOf(string, Area, string) (Area, bool) { return 0, false }
+
+// Encloses implements World.
+func (NoTopology) Encloses(outer, inner Area) bool { return outer == inner }
+
+// Within implements World.
+func (NoTopology) Within(class int, _ Area) int { return class }

@@ -43,6 +43,8 @@ func byNode(n node) string { return n.name }
 // cluster is a fake World: resources, one label and one rack per node, best fit by free GPUs. It fails the test if
 // Undo removes more pods than were placed.
 type cluster struct {
+	placement.NoTopology
+
 	t         testing.TB
 	nodes     []node
 	classes   []class

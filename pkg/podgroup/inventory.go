@@ -39,6 +39,8 @@ type InventoryNode struct {
 
 // imagined is an Inventory in a certain state. It implements placement.World.
 type imagined struct {
+	placement.NoTopology
+
 	of    *Inventory
 	open  bool
 	empty bool

@@ -28,6 +28,8 @@ type running struct{ node, gpus int }
 
 // cluster is a fake World: GPUs, one label per node, hard spread over racks. Nodes with the least free GPUs come first.
 type cluster struct {
+	placement.NoTopology
+
 	t       testing.TB
 	nodes   []fakeNode
 	classes []fakeClass

@@ -24,6 +24,8 @@ func compareKeys(x, y types.NamespacedName) int { return strings.Compare(x.Strin
 // world is the state of the nodes for the planner: a node accepts a pod if it is reachable, has the labels that the pod
 // selects, and has room for its requests. It implements placement.World and podgroup.Capacities.
 type world struct {
+	placement.NoTopology
+
 	nodes   []*worldNode // by name
 	classes []*corev1.Pod
 	placed  []taken

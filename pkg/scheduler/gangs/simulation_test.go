@@ -884,6 +884,8 @@ func (s *simulation) freeNode(free map[string]int) string {
 
 // simulatedWorld consists of nodes with room for a number of pods.
 type simulatedWorld struct {
+	placement.NoTopology
+
 	free   map[string]int
 	placed []string
 	s      *simulation

@@ -16,7 +16,11 @@ import (
 )
 
 // room is a number of places on one node.
-type room struct{ left, placed int }
+type room struct {
+	placement.NoTopology
+
+	left, placed int
+}
 
 func (w *room) Place(int, string) (string, bool) {
 	if w.left == w.placed {

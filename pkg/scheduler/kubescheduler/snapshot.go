@@ -17,6 +17,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -42,6 +43,8 @@ func IsPlanning(state fwk.CycleState) bool {
 // filters run if pods are nominated on it, or if pods are planned on it and more than their requests matters. A node is
 // cloned only if a filter or a plugin must see the pods that are planned on it.
 type Snapshot struct {
+	placement.NoTopology // until it implements levels
+
 	ctx       context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
 	f         framework.Framework
 	logger    klog.Logger
