@@ -75,6 +75,9 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility) *choos
 	for i := 0; i < len(c.below); i++ {
 		at := &pl.groups[c.below[i]]
 		before := len(c.below)
+		if c.isUnit(c.below[i]) {
+			continue
+		}
 		for k := at.first; k < at.end; k++ {
 			if !pl.satisfied(k) && pl.possible[k] {
 				c.below = append(c.below, k)
@@ -94,9 +97,9 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility) *choos
 func (c *chooser) chooseLeaves(limits []limit, by order) (leaves []int32, ok bool) {
 	c.arena = c.arena[:0]
 	for _, g := range slices.Backward(c.below) {
-		if at := &c.groups[g]; at.isLeaf() {
+		if c.isUnit(g) {
 			v := c.feasibilityOf(g)
-			c.ok[g], c.pods[g], c.doubts[g] = v != impossible, at.missing(), 0
+			c.ok[g], c.pods[g], c.doubts[g] = v != impossible, c.fewestPods(g), 0
 			if v == doubtful {
 				c.doubts[g] = 1
 			}
@@ -182,7 +185,7 @@ func (c *chooser) countChosen(k kind) int {
 
 // appendChosenLeaves appends the leaves chosen below the group.
 func (c *chooser) appendChosenLeaves(g int32, list []int32) []int32 {
-	if c.groups[g].isLeaf() {
+	if c.isUnit(g) {
 		return append(list, g)
 	}
 	for _, child := range c.arena[c.picks[g].first:c.picks[g].end] {

@@ -41,10 +41,38 @@ func (e *explanation) recordLeaf(leaf int32, lacking LeafShortfall, refused blam
 	if lacking.Available >= lacking.Need {
 		lacking.Refusal = &Refusal{}
 		if refused.leaf >= 0 {
-			lacking.Class, lacking.Refusal = int(refused.class), e.askRefusal(refused)
+			lacking.Class, lacking.Refusal = e.baseOf(refused.class), e.askRefusal(refused)
 		}
 	}
 	e.leaves[leaf] = lacking
+}
+
+// recordNoDomain records that no node is in a domain of the level that a group requires.
+func (e *explanation) recordNoDomain(g int32) {
+	for _, leaf := range e.leavesBelow(g, nil) {
+		at := &e.groups[leaf]
+		if lacking := at.missing(); lacking > 0 {
+			e.leaves[leaf] = LeafShortfall{Leaf: at.of.Name(), Need: lacking, Available: at.waiting()}
+			if at.waiting() >= lacking {
+				e.leaves[leaf].Class, e.leaves[leaf].Refusal = at.pods[0].Class, &Refusal{}
+			}
+		}
+	}
+	for k := range e.groups {
+		if up := int32(k); !e.groups[k].isLeaf() && e.isBelow(up, g) {
+			e.can[k] = int(e.groups[k].count)
+		}
+	}
+}
+
+// isBelow reports whether a group is another one, or below it.
+func (pl *planner) isBelow(g, other int32) bool {
+	for ; g >= 0; g = pl.groups[g].parent {
+		if g == other {
+			return true
+		}
+	}
+	return false
 }
 
 // askRefusal asks the World for an explanation, once per class and domain.
@@ -181,7 +209,7 @@ func (pl *planner) explainBest() *Shortfall {
 		switch placed := int(count - g.count); {
 		case lacking.Available < lacking.Need:
 		case blamed:
-			lacking.Placed, lacking.Class, lacking.Refusal = placed, int(pl.best.blamed.class), pl.best.refusal
+			lacking.Placed, lacking.Class, lacking.Refusal = placed, pl.baseOf(pl.best.blamed.class), pl.best.refusal
 		case placed > 0:
 			lacking.Placed, lacking.Class, lacking.Refusal = placed, g.pods[0].Class, &Refusal{}
 		default: // not tried

@@ -9,6 +9,15 @@ package placement
 // If with is not nil, it collects what was lacking. The walk then continues even where it can no longer succeed.
 func (pl *planner) fillGroup(g int32, with *explanation) bool {
 	at := &pl.groups[g]
+	if at.torn && !at.satisfied() {
+		if with != nil {
+			with.recordNoDomain(g)
+		}
+		return false
+	}
+	if at.open && !pl.counting && pl.possible[g] {
+		return pl.fillInRoomiestArea(g, with)
+	}
 	if at.isLeaf() {
 		return pl.fillLeaf(g, with)
 	}
@@ -94,10 +103,10 @@ func (pl *planner) fillLeaf(leaf int32, with *explanation) bool {
 // singleClassOf returns the class of a leaf's waiting pods if they are all of one Independent class, else -1.
 func (pl *planner) singleClassOf(leaf int32) int32 {
 	g := &pl.groups[leaf]
-	if g.mixed || len(g.pods) == 0 || pl.kinds[g.pods[0].Class].kind != Independent {
+	if g.mixed || len(g.pods) == 0 || pl.kinds[g.class].kind != Independent {
 		return -1
 	}
-	return int32(g.pods[0].Class)
+	return g.class
 }
 
 // fillLeafIn places up to need of the leaf's pods. Pods that must share a domain are placed in the given one. It
@@ -184,7 +193,7 @@ func (pl *planner) roomiestDomain(number int32, need []int) []string {
 
 // needOfLeaf returns, by class, the number of pods on the stack plus the first n waiting pods of the leaf.
 func (pl *planner) needOfLeaf(leaf int32, n int) []int {
-	need := make([]int, pl.classes)
+	need := make([]int, len(pl.kinds))
 	for c := range pl.kinds {
 		need[c] = pl.kinds[c].placed
 	}

@@ -12,8 +12,9 @@ const root int32 = 0
 type layout struct {
 	tree    *gang.Tree
 	groups  []group
-	pods    int // waiting, in all leaves
-	classes int // the highest class of a waiting pod + 1
+	levels  bool // some group has a required level
+	pods    int  // waiting, in all leaves
+	classes int  // the highest class of a waiting pod + 1
 }
 
 // group is a group of the tree with the number that counts towards its minimum.
@@ -27,9 +28,15 @@ type group struct {
 
 	bound bool  // a pod below it is bound now
 	mixed bool  // leaf: its waiting pods are of more than one class
+	class int32 // leaf whose waiting pods are of one class: that class, within area
 	start int32 // leaf: index of its first waiting pod if all waiting pods are numbered leaf by leaf
 	taken int32 // leaf: waiting pods that are placed
 	pods  []Pod // leaf: waiting pods
+
+	required string // topology level of which one domain must hold all pods below; "": none
+	area     Area   // in which pods below are placed: of the nearest group above or at it whose domain is known; 0: anywhere
+	open     bool   // required is set, and the domain is not known
+	torn     bool   // pods below run in more than one domain, or outside: no other pod can join them
 }
 
 func (g *group) isLeaf() bool { return g.first == g.end }
@@ -47,7 +54,8 @@ func newLayout(p Problem) layout {
 	l.groups[root] = group{of: p.Tree.Root(), parent: -1}
 	for i := 0; i < len(l.groups); i++ {
 		g := &l.groups[i]
-		g.min = int32(g.of.Min())
+		g.min, g.required = int32(g.of.Min()), g.of.Required()
+		l.levels = l.levels || g.required != ""
 		if g.of.IsLeaf() {
 			l.setLeafPods(g, p)
 			continue
@@ -80,6 +88,9 @@ func (l *layout) setLeafPods(g *group, p Problem) {
 		class := g.pods[i].Class
 		g.mixed = g.mixed || class != g.pods[0].Class
 		l.classes = max(l.classes, class+1)
+	}
+	if len(g.pods) > 0 {
+		g.class = int32(g.pods[0].Class)
 	}
 }
 
@@ -117,6 +128,10 @@ func (l *layout) possibilities() []bool {
 	possible := make([]bool, len(l.groups))
 	for i := len(l.groups) - 1; i >= 0; i-- {
 		g := &l.groups[i]
+		if g.torn {
+			possible[i] = g.missing() == 0
+			continue
+		}
 		if g.isLeaf() {
 			possible[i] = g.missing() <= g.waiting()
 			continue

@@ -61,6 +61,9 @@ func (l *likeness) numberOf(g int32) int32 {
 			b = binary.AppendUvarint(b, uint64(n))
 		}
 	}
+	if at.open {
+		b = append(append(b, 'l'), at.required...)
+	}
 	l.buffer = b
 	n, ok := l.known[string(b)]
 	if !ok {

@@ -302,7 +302,7 @@ func checkPlan(t testing.TB, p placement.Problem, w *cluster, plan []placement.P
 		t.Fatalf("the World has %d pods, the plan has %d", len(w.stack), len(plan))
 	}
 	for i, s := range w.stack {
-		if w.nodes[s.node].name != plan[i].Node || s.class != plan[i].Pod.Class {
+		if w.nodes[s.node].name != plan[i].Node || w.baseOf(s.class) != plan[i].Pod.Class {
 			t.Fatalf("placement %d is %+v in the World, %+v in the plan", i, s, plan[i])
 		}
 	}

@@ -36,7 +36,7 @@ type ordering struct {
 
 // sortItems returns the items in the given order.
 func (pl *planner) sortItems(o ordering, items []item) []item {
-	class := make([]int32, pl.classes)
+	class := make([]int32, len(pl.kinds))
 	for i, c := range o.classes {
 		class[c] = int32(i)
 	}
@@ -103,14 +103,14 @@ func (pl *planner) packAlike(leaves []int32) bool {
 // extra bounds the calls of Place that finding domains may cost, in addition to one per pod and order.
 func (pl *planner) packLeaves(leaves []int32, extra int) bool {
 	base := len(pl.stack)
-	if pl.packPods(leaves, false, extra) {
+	if pl.packPods(leaves, pl.thrifty, extra) {
 		return true
 	}
 	if pl.isStopped() || !slices.ContainsFunc(leaves, pl.offersEasier) {
 		return false
 	}
 	pl.undoAbove(base)
-	return pl.packPods(leaves, true, extra)
+	return pl.packPods(leaves, !pl.thrifty, extra)
 }
 
 // packPods places as many of each leaf's pods as the leaf lacks: the preferred ones, or those that are easiest to
@@ -198,14 +198,17 @@ func (pl *planner) packShuffled(leaves []int32, seed uint64, extra int) bool {
 // shuffler generates pseudo-random numbers, the same sequence for the same seed.
 type shuffler uint64
 
-// next returns a number below n. n must be far below 2^64. Source: splitmix64.
-func (s *shuffler) next(n int) int {
+// number returns the next number.
+func (s *shuffler) number() uint64 {
 	*s += 0x9e3779b97f4a7c15
 	z := uint64(*s)
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return int((z ^ z>>31) % uint64(n))
+	return z ^ z>>31
 }
+
+// next returns a number below n. n must be far below 2^64. Source: splitmix64.
+func (s *shuffler) next(n int) int { return int(s.number() % uint64(n)) }
 
 func shuffle[E any](random *shuffler, list []E) {
 	for i := len(list) - 1; i > 0; i-- {
@@ -216,7 +219,7 @@ func shuffle[E any](random *shuffler, list []E) {
 
 // place places the items in order, with at most the given number of calls of Place.
 func (k *packing) place(calls int) bool {
-	need := make([]int, k.classes)
+	need := make([]int, len(k.kinds))
 	for c := range k.kinds {
 		need[c] = k.kinds[c].placed
 	}
@@ -428,7 +431,7 @@ func (pl *planner) offersEasier(leaf int32) bool {
 // appearance.
 func (pl *planner) hardestFirst(items []item) []int32 {
 	var classes []int32
-	size := make([]int64, pl.classes)
+	size := make([]int64, len(pl.kinds))
 	for _, it := range items {
 		if size[it.class] == 0 {
 			classes = append(classes, it.class)

@@ -17,6 +17,9 @@ type Problem struct {
 	Have  gang.Counts      // per leaf: pods that count already: bound, assumed or succeeded
 	Bound gang.Counts      // per leaf: of those, pods that are bound now; groups with bound pods are completed first
 	Pods  map[string][]Pod // per leaf: waiting pods in order of preference
+	// Nodes are, per leaf, the nodes of the pods in Have that use one. They determine the domains of groups with a
+	// required topology level, and may be omitted for leaves below no such group.
+	Nodes map[string][]string
 }
 
 // Placement is one decision of a plan.

@@ -11,8 +11,10 @@ type planner struct {
 	world  World
 	demand *Demand
 
-	possible []bool // by group: see possibilities
-	taken    []bool // by number of a waiting pod: the pod is on the stack
+	derived  map[derivation]int32 // classes that World.Within returned
+	bases    map[int32]int32      // the same the other way round
+	possible []bool               // by group: see possibilities
+	taken    []bool               // by number of a waiting pod: the pod is on the stack
 	stack    []step
 	kinds    []class  // by number of a class
 	chosen   []string // domains of placed pods: of each pod that seeks one, and of each class that shares one; the most recent last
@@ -35,6 +37,8 @@ type planner struct {
 	cut       bool // the time was over before the search had ended
 	explains  bool // a Shortfall is wanted
 	searched  bool // the search has ended; the remaining work only explains
+	nested    int  // calls of planGroup for units, and for groups in one of their domains, that are under way
+	thrifty   bool // the cheapest choice, and the pods that are easiest to place, come first, whatever is preferred
 	attempts  int
 	tried     int
 	exhausted bool
@@ -79,6 +83,9 @@ func newPlanner(p Problem, w World, expired func() bool) *planner {
 	pl := &planner{layout: newLayout(p), world: w, expired: expired, limit: -1, needVersion: 1, blamed: blame{leaf: -1}}
 	pl.kinds = make([]class, pl.classes)
 	pl.taken = make([]bool, pl.pods)
+	if pl.levels {
+		pl.pinGroups(p.Nodes)
+	}
 	pl.possible = pl.possibilities()
 	for i := range pl.groups {
 		for k := range pl.groups[i].pods {
@@ -131,8 +138,14 @@ func (pl *planner) timeIsOver() bool {
 // isStopped reports whether no more pods can be placed because the time is over or the limit of calls is reached.
 func (pl *planner) isStopped() bool { return pl.late || pl.limit >= 0 && pl.calls >= pl.limit }
 
-// classOf returns the class of a waiting pod of a leaf.
-func (pl *planner) classOf(leaf, pod int32) int32 { return int32(pl.groups[leaf].pods[pod].Class) }
+// classOf returns the class of a waiting pod of a leaf, within the leaf's area.
+func (pl *planner) classOf(leaf, pod int32) int32 {
+	g := &pl.groups[leaf]
+	if !g.mixed {
+		return g.class
+	}
+	return pl.within(int32(g.pods[pod].Class), g.area)
+}
 
 // isTaken reports whether a waiting pod of a leaf is on the stack.
 func (pl *planner) isTaken(leaf, pod int32) bool { return pl.taken[pl.groups[leaf].start+pod] }
@@ -153,7 +166,7 @@ func (pl *planner) placePod(leaf, pod int32, domain string) bool {
 	}
 	node := ""
 	if pl.counting {
-		if c.placed >= c.bound {
+		if base := pl.baseOf(number); pl.placedLike(base) >= pl.kinds[base].bound {
 			return false
 		}
 	} else {

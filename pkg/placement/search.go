@@ -14,9 +14,16 @@ func (pl *planner) planGroup(g int32, budget Budget) bool {
 		pl.exhausted = true // too few pods: no choice can satisfy the group
 		return false
 	}
+	if pl.levels && pl.groups[g].open {
+		return pl.planInSomeArea(g, g, budget, func() bool { return pl.planGroup(g, Budget{Attempts: budget.Attempts, Placements: budget.Placements}) })
+	}
+	limit, spent := pl.limit, pl.spent && pl.nested > 0
+	defer func() { pl.limit, pl.spent = limit, pl.spent || spent }()
 	s := newSearch(pl, g, budget)
-	defer func() { pl.limit = -1 }()
-	if s.mixed {
+	switch {
+	case pl.levels && pl.hasLevelsBelow(g):
+		return s.tryUnits()
+	case s.mixed:
 		return s.tryChoices()
 	}
 	return s.runAlike()
@@ -38,6 +45,8 @@ type search struct {
 	packed   [][]int32       // the first choices, kept to be tried in other orders
 	unproven int             // choices that failed although other orders, or other nodes, may succeed
 	judged   int             // calls of Place that judging single leaves has cost
+
+	outerLimit int // planner.limit before the search
 
 	first    int32 // class of the first waiting pod; -1: no pod waits
 	mixed    bool  // the waiting pods are not all of one Independent class
@@ -61,9 +70,12 @@ const (
 func newSearch(pl *planner, g int32, budget Budget) *search {
 	placements := cmp.Or(budget.Placements, defaultPlacements)
 	s := &search{planner: pl, group: g, base: len(pl.stack), skip: budget.Skip, most: cmp.Or(budget.Attempts, defaultAttempts),
-		extra: max(64, placements/8), first: -1}
+		extra: max(64, placements/8), first: -1, outerLimit: pl.limit}
 	pl.spent = false
 	pl.limit = pl.calls + firstChoices*s.surveyWaitingPods(g) + placements
+	if s.outerLimit >= 0 {
+		pl.limit = min(pl.limit, s.outerLimit)
+	}
 	return s
 }
 
@@ -104,15 +116,18 @@ func (s *search) surveyWaitingPods(g int32) int {
 // fit, no choice does. The cheapest choice is tried regardless of all limits except the time.
 func (s *search) runAlike() bool {
 	pl := s.planner
-	pl.limit = -1
+	pl.limit = s.outerLimit
 	s.most = s.skip + 2
 	c := &pl.kinds[s.first]
 	if pl.fewestPods(s.group) > c.bound-c.placed {
 		pl.exhausted = true
 		return false
 	}
-	if s.attemptChoice(s.walkInOrder) {
+	if !pl.thrifty && s.attemptChoice(s.walkInOrder) {
 		return true
+	}
+	if pl.thrifty && s.groups[s.group].isLeaf() {
+		return s.attemptChoice(s.walkInOrder)
 	}
 	if !s.late && !s.groups[s.group].isLeaf() {
 		s.choices = newChooser(pl, s.group, func(int32) feasibility { return fits })
@@ -145,7 +160,7 @@ func (pl *planner) fewestPods(g int32) int {
 // comes second, because it takes the domain that is best for a single leaf.
 func (s *search) tryChoices() bool {
 	pl := s.planner
-	if !s.shares && s.attemptChoice(s.walkInOrder) {
+	if !s.shares && !pl.thrifty && s.attemptChoice(s.walkInOrder) {
 		return true
 	}
 	if s.timeIsOver() {
@@ -161,7 +176,7 @@ func (s *search) tryChoices() bool {
 		pl.exhausted = true
 		return false
 	}
-	if s.packChoice(preferred) {
+	if !pl.thrifty && s.packChoice(preferred) {
 		return true
 	}
 	if s.shares {
@@ -195,10 +210,12 @@ func (s *search) attemptChoice(place func() bool) bool {
 		pl.tried = s.begun
 		return false
 	}
-	pl.attempts++
+	if pl.nested == 0 {
+		pl.attempts++
+	}
 	pl.blamed = blame{leaf: -1}
 	ok := place()
-	if ok || !s.late {
+	if pl.nested == 0 && (ok || !s.late) {
 		pl.tried = s.begun
 	}
 	if !ok {
@@ -269,6 +286,11 @@ func (s *search) nextLimits(leaves []int32, limits []limit) [][]limit {
 	want := s.capacityShare(s.needOf(leaves))
 	leaves = slices.Clone(leaves)
 	slices.SortStableFunc(leaves, func(a, b int32) int { return cmp.Compare(want(b), want(a)) })
+	return s.deriveLimits(leaves, limits)
+}
+
+// deriveLimits returns the limits that lead to choices with fewer children of one kind of the choice, in its order.
+func (s *search) deriveLimits(leaves []int32, limits []limit) [][]limit {
 	var next [][]limit
 	kinds := s.choices.replaceable(leaves)
 	if len(kinds) == maxKinds {
@@ -303,7 +325,7 @@ func (s *search) capacityShare(need []int) func(leaf int32) float64 {
 		g := &s.groups[leaf]
 		most := 0.0
 		for i := range g.pods {
-			most = max(most, byClass[g.pods[i].Class])
+			most = max(most, byClass[s.classOf(leaf, int32(i))])
 			if !g.mixed {
 				break
 			}
@@ -361,7 +383,7 @@ func (s *search) isAlike(leaves []int32) bool {
 // needOf returns, by class, the number of pods on the stack plus those that a choice places if each leaf uses its
 // preferred pods.
 func (s *search) needOf(leaves []int32) []int {
-	need := make([]int, s.classes)
+	need := make([]int, len(s.kinds))
 	for c := range s.kinds {
 		need[c] = s.kinds[c].placed
 	}
@@ -369,7 +391,7 @@ func (s *search) needOf(leaves []int32) []int {
 		g := &s.groups[leaf]
 		n := g.missing()
 		if !g.mixed {
-			need[g.pods[0].Class] += n
+			need[g.class] += n
 			continue
 		}
 		for i := range int32(len(g.pods)) {
@@ -422,11 +444,11 @@ func (s *search) judgeLeaf(leaf int32) feasibility {
 		return impossible
 	}
 	if !g.mixed {
-		c := &s.kinds[g.pods[0].Class]
+		c := &s.kinds[g.class]
 		if c.bound < unlimited && c.placed+n > c.bound {
 			return impossible
 		}
-		if c.kind == SharesDomain && c.placed == 0 && len(s.world.Domains(g.pods[0].Class, s.needOfLeaf(leaf, n))) == 0 {
+		if c.kind == SharesDomain && c.placed == 0 && len(s.world.Domains(int(g.class), s.needOfLeaf(leaf, n))) == 0 {
 			return impossible
 		}
 	}
@@ -440,7 +462,7 @@ func (s *search) judgeLeaf(leaf int32) feasibility {
 	switch {
 	case ok || s.isStopped():
 		return fits
-	case !g.mixed && s.kinds[g.pods[0].Class].kind == Independent:
+	case !g.mixed && s.kinds[g.class].kind == Independent:
 		return impossible
 	}
 	return doubtful // for pods that differ, or depend on others, one failed order proves nothing

@@ -95,7 +95,7 @@ func (r *refusals) planUnit(unit int32, budget Budget) bool {
 	if height, ok := r.heights[n]; ok && (!r.like.dependent[n] || height == len(r.stack)) {
 		return false
 	}
-	if r.planGroup(unit, budget) {
+	if r.planUnitBelow(unit, budget) {
 		r.like.forgetGroup(unit)
 		return true
 	}
@@ -103,11 +103,19 @@ func (r *refusals) planUnit(unit int32, budget Budget) bool {
 	return false
 }
 
+// planUnitBelow plans a unit below groups whose pods have all ended, which may have any domain.
+func (pl *planner) planUnitBelow(unit int32, budget Budget) bool {
+	if open := pl.openAbove(unit); open >= 0 {
+		return pl.planInSomeArea(open, unit, budget, func() bool { return pl.planUnitBelow(unit, budget) })
+	}
+	return pl.planGroup(unit, budget)
+}
+
 // placeSingles places waiting pods in leaves that are satisfied, together with all groups above them.
 func (pl *planner) placeSingles() {
 	for _, leaf := range pl.inSpecOrder() {
 		g := &pl.groups[leaf]
-		if !g.isLeaf() || g.waiting() == 0 || !pl.satisfiedUpwards(leaf) {
+		if !g.isLeaf() || g.waiting() == 0 || g.torn || !pl.satisfiedUpwards(leaf) {
 			continue
 		}
 		for i := range int32(len(g.pods)) {
@@ -115,10 +123,33 @@ func (pl *planner) placeSingles() {
 				return
 			}
 			if !pl.isTaken(leaf, i) {
-				pl.placePod(leaf, i, "") // a refused pod does not end the loop
+				pl.placeSingle(leaf, i) // a refused pod does not end the loop
 			}
 		}
 	}
+}
+
+// placeSingle places a pod of a satisfied leaf. If all pods of the leaf, or of a group above it, have ended, the group may
+// have any domain.
+func (pl *planner) placeSingle(leaf, pod int32) bool {
+	open := pl.openAbove(leaf)
+	if open < 0 && pl.groups[leaf].open {
+		open = leaf
+	}
+	if open < 0 {
+		return pl.placePod(leaf, pod, "")
+	}
+	for _, area := range pl.world.Areas(pl.groups[open].required, pl.areaAbove(open)) {
+		pl.setDomain(open, area)
+		if pl.placeSingle(leaf, pod) {
+			return true
+		}
+		pl.dropDomain(open)
+		if pl.late {
+			break
+		}
+	}
+	return false
 }
 
 func (pl *planner) satisfiedUpwards(g int32) bool {

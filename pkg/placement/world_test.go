@@ -17,6 +17,7 @@ type node struct {
 	gpus, cpus int
 	label      string
 	rack       string
+	block      string
 	free       []int // filled by newCluster: gpus, cpus
 }
 
@@ -28,6 +29,8 @@ type class struct {
 	sameRack   string   // pods of all classes with this value share a rack; "": no such constraint
 	apart      string   // pods of all classes with this value require separate nodes; "": no such constraint
 	spreads    []spread // hard, over the pods of the class
+	area       placement.Area
+	base       int // 1 + the class that Within was asked for; 0: none
 }
 
 // spread is a hard topology spread constraint: no domain may have more than skew pods of the class more than any
@@ -43,8 +46,6 @@ func byNode(n node) string { return n.name }
 // cluster is a fake World: resources, one label and one rack per node, best fit by free GPUs. It fails the test if
 // Undo removes more pods than were placed.
 type cluster struct {
-	placement.NoTopology
-
 	t         testing.TB
 	nodes     []node
 	classes   []class
@@ -55,6 +56,8 @@ type cluster struct {
 	listed    int         // calls of Domains
 	over      func() bool // Place must not be called after it returned true; nil: there is no time limit
 	explained int         // calls of Explain
+
+	areas []fakeArea // by Area, from 1 on
 }
 
 type fakePlacement struct{ class, node int }
@@ -120,6 +123,8 @@ func (w *cluster) reason(n node, class int, domain string) string {
 	switch {
 	case domain != "" && n.rack != domain && "="+n.name != domain:
 		return "node is not in the domain"
+	case !w.contains(c.area, n):
+		return "node is not in the area"
 	case c.label != "" && n.label != c.label:
 		return "node(s) didn't match Pod's node affinity/selector"
 	case n.free[0] < c.gpus:
@@ -297,7 +302,7 @@ func (w *cluster) holds(nodes []int, need []int, of func(class int) bool) bool {
 // slots returns how many pods of the class fit on the node if nothing is placed.
 func (w *cluster) slots(class int, n node) int {
 	c := w.classes[class]
-	if c.label != "" && n.label != c.label {
+	if c.label != "" && n.label != c.label || !w.contains(c.area, n) {
 		return 0
 	}
 	fit := 1 << 20

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// derivation identifies a class that World.Within returned.
+type derivation struct {
+	class int32
+	area  Area
+}
+
+// within returns the class of a Problem's class within an area that setArea has set.
+func (pl *planner) within(class int32, area Area) int32 {
+	if area == 0 {
+		return class
+	}
+	return pl.derived[derivation{class, area}]
+}
+
+// baseOf returns the class of the Problem from which a class was derived.
+func (pl *planner) baseOf(number int32) int {
+	if base, ok := pl.bases[number]; ok {
+		return int(base)
+	}
+	return int(number)
+}
+
+// placedLike returns how many pods of a class of the Problem are on the stack, within whatever area.
+func (pl *planner) placedLike(class int) int {
+	n := pl.kinds[class].placed
+	for number, base := range pl.bases {
+		if int(base) == class {
+			n += pl.kinds[number].placed
+		}
+	}
+	return n
+}
+
+// derive asks the World for the class within an area.
+func (pl *planner) derive(base int32, area Area) int32 {
+	if area == 0 {
+		return base
+	}
+	key := derivation{base, area}
+	if number, ok := pl.derived[key]; ok {
+		return number
+	}
+	number := int32(pl.world.Within(int(base), area))
+	if pl.derived == nil {
+		pl.derived, pl.bases = map[derivation]int32{}, map[int32]int32{}
+	}
+	pl.derived[key], pl.bases[number] = number, base
+	for len(pl.kinds) <= int(number) {
+		pl.kinds = append(pl.kinds, class{})
+	}
+	pl.meet(int(number), &pl.kinds[number])
+	return number
+}
+
+// setArea restricts all pods below a group to an area. Groups with a required level below it are open then.
+func (pl *planner) setArea(g int32, area Area) {
+	at := &pl.groups[g]
+	at.area = area
+	if at.isLeaf() && len(at.pods) > 0 {
+		if at.mixed {
+			for i := range at.pods {
+				pl.derive(int32(at.pods[i].Class), area)
+			}
+		} else {
+			at.class = pl.derive(int32(at.pods[0].Class), area)
+		}
+	}
+	for k := at.first; k < at.end; k++ {
+		pl.groups[k].open = pl.groups[k].required != ""
+		pl.setArea(k, area)
+	}
+}
+
+// areaAbove returns the area of the group above, 0 for the root.
+func (pl *planner) areaAbove(g int32) Area {
+	if parent := pl.groups[g].parent; parent >= 0 {
+		return pl.groups[parent].area
+	}
+	return 0
+}
+
+// setDomain chooses the domain of an open group.
+func (pl *planner) setDomain(g int32, area Area) {
+	pl.groups[g].open = false
+	pl.setArea(g, area)
+}
+
+// dropDomain takes back setDomain.
+func (pl *planner) dropDomain(g int32) {
+	pl.groups[g].open = true
+	pl.setArea(g, pl.areaAbove(g))
+}
+
+// pinGroups sets the domains of groups with a required level by the nodes of the pods that run. Groups without such pods
+// are open.
+func (pl *planner) pinGroups(nodes map[string][]string) {
+	below := make([][]string, len(pl.groups))
+	for i := range pl.groups {
+		if g := &pl.groups[i]; g.isLeaf() {
+			for up := int32(i); up >= 0; up = pl.groups[up].parent {
+				if pl.groups[up].required != "" {
+					below[up] = append(below[up], nodes[g.of.Name()]...)
+				}
+			}
+		}
+	}
+	for i := range pl.groups { // a group precedes the groups below it
+		g := &pl.groups[i]
+		g.torn = g.parent >= 0 && pl.groups[g.parent].torn
+		if g.required == "" || g.torn {
+			continue
+		}
+		g.open = len(below[i]) == 0
+		var first Area
+		for k, node := range below[i] {
+			area, ok := pl.world.AreaOf(g.required, pl.areaAbove(int32(i)), node)
+			if k == 0 {
+				first = area
+			}
+			g.torn = g.torn || !ok || area != first
+		}
+		if !g.open && !g.torn {
+			pl.setArea(int32(i), first)
+		}
+	}
+}
+
+// openAbove returns the highest open group above the given one, -1 if there is none.
+func (pl *planner) openAbove(g int32) int32 {
+	open := int32(-1)
+	for up := pl.groups[g].parent; up >= 0; up = pl.groups[up].parent {
+		if pl.groups[up].open {
+			open = up
+		}
+	}
+	return open
+}
+
+// need is how many pods of a class of the Problem a group needs at least.
+type need struct {
+	class int32
+	pods  int
+}
+
+// requirement is what a group needs of a domain.
+type requirement struct {
+	pods  int    // the fewest pods that satisfy the group
+	needs []need // by class: the fewest, if as many pods of the other classes are placed as wait; the heaviest pods first
+	wish  []int  // likewise: pods that wait
+}
+
+// requirementOf returns what a group that has enough waiting pods needs. The classes are those of the Problem.
+func (pl *planner) requirementOf(g int32) requirement {
+	waiting := map[int32]int{}
+	var visit func(g int32)
+	visit = func(g int32) {
+		at := &pl.groups[g]
+		if at.satisfied() || !pl.possible[g] {
+			return
+		}
+		for i := range at.pods {
+			if !pl.isTaken(g, int32(i)) {
+				waiting[int32(at.pods[i].Class)]++
+			}
+		}
+		for k := at.first; k < at.end; k++ {
+			visit(k)
+		}
+	}
+	visit(g)
+	r := requirement{pods: pl.fewestPods(g)}
+	for class := range waiting {
+		n := r.pods
+		if len(waiting) > 1 {
+			n = pl.fewestOfClass(g, class)
+		}
+		r.needs = append(r.needs, need{class, n})
+	}
+	slices.SortFunc(r.needs, func(a, b need) int {
+		return cmp.Or(cmp.Compare(pl.weightOf(b.class)*int64(b.pods), pl.weightOf(a.class)*int64(a.pods)), cmp.Compare(a.class, b.class))
+	})
+	for _, n := range r.needs {
+		r.wish = append(r.wish, waiting[n.class])
+	}
+	return r
+}
+
+// fewestOfClass returns the fewest pods of a class of the Problem with which a group that has enough waiting pods can be
+// satisfied.
+func (pl *planner) fewestOfClass(g, class int32) int {
+	at := &pl.groups[g]
+	missing := at.missing()
+	if missing == 0 {
+		return 0
+	}
+	if at.isLeaf() {
+		others := 0
+		for i := range at.pods {
+			if !pl.isTaken(g, int32(i)) && int32(at.pods[i].Class) != class {
+				others++
+			}
+		}
+		return max(0, missing-others)
+	}
+	var pods []int
+	for k := at.first; k < at.end; k++ {
+		if !pl.satisfied(k) && pl.possible[k] {
+			pods = append(pods, pl.fewestOfClass(k, class))
+		}
+	}
+	return sumOfSmallest(pods, missing)
+}
+
+// fits reports whether the numbers allow the group in a domain. room returns how many pods of a class fit, by index in
+// needs.
+func (r *requirement) fits(room func(k int) int) bool {
+	sum := 0
+	for k, n := range r.needs {
+		left := room(k)
+		if left < n.pods {
+			return false
+		}
+		sum += min(left, r.wish[k])
+	}
+	return sum >= r.pods
+}
+
+// tightness orders domains by their room for the class of the heaviest pods: the tightest that has room for all waiting
+// pods comes first, then that with the most room.
+func (r *requirement) tightness(room int) int {
+	if room >= r.wish[0] {
+		return room - r.wish[0]
+	}
+	return 1<<40 - room
+}
+
+// roomyAreas returns the domains of an open group that may hold a group below it, or this group itself, the best first.
+func (pl *planner) roomyAreas(open int32, r *requirement) []Area {
+	level, within := pl.groups[open].required, pl.areaAbove(open)
+	areas := pl.world.Areas(level, within)
+	rooms := make([][]int, len(r.needs))
+	for k, n := range r.needs {
+		rooms[k] = pl.roomsLeft(n.class, level, within, areas)
+	}
+	var order []int
+	for i := range areas {
+		if r.fits(func(k int) int { return rooms[k][i] }) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.tightness(rooms[0][a]), r.tightness(rooms[0][b])) })
+	list := make([]Area, len(order))
+	for k, i := range order {
+		list[k] = areas[i]
+	}
+	return list
+}
+
+// roomsLeft returns World.Rooms less the pods of the class that are on the stack.
+func (pl *planner) roomsLeft(class int32, level string, within Area, areas []Area) []int {
+	rooms := pl.world.Rooms(int(class), level, within)
+	if len(pl.stack) == 0 {
+		return rooms
+	}
+	rooms = slices.Clone(rooms)
+	index := make(map[Area]int, len(areas))
+	for i, area := range areas {
+		index[area] = i
+	}
+	for _, s := range pl.stack {
+		if pl.baseOf(s.class) != int(class) {
+			continue
+		}
+		if area, ok := pl.world.AreaOf(level, within, s.node); ok {
+			rooms[index[area]] = max(0, rooms[index[area]]-1)
+		}
+	}
+	return rooms
+}
+
+// planInSomeArea calls plan, which plans a group, with each domain of an open group, which is this group or one above it,
+// until it succeeds. Each domain counts as a choice of the search.
+func (pl *planner) planInSomeArea(open, g int32, budget Budget, plan func() bool) bool {
+	mark, outermost, proven := len(pl.stack), pl.nested == 0, true
+	r := pl.requirementOf(g)
+	pl.nested++
+	defer func() { pl.nested-- }()
+	for i, area := range pl.roomyAreas(open, &r) {
+		if outermost && i < budget.Skip {
+			pl.tried, proven = i+1, false
+			continue
+		}
+		if pl.isStopped() || pl.timeIsOver() {
+			proven = false
+			break
+		}
+		if outermost {
+			pl.attempts++
+		}
+		pl.setDomain(open, area)
+		if plan() {
+			return true
+		}
+		proven = proven && pl.exhausted
+		pl.undoAbove(mark)
+		pl.dropDomain(open)
+		if outermost && !pl.late {
+			pl.tried = i + 1
+		}
+	}
+	pl.exhausted = proven
+	return false
+}
+
+// hasLevelsBelow reports whether a group that is not satisfied, below the given one, has a required level.
+func (pl *planner) hasLevelsBelow(g int32) bool {
+	at := &pl.groups[g]
+	for k := at.first; k < at.end; k++ {
+		if child := &pl.groups[k]; !child.satisfied() && pl.possible[k] && (child.required != "" || pl.hasLevelsBelow(k)) {
+			return true
+		}
+	}
+	return false
+}
+
+// fillInRoomiestArea satisfies an open group in the domain that has room for the most of what it needs.
+func (pl *planner) fillInRoomiestArea(g int32, with *explanation) bool {
+	r, mark := pl.requirementOf(g), len(pl.stack)
+	level, within := pl.groups[g].required, pl.areaAbove(g)
+	areas := pl.world.Areas(level, within)
+	held := make([]int, len(areas))
+	for k, n := range r.needs {
+		for i, room := range pl.roomsLeft(n.class, level, within, areas) {
+			held[i] += min(room, max(n.pods, min(r.pods, r.wish[k])))
+		}
+	}
+	best := -1
+	for i := range areas {
+		if best < 0 || held[i] > held[best] {
+			best = i
+		}
+	}
+	if best < 0 {
+		if with != nil {
+			with.recordNoDomain(g)
+		}
+		return false
+	}
+	pl.setDomain(g, areas[best])
+	if pl.fillGroup(g, with) {
+		return true
+	}
+	pl.undoAbove(mark)
+	pl.dropDomain(g)
+	return false
+}
