@@ -9,34 +9,34 @@ import (
 
 const (
 	// maxSteps bounds the steps of one assignment of domains to pods that are not alike.
-	maxSteps = 1 << 14
+	maxSteps = 1 << 16
 	// maxAssignments bounds the assignments of one choice of units that are tried, if its pods are not alike.
-	maxAssignments = 256
+	maxAssignments = 64
 )
 
-// arrangement assigns domains to the units of a choice: the highest groups with a required level below the group that is
-// planned. It counts first, and places the pods of an assignment that the numbers allow. What a domain refuses changes
-// the numbers for the next assignment.
+// arrangement assigns domains to the groups with a required level below the group that is planned. It counts first, and
+// places the pods of an assignment that the numbers allow. What a domain refuses changes the numbers for the next
+// assignment.
 //
-// For pods of one Independent class, and with one required level on each path, an assignment is found whenever there is
-// one: of the pods in a domain only the number matters.
+// Groups with a required level above others are zones; the lowest ones are units, and so are the leaves of a zone without a
+// level of their own. For pods of one Independent class, if each domain of a level is inside one of every wider level, an
+// assignment is found whenever there is one: of the pods in a domain only the number matters.
 type arrangement struct {
 	*search
 	alike   bool // all waiting pods are of one Independent class
-	exact   bool // and each domain of a level is in one of every other level, and no unit has such levels below
+	opaque  bool // some domain is not inside one of a wider level: a unit is planned as a whole with the levels below it
 	inside  Area
 	classes []int32 // of the Problem
+	uses    int     // resources that World.Uses counts; 0 if the pods are alike
 	tables  []table // the level with the most domains first
-	total   []int   // by index in classes: room in all
+	total   []int   // by row: room in all
 
 	known map[int32]unit // by group
 
 	// Of one choice:
-	units    []unit
-	loose    []int32 // leaves without a required level
-	looseOf  requirement
+	units    []unit  // a zone is followed by those in it
 	chosen   []int32 // by index in units: index of the domain
-	order    []int   // indexes in units, in the order in which they are placed
+	order    []int   // indexes in units, without zones, in the order in which they are placed
 	left     []int   // of total
 	hash     uint64
 	failed   map[uint64]bool
@@ -45,24 +45,31 @@ type arrangement struct {
 	contents map[place]content
 }
 
-// table is the room in the domains of one level.
+// table is the room in the domains of one level. Its rows are the classes, then the resources.
 type table struct {
 	level string
 	areas []Area
-	room  [][]int // by index in classes, then by domain
-	left  [][]int // likewise, less what the current assignment puts there
-	outer [][]int32
+	room  [][]int   // by row, then by domain
+	left  [][]int   // likewise, less what the current assignment puts there
+	outer [][]int32 // by wider table: for each domain the one that encloses it; nil: the table is not wider
 }
 
-// unit is one group with a required level.
+// unit is a part of a choice whose pods share a domain.
 type unit struct {
 	requirement
-	group  int32
+	group  int32   // -1: loose
+	loose  []int32 // leaves without a level of their own
+	isZone bool
+	zone   int // index in units of the zone around it; -1: none
 	like   int32
-	table  int
+	table  int   // -1: loose, and in no zone
 	pinned int32 // index of the only domain; -1: any
-	class  []int // by index in needs: index in arrangement.classes
+	takes  []taking
+	size   int64
 }
+
+// taking is what a unit takes of a row.
+type taking struct{ row, n int }
 
 // place is a domain of a table.
 type place struct {
@@ -89,18 +96,23 @@ func (r refusal) holds(contents map[place]content) bool {
 }
 
 // isUnit reports whether a choice takes the group as a whole: a leaf, or a group with a required level other than the one
-// that is planned.
+// that is planned, below which no other has one.
 func (c *chooser) isUnit(g int32) bool {
-	return c.groups[g].isLeaf() || c.groups[g].required != "" && g != c.group
+	at := &c.groups[g]
+	return at.isLeaf() || at.required != "" && g != c.group && (c.opaque || !at.nests)
 }
 
 func (s *search) newArrangement() *arrangement {
 	a := &arrangement{search: s, inside: s.groups[s.group].area, known: map[int32]unit{}, alike: true, refusals: map[place][]refusal{}}
+	var levels []string
 	var visit func(g int32)
 	visit = func(g int32) {
 		at := &a.groups[g]
 		if at.satisfied() || !a.possible[g] {
 			return
+		}
+		if at.required != "" && g != s.group && !slices.Contains(levels, at.required) {
+			levels = append(levels, at.required)
 		}
 		for i := range at.pods {
 			if class := int32(at.pods[i].Class); !slices.Contains(a.classes, class) {
@@ -116,41 +128,48 @@ func (s *search) newArrangement() *arrangement {
 		}
 	}
 	visit(s.group)
+	if !a.alike {
+		a.uses = len(a.world.Uses(int(a.classes[0])))
+	}
 	for _, class := range a.classes {
 		inside := a.derive(class, a.inside)
 		a.total = append(a.total, max(0, a.kinds[inside].capacity.Pods-a.kinds[class].placed))
 	}
-	for _, g := range s.choices.below {
-		if s.choices.isUnit(g) && a.groups[g].required != "" {
-			a.addTable(a.groups[g].required)
-		}
+	for range a.uses {
+		a.total = append(a.total, unlimited/2)
 	}
-	a.exact = a.alike
-	for _, g := range s.choices.below {
-		a.exact = a.exact && (!s.choices.isUnit(g) || !a.hasLevelsBelow(g))
+	for _, level := range levels {
+		a.addTable(level)
 	}
 	slices.SortStableFunc(a.tables, func(x, y table) int { return cmp.Compare(len(y.areas), len(x.areas)) })
 	for i := range a.tables {
 		t := &a.tables[i]
 		t.outer = make([][]int32, len(a.tables))
-		for j := range a.tables {
-			if j > i {
-				t.outer[j] = a.enclosing(t, &a.tables[j])
-				a.exact = a.exact && !slices.Contains(t.outer[j], -1)
-			}
+		for j := i + 1; j < len(a.tables); j++ {
+			t.outer[j] = a.enclosing(t, &a.tables[j])
+			a.opaque = a.opaque || slices.Contains(t.outer[j], -1)
 		}
 	}
 	return a
 }
 
 func (a *arrangement) addTable(level string) {
-	if slices.ContainsFunc(a.tables, func(t table) bool { return t.level == level }) {
-		return
-	}
 	t := table{level: level, areas: a.world.Areas(level, a.inside)}
 	for _, class := range a.classes {
-		room := slices.Clone(a.roomsLeft(class, level, a.inside, t.areas))
-		t.room, t.left = append(t.room, room), append(t.left, make([]int, len(room)))
+		t.room = append(t.room, slices.Clone(a.roomsLeft(class, level, a.inside, t.areas)))
+	}
+	if a.uses > 0 {
+		free := a.world.FreeIn(level, a.inside)
+		for k := range a.uses {
+			row := make([]int, len(free))
+			for d := range free {
+				row[d] = int(free[d][k])
+			}
+			t.room = append(t.room, row)
+		}
+	}
+	for _, row := range t.room {
+		t.left = append(t.left, make([]int, len(row)))
 	}
 	a.tables = append(a.tables, t)
 }
@@ -164,81 +183,247 @@ func (a *arrangement) enclosing(inner, outer *table) []int32 {
 	return list
 }
 
-// unitOf returns a group with a required level as a unit.
+// unitOf returns a group with a required level, or a leaf, as a unit.
 func (a *arrangement) unitOf(g int32) unit {
 	if u, ok := a.known[g]; ok {
 		return u
 	}
-	at := &a.groups[g]
-	u := unit{requirement: a.requirementOf(g), group: g, like: a.choices.like.numberOf(g), pinned: -1}
-	u.table = slices.IndexFunc(a.tables, func(t table) bool { return t.level == at.required })
-	if !at.open {
-		u.pinned = int32(slices.Index(a.tables[u.table].areas, at.area))
-	}
+	u := unit{requirement: a.requirementOf(g), group: g, like: a.choices.like.numberOf(g)}
+	u.table, u.pinned = a.domainsFor(g)
 	for _, n := range u.needs {
-		u.class = append(u.class, slices.Index(a.classes, n.class))
+		u.addTaking(slices.Index(a.classes, n.class), n.pods)
+		u.size += int64(n.pods) * (1 + a.weightOf(n.class))
+	}
+	u.size = cmp.Or(u.size, int64(u.pods))
+	for k, n := range a.leastUses(g) {
+		u.addTaking(len(a.classes)+k, n)
 	}
 	a.known[g] = u
 	return u
 }
 
+// domainsFor returns the table of the level that a group requires, -1 if there is none, and the index of the only domain, -1
+// if it may have any.
+func (a *arrangement) domainsFor(g int32) (int, int32) {
+	at := &a.groups[g]
+	table := slices.IndexFunc(a.tables, func(t table) bool { return t.level == at.required })
+	if table < 0 || at.open {
+		return table, -1
+	}
+	// Its area may be inside one of a zone, which has another number.
+	t := &a.tables[table]
+	return table, int32(slices.IndexFunc(t.areas, func(area Area) bool { return area == at.area || a.world.Encloses(area, at.area) }))
+}
+
+func (u *unit) addTaking(row, n int) {
+	if n == 0 {
+		return
+	}
+	if i := slices.IndexFunc(u.takes, func(t taking) bool { return t.row == row }); i >= 0 {
+		u.takes[i].n += n
+		return
+	}
+	u.takes = append(u.takes, taking{row, n})
+}
+
+// leastUses returns the least amount of each resource that a group that has enough waiting pods needs. nil: the pods are alike.
+func (a *arrangement) leastUses(g int32) []int {
+	if a.uses == 0 {
+		return nil
+	}
+	at := &a.groups[g]
+	least := make([]int, a.uses)
+	missing := at.missing()
+	values := make([][]int, a.uses)
+	for i := range at.pods {
+		if !a.isTaken(g, int32(i)) {
+			for k, n := range a.world.Uses(at.pods[i].Class) {
+				values[k] = append(values[k], int(n))
+			}
+		}
+	}
+	for c := at.first; c < at.end; c++ {
+		if child := &a.groups[c]; !child.satisfied() && a.possible[c] {
+			for k, n := range a.leastUses(c) {
+				values[k] = append(values[k], n)
+			}
+		}
+	}
+	for k := range least {
+		least[k] = sumOfSmallest(values[k], missing)
+	}
+	return least
+}
+
 // judgeUnit estimates whether a unit or a leaf can be placed alone.
 func (a *arrangement) judgeUnit(g int32) feasibility {
 	if a.groups[g].required == "" {
-		if a.alike {
+		if a.alike || a.groups[g].area != a.inside || a.isInZone(g) {
 			return fits
 		}
 		return a.judgeLeaf(g)
 	}
 	u := a.unitOf(g)
 	t := &a.tables[u.table]
-	for i := range t.areas {
-		if (u.pinned < 0 || u.pinned == int32(i)) && u.fits(func(k int) int { return t.room[u.class[k]][i] }) {
+	for d := range t.areas {
+		if (u.pinned < 0 || u.pinned == int32(d)) && a.fitsIn(&u, t.room, d) {
 			return fits
 		}
 	}
 	return impossible
 }
 
-// setChoice prepares the assignment of a choice.
-func (a *arrangement) setChoice(groups []int32) {
-	a.units, a.loose, a.looseOf = a.units[:0], a.loose[:0], requirement{}
-	for _, g := range groups {
-		if a.groups[g].required != "" {
-			a.units = append(a.units, a.unitOf(g))
-			continue
-		}
-		a.loose = append(a.loose, g)
-		for _, n := range a.requirementOf(g).needs {
-			i := slices.IndexFunc(a.looseOf.needs, func(o need) bool { return o.class == n.class })
-			if i < 0 {
-				i = len(a.looseOf.needs)
-				a.looseOf.needs = append(a.looseOf.needs, need{class: n.class})
-			}
-			a.looseOf.needs[i].pods += n.pods
+// isInZone reports whether a group above has a required level, below the group that is planned.
+func (a *arrangement) isInZone(g int32) bool {
+	for up := a.groups[g].parent; up >= 0 && up != a.group; up = a.groups[up].parent {
+		if a.groups[up].required != "" {
+			return true
 		}
 	}
-	slices.SortStableFunc(a.units, func(x, y unit) int {
-		return cmp.Or(cmp.Compare(x.table, y.table), cmp.Compare(boolOf(x.pinned < 0), boolOf(y.pinned < 0)),
-			cmp.Compare(y.weight(a.planner), x.weight(a.planner)), cmp.Compare(x.like, y.like))
-	})
+	return false
+}
+
+// fitsIn reports whether the rows of a table allow the unit in a domain.
+func (a *arrangement) fitsIn(u *unit, rows [][]int, d int) bool {
+	for _, t := range u.takes {
+		if rows[t.row][d] < t.n {
+			return false
+		}
+	}
+	if len(u.needs) < 2 {
+		return true
+	}
+	return u.fits(func(k int) int { return rows[slices.Index(a.classes, u.needs[k].class)][d] })
+}
+
+// section is a zone of a choice, or all that is in no zone.
+type section struct {
+	group    int32 // -1: no zone
+	units    []unit
+	loose    []int32
+	sections []*section
+	size     int64
+}
+
+// setChoice prepares the assignment of a choice.
+func (a *arrangement) setChoice(groups []int32) {
+	top := &section{group: -1}
+	zones := map[int32]*section{}
+	var zoneOf func(g int32) *section
+	zoneOf = func(g int32) *section {
+		up := a.groups[g].parent
+		for up >= 0 && up != a.group && a.groups[up].required == "" {
+			up = a.groups[up].parent
+		}
+		if up < 0 || up == a.group {
+			return top
+		}
+		if zones[up] == nil {
+			zones[up] = &section{group: up}
+			around := zoneOf(up)
+			around.sections = append(around.sections, zones[up])
+		}
+		return zones[up]
+	}
+	for _, g := range groups {
+		if g == a.group {
+			top.loose = append(top.loose, g)
+			continue
+		}
+		if s := zoneOf(g); a.groups[g].required != "" {
+			s.units = append(s.units, a.unitOf(g))
+		} else {
+			s.loose = append(s.loose, g)
+		}
+	}
+	a.units = a.units[:0]
+	a.appendSection(top, -1)
 	a.chosen = make([]int32, len(a.units))
 }
 
-func boolOf(b bool) int {
-	if b {
-		return 1
+// appendSection appends the units of a section, and what it takes in all to the zone.
+func (a *arrangement) appendSection(s *section, zone int) {
+	at := len(a.units)
+	if s.group >= 0 {
+		z := unit{group: s.group, isZone: true, zone: zone}
+		z.table, z.pinned = a.domainsFor(s.group)
+		a.narrow(&z)
+		a.units = append(a.units, z)
+		zone = at
 	}
-	return 0
+	s.sort(a)
+	i, k := 0, 0
+	for i < len(s.units) || k < len(s.sections) { // the largest first
+		if k == len(s.sections) || i < len(s.units) && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
+			u := s.units[i]
+			u.zone = zone
+			a.narrow(&u)
+			a.units = append(a.units, u)
+			i++
+		} else {
+			a.appendSection(s.sections[k], zone)
+			k++
+		}
+	}
+	if len(s.loose) > 0 {
+		u := unit{group: -1, loose: s.loose, zone: zone, like: -1 - int32(at), table: -1, pinned: -1}
+		if zone >= 0 {
+			u.table = a.units[zone].table
+		}
+		for _, leaf := range s.loose {
+			for _, t := range a.unitOf(leaf).takes {
+				u.addTaking(t.row, t.n)
+			}
+		}
+		a.units = append(a.units, u)
+	}
+	if s.group < 0 {
+		return
+	}
+	var z unit
+	for _, u := range a.units[at+1:] {
+		if !u.isZone {
+			for _, t := range u.takes {
+				z.addTaking(t.row, t.n)
+			}
+		}
+	}
+	a.units[at].takes = z.takes
 }
 
-// weight is the size of what the unit needs.
-func (u *unit) weight(pl *planner) int64 {
-	sum := int64(0)
-	for _, n := range u.needs {
-		sum += int64(n.pods) * (1 + pl.weightOf(n.class))
+// narrow replaces the level of a unit or zone that is wider than that of the zone around it: it has the zone's domain.
+func (a *arrangement) narrow(u *unit) {
+	if u.zone < 0 {
+		return
 	}
-	return cmp.Or(sum, int64(u.pods))
+	if z := &a.units[u.zone]; z.table <= u.table {
+		u.table, u.pinned = z.table, z.pinned
+	}
+}
+
+// sort sorts units by size, like ones beside each other, and sections by size.
+func (s *section) sort(a *arrangement) {
+	slices.SortStableFunc(s.units, func(x, y unit) int {
+		return cmp.Or(cmp.Compare(min(y.pinned, 0), min(x.pinned, 0)), cmp.Compare(y.size, x.size), cmp.Compare(x.like, y.like))
+	})
+	for _, inner := range s.sections {
+		inner.size = inner.sizeOf(a)
+	}
+	slices.SortStableFunc(s.sections, func(x, y *section) int { return cmp.Compare(y.size, x.size) })
+}
+
+func (s *section) sizeOf(a *arrangement) int64 {
+	sum := int64(0)
+	for _, u := range s.units {
+		sum += u.size
+	}
+	for _, leaf := range s.loose {
+		sum += a.unitOf(leaf).size
+	}
+	for _, inner := range s.sections {
+		sum += inner.sizeOf(a)
+	}
+	return sum
 }
 
 // assign finds domains for all units of the choice by their numbers.
@@ -265,16 +450,27 @@ func (a *arrangement) mix(table, d int) uint64 {
 		random = shuffler(1 + uint64(table)<<32 + uint64(d))
 	}
 	number := random.number()
-	for c := range a.classes {
-		random = shuffler(number ^ uint64(a.tables[table].left[c][d]))
+	for _, row := range a.tables[table].left {
+		random = shuffler(number ^ uint64(row[d]))
 		number = random.number()
+	}
+	return number
+}
+
+// state identifies what is left for unit i and those after it.
+func (a *arrangement) state(i int) uint64 {
+	state := shuffler(a.hash + uint64(i)<<48)
+	number := state.number()
+	for zone := a.units[i].zone; zone >= 0; zone = a.units[zone].zone {
+		state = shuffler(number ^ uint64(a.chosen[zone]))
+		number = state.number()
 	}
 	return number
 }
 
 func (a *arrangement) assignFrom(i int) bool {
 	if i == len(a.units) {
-		return a.looseFit()
+		return true
 	}
 	a.steps++
 	if !a.alike && a.steps > maxSteps || a.steps%64 == 0 && a.timeIsOver() {
@@ -282,12 +478,14 @@ func (a *arrangement) assignFrom(i int) bool {
 		return false
 	}
 	u := &a.units[i]
+	if u.table < 0 {
+		return a.assignLoose(i)
+	}
 	t := &a.tables[u.table]
-	if u.pinned < 0 && (i == 0 || a.units[i-1].like != u.like) && !a.countFits(i) {
+	if u.pinned < 0 && !u.isZone && u.group >= 0 && (i == 0 || a.units[i-1].like != u.like || a.units[i-1].zone != u.zone) && !a.countFits(i) {
 		return false
 	}
-	key := shuffler(a.hash + uint64(i)<<48)
-	state := key.number()
+	state := a.state(i)
 	if a.failed[state] {
 		return false
 	}
@@ -295,13 +493,10 @@ func (a *arrangement) assignFrom(i int) bool {
 	for {
 		best, bestAt := 0, -1
 		for d := range t.areas {
-			if u.pinned >= 0 && int(u.pinned) != d {
+			if !a.mayUse(u, d) {
 				continue
 			}
-			tight := 0
-			if len(u.needs) > 0 {
-				tight = u.tightness(t.left[u.class[0]][d])
-			}
+			tight := a.tightnessOf(u, d)
 			if tight < tried || tight == tried && d <= triedAt || bestAt >= 0 && tight >= best || !a.holds(u, d) {
 				continue
 			}
@@ -311,12 +506,18 @@ func (a *arrangement) assignFrom(i int) bool {
 			break
 		}
 		tried, triedAt = best, bestAt
-		a.take(u, bestAt, 1)
 		a.chosen[i] = int32(bestAt)
-		if !a.isRefused(u, bestAt) && a.assignFrom(i+1) {
-			return true
+		if u.isZone {
+			if a.assignFrom(i + 1) {
+				return true
+			}
+		} else {
+			a.take(u, bestAt, 1)
+			if !a.isRefused(u, bestAt) && a.assignFrom(i+1) {
+				return true
+			}
+			a.take(u, bestAt, -1)
 		}
-		a.take(u, bestAt, -1)
 		if !a.alike && a.steps > maxSteps || a.late {
 			return false
 		}
@@ -325,17 +526,58 @@ func (a *arrangement) assignFrom(i int) bool {
 	return false
 }
 
+// assignLoose counts leaves that may be anywhere, which come last.
+func (a *arrangement) assignLoose(i int) bool {
+	u := &a.units[i]
+	for _, t := range u.takes {
+		if a.left[t.row] < t.n {
+			return false
+		}
+	}
+	a.take(u, 0, 1)
+	if !a.isRefused(u, 0) && a.assignFrom(i+1) {
+		return true
+	}
+	a.take(u, 0, -1)
+	return false
+}
+
+// mayUse reports whether the unit may have the domain: that of its pods that run, and one inside its zone's.
+func (a *arrangement) mayUse(u *unit, d int) bool {
+	if u.pinned >= 0 && int(u.pinned) != d {
+		return false
+	}
+	if u.zone < 0 {
+		return true
+	}
+	z := &a.units[u.zone]
+	if z.table == u.table {
+		return a.chosen[u.zone] == int32(d)
+	}
+	outer := a.tables[u.table].outer[z.table]
+	return outer != nil && outer[d] == a.chosen[u.zone]
+}
+
+// tightnessOf orders the domains for a unit.
+func (a *arrangement) tightnessOf(u *unit, d int) int {
+	t := &a.tables[u.table]
+	switch {
+	case len(u.needs) > 0:
+		return u.tightness(t.left[slices.Index(a.classes, u.needs[0].class)][d])
+	case len(u.takes) > 0: // a zone, or loose leaves
+		return max(0, t.left[u.takes[0].row][d])
+	}
+	return 0
+}
+
 // holds reports whether the numbers allow the unit in the domain, and in those that enclose it.
 func (a *arrangement) holds(u *unit, d int) bool {
 	t := &a.tables[u.table]
-	if !u.fits(func(k int) int { return t.left[u.class[k]][d] }) {
+	if !a.fitsIn(u, t.left, d) {
 		return false
 	}
 	for j, outer := range t.outer {
-		if outer == nil || outer[d] < 0 {
-			continue
-		}
-		if !u.fits(func(k int) int { return a.tables[j].left[u.class[k]][outer[d]] }) {
+		if outer != nil && outer[d] >= 0 && !a.fitsIn(u, a.tables[j].left, int(outer[d])) {
 			return false
 		}
 	}
@@ -346,19 +588,21 @@ func (a *arrangement) holds(u *unit, d int) bool {
 func (a *arrangement) take(u *unit, d, sign int) {
 	change := func(table, d int) {
 		a.hash -= a.mix(table, d)
-		for k, n := range u.needs {
-			a.tables[table].left[u.class[k]][d] -= sign * n.pods
+		for _, t := range u.takes {
+			a.tables[table].left[t.row][d] -= sign * t.n
 		}
 		a.hash += a.mix(table, d)
 	}
-	change(u.table, d)
-	for j, outer := range a.tables[u.table].outer {
-		if outer != nil && outer[d] >= 0 {
-			change(j, int(outer[d]))
+	if u.table >= 0 {
+		change(u.table, d)
+		for j, outer := range a.tables[u.table].outer {
+			if outer != nil && outer[d] >= 0 {
+				change(j, int(outer[d]))
+			}
 		}
 	}
-	for k, n := range u.needs {
-		a.left[u.class[k]] -= sign * n.pods
+	for _, t := range u.takes {
+		a.left[t.row] -= sign * t.n
 	}
 	if len(a.refusals) == 0 {
 		return
@@ -368,7 +612,7 @@ func (a *arrangement) take(u *unit, d, sign int) {
 		a.contents[at] = content{}
 	}
 	a.contents[at][u.like] += sign
-	random := shuffler(uint64(u.table)<<56 ^ uint64(d)<<24 ^ uint64(u.like))
+	random := shuffler(uint64(u.table+1)<<56 ^ uint64(d)<<32 ^ uint64(uint32(u.like)))
 	a.hash += uint64(sign) * random.number()
 }
 
@@ -382,16 +626,17 @@ func (a *arrangement) isRefused(u *unit, d int) bool {
 func (a *arrangement) countFits(i int) bool {
 	u := &a.units[i]
 	n := 1
-	for i+n < len(a.units) && a.units[i+n].like == u.like {
+	for i+n < len(a.units) && a.units[i+n].like == u.like && a.units[i+n].zone == u.zone {
 		n++
 	}
 	t := &a.tables[u.table]
 	for d := range t.areas {
+		if !a.mayUse(u, d) {
+			continue
+		}
 		most := n
-		for k, need := range u.needs {
-			if need.pods > 0 {
-				most = min(most, max(0, t.left[u.class[k]][d])/need.pods)
-			}
+		for _, take := range u.takes {
+			most = min(most, max(0, t.left[take.row][d])/take.n)
 		}
 		if n -= most; n <= 0 {
 			return true
@@ -400,18 +645,7 @@ func (a *arrangement) countFits(i int) bool {
 	return false
 }
 
-// looseFit reports whether the numbers leave room for the leaves without a level.
-func (a *arrangement) looseFit() bool {
-	for _, n := range a.looseOf.needs {
-		if a.left[slices.Index(a.classes, n.class)] < n.pods {
-			return false
-		}
-	}
-	return true
-}
-
-// placeChoice places the pods of the choice for which assign has found domains. If a unit does not fit, and the order
-// matters, it is placed first; then it is learned what its domain refuses.
+// placeChoice places the pods of the choice for which assign has found domains.
 func (a *arrangement) placeChoice() bool {
 	thrifty := a.planner.thrifty
 	defer func() { a.planner.thrifty = thrifty }()
@@ -421,135 +655,186 @@ func (a *arrangement) placeChoice() bool {
 			continue
 		}
 		a.planner.thrifty = cheapest
-		clear(a.refusals)
-		if a.placeAssigned(base, a.placeLoose) {
+		if a.placeAssigned(base, finestFirst) {
 			return true
 		}
-		a.undoUnits(base)
 		if a.isStopped() {
-			return false
+			break
 		}
 	}
-	if !a.alike && len(a.loose) > 0 && a.placeLoose() { // the leaves without a level may have to come first
-		clear(a.refusals)
-		if a.placeAssigned(base, func() bool { return true }) {
-			return true
-		}
-	}
-	a.undoUnits(base)
-	return false
+	return !a.alike && (!a.isStopped() && a.placeAssigned(base, heaviestFirst) || !a.isStopped() && a.placeAssigned(base, looseFirst))
 }
 
-// placeAssigned places the units above the stack's present height, in the domains of one assignment after another, and
-// then the rest.
-func (a *arrangement) placeAssigned(base int, rest func() bool) bool {
-	mark := len(a.stack)
+// sequence is the order in which the units of an assignment are placed at first.
+type sequence int
+
+const (
+	finestFirst   sequence = iota // those with the most domains first, leaves without a level of their own last
+	heaviestFirst                 // those with the heaviest pods first
+	looseFirst                    // leaves without a level of their own first
+)
+
+// placeAssigned places the units in the domains of one assignment after another. If a unit does not fit, and the order
+// matters, it is placed first; then it is learned what its domain refuses. On failure nothing is placed.
+func (a *arrangement) placeAssigned(base int, by sequence) bool {
+	clear(a.refusals)
+	defer clear(a.refusals)
 	for n := 0; a.alike || n < maxAssignments; n++ {
 		if !a.assign() {
 			return false
 		}
-		a.order = a.order[:0]
-		for i := range a.units {
-			a.order = append(a.order, i)
-		}
+		a.setOrder(by)
 		at, culprits := 0, []int(nil)
 		for {
-			a.undoUnits(mark)
-			if at = a.placeUnits(); at == len(a.units) && rest() {
+			if at = a.placeUnits(); at == len(a.order) {
 				return true
 			}
-			if a.isStopped() {
-				return false
-			}
-			if a.alike || at == 0 || at == len(a.units) || len(culprits) == maxOrders || slices.Contains(culprits, a.order[at]) {
+			if a.isStopped() || a.alike || at == 0 || len(culprits) == maxOrders || slices.Contains(culprits, a.order[at]) {
 				break
 			}
 			culprits = append(culprits, a.order[at])
 			a.order = move(a.order, a.order[at], toFront)
+			a.undoUnits(base)
 		}
-		if !a.planner.thrifty && a.alike || !a.learn(at, base) {
+		learned := !a.isStopped() && (a.planner.thrifty || !a.alike) && a.learn(at, base)
+		a.undoUnits(base)
+		if !learned {
 			return false
 		}
-		a.undoUnits(mark)
 	}
 	return false
 }
 
-func (a *arrangement) placeLoose() bool {
-	return len(a.loose) == 0 || a.packLeaves(a.loose, a.extra)
+// setOrder sets the order in which the units are placed.
+func (a *arrangement) setOrder(by sequence) {
+	a.order = a.order[:0]
+	for i := range a.units {
+		if !a.units[i].isZone {
+			a.order = append(a.order, i)
+		}
+	}
+	rank := func(u *unit) int {
+		switch {
+		case u.group < 0 && by == looseFirst:
+			return -1
+		case u.table < 0:
+			return 2 * len(a.tables)
+		case u.group < 0:
+			return 2*u.table + 1
+		default:
+			return 2 * u.table
+		}
+	}
+	slices.SortStableFunc(a.order, func(i, k int) int {
+		x, y := &a.units[i], &a.units[k]
+		finer, heavier := cmp.Compare(rank(x), rank(y)), cmp.Compare(a.heaviest(y), a.heaviest(x))
+		if by == heaviestFirst {
+			return cmp.Or(heavier, finer)
+		}
+		return cmp.Or(finer, heavier)
+	})
+}
+
+// heaviest returns the weight of the unit's heaviest pods, 0 if all are alike.
+func (a *arrangement) heaviest(u *unit) int64 {
+	most := int64(0)
+	if a.alike {
+		return 0
+	}
+	for _, t := range u.takes {
+		if t.row < len(a.classes) {
+			most = max(most, a.weightOf(a.classes[t.row]))
+		}
+	}
+	return most
 }
 
 // placeUnits places the units in their domains, and returns the index in order of the first one that does not fit.
 func (a *arrangement) placeUnits() int {
-	for k, i := range a.order {
-		u := &a.units[i]
-		if u.pinned < 0 {
+	for i := range a.units { // a zone precedes those in it
+		if u := &a.units[i]; u.group >= 0 && u.pinned < 0 {
 			a.setDomain(u.group, a.tables[u.table].areas[a.chosen[i]])
 		}
+	}
+	for k, i := range a.order {
+		u := &a.units[i]
+		ok := false
 		a.planner.nested++
-		ok := a.planGroup(u.group, Budget{})
+		if u.group < 0 {
+			ok = a.packLeaves(u.loose, a.extra)
+		} else {
+			ok = a.planGroup(u.group, Budget{})
+		}
 		a.planner.nested--
 		if !ok {
 			return k
 		}
 	}
-	return len(a.units)
+	return len(a.order)
 }
 
 // undoUnits removes all placements above the given height, and drops the domains of the units.
 func (a *arrangement) undoUnits(height int) {
 	a.undoAbove(height)
-	for i := range a.units {
-		if u := &a.units[i]; u.pinned < 0 && !a.groups[u.group].open {
+	for i := len(a.units) - 1; i >= 0; i-- {
+		if u := &a.units[i]; u.group >= 0 && u.pinned < 0 && !a.groups[u.group].open {
 			a.dropDomain(u.group)
 		}
 	}
 }
 
-// learn records why the unit with that index in order could not be placed in its domain, or the leaves without a level after
-// all units. It returns false if that is known already.
+// learn records why the unit with that index in order could not be placed in its domain. It returns false if that is known
+// already.
 func (a *arrangement) learn(at, base int) bool {
-	if at == len(a.units) {
-		if !a.alike {
-			return len(a.units) > 0 && a.refuse(at-1, func(place) bool { return true })
-		}
-		room := len(a.stack) - base + a.countMore(a.loose)
-		learned := room < a.total[0]
-		a.total[0] = min(a.total[0], room)
-		return learned
-	}
 	i := a.order[at]
 	u := &a.units[i]
-	t := &a.tables[u.table]
-	if a.alike {
-		room := 0
-		for _, s := range a.stack[base:] {
-			if area, ok := a.world.AreaOf(t.level, a.inside, s.node); ok && area == t.areas[a.chosen[i]] {
-				room++
+	if !a.alike {
+		return a.refuse(at)
+	}
+	room := 0
+	for _, s := range a.stack[base:] {
+		if u.table >= 0 {
+			t := &a.tables[u.table]
+			if area, ok := a.world.AreaOf(t.level, a.inside, s.node); !ok || area != t.areas[a.chosen[i]] {
+				continue
 			}
 		}
-		room += a.countMore(a.leavesBelow(u.group, nil))
-		if room < t.room[0][a.chosen[i]] {
-			t.room[0][a.chosen[i]] = room
-			return true
-		}
+		room++
 	}
-	in := place{u.table, a.chosen[i]}
-	return a.refuse(at, func(other place) bool { return a.overlap(in, other) })
+	leaves := u.loose
+	if u.group >= 0 {
+		leaves = a.leavesBelow(u.group, nil)
+	}
+	room += a.countMore(leaves)
+	known := &a.total[0]
+	if u.table >= 0 {
+		known = &a.tables[u.table].room[0][a.chosen[i]]
+	}
+	if room >= *known {
+		return a.opaque && a.refuse(at)
+	}
+	*known = room
+	return true
 }
 
-// refuse records that a unit, by its index in order, could not be placed beside those before it whose domains matter. It
-// returns false if that is known already.
-func (a *arrangement) refuse(at int, matters func(place) bool) bool {
-	in := place{a.units[a.order[at]].table, a.chosen[a.order[at]]}
+// refuse records that a unit, by its index in order, could not be placed beside those before it whose domains overlap with
+// its own. It returns false if that is known already.
+func (a *arrangement) refuse(at int) bool {
+	placeOf := func(k int) place {
+		i := a.order[k]
+		if u := &a.units[i]; u.table >= 0 {
+			return place{u.table, a.chosen[i]}
+		}
+		return place{-1, 0}
+	}
+	in := placeOf(at)
 	refused := refusal{}
-	for _, i := range a.order[:at+1] {
-		o := &a.units[i]
-		if other := (place{o.table, a.chosen[i]}); matters(other) {
+	for k := range at + 1 {
+		if other := placeOf(k); a.overlap(in, other) {
 			if refused[other] == nil {
 				refused[other] = content{}
 			}
-			refused[other][o.like]++
+			refused[other][a.units[a.order[k]].like]++
 		}
 	}
 	if slices.ContainsFunc(a.refusals[in], func(r refusal) bool { return r.holds(refused) }) {
@@ -563,6 +848,9 @@ func (a *arrangement) refuse(at int, matters func(place) bool) bool {
 
 // overlap reports whether two domains may have nodes in common.
 func (a *arrangement) overlap(x, y place) bool {
+	if x.table < 0 || y.table < 0 {
+		return true
+	}
 	if x.table == y.table {
 		return x.area == y.area
 	}
@@ -605,9 +893,8 @@ func (pl *planner) countMore(leaves []int32) int {
 // one kind. For pods that are alike only the time limits them.
 func (s *search) tryUnits() bool {
 	pl := s.planner
-	var a *arrangement
-	s.choices = newChooser(pl, s.group, func(g int32) feasibility { return a.judgeUnit(g) })
-	a = s.newArrangement()
+	a := s.newArrangement()
+	s.choices = newChooser(pl, s.group, a.judgeUnit, a.opaque)
 	s.seen = map[string]bool{}
 	if a.alike {
 		pl.limit, s.most = s.outerLimit, 1<<30
@@ -648,6 +935,6 @@ func (s *search) tryUnits() bool {
 			return true
 		}
 	}
-	pl.exhausted = !pl.spent && !s.late && (a.exact || s.unproven == 0)
+	pl.exhausted = !pl.spent && !s.late && (a.alike && !a.opaque || s.unproven == 0)
 	return false
 }

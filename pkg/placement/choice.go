@@ -33,10 +33,11 @@ const maxKinds = 16
 // chooser makes choices of children. It reuses its slices from one choice to the next.
 type chooser struct {
 	*planner
-	like  *likeness
-	group int32
-	free  bool    // a group has more children to choose from than it lacks
-	below []int32 // the group and all groups below it that are neither satisfied nor impossible, a group before its children
+	like   *likeness
+	group  int32
+	opaque bool    // a group with a required level is a unit although groups below have one too
+	free   bool    // a group has more children to choose from than it lacks
+	below  []int32 // the group and all groups below it that are neither satisfied nor impossible, a group before its children
 
 	estimates []feasibility // by likeness, of leaves
 	judge     func(leaf int32) feasibility
@@ -69,8 +70,8 @@ const (
 	impossible             // cannot be placed, neither alone nor beside others
 )
 
-func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility) *chooser {
-	c := &chooser{planner: pl, like: pl.newLikeness(), group: g, judge: judge}
+func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility, opaque bool) *chooser {
+	c := &chooser{planner: pl, like: pl.newLikeness(), group: g, judge: judge, opaque: opaque}
 	c.below = append(c.below, g)
 	for i := 0; i < len(c.below); i++ {
 		at := &pl.groups[c.below[i]]

@@ -26,6 +26,15 @@
 //  6. The first choices with pods that depend on others, if they and the cluster are small: all nodes for each of their
 //     pods (exact.go).
 //
+// # Topology levels
+//
+// A group may require that all pods below it are in one domain of a topology level (gang.Group.Required). If pods of the
+// group run, their domain is the only one (levels.go); a group whose pods run in several, or in none, gets no further pod.
+// A group that is planned itself tries its domains one after another: the tightest that has room for all its waiting pods,
+// then those with the most room. The levels below it are part of each choice (arrange.go): domains are assigned to them by
+// numbers, all levels at once, and the pods are placed in them by steps 2 to 6. A domain that refuses what the numbers allow
+// changes the numbers, and the assignment is made again.
+//
 // Surplus is planned one unit at a time (Unit), then one pod at a time (Singles).
 //
 // # What is exact, and what is a heuristic
@@ -35,9 +44,12 @@
 // provided that the time does not run out. For such pods only the number matters, because the World accepts the same
 // number of them in any order, and the choice of children with the fewest pods is always tried.
 //
+// This includes required levels, at most one on each path or several of which each domain is inside one of every wider
+// level, except that all choices and assignments are tried then, however many there are, until the time is over.
+//
 // Three more properties are exact. A plan never contradicts the answers of the World. A Shortfall that is Exhausted
 // is final if it has no Attempts, or if each choice has pods that depend on others: it is then not Exhausted unless step
-// 6, or the domains, have excluded every choice. MayFit never returns false if a plan exists, and for pods of one class
+// 6, or the domains, have excluded every choice, or the numbers every assignment of domains. MayFit never returns false if a plan exists, and for pods of one class
 // it returns true only if the numbers allow a plan.
 //
 // Everything else is a heuristic, because the World selects the nodes and only some orders and choices are tried:

@@ -2,6 +2,11 @@
 
 package placement
 
+import (
+	"cmp"
+	"slices"
+)
+
 // maxExplained is how many refusals of one Shortfall the World is asked to explain. Users rarely read more than a
 // few.
 const maxExplained = 8
@@ -17,6 +22,7 @@ type explanation struct {
 	*planner
 	can    []int           // by group: number of satisfied children if there are too few; else -1
 	leaves []LeafShortfall // by group; Need is 0 if the leaf lacks nothing
+	levels map[int32]LevelShortfall
 	asked  []answered
 }
 
@@ -47,20 +53,53 @@ func (e *explanation) recordLeaf(leaf int32, lacking LeafShortfall, refused blam
 	e.leaves[leaf] = lacking
 }
 
-// recordNoDomain records that no node is in a domain of the level that a group requires.
-func (e *explanation) recordNoDomain(g int32) {
-	for _, leaf := range e.leavesBelow(g, nil) {
-		at := &e.groups[leaf]
-		if lacking := at.missing(); lacking > 0 {
-			e.leaves[leaf] = LeafShortfall{Leaf: at.of.Name(), Need: lacking, Available: at.waiting()}
-			if at.waiting() >= lacking {
-				e.leaves[leaf].Class, e.leaves[leaf].Refusal = at.pods[0].Class, &Refusal{}
+// maxDomains is how many domains a LevelShortfall lists.
+const maxDomains = 3
+
+// recordLevel records the room in the domains of the level that a group requires.
+func (e *explanation) recordLevel(g int32) {
+	at := &e.groups[g]
+	short := LevelShortfall{Group: at.of.Name(), Level: at.required, Torn: at.torn}
+	switch {
+	case at.torn:
+	case !e.possible[g]:
+		return // too few pods
+	default:
+		r := e.requirementOf(g)
+		short.Pods, short.Class, short.Need, short.Runs = r.pods, int(r.needs[0].class), r.needs[0].pods, !at.open
+		within := e.areaAbove(g)
+		areas := e.world.Areas(at.required, within)
+		for i, room := range e.roomsLeft(r.needs[0].class, at.required, within, areas) {
+			if at.open || areas[i] == at.area {
+				short.Domains = append(short.Domains, DomainRoom{areas[i], room})
 			}
 		}
+		slices.SortStableFunc(short.Domains, func(a, b DomainRoom) int { return cmp.Compare(b.Pods, a.Pods) })
+		short.Others = max(0, len(short.Domains)-maxDomains)
+		short.Domains = short.Domains[:len(short.Domains)-short.Others]
 	}
+	if e.levels == nil {
+		e.levels = map[int32]LevelShortfall{}
+	}
+	e.levels[g] = short
+}
+
+// recordUntried records the leaves below a group for whose pods there is no domain to try.
+func (e *explanation) recordUntried(g int32) {
 	for k := range e.groups {
-		if up := int32(k); !e.groups[k].isLeaf() && e.isBelow(up, g) {
-			e.can[k] = int(e.groups[k].count)
+		if !e.isBelow(int32(k), g) {
+			continue
+		}
+		at := &e.groups[k]
+		if !at.isLeaf() {
+			e.can[k] = int(at.count)
+			continue
+		}
+		if lacking := at.missing(); lacking > 0 {
+			e.leaves[k] = LeafShortfall{Leaf: at.of.Name(), Need: lacking, Available: at.waiting()}
+			if at.waiting() >= lacking {
+				e.leaves[k].Class, e.leaves[k].Refusal = at.pods[0].Class, &Refusal{}
+			}
 		}
 	}
 }
@@ -136,6 +175,9 @@ func (e *explanation) shortfall() *Shortfall {
 		}
 		if e.leaves[g].Need > 0 {
 			short.Leaves = append(short.Leaves, e.leaves[g])
+		}
+		if level, ok := e.levels[g]; ok {
+			short.Levels = append(short.Levels, level)
 		}
 	}
 	return short

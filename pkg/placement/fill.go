@@ -9,15 +9,15 @@ package placement
 // If with is not nil, it collects what was lacking. The walk then continues even where it can no longer succeed.
 func (pl *planner) fillGroup(g int32, with *explanation) bool {
 	at := &pl.groups[g]
-	if at.torn && !at.satisfied() {
-		if with != nil {
-			with.recordNoDomain(g)
-		}
-		return false
+	if at.required != "" && !at.satisfied() && !pl.counting {
+		return pl.fillDomain(g, with)
 	}
-	if at.open && !pl.counting && pl.possible[g] {
-		return pl.fillInRoomiestArea(g, with)
-	}
+	return pl.fillBelow(g, with)
+}
+
+// fillBelow is fillGroup for a group whose area is known.
+func (pl *planner) fillBelow(g int32, with *explanation) bool {
+	at := &pl.groups[g]
 	if at.isLeaf() {
 		return pl.fillLeaf(g, with)
 	}

@@ -36,6 +36,7 @@ type group struct {
 	required string // topology level of which one domain must hold all pods below; "": none
 	area     Area   // in which pods below are placed: of the nearest group above or at it whose domain is known; 0: anywhere
 	open     bool   // required is set, and the domain is not known
+	nests    bool   // a group below has a required level
 	torn     bool   // pods below run in more than one domain, or outside: no other pod can join them
 }
 
@@ -71,6 +72,7 @@ func newLayout(p Problem) layout {
 		g := &l.groups[i]
 		parent := &l.groups[g.parent]
 		parent.bound = parent.bound || g.bound
+		parent.nests = parent.nests || g.nests || g.required != ""
 		if g.satisfied() {
 			parent.count++
 		}

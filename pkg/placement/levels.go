@@ -332,34 +332,53 @@ func (pl *planner) hasLevelsBelow(g int32) bool {
 	return false
 }
 
-// fillInRoomiestArea satisfies an open group in the domain that has room for the most of what it needs.
-func (pl *planner) fillInRoomiestArea(g int32, with *explanation) bool {
-	r, mark := pl.requirementOf(g), len(pl.stack)
+// fillDomain is fillGroup for a group with a required level. Of an open group it takes the domain that has room for the most
+// of what the group needs.
+func (pl *planner) fillDomain(g int32, with *explanation) bool {
+	at, mark := &pl.groups[g], len(pl.stack)
+	chosen := false
+	if at.open && pl.possible[g] {
+		area, ok := pl.roomiestArea(g)
+		if ok {
+			pl.setDomain(g, area)
+			chosen = true
+		}
+	}
+	if !at.open && !at.torn && pl.fillBelow(g, with) {
+		return true
+	}
+	pl.undoAbove(mark)
+	if chosen {
+		pl.dropDomain(g)
+	}
+	if with != nil {
+		if !chosen && (at.open || at.torn) {
+			with.recordUntried(g)
+		}
+		with.recordLevel(g)
+	}
+	return false
+}
+
+// roomiestArea returns the domain that has room for the most of what an open group needs, false if there is no domain.
+func (pl *planner) roomiestArea(g int32) (Area, bool) {
+	r := pl.requirementOf(g)
 	level, within := pl.groups[g].required, pl.areaAbove(g)
 	areas := pl.world.Areas(level, within)
+	if len(areas) == 0 {
+		return 0, false
+	}
 	held := make([]int, len(areas))
 	for k, n := range r.needs {
 		for i, room := range pl.roomsLeft(n.class, level, within, areas) {
 			held[i] += min(room, max(n.pods, min(r.pods, r.wish[k])))
 		}
 	}
-	best := -1
+	best := 0
 	for i := range areas {
-		if best < 0 || held[i] > held[best] {
+		if held[i] > held[best] {
 			best = i
 		}
 	}
-	if best < 0 {
-		if with != nil {
-			with.recordNoDomain(g)
-		}
-		return false
-	}
-	pl.setDomain(g, areas[best])
-	if pl.fillGroup(g, with) {
-		return true
-	}
-	pl.undoAbove(mark)
-	pl.dropDomain(g)
-	return false
+	return areas[best], true
 }

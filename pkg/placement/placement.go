@@ -53,6 +53,7 @@ const (
 type Shortfall struct {
 	Groups    []GroupShortfall // required groups above the leaves that miss their minimum: the root first, then in spec order
 	Leaves    []LeafShortfall  // leaves that were tried and miss their minimum, in spec order
+	Levels    []LevelShortfall // groups with a required topology level that were tried and miss their minimum, in spec order
 	Attempts  int              // choices tried; 0 and Exhausted: it is certain that no plan exists
 	Exhausted bool             // every choice of children was tried, and on all nodes if it has pods that depend on others; false: there may be a plan
 	Cut       bool             // the time was over: a further attempt with Budget.Skip = Tried may find a plan
@@ -75,6 +76,25 @@ type LeafShortfall struct {
 	Placed    int      // of Need, pods that found a node in the best attempt; 0 if there are too few pods
 	Class     int      // of the first pod that was refused; meaningful only with Refusal
 	Refusal   *Refusal // of pods of Class; nil: there are too few pods
+}
+
+// LevelShortfall describes a group with a required topology level that has enough pods, but no domain for them.
+type LevelShortfall struct {
+	Group   string // "" is the root
+	Level   string
+	Pods    int          // the fewest pods that the group lacks
+	Class   int          // of the heaviest pods among them
+	Need    int          // pods of this class that the group lacks at least; 0: others can replace them
+	Domains []DomainRoom // the domains with the most room for the class, at most three; nil: no node is in one
+	Others  int          // further domains
+	Runs    bool         // pods of the group run in the only one of Domains: the others cannot leave it
+	Torn    bool         // pods of the group run in several domains, or in none: no pod can join them; Domains is empty
+}
+
+// DomainRoom is how many pods of a class fit in a domain, beside those placed before.
+type DomainRoom struct {
+	Area Area
+	Pods int
 }
 
 // Minimum plans the smallest set of pods that satisfies the tree. Of a group that needs only some of its children it

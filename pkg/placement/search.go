@@ -130,7 +130,7 @@ func (s *search) runAlike() bool {
 		return s.attemptChoice(s.walkInOrder)
 	}
 	if !s.late && !s.groups[s.group].isLeaf() {
-		s.choices = newChooser(pl, s.group, func(int32) feasibility { return fits })
+		s.choices = newChooser(pl, s.group, func(int32) feasibility { return fits }, false)
 		if cheapest, ok := s.choices.chooseLeaves(nil, cheapestFirst); ok && s.attemptChoice(func() bool { return pl.packAlike(cheapest) }) {
 			return true
 		}
@@ -166,7 +166,7 @@ func (s *search) tryChoices() bool {
 	if s.timeIsOver() {
 		return false
 	}
-	s.choices = newChooser(pl, s.group, s.judgeLeaf)
+	s.choices = newChooser(pl, s.group, s.judgeLeaf, false)
 	s.seen = map[string]bool{}
 	preferred, ok := s.choices.chooseLeaves(nil, preferredFirst)
 	if s.late {

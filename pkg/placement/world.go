@@ -38,6 +38,11 @@ type World interface {
 	// Rooms returns, for each of Areas(level, within), an upper bound of the pods of the class that fit there, as
 	// Capacity.Pods does.
 	Rooms(class int, level string, within Area) []int
+	// Uses returns the amounts of resources that a pod of the class takes, for all classes in the same order.
+	Uses(class int) []int64
+	// FreeIn returns, for each of Areas(level, within), an upper bound of each resource in the order of Uses that is left
+	// for the plan.
+	FreeIn(level string, within Area) [][]int64
 	// AreaOf returns which of Areas(level, within) contains the node, false if none does.
 	AreaOf(level string, within Area, node string) (Area, bool)
 	// Encloses reports whether all nodes of the inner area are in the outer one.
@@ -96,6 +101,12 @@ func (NoTopology) Areas(string, Area) []Area { return nil }
 
 // Rooms implements World.
 func (NoTopology) Rooms(int, string, Area) []int { return nil }
+
+// Uses implements World.
+func (NoTopology) Uses(int) []int64 { return nil }
+
+// FreeIn implements World.
+func (NoTopology) FreeIn(string, Area) [][]int64 { return nil }
 
 // AreaOf implements World.
 func (NoTopology) AreaOf(string, Area, string) (Area, bool) { return 0, false }

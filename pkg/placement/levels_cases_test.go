@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// racksOf returns nodes of one GPU: racks with so many nodes, in blocks of two racks.
+func racksOf(sizes ...int) []node {
+	var nodes []node
+	for i, size := range sizes {
+		for k := range size {
+			nodes = append(nodes, node{name: fmt.Sprintf("r%d-%d", i, k), gpus: 1, rack: fmt.Sprintf("r%d", i), block: fmt.Sprintf("b%d", i/2)})
+		}
+	}
+	return nodes
+}
+
+// racksUsed returns the rack of each leaf's pods, "" if they are in several.
+func racksUsed(w *cluster, plan []placement.Placement) map[string]string {
+	racks := map[string]string{}
+	for _, pl := range plan {
+		rack := w.nodes[slices.IndexFunc(w.nodes, func(n node) bool { return n.name == pl.Node })].rack
+		if other, ok := racks[pl.Leaf]; ok && other != rack {
+			rack = ""
+		}
+		racks[pl.Leaf] = rack
+	}
+	return racks
+}
+
+func TestLevelsChooseDomains(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		root   gang.Node
+		groups []gang.Node
+		pods   map[string]int
+		bound  map[string][]string
+		racks  []int
+		want   map[string]string // rack by leaf; nil: no plan
+	}{
+		"the tightest rack that fits": {
+			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 3}, racks: []int{5, 3, 4}, want: map[string]string{"": "r1"},
+		},
+		"the tightest rack with room for the surplus too, if there is one": {
+			root: required("rack", leaf("", "", 2)), pods: map[string]int{"": 4}, racks: []int{2, 6, 4}, want: map[string]string{"": "r2"},
+		},
+		"the largest rack, if none has room for the surplus": {
+			root: required("rack", leaf("", "", 2)), pods: map[string]int{"": 9}, racks: []int{2, 6, 4}, want: map[string]string{"": "r1"},
+		},
+		"enough room, but in two racks": {
+			root: required("rack", leaf("", "", 4)), pods: map[string]int{"": 4}, racks: []int{3, 3}, want: nil,
+		},
+		// The first child alone would fit best in the only rack that holds the second one.
+		"greedy child (KEP-6012)": {
+			root: gang.Node{}, groups: []gang.Node{required("rack", leaf("a", "", 2)), required("rack", leaf("b", "", 3))},
+			pods: map[string]int{"a": 2, "b": 3}, racks: []int{3, 4}, want: map[string]string{"a": "r1", "b": "r0"},
+		},
+		// A child without a level must not use the rooms that a later child needs in one rack.
+		"stolen slots (KEP-6012)": {
+			root: gang.Node{}, groups: []gang.Node{leaf("a", "", 2), required("rack", leaf("b", "", 3))},
+			pods: map[string]int{"a": 2, "b": 3}, racks: []int{3, 1, 1}, want: map[string]string{"a": "", "b": "r0"},
+		},
+		"two racks of one block": {
+			root: required("block", gang.Node{}), groups: []gang.Node{required("rack", leaf("a", "", 3)), required("rack", leaf("b", "", 3))},
+			pods: map[string]int{"a": 3, "b": 3}, racks: []int{3, 2, 3, 3}, want: map[string]string{"a": "r2", "b": "r3"},
+		},
+		"a refill stays in its rack": {
+			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 2}, bound: map[string][]string{"": {"r0-0"}}, racks: []int{4, 4},
+			want: map[string]string{"": "r0"},
+		},
+		"a refill waits if its rack is full": {
+			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 2}, bound: map[string][]string{"": {"r0-0"}}, racks: []int{2, 4}, want: nil,
+		},
+		"no pod joins those that run in two racks": {
+			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 2}, bound: map[string][]string{"": {"r0-0", "r1-0"}}, racks: []int{4, 4}, want: nil,
+		},
+		"of three racks two are needed": {
+			root:   inner("", "", 2),
+			groups: []gang.Node{required("rack", leaf("a", "", 4)), required("rack", leaf("b", "", 2)), required("rack", leaf("c", "", 3))},
+			pods:   map[string]int{"a": 4, "b": 2, "c": 3}, racks: []int{3, 2}, want: map[string]string{"b": "r1", "c": "r0"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newCluster(t, []class{{gpus: 1}}, racksOf(tt.racks...)...)
+			p := placement.Problem{Tree: mustBuild(t, tt.root, tt.groups...), Have: gang.Counts{}, Bound: gang.Counts{}, Nodes: tt.bound, Pods: map[string][]placement.Pod{}}
+			for leaf, nodes := range tt.bound {
+				p.Have[leaf], p.Bound[leaf] = len(nodes), len(nodes)
+				for _, name := range nodes {
+					i := slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name })
+					w.nodes[i].gpus, w.nodes[i].free[0] = 0, 0
+				}
+			}
+			for leaf, n := range tt.pods {
+				p.Pods[leaf] = pods(leaf, 0, n)
+			}
+			plan, short := placement.Minimum(p, w, placement.Budget{})
+			if tt.want == nil {
+				if short == nil || !short.Exhausted || len(short.Levels) == 0 {
+					t.Fatalf("plan %v, shortfall %+v, want a certain refusal that names a level", lines(plan), short)
+				}
+				return
+			}
+			if short != nil {
+				t.Fatalf("no plan: %+v", short)
+			}
+			checkPlan(t, p, w, plan)
+			checkLevels(t, p, w, plan)
+			if diff := cmp.Diff(tt.want, racksUsed(w, plan)); diff != "" {
+				t.Errorf("racks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSurplusStaysInItsDomain checks that units and single pods of surplus join the domain of their group.
+func TestSurplusStaysInItsDomain(t *testing.T) {
+	t.Parallel()
+	newProblem := func(bound map[string][]string) (placement.Problem, *cluster) {
+		w := newCluster(t, []class{{gpus: 1}}, racksOf(4, 9, 9)...)
+		groups := []gang.Node{required("rack", inner("replica", "", 1)), leaf("a", "replica", 2), leaf("b", "replica", 1)}
+		p := placement.Problem{Tree: mustBuild(t, gang.Node{}, groups...), Have: gang.Counts{"a": 2}, Bound: gang.Counts{"a": 2}, Nodes: bound}
+		p.Pods = map[string][]placement.Pod{"a": pods("a", 0, 5), "b": pods("b", 0, 1)}
+		for _, name := range bound["a"] {
+			i := slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name })
+			w.nodes[i].gpus, w.nodes[i].free[0] = 0, 0
+		}
+		return p, w
+	}
+	t.Run("unit", func(t *testing.T) {
+		t.Parallel()
+		p, w := newProblem(map[string][]string{"a": {"r0-0", "r0-1"}})
+		plan := placement.Unit(p, w, placement.Budget{})
+		if diff := cmp.Diff(map[string]string{"b": "r0"}, racksUsed(w, plan.Placements)); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("singles", func(t *testing.T) {
+		t.Parallel()
+		p, w := newProblem(map[string][]string{"a": {"r0-0", "r0-1"}})
+		plan := placement.Singles(p, w, placement.Budget{})
+		if diff := cmp.Diff(map[string]string{"a": "r0"}, racksUsed(w, plan)); diff != "" || len(plan) != 2 {
+			t.Errorf("%d pods: %s", len(plan), diff)
+		}
+	})
+	t.Run("all pods of the group have ended", func(t *testing.T) {
+		t.Parallel()
+		p, w := newProblem(nil)
+		if plan := placement.Singles(p, w, placement.Budget{}); len(plan) == 0 || racksUsed(w, plan)["a"] == "" {
+			t.Errorf("%v are not in one rack", lines(plan))
+		}
+		p, w = newProblem(nil)
+		if plan := placement.Unit(p, w, placement.Budget{}); racksUsed(w, plan.Placements)["b"] == "" {
+			t.Errorf("%v are not in one rack", lines(plan.Placements))
+		}
+	})
+	t.Run("pods of the group run in two racks", func(t *testing.T) {
+		t.Parallel()
+		p, w := newProblem(map[string][]string{"a": {"r0-0", "r1-1"}})
+		if plan := placement.Singles(p, w, placement.Budget{}); len(plan) > 0 {
+			t.Errorf("%v join them", lines(plan))
+		}
+		if plan := placement.Unit(p, w, placement.Budget{}); len(plan.Placements) > 0 {
+			t.Errorf("%v join them", lines(plan.Placements))
+		}
+	})
+}
+
+func TestLevelsExplain(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, []class{{gpus: 1}}, append(racksOf(6, 4, 3, 2, 2), node{name: "bare", gpus: 8})...)
+	p := placement.Problem{Tree: mustBuild(t, gang.Node{}, required("rack", leaf("decode", "", 8)), leaf("frontend", "", 1)),
+		Pods: map[string][]placement.Pod{"decode": pods("decode", 0, 8), "frontend": pods("frontend", 0, 1)}}
+	_, short := placement.Minimum(p, w, placement.Budget{})
+	areas := w.Areas("rack", 0)
+	want := []placement.LevelShortfall{{Group: "decode", Level: "rack", Pods: 8, Need: 8, Others: 2,
+		Domains: []placement.DomainRoom{{Area: areas[0], Pods: 6}, {Area: areas[1], Pods: 4}, {Area: areas[2], Pods: 3}}}}
+	if diff := cmp.Diff(want, short.Levels); diff != "" {
+		t.Errorf("levels (-want +got):\n%s", diff)
+	}
+	if !short.Exhausted || short.Attempts > 0 {
+		t.Errorf("not certain by the numbers: %+v", short)
+	}
+}
+
+// plantedLevels generates a gang that is too large for an exhaustive solver and has a plan: racks of different size, full of
+// the pods of a solution but for spare GPUs on some nodes. Replicas require a rack, sets of replicas a block.
+func plantedLevels(t testing.TB, r *rand.Rand, classes, spare int) (placement.Problem, *cluster) {
+	t.Helper()
+	var nodes []node
+	racks := 6 + r.IntN(10)
+	var free [][]int // by rack: positions of nodes
+	for rack := range racks {
+		free = append(free, nil)
+		for range 2 + r.IntN(5) {
+			free[rack] = append(free[rack], len(nodes))
+			nodes = append(nodes, node{name: fmt.Sprintf("n%d", len(nodes)), gpus: 0, rack: fmt.Sprintf("r%d", rack), block: fmt.Sprintf("b%d", rack/3)})
+		}
+	}
+	kinds := []class{{gpus: 1}, {gpus: 2}, {gpus: 4}}[:classes]
+	const room = 8
+	used := make([]int, len(nodes))
+	p := placement.Problem{Pods: map[string][]placement.Pod{}}
+	var groups []gang.Node
+	// place puts up to n pods of a class into a rack.
+	place := func(name, parent, level string, rack, n, c int) bool {
+		placed := 0
+		for _, i := range free[rack] {
+			for placed < n && used[i]+kinds[c].gpus <= room {
+				used[i] += kinds[c].gpus
+				placed++
+			}
+		}
+		if placed == 0 {
+			return false
+		}
+		groups = append(groups, required(level, leaf(name, parent, int32(placed))))
+		p.Pods[name] = pods(name, c, placed)
+		return true
+	}
+	for block := range (racks + 2) / 3 {
+		set := ""
+		if r.IntN(2) == 0 {
+			set = fmt.Sprintf("set%d", block)
+		}
+		made := 0
+		for rack := 3 * block; rack < min(racks, 3*block+3); rack++ {
+			for k := range 1 + r.IntN(3) {
+				if place(fmt.Sprintf("replica%d-%d", rack, k), set, "rack", rack, 1+r.IntN(20), r.IntN(classes)) {
+					made++
+				}
+			}
+		}
+		if set != "" && made > 0 {
+			groups = append(groups, required("block", gang.Node{Name: set}))
+		}
+	}
+	for k := range 2 {
+		place(fmt.Sprintf("loose%d", k), "", "", r.IntN(racks), 1+r.IntN(6), r.IntN(classes))
+	}
+	for i := range nodes {
+		nodes[i].gpus = min(room, used[i]+r.IntN(1+spare))
+	}
+	p.Tree = mustBuild(t, gang.Node{}, groups...)
+	return p, newCluster(t, kinds, nodes...)
+}
+
+// TestLevelsFindPlantedPlans measures how often a plan is found for gangs of some hundred pods that have one, on clusters
+// with little or no room to spare.
+func TestLevelsFindPlantedPlans(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		classes, spare int
+		floor          float64
+	}{{1, 0, 1}, {1, 1, 1}, {2, 0, 0.88}, {2, 1, 0.98}, {3, 1, 0.97}} {
+		t.Run(fmt.Sprintf("%d classes, spare %d", tt.classes, tt.spare), func(t *testing.T) {
+			t.Parallel()
+			const rounds = 100
+			r := rand.New(rand.NewPCG(67, uint64(71+10*tt.classes+tt.spare)))
+			found, calls, planned := 0, 0, 0
+			for range rounds {
+				p, w := plantedLevels(t, r, tt.classes, tt.spare)
+				plan, short := placement.Minimum(p, w, placement.Budget{})
+				calls += w.calls
+				if short == nil {
+					found++
+					planned += len(plan)
+					checkPlan(t, p, w, plan)
+					checkLevels(t, p, w, plan)
+				} else if short.Exhausted {
+					t.Error("the search claims to be exhausted, but there is a plan")
+				}
+			}
+			t.Logf("%d of %d plans found; %d calls of Place for %d pods planned", found, rounds, calls, planned)
+			if rate := float64(found) / rounds; rate < tt.floor {
+				t.Errorf("%.1f %% of the plans found, want at least %.1f %%", 100*rate, 100*tt.floor)
+			}
+		})
+	}
+}
