@@ -124,7 +124,7 @@ generate: $(CONTROLLER_GEN) ## Write the deepcopy functions of the API types
 
 .PHONY: manifests
 manifests: $(CONTROLLER_GEN) ## Write the CRDs of the API types
-	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/scheduling/... paths=./pkg/apis/grove/... output:crd:artifacts:config=manifests/crds
+	$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./pkg/apis/scheduling/... paths=./pkg/apis/grove/... paths=./pkg/apis/topology/... output:crd:artifacts:config=manifests/crds
 	go run ./hack/crds manifests/crds
 
 .PHONY: docs

@@ -56,7 +56,7 @@ var (
 // the pure packages, test/purity has the rules.
 var rules = []rule{
 	{
-		in: []string{"pkg/apis/scheduling/...", "pkg/apis/grove/..."},
+		in: []string{"pkg/apis/scheduling/...", "pkg/apis/grove/...", "pkg/apis/topology/..."},
 		never: map[string]string{
 			"k8s.io/client-go": "API types need apimachinery only", "k8s.io/kubernetes": "API types need apimachinery only",
 			"sigs.k8s.io/controller-runtime": "API types need apimachinery only",
