@@ -3,6 +3,7 @@
 package manifests
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -18,6 +19,9 @@ func TestUsersHaveTheAPIsByTheClustersRoles(t *testing.T) {
 	change := []string{"delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	all := append([]string{"create"}, change...)
 	scale := []string{"get", "list", "patch", "update", "watch"}
+	topologies := map[string][]string{
+		"grove.io/clustertopologybindings": read, "grove.io/clustertopologybindings/status": read, "kai.scheduler/topologies": read,
+	}
 	view := map[string][]string{
 		"grove.io/podcliquesets": read, "grove.io/podcliquesets/scale": read, "grove.io/podcliquesets/status": read,
 		"grove.io/podcliquescalinggroups": read, "grove.io/podcliquescalinggroups/scale": read, "grove.io/podcliquescalinggroups/status": read,
@@ -30,6 +34,8 @@ func TestUsersHaveTheAPIsByTheClustersRoles(t *testing.T) {
 		"grove.io/podcliques": change, "grove.io/podcliques/scale": scale, "grove.io/podcliques/status": read,
 		"scheduling.run.ai/podgroups": all, "scheduling.run.ai/podgroups/status": read,
 	}
+	maps.Copy(view, topologies)
+	maps.Copy(edit, topologies)
 	want := map[string]map[string][]string{"view": view, "edit": edit, "admin": edit}
 	got := map[string]map[string][]string{}
 	for role := range want {
