@@ -298,7 +298,7 @@ func TestEveryObjectOfTheCRDsSaysWhatIsInIt(t *testing.T) {
 			look("", *version.Schema.OpenAPIV3Schema)
 		}
 	}
-	if found != 4 {
+	if found != 6 {
 		t.Errorf("%d CRDs", found)
 	}
 }
