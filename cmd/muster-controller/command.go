@@ -30,6 +30,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/version"
@@ -93,6 +94,8 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  podgroups.scheduling.run.ai, services, horizontalpodautoscalers.autoscaling
 //	                                       get list watch create update patch delete
 //	  pods                                 get list watch create patch delete
+//	  clustertopologybindings.grove.io, topologies.kai.scheduler
+//	                                       get list watch; for sets with a topology constraint
 //	  nodes                                get list watch; which of them do not answer
 //	  events.events.k8s.io                 create patch
 //	  roles, rolebindings.rbac.authorization.k8s.io
@@ -202,5 +205,6 @@ func newScheme() *runtime.Scheme {
 	utilruntime.Must(rbacv1.AddToScheme(scheme))
 	utilruntime.Must(v2alpha2.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(topologyv1alpha1.AddToScheme(scheme))
 	return scheme
 }

@@ -92,7 +92,7 @@ func TestImpurities(t *testing.T) {
 // purePackages are all that are pure; make lint has no rules for them.
 var purePackages = []string{
 	"apis/grove/validation", "apis/scheduling/validation", "gang", "lifecycle", "message", "naming", "placement",
-	"podgroup", "preemption", "scheduler/gangs/count", "scheduler/marks", "scheduler/reservations", "workload",
+	"podgroup", "preemption", "scheduler/gangs/count", "scheduler/marks", "scheduler/reservations", "topology", "workload",
 }
 
 func TestPurePackagesCheckThemselves(t *testing.T) {

@@ -43,6 +43,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&PodCliqueSet{}, &PodCliqueSetList{},
 		&PodCliqueScalingGroup{}, &PodCliqueScalingGroupList{},
 		&PodClique{}, &PodCliqueList{},
+		&ClusterTopologyBinding{}, &ClusterTopologyBindingList{},
 	)
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
