@@ -135,26 +135,39 @@ func (t *nodeTable) topologyOf(key string) *topology {
 	if found := t.topologies[key]; found != nil {
 		return found
 	}
+	// Of several labels, the last one divides the domains of the others.
+	last, outer := key, (*topology)(nil)
+	if k := strings.LastIndexByte(key, ','); k > 0 {
+		last, outer = key[k+1:], t.topologyOf(key[:k])
+	}
+	type domain struct {
+		outer int32
+		value string
+	}
 	top := &topology{key: key, value: make([]int32, len(t.objects)), number: map[string]int32{}}
-	keys := strings.Split(key, ",")
+	numbers := map[domain]int32{}
 	for i, node := range t.objects {
-		value, ok := node.Labels[keys[0]]
-		if key == "" {
-			value, ok = node.Name, true
+		d := domain{}
+		ok := false
+		if d.value, ok = node.Labels[last]; key == "" {
+			d.value, ok = node.Name, true
 		}
-		for _, further := range keys[1:] {
-			v, found := node.Labels[further]
-			value, ok = value+","+v, ok && found
+		if outer != nil {
+			d.outer = outer.value[i]
 		}
-		if !ok {
+		if !ok || d.outer < 0 {
 			top.value[i] = -1
 			continue
 		}
-		k, known := top.number[value]
+		k, known := numbers[d]
 		if !known {
 			k = int32(len(top.names))
-			top.number[value] = k
-			top.names, top.nodes = append(top.names, value), append(top.nodes, nil)
+			name := d.value
+			if outer != nil {
+				name = outer.names[d.outer] + "," + name
+			}
+			numbers[d], top.number[name] = k, k
+			top.names, top.nodes = append(top.names, name), append(top.nodes, nil)
 		}
 		top.value[i] = k
 		top.nodes[k] = append(top.nodes[k], int32(i))
