@@ -259,14 +259,16 @@ func anchorClasses(linked []*class) {
 
 // Open implements placement.World.
 func (w *Snapshot) Open(index int, domain string) bool {
-	near := w.classes[index].near
+	c, area := w.classAt(index)
+	near := c.near
 	if near == nil || near.allowsAnyDomain() {
 		return true
 	}
 	if domain == "" {
-		return near.pods > 0 || near.taken > 0
+		return (near.pods > 0 || near.taken > 0) &&
+			(area == 0 || slices.ContainsFunc(w.areas[area].nodes, func(i int32) bool { return near.allowsNode(int(i)) }))
 	}
-	nodes := w.nodesInDomain(domain) // all of them have the same value
+	nodes := w.nodesIn(area, domain) // all of them have the same value
 	return len(nodes) > 0 && near.allowsNode(int(nodes[0]))
 }
 

@@ -505,3 +505,133 @@ func BenchmarkFree(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkAreas measures, on 5,000 nodes in 312 racks, what a plan asks before it places pods: the racks and the room for a
+// class in each. Then one pod is placed and taken back in each rack, and in any, beside as many confined classes.
+func BenchmarkAreas(b *testing.B) {
+	c := newCluster(b)
+	const nodes = 5000
+	for i := range nodes {
+		c.sched.Cache.AddNode(klog.Background(), wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(8).
+			Label("zone", fmt.Sprintf("z%d", i/1000)).Label("rack", fmt.Sprintf("r%d", i*312/nodes)).Obj())
+	}
+	c.refresh()
+	cache := NewFilterCache()
+	world := func() *Snapshot { return c.worldWith([]*corev1.Pod{worker(0).Obj()}, cache) }
+	world().Rooms(0, "zone,rack", 0)
+	b.Run("racks and their room", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			w := world()
+			w.Capacity(0)
+			b.StartTimer()
+			if rooms := w.Rooms(0, "zone,rack", 0); len(rooms) != 312+4 { // four racks are in two zones
+				b.Fatal(len(rooms))
+			}
+		}
+	})
+	b.Run("racks of each zone and their room", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			w := world()
+			w.Capacity(0)
+			b.StartTimer()
+			for _, zone := range w.Areas("zone", 0) {
+				w.Rooms(0, "zone,rack", zone)
+			}
+		}
+	})
+	b.Run("first pod of a class in each rack", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			w := world()
+			racks := w.Areas("rack", 0)
+			w.Capacity(0)
+			b.StartTimer()
+			for _, rack := range racks {
+				if _, ok := w.Place(w.Within(0, rack), ""); !ok {
+					b.Fatal("refused")
+				}
+			}
+		}
+	})
+	for _, level := range []string{"", "rack", corev1.LabelHostname} {
+		w := world()
+		var numbers []int
+		for _, a := range w.Areas(level, 0) {
+			numbers = append(numbers, w.Within(0, a))
+		}
+		b.Run(fmt.Sprintf("pods beside %d confined classes", len(numbers)), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for range 100 {
+					w.Place(0, "")
+				}
+				w.Undo(100)
+			}
+		})
+	}
+}
+
+// BenchmarkLevels divides 10,000 nodes by levels of one to sixteen labels with long values; the last one has a domain for
+// each node.
+func BenchmarkLevels(b *testing.B) {
+	c := newCluster(b)
+	const nodes, labels = 10_000, 16
+	levels := []string{"level-0.example.com/domain"}
+	for k := 1; k < labels; k++ {
+		levels = append(levels, fmt.Sprintf("%s,level-%d.example.com/domain", levels[k-1], k))
+	}
+	for i := range nodes {
+		n := wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(8)
+		for k := range labels {
+			n.Label(fmt.Sprintf("level-%d.example.com/domain", k), fmt.Sprintf("%063d", i>>(labels-1-k)))
+		}
+		c.sched.Cache.AddNode(klog.Background(), n.Obj())
+	}
+	c.refresh()
+	benchmark := func(b *testing.B, cache func() *FilterCache) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			w := c.worldWith([]*corev1.Pod{worker(0).Obj()}, cache())
+			w.Capacity(0)
+			b.StartTimer()
+			for _, level := range levels {
+				if len(w.Rooms(0, level, 0)) == 0 {
+					b.Fatal("no areas")
+				}
+			}
+		}
+	}
+	cache := NewFilterCache()
+	b.Run("cold", func(b *testing.B) { benchmark(b, NewFilterCache) })
+	for _, level := range levels {
+		c.worldWith([]*corev1.Pod{worker(0).Obj()}, cache).Rooms(0, level, 0)
+	}
+	b.Run("warm", func(b *testing.B) { benchmark(b, func() *FilterCache { return cache }) })
+	b.Run("each inside the one above", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.StopTimer()
+			w := c.worldWith([]*corev1.Pod{worker(0).Obj()}, cache)
+			w.Capacity(0)
+			b.StartTimer()
+			areas := []placement.Area{0}
+			for _, level := range levels {
+				var below []placement.Area
+				for _, a := range areas {
+					below = append(below, w.Areas(level, a)...)
+					w.Rooms(0, level, a)
+				}
+				areas = below
+			}
+			if len(areas) != nodes {
+				b.Fatal(len(areas))
+			}
+		}
+	})
+}

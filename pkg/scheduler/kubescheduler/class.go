@@ -61,7 +61,7 @@ type class struct {
 	notExtended map[int]string      // by node: why the extenders do not take the class there
 	known       *filterResults      // nil: not judged yet
 	scan        scan                // over all nodes
-	scans       map[string]*scan    // by domain
+	scans       map[place]*scan     // over the nodes of domains and areas
 	rank        []int32             // by node: index in scan.order; nil: not computed
 	unfreed     *unfreedResults     // nil: no running pod was ever freed
 	resource    corev1.ResourceName // the main resource
@@ -69,6 +69,12 @@ type class struct {
 
 	leaf string              // of its pods; this and uses are set if anything is reserved
 	uses reservations.Amount // resources that one of its pods uses
+}
+
+// place is a domain in an area. "" means all of the area.
+type place struct {
+	area   placement.Area
+	domain string
 }
 
 // newClass runs the profile's PreFilter plugins for a class, in its own CycleState.
@@ -150,11 +156,14 @@ func (w *Snapshot) relateClasses() {
 }
 
 // Kind implements placement.World.
-func (w *Snapshot) Kind(index int) placement.Kind { return w.classes[index].kind }
+func (w *Snapshot) Kind(index int) placement.Kind {
+	c, _ := w.classAt(index)
+	return c.kind
+}
 
 // Weight implements placement.World. It is in units of the main resource; extended resources outweigh CPU.
 func (w *Snapshot) Weight(index int) int64 {
-	c := w.classes[index]
+	c, _ := w.classAt(index)
 	if c.resource == corev1.ResourceCPU {
 		return c.request
 	}
@@ -163,8 +172,12 @@ func (w *Snapshot) Weight(index int) int64 {
 
 // Capacity implements placement.World. Both values are upper bounds: filters other than plainFilters may refuse.
 func (w *Snapshot) Capacity(index int) placement.Capacity {
-	c := w.classes[index]
+	c, area := w.classAt(index)
 	w.findNodesOf(c)
+	exclusions := w.exclusionsOf(c)
+	if area != 0 {
+		return w.capacityOn(c, w.areas[area].nodes, exclusions)
+	}
 	out := placement.Capacity{Nodes: c.known.feasible, Pods: c.known.pods}
 	lose := func(i int) {
 		if c.refuse != nil || c.known.reasons[i] != 0 {
@@ -189,10 +202,29 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 			}
 		}
 	}
-	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
-		if c.refuse == nil && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
-			out.Pods = min(out.Pods, w.onePerDomain(c, term.TopologyKey))
+	for _, e := range exclusions {
+		out.Pods = min(out.Pods, e.onePerDomain(c, c.scan.order))
+	}
+	return out
+}
+
+// capacityOn returns Capacity for some of the nodes. exclusions are those of the class.
+func (w *Snapshot) capacityOn(c *class, nodes []int32, exclusions []*exclusion) placement.Capacity {
+	out := placement.Capacity{}
+	if c.refuse != nil {
+		return out
+	}
+	for _, i := range nodes {
+		if c.known.reasons[i] != 0 {
+			continue
 		}
+		if slots := w.slotsOn(c, int(i)); slots > 0 {
+			out.Nodes++
+			out.Pods += slots
+		}
+	}
+	for _, e := range exclusions {
+		out.Pods = min(out.Pods, e.onePerDomain(c, nodes))
 	}
 	return out
 }
@@ -210,18 +242,37 @@ func (w *Snapshot) slotsOn(c *class, i int) int {
 	return slots
 }
 
-// onePerDomain returns how many pods of a class fit if each requires its own domain. Nodes without the label are in
-// no domain.
-func (w *Snapshot) onePerDomain(c *class, key string) int {
-	top := w.nodes.topologyOf(key)
-	used := make([]bool, len(top.names))
+// exclusion is a topology of which each domain holds at most one pod of a class.
+type exclusion struct {
+	topology *topology
+	used     []int32 // by value: the last count in which a node of the domain takes the class
+	counts   int32
+}
+
+// exclusionsOf returns the topologies over which the pods of the class exclude each other.
+func (w *Snapshot) exclusionsOf(c *class) []*exclusion {
+	var out []*exclusion
+	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
+		if c.refuse == nil && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
+			top := w.nodes.topologyOf(term.TopologyKey)
+			out = append(out, &exclusion{topology: top, used: make([]int32, len(top.names))})
+		}
+	}
+	return out
+}
+
+// onePerDomain returns how many pods of the class fit on the nodes if each requires its own domain. Nodes without the
+// label are in no domain.
+func (e *exclusion) onePerDomain(c *class, nodes []int32) int {
+	e.counts++
 	n := 0
-	for _, i := range c.scan.order {
-		switch v := top.value[i]; {
+	for _, i := range nodes {
+		switch v := e.topology.value[i]; {
+		case c.known.reasons[i] != 0:
 		case v < 0:
 			n += int(c.known.slots[i])
-		case !used[v]:
-			used[v] = true
+		case e.used[v] < e.counts:
+			e.used[v] = e.counts
 			n++
 		}
 	}

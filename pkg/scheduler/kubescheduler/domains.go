@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/placement"
 )
 
 // domainRoom is the room for the linked classes in one domain, without planned pods.
@@ -21,11 +23,12 @@ type domainRoom struct {
 // hold all linked pods come first, the tightest first (docs/decisions, G17), then those with the most room. If the pods
 // must share one domain, domains that certainly cannot hold them are omitted.
 func (w *Snapshot) Domains(index int, need []int) []string {
-	c := w.classes[index]
+	c, area := w.classAt(index)
 	w.findNodesOf(c)
 	if c.linked == nil {
 		return nil
 	}
+	need = w.needIn(area, need)
 	top, linked := w.nodes.topologyOf(c.domainKey), c.linked
 	needs := w.needsOf(linked, need)
 	total := totalRequests(linked, needs)
@@ -40,14 +43,14 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 	boundNeeds := w.needsOf(bound, need)
 	boundTotal := totalRequests(bound, boundNeeds)
 	var rooms []domainRoom
-	for v := range top.names {
-		if c.near != nil && len(c.follows) == 0 && !c.near.founds && !c.near.allowedByRunning(int(top.nodes[v][0])) ||
-			!slices.ContainsFunc(top.nodes[v], func(i int32) bool { return c.known.reasons[i] == 0 }) {
+	for v, nodes := range w.nodesByValue(top, area) {
+		if c.near != nil && len(c.follows) == 0 && !c.near.founds && !c.near.allowedByRunning(int(nodes[0])) ||
+			!slices.ContainsFunc(nodes, func(i int32) bool { return c.known.reasons[i] == 0 }) {
 			continue
 		}
-		room := w.countRoomIn(c.resource, top.nodes[v], linked, needs, total)
+		room := w.countRoomIn(c.resource, nodes, linked, needs, total)
 		room.value = v
-		if room.fits || c.anchor == nil || len(bound) < len(linked) && w.countRoomIn(c.resource, top.nodes[v], bound, boundNeeds, boundTotal).fits {
+		if room.fits || c.anchor == nil || len(bound) < len(linked) && w.countRoomIn(c.resource, nodes, bound, boundNeeds, boundTotal).fits {
 			rooms = append(rooms, room)
 		}
 	}
@@ -66,29 +69,25 @@ func (w *Snapshot) Domains(index int, need []int) []string {
 	for _, room := range rooms {
 		out = append(out, c.domainKey+"="+top.names[room.value])
 	}
-	if !others && w.maybeOutside(c, top) {
+	if !others && w.maybeOutside(c, area, top) {
 		out = append(out, "")
 	}
 	return out
 }
 
-// maybeOutside reports whether nodes outside of all domains, because they lack a label, may take the class.
-func (w *Snapshot) maybeOutside(c *class, top *topology) bool {
+// maybeOutside reports whether nodes of the area outside of all domains, because they lack a label, may take the class.
+func (w *Snapshot) maybeOutside(c *class, a placement.Area, top *topology) bool {
 	if len(c.unbound) > 0 || c.near != nil && c.near.topology.key == top.key {
 		return false
 	}
-	return slices.ContainsFunc(c.scan.order, func(i int32) bool { return top.value[i] < 0 })
+	return slices.ContainsFunc(c.scan.order, func(i int32) bool { return top.value[i] < 0 && w.isIn(a, i) })
 }
 
-// needsOf returns the number of pods needed of each class, and judges the classes.
+// needsOf returns the number of pods needed of each class, and judges the classes. need is by index of a class.
 func (w *Snapshot) needsOf(classes []*class, need []int) []int {
 	var needs []int
 	for _, o := range classes {
-		n := 0
-		if i := slices.Index(w.classes, o); i < len(need) {
-			n = need[i]
-		}
-		needs = append(needs, n)
+		needs = append(needs, need[slices.Index(w.classes, o)])
 		w.findNodesOf(o)
 	}
 	return needs
@@ -145,13 +144,14 @@ func (w *Snapshot) countRoomIn(main corev1.ResourceName, nodes []int32, linked [
 
 // Nodes implements placement.World.
 func (w *Snapshot) Nodes(index, most int) []string {
-	c := w.classes[index]
+	c, area := w.classAt(index)
 	w.findNodesOf(c)
-	if len(c.scan.order) > most {
+	order := w.scanIn(c, area, "").order
+	if len(order) > most {
 		return nil
 	}
 	var nodes []string
-	for _, i := range c.scan.order {
+	for _, i := range order {
 		nodes = append(nodes, "="+w.nodes.objects[i].Name)
 	}
 	return nodes

@@ -26,13 +26,13 @@ import (
 // Explain implements placement.World. The results of plainFilters are known; only the nodes that they accept are filtered
 // again.
 func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
-	c := w.classes[index]
+	c, area := w.classAt(index)
 	w.findNodesOf(c)
 	r := &placement.Refusal{Reasons: map[string]int{}}
 	if len(c.unbound) > 0 {
 		domain = "" // the domain is one node; the reasons of the other nodes are relevant too
 	}
-	positions := w.nodesInDomain(domain)
+	positions := w.nodesIn(area, domain)
 	if c.refuse != nil {
 		if n := len(positions); n > 0 {
 			r.Reasons[firstReason(c.refuse)] = n
@@ -65,24 +65,11 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	return r
 }
 
-// nodesInDomain returns the nodes of a domain; "" means all nodes.
-func (w *Snapshot) nodesInDomain(domain string) []int32 {
-	if domain == "" {
-		return w.nodes.all
-	}
-	key, value := splitDomain(domain)
-	top := w.nodes.topologyOf(key)
-	if k, ok := top.number[value]; ok {
-		return top.nodes[k]
-	}
-	return nil
-}
-
 // ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods. A node
-// matches if it passes plainFilters or is refused only for lack of resources; a node that would match without a cordon
-// or a taint is unavailable.
+// matches if it is in the area of the class and passes plainFilters, or is refused only for lack of resources; a node that
+// would match without a cordon or a taint is unavailable.
 func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
-	c := w.classes[index]
+	c, area := w.classAt(index)
 	w.findNodesOf(c)
 	requests := c.info.CalculateResource().Resource
 	resources := []corev1.ResourceName{c.resource} // the main resource first
@@ -98,7 +85,7 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 			each[k].Refused, each[k].RefusedByClaims = firstReason(c.refuse), claimPlugins.Has(c.refuse.Plugin())
 		}
 	}
-	matching, unavailable := w.countNodes(c, resources, each)
+	matching, unavailable := w.countNodes(c, area, resources, each)
 	slots, apart := w.sumSlots(c, matching, w.emptySlots)
 	now, _ := w.sumSlots(c, matching, w.freeSlots)
 	selection := selectionOf(c.info.Pod)
@@ -123,13 +110,13 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 
 // countNodes adds the amounts of the nodes that match the class to each, which is by resource. It returns these nodes, and
 // those that would match if they were not closed, by the cause.
-func (w *Snapshot) countNodes(c *class, resources []corev1.ResourceName, each []podgroup.ResourceCapacity) (matching []int32, unavailable map[closure][]int32) {
+func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.ResourceName, each []podgroup.ResourceCapacity) (matching []int32, unavailable map[closure][]int32) {
 	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 	unavailable = map[closure][]int32{}
 	for i := range w.nodes.nodes {
 		node := w.nodes.currentNode(i)
 		cause, advice := w.whyClosed(c, i)
-		if !w.matchesButForRoom(c, i, &required, cause != "") {
+		if !w.isIn(a, int32(i)) || !w.matchesButForRoom(c, i, &required, cause != "") {
 			for k, name := range resources {
 				if total := amountOf(node.GetAllocatable(), name); c.refuse == nil && total > 0 && total >= each[k].PerPod {
 					each[k].Elsewhere++
@@ -293,7 +280,7 @@ func (w *Snapshot) firstNames(c *class, nodes []int32) []string {
 
 // FormerNode describes a node on which a pod like those of the class ran.
 func (w *Snapshot) FormerNode(index int, name string) podgroup.FormerNode {
-	c := w.classes[index]
+	c, _ := w.classAt(index)
 	w.findNodesOf(c)
 	i, found := w.nodes.position[name]
 	if !found {
@@ -313,16 +300,17 @@ var ofOneNode = strings.NewReplacer("uncordon them", "uncordon it", "bring them 
 func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 	required := make([]nodeaffinity.RequiredNodeAffinity, len(classes))
 	for k, index := range classes {
-		w.findNodesOf(w.classes[index])
-		required[k] = nodeaffinity.GetRequiredNodeAffinity(w.classes[index].info.Pod)
+		c, _ := w.classAt(index)
+		w.findNodesOf(c)
+		required[k] = nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 	}
 	held := int64(0)
 	for i := range w.nodes.nodes {
 		node := w.nodes.currentNode(i)
 		serves := false
 		for k, index := range classes {
-			c := w.classes[index]
-			if cause, _ := w.whyClosed(c, i); cause == "" && w.matchesButForRoom(c, i, &required[k], false) {
+			c, area := w.classAt(index)
+			if cause, _ := w.whyClosed(c, i); cause == "" && w.isIn(area, int32(i)) && w.matchesButForRoom(c, i, &required[k], false) {
 				serves = true
 				break
 			}

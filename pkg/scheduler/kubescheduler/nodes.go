@@ -54,6 +54,7 @@ type topology struct {
 	names  []string  // values, separated by commas, in the order of the nodes
 	nodes  [][]int32 // by value: positions
 	number map[string]int32
+	rank   []int32 // see ranks; nil: not asked for
 }
 
 // beginPlan calls update for the current plan, unless Classify has already done so with the same nodes.

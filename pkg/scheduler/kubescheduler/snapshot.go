@@ -43,8 +43,6 @@ func IsPlanning(state fwk.CycleState) bool {
 // filters run if pods are nominated on it, or if pods are planned on it and more than their requests matters. A node is
 // cloned only if a filter or a plugin must see the pods that are planned on it.
 type Snapshot struct {
-	placement.NoTopology // until it implements levels
-
 	ctx       context.Context //nolint:containedctx // of the one call that the Snapshot is made in and for
 	f         framework.Framework
 	logger    klog.Logger
@@ -52,6 +50,7 @@ type Snapshot struct {
 	nodes     *nodeTable // of cache
 	classes   []*class
 	placed    []placed
+	reached   []reachedScan // heights ascend
 	expired   func() bool
 	inquiry   *inquiry
 	asked     int // nodes visited; the time is checked every 32 nodes
@@ -62,6 +61,11 @@ type Snapshot struct {
 	asker        reservations.Asker
 	freed        *freedPods // nil: nobody has asked for the running pods
 
+	areas          []area                       // by placement.Area; the first one contains all nodes
+	areasOf        map[levelIn][]placement.Area // as far as asked
+	confined       []confinedClass              // by number of a class, after those of classes
+	confinedNumber map[confinedClass]int
+
 	claims     claims
 	devices    *devices         // nil: no class needs any
 	shared     sets.Set[string] // Options.SharedClaims
@@ -71,7 +75,10 @@ type Snapshot struct {
 }
 
 // placed is a planned pod: the class and the position of the node.
-type placed struct{ class, node int32 }
+type placed struct {
+	class *class
+	node  int
+}
 
 // Options are the optional inputs of a Snapshot.
 type Options struct {
@@ -117,6 +124,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	w.priority = opts.Asker.Priority
 	w.cache.bindProfile(f)
 	w.nodes.beginPlan(nodes)
+	w.areas = []area{{nodes: w.nodes.all}}
 	if opts.Refusals == nil {
 		opts.Refusals = NewRefusals()
 	}
@@ -155,9 +163,9 @@ func (w *Snapshot) timeIsOver() bool {
 
 // Place implements placement.World.
 func (w *Snapshot) Place(index int, domain string) (string, bool) {
-	c := w.classes[index]
+	c, area := w.classAt(index)
 	w.findNodesOf(c)
-	s, ok := w.scanOf(c, domain)
+	s, ok := w.scanOf(c, area, domain)
 	if !ok {
 		return "", false
 	}
@@ -170,16 +178,16 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 			continue
 		}
 		if c.kind == independent {
-			s.recordReach(k, len(w.placed))
+			w.recordReach(s, k)
 		}
-		if err := w.addPlanned(index, i); err != nil {
+		if err := w.addPlanned(c, i); err != nil {
 			w.logger.Error(err, "Failed to plan a pod on a node", "node", w.nodes.objects[i].Name)
 			continue
 		}
 		return w.nodes.objects[i].Name, true
 	}
 	if c.kind == independent {
-		s.recordReach(len(s.order), len(w.placed))
+		w.recordReach(s, len(s.order))
 	}
 	return "", false
 }
@@ -297,15 +305,14 @@ func firstReason(status *fwk.Status) string {
 }
 
 // addPlanned puts a pod of the class on a clone of the node, and notifies every class whose filter results may change.
-func (w *Snapshot) addPlanned(index, i int) error {
-	c := w.classes[index]
+func (w *Snapshot) addPlanned(c *class, i int) error {
 	if c.devices != nil {
 		if err := w.takeDevices(c, i); err != nil {
 			return err
 		}
 	}
 	w.nodes.pushPod(i, c.planned)
-	w.placed = append(w.placed, placed{class: int32(index), node: int32(i)})
+	w.placed = append(w.placed, placed{c, i})
 	w.countPlanned(c, i, 1)
 	for k, other := range w.classes {
 		if err := w.notifyClass(other, c.planned, i, true); err != nil {
@@ -326,16 +333,14 @@ func (w *Snapshot) Undo(n int) {
 	for ; n > 0; n-- {
 		p := w.popPlanned()
 		for _, c := range w.classes {
-			if err := w.notifyClass(c, w.classes[p.class].planned, int(p.node), false); err != nil {
+			if err := w.notifyClass(c, p.class.planned, p.node, false); err != nil {
 				w.logger.Error(err, "Failed to remove a planned pod from the state of a class", "node", w.nodes.objects[p.node].Name)
 			}
 		}
 	}
-	for _, c := range w.classes {
-		c.scan.dropAbove(len(w.placed))
-		for _, s := range c.scans {
-			s.dropAbove(len(w.placed))
-		}
+	for n := len(w.reached); n > 0 && w.reached[n-1].height > len(w.placed); n-- {
+		w.reached[n-1].scan.dropAbove(len(w.placed))
+		w.reached = w.reached[:n-1]
 	}
 }
 
@@ -343,9 +348,9 @@ func (w *Snapshot) Undo(n int) {
 func (w *Snapshot) popPlanned() placed {
 	p := w.placed[len(w.placed)-1]
 	w.placed = w.placed[:len(w.placed)-1]
-	w.nodes.popPod(w.logger, int(p.node))
-	w.countPlanned(w.classes[p.class], int(p.node), -1)
-	if w.classes[p.class].devices != nil {
+	w.nodes.popPod(w.logger, p.node)
+	w.countPlanned(p.class, p.node, -1)
+	if p.class.devices != nil {
 		w.giveBackDevices()
 	}
 	return p
@@ -407,12 +412,23 @@ func (s *scan) startIndex() int {
 	return 0
 }
 
-func (s *scan) recordReach(k, height int) {
+// reachedScan is a scan with an entry for a number of planned pods, which Undo drops if there are fewer.
+type reachedScan struct {
+	height int
+	scan   *scan
+}
+
+// recordReach records that, with the pods planned now, the nodes before index k of the order refused the class.
+func (w *Snapshot) recordReach(s *scan, k int) {
+	height := len(w.placed)
 	if n := len(s.reached); n > 0 && s.reached[n-1].height == height {
 		s.reached[n-1].k = k
 		return
 	}
 	s.reached = append(s.reached, reached{height, k})
+	if height > 0 {
+		w.reached = append(w.reached, reachedScan{height, s})
+	}
 }
 
 // dropAbove removes the entries for more planned pods than the given height.
@@ -437,8 +453,8 @@ func (w *Snapshot) findNodesOf(c *class) {
 	w.askExtenders(c, r)
 }
 
-// scanOf returns the nodes of the domain that take the class, best first. It returns false if there are none.
-func (w *Snapshot) scanOf(c *class, domain string) (*scan, bool) {
+// scanOf returns the nodes of the domain in the area that take the class, best first. It returns false if there are none.
+func (w *Snapshot) scanOf(c *class, a placement.Area, domain string) (*scan, bool) {
 	if domain == "" && c.near != nil && !c.near.allowsAnyDomain() {
 		// Only domains with a matching pod are relevant; if there is only one, its nodes are sufficient.
 		switch only := c.near.onlyDomain(); only {
@@ -449,28 +465,46 @@ func (w *Snapshot) scanOf(c *class, domain string) (*scan, bool) {
 			domain = c.near.topology.key + "=" + c.near.topology.names[only]
 		}
 	}
-	if domain == "" {
-		return &c.scan, true
+	return w.scanIn(c, a, domain), true
+}
+
+// scanIn returns the nodes of the domain in the area that take the class without planned pods, best first.
+func (w *Snapshot) scanIn(c *class, a placement.Area, domain string) *scan {
+	if a == 0 && domain == "" {
+		return &c.scan
 	}
-	if s := c.scans[domain]; s != nil {
-		return s, true
+	at := place{a, domain}
+	s := c.scans[at]
+	if s != nil {
+		return s
 	}
-	s := &scan{}
-	key, value := splitDomain(domain)
-	top := w.nodes.topologyOf(key)
-	if k, ok := top.number[value]; ok && c.refuse == nil {
-		r := c.rankOfNodes()
-		for _, i := range top.nodes[k] {
-			if c.known.reasons[i] == 0 {
-				s.order = append(s.order, i)
-			}
-		}
-		lost := w.lostSlots(c, s.order)
-		slices.SortFunc(s.order, func(a, b int32) int { return cmp.Or(cmp.Compare(lost[a], lost[b]), cmp.Compare(r[a], r[b])) })
+	s = &scan{}
+	if c.refuse == nil {
+		s.order = w.orderIn(c, a, domain)
 	}
 	if c.scans == nil {
-		c.scans = map[string]*scan{}
+		c.scans = map[place]*scan{}
 	}
-	c.scans[domain] = s
-	return s, true
+	c.scans[at] = s
+	return s
+}
+
+// orderIn returns the order of scanIn.
+func (w *Snapshot) orderIn(c *class, a placement.Area, domain string) []int32 {
+	nodes := w.nodesIn(a, domain)
+	if domain == "" && len(nodes) > len(c.scan.order)/8 { // it is faster not to sort them
+		return slices.DeleteFunc(slices.Clone(c.scan.order), func(i int32) bool { return !w.isIn(a, i) })
+	}
+	r, order := c.rankOfNodes(), make([]int32, 0, len(nodes))
+	for _, i := range nodes {
+		if c.known.reasons[i] == 0 {
+			order = append(order, i)
+		}
+	}
+	var lost map[int32]int
+	if domain != "" {
+		lost = w.lostSlots(c, order)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(lost[a], lost[b]), cmp.Compare(r[a], r[b])) })
+	return order
 }

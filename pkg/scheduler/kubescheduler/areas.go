@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// area is what a placement.Area stands for: the nodes that one domain of a topology level has in another area.
+type area struct {
+	topology *topology // of the level; nil: all nodes
+	value    int32     // of the topology
+	within   placement.Area
+	nodes    []int32 // positions; not empty unless there are no nodes at all
+}
+
+// levelIn is a topology level inside an area.
+type levelIn struct {
+	level  string
+	within placement.Area
+}
+
+// confinedClass is what a number returned by Within stands for: pods of a class that must be placed in an area.
+type confinedClass struct {
+	class int
+	area  placement.Area
+}
+
+// classAt returns the class of a number, and the area in which the pods must be placed. A class and those confined to areas
+// share all that is known about it; only the nodes to choose from differ.
+func (w *Snapshot) classAt(index int) (*class, placement.Area) {
+	if index < len(w.classes) {
+		return w.classes[index], 0
+	}
+	n := w.confined[index-len(w.classes)]
+	return w.classes[n.class], n.area
+}
+
+// Areas implements placement.World. The areas are sorted by the values of the labels. An empty value is a value like any
+// other. A level of which a key is empty, or a label of no node, has no areas.
+func (w *Snapshot) Areas(level string, within placement.Area) []placement.Area {
+	key := levelIn{level, within}
+	list, known := w.areasOf[key]
+	if known || level == "" { // the topology of "" would be the names of the nodes
+		return list
+	}
+	list = w.divideArea(w.nodes.topologyOf(level), within)
+	if w.areasOf == nil {
+		w.areasOf = map[levelIn][]placement.Area{}
+	}
+	w.areasOf[key] = list
+	return list
+}
+
+// divideArea adds an area for each domain of the topology with nodes in the given area.
+func (w *Snapshot) divideArea(top *topology, within placement.Area) []placement.Area {
+	first, rank := len(w.areas), top.ranks()
+	if within == 0 {
+		w.areas = append(w.areas, make([]area, len(rank))...)
+		for v, k := range rank {
+			w.areas[first+int(k)] = area{top, int32(v), within, top.nodes[v]}
+		}
+	} else {
+		nodes := slices.DeleteFunc(slices.Clone(w.areas[within].nodes), func(i int32) bool { return top.value[i] < 0 })
+		slices.SortFunc(nodes, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(rank[top.value[a]], rank[top.value[b]]), cmp.Compare(a, b))
+		})
+		for len(nodes) > 0 {
+			v, n := top.value[nodes[0]], 1
+			for n < len(nodes) && top.value[nodes[n]] == v {
+				n++
+			}
+			w.areas = append(w.areas, area{top, v, within, nodes[:n:n]})
+			nodes = nodes[n:]
+		}
+	}
+	list := make([]placement.Area, len(w.areas)-first)
+	for k := range list {
+		list[k] = placement.Area(first + k)
+	}
+	return list
+}
+
+// ranks returns, by value, the position in the order of the names.
+func (t *topology) ranks() []int32 {
+	if t.rank == nil {
+		order := make([]int32, len(t.names))
+		for v := range order {
+			order[v] = int32(v)
+		}
+		slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(t.names[a], t.names[b]) })
+		t.rank = make([]int32, len(order))
+		for k, v := range order {
+			t.rank[v] = int32(k)
+		}
+	}
+	return t.rank
+}
+
+// Rooms implements placement.World.
+func (w *Snapshot) Rooms(index int, level string, within placement.Area) []int {
+	c, confines := w.classAt(index)
+	w.findNodesOf(c)
+	exclusions := w.exclusionsOf(c)
+	list := w.Areas(level, within)
+	rooms := make([]int, len(list))
+	for k, a := range list {
+		nodes := w.areas[a].nodes
+		if confines != 0 {
+			nodes = slices.DeleteFunc(slices.Clone(nodes), func(i int32) bool { return !w.isIn(confines, i) })
+		}
+		rooms[k] = w.capacityOn(c, nodes, exclusions).Pods
+	}
+	return rooms
+}
+
+// AreaOf implements placement.World.
+func (w *Snapshot) AreaOf(level string, within placement.Area, node string) (placement.Area, bool) {
+	list := w.Areas(level, within)
+	i, known := w.nodes.position[node]
+	if !known || len(list) == 0 || !w.isIn(within, int32(i)) {
+		return 0, false
+	}
+	top := w.areas[list[0]].topology
+	if top.value[i] < 0 {
+		return 0, false
+	}
+	k, found := slices.BinarySearchFunc(list, top.rank[top.value[i]], func(a placement.Area, rank int32) int {
+		return cmp.Compare(top.rank[w.areas[a].value], rank)
+	})
+	if !found {
+		return 0, false
+	}
+	return list[k], true
+}
+
+// AreaName returns the key of the innermost label of an area's level, and the value of that label. Both are "" for area 0;
+// the value may be "" for others, too.
+func (w *Snapshot) AreaName(a placement.Area) (key, value string) {
+	if a == 0 {
+		return "", ""
+	}
+	key, value = w.areas[a].topology.key, w.areas[a].topology.names[w.areas[a].value]
+	return key[strings.LastIndex(key, ",")+1:], value[strings.LastIndex(value, ",")+1:]
+}
+
+// isIn reports whether a node is in the area.
+func (w *Snapshot) isIn(a placement.Area, i int32) bool {
+	for a != 0 {
+		at := &w.areas[a]
+		if at.topology.value[i] != at.value {
+			return false
+		}
+		a = at.within
+	}
+	return true
+}
+
+// Encloses implements placement.World.
+func (w *Snapshot) Encloses(outer, inner placement.Area) bool {
+	if outer == 0 || outer == inner {
+		return true
+	}
+	nodes := w.areas[inner].nodes
+	return len(nodes) <= len(w.areas[outer].nodes) && !slices.ContainsFunc(nodes, func(i int32) bool { return !w.isIn(outer, i) })
+}
+
+// Within implements placement.World.
+func (w *Snapshot) Within(index int, a placement.Area) int {
+	if a == 0 {
+		return index
+	}
+	key := confinedClass{index, a}
+	n, known := w.confinedNumber[key]
+	if !known {
+		n = len(w.classes) + len(w.confined)
+		w.confined = append(w.confined, key)
+		if w.confinedNumber == nil {
+			w.confinedNumber = map[confinedClass]int{}
+		}
+		w.confinedNumber[key] = n
+	}
+	return n
+}
+
+// nodesIn returns the nodes of a domain that are in the area; "" means all of the area.
+func (w *Snapshot) nodesIn(a placement.Area, domain string) []int32 {
+	nodes := w.areas[a].nodes
+	if domain == "" {
+		return nodes
+	}
+	key, value := splitDomain(domain)
+	top := w.nodes.topologyOf(key)
+	v, found := top.number[value]
+	switch {
+	case !found:
+		return nil
+	case a == 0:
+		return top.nodes[v]
+	case len(top.nodes[v]) < len(nodes):
+		return slices.DeleteFunc(slices.Clone(top.nodes[v]), func(i int32) bool { return !w.isIn(a, i) })
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(i int32) bool { return top.value[i] != v })
+}
+
+// nodesByValue returns the nodes that each domain of the topology has in the area, by value, in no order.
+func (w *Snapshot) nodesByValue(top *topology, a placement.Area) iter.Seq2[int, []int32] {
+	if a == 0 {
+		return slices.All(top.nodes)
+	}
+	nodes := map[int][]int32{}
+	for _, i := range w.areas[a].nodes {
+		if v := int(top.value[i]); v >= 0 {
+			nodes[v] = append(nodes[v], i)
+		}
+	}
+	return maps.All(nodes)
+}
+
+// needIn returns, by class, how many of the needed pods must be placed in the area. need is by number of a class.
+func (w *Snapshot) needIn(a placement.Area, need []int) []int {
+	in := make([]int, len(w.classes))
+	if a == 0 {
+		copy(in, need)
+	}
+	for k, n := range need[min(len(need), len(in)):] {
+		if of := w.confined[k]; n > 0 && w.Encloses(a, of.area) {
+			in[of.class] += n
+		}
+	}
+	return in
+}
