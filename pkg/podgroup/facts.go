@@ -54,6 +54,9 @@ type Facts struct {
 	Unattended bool
 	// Ended: every remaining pod has succeeded, and there is at least one.
 	Ended bool
+	// LastRunFailed: no pod of the last run is left but failed ones, while an earlier run completed. The reporter sets it:
+	// WithoutEarlierRun.
+	LastRunFailed bool
 
 	// Refused is the reason why the last attempt found no plan. Its Reason is "" if there was no attempt, or it
 	// succeeded.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -89,11 +90,29 @@ func FailedLater(failed []*corev1.Pod, controllers sets.Set[types.UID], newest t
 	return last != "" && !controllers.Has(last) && beginOfRun(failed, nil).After(newest)
 }
 
-// WithoutEarlierRun returns the facts of a gang whose remaining pods have all succeeded in an earlier run, without them: those
-// of the last run have failed.
+// FailedSinceCompletion reports whether the failed pods of a gang belong to a later run than the one that completed according
+// to the status: one of them was created afterwards. The pods of the run that completed may be gone. false if the status does
+// not say that the gang has completed.
+func FailedSinceCompletion(failed []*corev1.Pod, status *v2alpha2.PodGroupStatus) bool {
+	completed := completedCondition(status)
+	return len(failed) > 0 && completed != nil && newestPod(failed).CreationTimestamp.After(completed.LastTransitionTime.Time)
+}
+
+// completedCondition returns the condition Satisfied of a gang that has completed, whose lastTransitionTime is when it was first
+// recorded that it had; nil: it has not.
+func completedCondition(status *v2alpha2.PodGroupStatus) *metav1.Condition {
+	c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
+	if c == nil || c.Reason != string(v2alpha2.ReasonCompleted) {
+		return nil
+	}
+	return c
+}
+
+// WithoutEarlierRun returns the facts of a gang of which an earlier run has succeeded and the last one has failed, without the
+// pods of the earlier run.
 func WithoutEarlierRun(f Facts) Facts {
 	f.Created, f.Usable, f.Bound = gang.Counts{}, gang.Counts{}, gang.Counts{}
-	f.Admitted, f.AdmittedGroups, f.Ended = false, nil, false
+	f.Admitted, f.AdmittedGroups, f.Ended, f.LastRunFailed = false, nil, false, true
 	return f
 }
 

@@ -21,7 +21,7 @@ const maxNamed = 5
 
 // Status returns the status that the PodGroup of f should have: an updated f.Group.Status. f.Group must not be nil.
 // Equal facts lead to an equal status, independent of now: now is only the transition time of conditions whose status
-// changes, and the time until which a gang was bound that is no longer admitted.
+// changes, and of Satisfied when the gang completes, and the time until which a gang was bound that is no longer admitted.
 //
 // Satisfied has the dominant reason and its message; Admitted has the same reason while it is False. The reason is
 // the first that applies of:
@@ -88,6 +88,9 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		c.ObservedGeneration, c.LastTransitionTime = f.Group.Generation, now
 		meta.SetStatusCondition(&s.Conditions, c)
 	}
+	if c := completedCondition(&s); c != nil && completedCondition(old) == nil {
+		c.LastTransitionTime = now // its status stays True, but which pods belong to a later run depends on the time
+	}
 	setPreemptionConditions(&s, f, v.satisfied, now)
 	return s
 }
@@ -127,10 +130,10 @@ func describeNotBound(before *metav1.Condition, now metav1.Time) string {
 }
 
 // staysCompleted reports whether the gang has completed, and at most its pods are being cleaned up one by one, as a Job's
-// are after some time.
+// are after some time. It has not if a later run has failed since, even if no status was written in between.
 func staysCompleted(f Facts) bool {
 	old := &f.Group.Status
-	return old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended)
+	return old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) && !f.LastRunFailed
 }
 
 // assessment is the state of a gang in terms of its status.

@@ -186,6 +186,58 @@ func TestPodGroupOfACronJob(t *testing.T) {
 	}
 }
 
+// The pods of a run that succeeded are gone, and those of the next run fail before the status tells of them, for example
+// because its write waits for bindings: the gang has not completed, also for a process that starts later. Pods of the run that
+// succeeded may have failed, too.
+func TestARunFailsBeforeTheStatusTellsOfIt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	var failed []*corev1.Pod
+	restart := func() {
+		c.withMakers(nil)
+		c.reporter.statuses.makers.failed = func(gangs.Key) []*corev1.Pod { return failed }
+	}
+	restart()
+	pod := func(run, name string) *wrappers.PodWrapper {
+		return member("train", run+name).Controller("Job", run, run).CreationTimestamp(c.clock.Now()).Node("n1")
+	}
+	fails := func(run, name string) {
+		w := pod(run, name)
+		c.pod(w)
+		failed = append(failed, w.Phase(corev1.PodFailed).Status(func(s *corev1.PodStatus) { s.Reason = "Evicted" }).Obj())
+		c.registry.RemoveFailedPod(types.UID(run+name), c.clock.Now())
+	}
+	c.group(podGroup("train").MinMember(2))
+	const succeeded = "2 pods succeeded, none is left to run"
+	for _, step := range []struct {
+		name  string
+		do    func()
+		phase v2alpha2.PodGroupPhase
+		want  string // the summary
+	}{
+		{"the first run runs", func() { c.pod(pod("run-1", "a")); c.pod(pod("run-1", "b")) }, "Admitted", "2/2 pods bound"},
+		{"a surplus pod of it fails", func() { fails("run-1", "c") }, "Admitted", "2/2 pods bound"},
+		{"it has succeeded", func() {
+			c.pod(pod("run-1", "a").Phase(corev1.PodSucceeded))
+			c.pod(pod("run-1", "b").Phase(corev1.PodSucceeded))
+		}, "Completed", succeeded},
+		{"the pods that succeeded are deleted", func() {
+			c.registry.RemoveSucceededPod("run-1a", c.clock.Now())
+			c.registry.RemoveSucceededPod("run-1b", c.clock.Now())
+		}, "Completed", succeeded},
+		{"muster-scheduler is restarted", restart, "Completed", succeeded},
+		{"the second run begins and fails", func() { fails("run-2", "a"); fails("run-2", "b") },
+			"Waiting", "0/2 pods bound; needs 2 pods, 0 exist; pod run-2a failed: Evicted; 1 more failed pod"},
+		{"its pods are deleted", func() { failed = nil }, "Idle", "0/2 pods bound; needs 2 pods, 0 exist; it is idle until pods name it by annotation pod-group-name"},
+	} {
+		step.do()
+		c.lastsFor("train", time.Hour)
+		if s := c.groups.Get(keyOf("train")).Status; s.Phase != step.phase || s.Summary != step.want {
+			t.Errorf("%s: %s, %q, want %s, %q", step.name, s.Phase, s.Summary, step.phase, step.want)
+		}
+	}
+}
+
 // The pods of a run that succeeded are kept, and those of the next run fail: the gang has not completed.
 func TestAFailedRunAfterOneThatSucceeded(t *testing.T) {
 	t.Parallel()

@@ -116,10 +116,10 @@ func (m *makers) completeFacts(ctx context.Context, f *podgroup.Facts) []claim {
 	return found
 }
 
-// factsOfLastRun returns the facts without pods that have succeeded, if those of a later run have failed. Otherwise a failed run of
-// a CronJob would be said to have completed.
+// factsOfLastRun returns the facts without a run that has succeeded, if the pods of a later one have failed. Otherwise a failed run
+// of a CronJob would be said to have completed. f.Group must be the latest version.
 func (m *makers) factsOfLastRun(f podgroup.Facts) podgroup.Facts {
-	if !f.Ended || m.failed == nil {
+	if !f.Ended && f.Pods > 0 || m.failed == nil {
 		return f
 	}
 	key := gangs.Key{Namespace: f.Namespace, Name: f.Name}
@@ -127,7 +127,14 @@ func (m *makers) factsOfLastRun(f podgroup.Facts) podgroup.Facts {
 	if len(failed) == 0 {
 		return f
 	}
-	if controllers, newest := m.succeeded(key); podgroup.FailedLater(failed, controllers, newest) {
+	var failedLater bool
+	if f.Pods == 0 {
+		failedLater = podgroup.FailedSinceCompletion(failed, &f.Group.Status)
+	} else {
+		controllers, newest := m.succeeded(key)
+		failedLater = podgroup.FailedLater(failed, controllers, newest)
+	}
+	if failedLater {
 		return podgroup.WithoutEarlierRun(f)
 	}
 	return f

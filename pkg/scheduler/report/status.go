@@ -106,13 +106,13 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 		s.forgetGroup(key)
 		return 0, nil
 	}
-	f = s.makers.factsOfLastRun(f)
 	st := s.stateOf(key, f.Group.UID)
 	if st.superseded.Has(f.Group.ResourceVersion) {
 		f.Group = st.written
 	} else {
 		st.written, st.superseded = nil, sets.New[string]()
 	}
+	f = s.makers.factsOfLastRun(f)
 	group := f.Group
 
 	// 2. Check whether the status differs, and whether the write is due.

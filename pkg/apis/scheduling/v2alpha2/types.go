@@ -19,7 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.status.needs`,description="Pods, or direct children, that must start together"
 // +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.scheduled`,description="Bound pods of the minimum, and the size of the minimum"
 // +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.status.gpus`,description="GPUs of bound pods, and GPUs that all pods request"
-// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or has not been"
+// +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or completed, or has not been satisfied"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Priority",type=string,JSONPath=`.spec.priorityClassName`,priority=1
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`,priority=1
