@@ -2,7 +2,10 @@
 
 package lifecycle
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Clique contains the facts about one PodClique.
 type Clique struct {
@@ -210,6 +213,9 @@ type SetReplica struct {
 	Succeeded bool
 	// Replaced is the recorded attempt of the replica.
 	Replaced Raised
+	// PreemptedBy is the gang that has preempted the replica as a whole, if it has not been bound since, with both priorities:
+	// "ml/urgent (priority 1000 over 100)". "": there is none.
+	PreemptedBy string
 	// Waits describes what the creation of PodCliques of the replica waits for: UnitDecision.Note.
 	Waits string
 	// Trouble is the message of the first clique or scaling group whose objects cannot be created as specified, "" if
@@ -254,6 +260,17 @@ func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool)
 		}
 	}
 	return len(r.Missing) == 0
+}
+
+// Preemptions returns which of the replicas are not available and were preempted, and by whom, each as a clause.
+func Preemptions(replicas []SetReplica) []string {
+	var clauses []string
+	for _, r := range replicas {
+		if r.PreemptedBy != "" && !r.Available() {
+			clauses = append(clauses, fmt.Sprintf("replica %d was %s", r.Index, PreemptedBy(r.PreemptedBy)))
+		}
+	}
+	return clauses
 }
 
 // Unavailable returns the first clique or scaling group that makes the replica unavailable: its full name, or its name

@@ -122,6 +122,9 @@ func MemberCauses(replicas []GroupReplica) string {
 	return message.ListNames(causes, shown, len(causes), "; ")
 }
 
+// PreemptedBy returns the clause about a preemption by a gang: see Pod.PreemptedBy.
+func PreemptedBy(preemptor string) string { return "preempted by PodGroup " + preemptor }
+
 // withCause appends the cause of a breach, unless it is "", to the text with the counts.
 func withCause(counts, cause string) string {
 	if cause == "" {

@@ -38,7 +38,9 @@ type Pod struct {
 	End    PodEnd
 
 	// Preempted: a scheduler has preempted it, and it is being deleted, or has failed or ended meanwhile.
-	Preempted bool
+	// PreemptedBy is the gang that has preempted it, "ml/urgent (priority 1000)"; "": that is not known, or it was not preempted.
+	Preempted   bool
+	PreemptedBy string
 
 	// Orphan: no object owns it.
 	Orphan bool

@@ -30,8 +30,10 @@ type TrainingPods struct {
 	// Succeeded are the indices whose pods have succeeded, Started those whose pods ran at least once, as recorded in
 	// the status. The pods show what has happened since.
 	Succeeded, Started IndexSet
-	// Preempted are the indices whose last pod that ran was preempted, as recorded in the status.
-	Preempted IndexSet
+	// Preempted are the indices whose last pod that ran was preempted, as recorded in the status. PreemptedBy is the preemptor that
+	// the recorded breach names (Pod.PreemptedBy), "" if there is none: the pods that tell of it may be gone.
+	Preempted   IndexSet
+	PreemptedBy string
 	// WasAvailable and BreachedSince are the values recorded in the status; see Availability.
 	WasAvailable  bool
 	BreachedSince time.Time
@@ -263,8 +265,11 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now
 		return
 	}
 	counts := fmt.Sprintf("%d of %d pods run or have succeeded, %d needed", d.Available, n, t.MinAvailable)
-	if d.Failure != "" && d.Available < t.MinAvailable {
-		counts += "; " + d.Failure
+	if d.Available < t.MinAvailable {
+		if by := d.preemptor(t); by != "" {
+			counts = withCause(counts, PreemptedBy(by))
+		}
+		counts = withCause(counts, d.Failure)
 	}
 	was := t.WasAvailable || !t.BreachedSince.IsZero() || failed > 0 && d.Available+starting < t.MinAvailable
 	reason := InsufficientReadyPods
@@ -278,6 +283,19 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now
 		d.Breach.Message = counts // the times are in the status
 	}
 	d.Breach.WasAvailable = t.WasAvailable || t.MinAvailable > 0 && d.Available >= t.MinAvailable
+}
+
+// preemptor returns the preemptor of the youngest pod whose preemptor is known, or else the recorded one. "": it is not known, or no
+// index has lost its pod to a preemption.
+func (d *TrainingDecision) preemptor(t TrainingPods) string {
+	if d.Preempted.Len() == 0 {
+		return ""
+	}
+	named := slices.DeleteFunc(slices.Clone(t.Pods), func(p Pod) bool { return p.PreemptedBy == "" })
+	if len(named) == 0 {
+		return t.PreemptedBy
+	}
+	return slices.MaxFunc(named, byAge).PreemptedBy
 }
 
 // missingCause returns why no pod of index i, which has not succeeded, runs or is about to; "" if one does, or if none

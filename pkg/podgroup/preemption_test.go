@@ -234,6 +234,9 @@ func TestPreemptedCondition(t *testing.T) {
 			if diff := cmp.Diff(want, preemptedCondition(tc.lost)); diff != "" {
 				t.Error(diff)
 			}
+			if by := message.Preemptor(want.Message); by != "default/chat (priority 1000 over 100)" {
+				t.Errorf("the preemptor is read as %q", by)
+			}
 		})
 	}
 }

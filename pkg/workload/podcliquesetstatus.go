@@ -113,6 +113,20 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	return s
 }
 
+// NewPreemptions returns the clauses about preempted replicas that the condition Available of a set has in its status after, and did
+// not have before. An event about them is due when after has been written.
+func NewPreemptions(before, after *v1alpha1.PodCliqueSetStatus, replicas []lifecycle.SetReplica) []string {
+	text := func(s *v1alpha1.PodCliqueSetStatus) string {
+		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable); c != nil {
+			return c.Message
+		}
+		return ""
+	}
+	return slices.DeleteFunc(lifecycle.Preemptions(replicas), func(clause string) bool {
+		return !strings.Contains(text(after), clause) || strings.Contains(text(before), clause)
+	})
+}
+
 // PodCliqueSetStatusChange returns how the status of a set changes, without Since, and whether it changes. What an
 // update in progress waits for, why a replica is not available, and which objects follow it, can wait: it changes
 // several times for each pod that is replaced, and no controller acts on it.
@@ -148,6 +162,9 @@ func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f SetStatusFacts, first, troubled *lifecycle.SetReplica) metav1.Condition {
 	available := conditionIf(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
 	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.CountAre(int(s.Replicas), "replica"))
+	if preempted := lifecycle.Preemptions(f.Replicas); len(preempted) > 0 {
+		available.Message += "; " + message.ListNames(preempted, 3, len(preempted), "; ")
+	}
 	foreign := "" // message about the first foreign object with a required name
 	for _, p := range f.Problems {
 		if p.Condition == v1alpha1.ConditionForeignObject && foreign == "" {

@@ -8,10 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // podSucceeded reports whether a pod of a PodClique ended with success. A program that exits with 0 because it was
@@ -22,11 +25,24 @@ func podSucceeded(clique *v1alpha1.PodClique, pod *corev1.Pod) bool {
 		(pod.DeletionTimestamp == nil || lifecycle.ContainsIndex(clique.Status.SucceededIndices, PodIndex(clique.Name, pod)))
 }
 
-// wasPreempted reports whether a scheduler has recorded that it preempts the pod. It records that before it deletes the
-// pod, and may give the preemption up. Source: docs/decisions, J9.
-func wasPreempted(pod *corev1.Pod) bool {
+// preemptionMark returns the condition with which a scheduler has recorded that it preempts the pod; nil: there is none. It is
+// recorded before the pod is deleted, and the preemption may be given up. Source: docs/decisions, J9.
+func preemptionMark(pod *corev1.Pod) *corev1.PodCondition {
 	c := podCondition(pod, corev1.DisruptionTarget)
-	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+	if c == nil || c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonPreemptionByScheduler {
+		return nil
+	}
+	return c
+}
+
+// PreemptorOf returns the gang that has preempted the gang of a PodGroup as a whole, according to its status, which keeps that until the
+// minimum is bound again: lifecycle.SetReplica.PreemptedBy. "": there is none.
+func PreemptorOf(group *v2alpha2.PodGroup) string {
+	c := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionPreempted)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != string(v2alpha2.ReasonGangPreempted) {
+		return ""
+	}
+	return message.Preemptor(c.Message)
 }
 
 // podFailure returns why a pod failed, when it failed if a container status contains the time, and whether it failed.

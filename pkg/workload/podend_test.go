@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -161,24 +162,34 @@ func TestPreemptedPods(t *testing.T) {
 			p.Status.Conditions = append(p.Status.Conditions, c)
 		}
 	}
+	says := func(text string) func(*corev1.PodCondition) {
+		return func(c *corev1.PodCondition) { c.Message = text }
+	}
+	const by = "muster-scheduler: preempting to accommodate a higher priority PodGroup, ml/urgent (priority 1000): its priority is lower; plan 5a0c1b2d"
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want bool
+		by   string
 	}{
-		"it runs":                               {workerPod(), false},
-		"it is to be preempted, and runs":       {workerPod(marked()), false},
-		"it is preempted":                       {workerPod(marked(), deleted(0, 30)), true},
-		"it failed before it was deleted":       {workerPod(marked(), exited("main", 1, 1), phase(corev1.PodFailed)), true},
-		"a container failed before the others":  {workerPod(marked(), exited("main", 1, 1)), true},
-		"it is deleted by a user":               {workerPod(deleted(0, 30)), false},
-		"it failed":                             {workerPod(exited("main", 1, 1), phase(corev1.PodFailed)), false},
-		"the preemption was given up, it fails": {workerPod(marked(func(c *corev1.PodCondition) { c.Status = corev1.ConditionFalse }), exited("main", 1, 1)), false},
-		"it is evicted in a drain":              {workerPod(marked(func(c *corev1.PodCondition) { c.Reason = "EvictionByEvictionAPI" }), deleted(0, 30)), false},
+		"it runs":                                {pod: workerPod()},
+		"it is preempted by a gang":              {workerPod(marked(says(by)), deleted(0, 30)), true, "ml/urgent (priority 1000)"},
+		"it is to be preempted by a gang":        {pod: workerPod(marked(says(by)))},
+		"a drain says that a gang preempts it":   {pod: workerPod(marked(says(by), func(c *corev1.PodCondition) { c.Reason = "EvictionByEvictionAPI" }), deleted(0, 30))},
+		"it is preempted by the stock scheduler": {workerPod(marked(says("default-scheduler: preempting to accommodate a higher priority pod")), deleted(0, 30)), true, ""},
+		"somebody else wrote the message":        {workerPod(marked(says(strings.Repeat("\x1b[2J", 9000)+by)), deleted(0, 30)), true, "ml/urgent (priority 1000)"},
+		"it is to be preempted, and runs":        {pod: workerPod(marked())},
+		"it is preempted":                        {workerPod(marked(), deleted(0, 30)), true, ""},
+		"it failed before it was deleted":        {workerPod(marked(), exited("main", 1, 1), phase(corev1.PodFailed)), true, ""},
+		"a container failed before the others":   {workerPod(marked(), exited("main", 1, 1)), true, ""},
+		"it is deleted by a user":                {pod: workerPod(deleted(0, 30))},
+		"it failed":                              {pod: workerPod(exited("main", 1, 1), phase(corev1.PodFailed))},
+		"the preemption was given up, it fails":  {pod: workerPod(marked(func(c *corev1.PodCondition) { c.Status = corev1.ConditionFalse }), exited("main", 1, 1))},
+		"it is evicted in a drain":               {pod: workerPod(marked(func(c *corev1.PodCondition) { c.Reason = "EvictionByEvictionAPI" }), deleted(0, 30))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := PodFacts(&v1alpha1.PodClique{}, tc.pod, func(string) bool { return false }).Preempted; got != tc.want {
-				t.Errorf("preempted: %t, want %t", got, tc.want)
+			if got := PodFacts(&v1alpha1.PodClique{}, tc.pod, func(string) bool { return false }); got.Preempted != tc.want || got.PreemptedBy != tc.by {
+				t.Errorf("preempted: %t, by %q, want %t, %q", got.Preempted, got.PreemptedBy, tc.want, tc.by)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/naming"
 )
 
@@ -45,7 +46,9 @@ func PodFacts(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node
 	}
 	p.End, p.EndedAt, p.Failed = podFailure(pod)
 	p.Succeeded = podSucceeded(clique, pod)
-	p.Preempted = wasPreempted(pod) && (p.Terminating || p.Failed || p.Ended)
+	if mark := preemptionMark(pod); mark != nil && (p.Terminating || p.Failed || p.Ended) {
+		p.Preempted, p.PreemptedBy = true, message.Preemptor(mark.Message)
+	}
 	if p.Ended {
 		p.EndedAt = endedAt(pod)
 	} else {

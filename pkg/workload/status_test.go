@@ -5,6 +5,7 @@ package workload
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -260,12 +262,20 @@ func TestPodCliqueSetStatus(t *testing.T) {
 		r.Trouble = fmt.Sprintf("PodCliqueScalingGroup s-%d-g: the name is taken", r.Index)
 		return r
 	}
+	preempted := func(r lifecycle.SetReplica, by string) lifecycle.SetReplica {
+		r.PreemptedBy = by + " (priority 1000 over 100)"
+		return r
+	}
 	for name, tc := range map[string]struct {
 		replicas int32
 		facts    SetStatusFacts
 		want     v1alpha1.PodCliqueSetStatus
 		told     string
 	}{
+		"two were preempted, and one of them is available again": {2,
+			SetStatusFacts{Running: true, Replicas: []lifecycle.SetReplica{preempted(replica(0, 2), "ml/a"), preempted(replica(1, 1), "ml/b")}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
+			"Available=False ReplicasUnavailable: 1 of 2 replicas are available; replica 1 was preempted by PodGroup ml/b (priority 1000 over 100); replica 1 lacks s-1-a"},
 		"one of three is ready, one not made yet": {3,
 			SetStatusFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 1), replica(2, 2, "b")}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 3, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
@@ -317,6 +327,63 @@ func TestPodCliqueSetStatus(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{tc.told}, conditionText(got.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestNewPreemptions: an event is due for each replica that the condition begins to name, once.
+func TestNewPreemptions(t *testing.T) {
+	t.Parallel()
+	replicas := make([]lifecycle.SetReplica, 5)
+	for i := range replicas {
+		replicas[i] = lifecycle.SetReplica{Index: i, Missing: []string{"a"}}
+	}
+	set := makePodCliqueSet("s", 5).Clique("a", 1).Obj()
+	observe := func(preempted ...int) []string {
+		for _, i := range preempted {
+			replicas[i].PreemptedBy = fmt.Sprintf("ml/urgent-%d (priority 1000 over 100)", i)
+		}
+		after := PodCliqueSetStatus(set, SetStatusFacts{Replicas: replicas}, now)
+		told := NewPreemptions(&set.Status, &after, replicas)
+		set.Status = after
+		return told
+	}
+	clause := func(i int) string {
+		return fmt.Sprintf("replica %d was preempted by PodGroup ml/urgent-%d (priority 1000 over 100)", i, i)
+	}
+	for _, step := range []struct {
+		preempted []int
+		want      []string
+	}{{nil, nil}, {[]int{1}, []string{clause(1)}}, {nil, nil}, {[]int{0, 2}, []string{clause(0), clause(2)}}, {[]int{3, 4}, nil}} {
+		if diff := cmp.Diff(step.want, observe(step.preempted...), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("replicas %v are preempted (-want +got):\n%s", step.preempted, diff)
+		}
+	}
+}
+
+func TestPreemptorOf(t *testing.T) {
+	t.Parallel()
+	const text = "preempted at 2026-03-01 10:31:35 UTC by ml/urgent (priority 1000 over 100): all 8 pods, because its minimum ends as a whole or not at all"
+	whole := metav1.Condition{Type: v2alpha2.ConditionPreempted, Status: metav1.ConditionTrue, Reason: string(v2alpha2.ReasonGangPreempted), Message: text}
+	for name, tc := range map[string]struct {
+		edit func(*metav1.Condition)
+		want string
+	}{
+		"the whole gang":       {func(*metav1.Condition) {}, "ml/urgent (priority 1000 over 100)"},
+		"surplus":              {func(c *metav1.Condition) { c.Reason = string(v2alpha2.ReasonSurplusPreempted) }, ""},
+		"another condition":    {func(c *metav1.Condition) { c.Type = v2alpha2.ConditionPreempting }, ""},
+		"it is not True":       {func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }, ""},
+		"no preemptor in it":   {func(c *metav1.Condition) { c.Message = "preempted" }, ""},
+		"written by whom ever": {func(c *metav1.Condition) { c.Message = strings.Repeat("\x1b]0;", 8000) + text + "\n\r" }, "ml/urgent (priority 1000 over 100)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group, c := &v2alpha2.PodGroup{}, whole
+			tc.edit(&c)
+			group.Status.Conditions = []metav1.Condition{c}
+			if got := PreemptorOf(group); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -75,6 +75,7 @@ func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod)
 		Succeeded:     lifecycle.ParseIndices(s.SucceededIndices),
 		Started:       lifecycle.ParseIndices(s.StartedIndices),
 		Preempted:     lifecycle.ParseIndices(s.PreemptedIndices),
+		PreemptedBy:   message.Preemptor(breachCause(s.Conditions)),
 		WasAvailable:  s.WasAvailable,
 		BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
 		Done:          meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionSucceeded),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -322,25 +323,33 @@ func TestPreemptedPodsOfTraining(t *testing.T) {
 	running := lifecycle.Pod{UID: "0", Scheduled: true, Running: true}
 	ended := lifecycle.Pod{UID: "0", Scheduled: true, Running: true, Terminating: true}
 	preempted := ended
-	preempted.Preempted = true
+	preempted.Preempted, preempted.PreemptedBy = true, "ml/urgent (priority 1000)"
+	byAnother := preempted
+	byAnother.PreemptedBy = ""
 	for _, step := range []struct {
 		what     string
 		pods     []lifecycle.Pod
 		recorded string
 		breached bool
 		want     bool
+		by       string
 	}{
-		{"it runs", []lifecycle.Pod{running}, "", false, false},
-		{"it is preempted", []lifecycle.Pod{preempted}, "0", true, true},
-		{"it is gone", nil, "0", true, true},
-		{"another one runs", []lifecycle.Pod{running}, "", false, false},
-		{"it is deleted", []lifecycle.Pod{ended}, "", true, false},
-		{"it is gone, too", nil, "", true, false},
+		{"it runs", []lifecycle.Pod{running}, "", false, false, ""},
+		{"it is preempted", []lifecycle.Pod{preempted}, "0", true, true, "ml/urgent (priority 1000)"},
+		{"it is gone", nil, "0", true, true, "ml/urgent (priority 1000)"},
+		{"another one runs", []lifecycle.Pod{running}, "", false, false, ""},
+		{"it is deleted", []lifecycle.Pod{ended}, "", true, false, ""},
+		{"it is gone, too", nil, "", true, false, ""},
+		{"a third one runs", []lifecycle.Pod{running}, "", false, false, ""},
+		{"it is preempted by a scheduler that does not name the preemptor", []lifecycle.Pod{byAnother}, "0", true, true, ""},
 	} {
 		got := record(step.pods...)
 		if got.Preempted != step.want || got.BreachedSince.IsZero() == step.breached || clique.Status.PreemptedIndices != step.recorded {
 			t.Errorf("%s: preempted %t, in breach since %s, recorded %q; want %t, %t, %q", step.what,
 				got.Preempted, got.BreachedSince, clique.Status.PreemptedIndices, step.want, step.breached, step.recorded)
+		}
+		if by := message.Preemptor(got.Message); by != step.by {
+			t.Errorf("%s: the preemptor is %q in %q, want %q", step.what, by, got.Message, step.by)
 		}
 	}
 }

@@ -19,6 +19,12 @@ func wipe[T client.Object](c *Cluster, o T) {
 		c.Fatalf("%v", err)
 	}
 	clearStatus(o)
+	writeStatus(c, o)
+}
+
+// writeStatus writes the status of an object.
+func writeStatus(c *Cluster, o client.Object) {
+	c.t.Helper()
 	if err := c.API.Status().Update(c.t.Context(), o); err != nil {
 		c.Fatalf("%v", err)
 	}

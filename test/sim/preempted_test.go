@@ -8,10 +8,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// preemptor is the gang that preempts, as texts name it, and mark the message of its mark on a pod.
+const (
+	preemptor = "ml/urgent (priority 1000)"
+	mark      = "muster-scheduler: preempting to accommodate a higher priority PodGroup, " + preemptor + ": its priority is lower; plan 5a0c1b2d"
 )
 
 // preempt ends pods as a scheduler that preempts them: all are marked before the first one is deleted. Meanwhile no pod
@@ -22,7 +30,7 @@ func preempt(c *Cluster, pods ...*corev1.Pod) {
 	for _, pod := range pods {
 		must(c.t, c.Kubelet.setStatus(pod, func(p *corev1.Pod) {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-				Reason: corev1.PodReasonPreemptionByScheduler, LastTransitionTime: c.API.now(), Message: "muster-scheduler: preempting to accommodate a higher priority PodGroup"})
+				Reason: corev1.PodReasonPreemptionByScheduler, LastTransitionTime: c.API.now(), Message: mark})
 		}))
 	}
 	for _, pod := range pods {
@@ -58,6 +66,15 @@ func TestJobThatIsPreempted(t *testing.T) {
 	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 	running(c, 3)
 	s := theSet(c, "job").Status
+	told := 0
+	for _, line := range strings.Split(c.Timeline.String(), "\n") {
+		if strings.Contains(line, "event") && strings.Contains(line, "; preempted by PodGroup "+preemptor) {
+			told++
+		}
+	}
+	if told != 3 { // two PodCliques, one replica
+		c.Fatalf("%d events name the preemptor, want 3", told)
+	}
 	if a := s.ReplicaAttempts[0]; a.Attempt != 1 || a.Reason != v1alpha1.ReasonPreemption || a.NotBefore != nil || !s.RuntimeDeadline.Equal(deadline) {
 		c.Fatalf("attempt %+v, deadline %s; want attempt 1 because of the preemption, and %s", a, s.RuntimeDeadline, deadline)
 	}
@@ -135,6 +152,10 @@ func TestJobThatIsPreemptedInPart(t *testing.T) {
 				if reason = a.Reason; a.Attempt != 1 {
 					c.Fatalf("attempt %d, want 1", a.Attempt)
 				}
+				by := "; preempted by PodGroup " + preemptor
+				if told := strings.Contains(a.Message, by); told != strings.Contains(a.Message, "preempted") || !told && reason == v1alpha1.ReasonPreemption {
+					c.Fatalf("message %q, want %q in it if pods were preempted", a.Message, by)
+				}
 			}
 			if reason != tc.reason {
 				c.Fatalf("restarted because of %q, want %q", reason, tc.reason)
@@ -182,28 +203,64 @@ func TestCrashAfterEachWriteOfAPreemption(t *testing.T) {
 }
 
 // TestPreemptedInferenceIsTerminatedOnce: a preempted set replica with a termination delay that waits for room is replaced
-// once when the delay is over, and then waits, because what was never available in its attempt is not terminated.
+// once when the delay is over, and then waits, because what was never available in its attempt is not terminated. The set tells who
+// preempted it, also if the controllers observe it late: its PodGroup says so until the minimum is bound again.
 // Source: docs/decisions, T5.
 func TestPreemptedInferenceIsTerminatedOnce(t *testing.T) {
 	t.Parallel()
-	for name, delay := range map[string]time.Duration{"without a delay": 0, "with a delay": time.Minute} {
+	for name, tc := range map[string]struct {
+		delay  time.Duration
+		unseen bool // muster-controller is killed before it observes the preemption
+	}{
+		"without a delay":                           {},
+		"with a delay":                              {delay: time.Minute},
+		"without a delay, unseen":                   {unseen: true},
+		"with a delay that is over when it is seen": {delay: time.Minute, unseen: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 			set, want := podCliqueSet(), int32(0)
-			if delay > 0 {
-				set.Spec.Template.TerminationDelay, want = &metav1.Duration{Duration: delay}, 1
+			if tc.delay > 0 {
+				set.Spec.Template.TerminationDelay, want = &metav1.Duration{Duration: tc.delay}, 1
 			}
 			c.Create(set)
 			c.Advance(time.Minute)
+			if tc.unseen {
+				c.HoldBack(&corev1.Pod{}, &v2alpha2.PodGroup{})
+			}
 			preempt(c, All[*corev1.Pod](c)...)
+			group := All[*v2alpha2.PodGroup](c)[0].DeepCopy()
+			meta.SetStatusCondition(&group.Status.Conditions, metav1.Condition{
+				Type: v2alpha2.ConditionPreempted, Status: metav1.ConditionTrue, Reason: string(v2alpha2.ReasonGangPreempted),
+				Message: "preempted at 2026-01-05 09:01:00 UTC by ml/urgent (priority 1000 over 100): all 8 pods, because its minimum ends as a whole or not at all"})
+			writeStatus(c, group)
+			if tc.unseen { // until all pods are gone
+				c.Advance(time.Minute)
+				c.Restart()
+				c.Deliver(&corev1.Pod{}, &v2alpha2.PodGroup{})
+			}
+			c.Advance(30 * time.Second)
+			const clause = "preempted by PodGroup ml/urgent (priority 1000 over 100)"
+			if message := meta.FindStatusCondition(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionAvailable).Message; !strings.Contains(message, "; replica 0 was "+clause+"; ") {
+				c.Fatalf("Available: %q, want %q in it", message, clause)
+			}
 			c.Advance(time.Hour)
+			if n := strings.Count(c.Timeline.String(), "event ReplicaPreempted: Waiting for room again: replica 0 was "+clause); n != 1 {
+				c.Fatalf("%d events name the preemptor, want 1", n)
+			}
+			if a := theSet(c, "chat").Status.ReplicaAttempts; want > 0 && !strings.HasSuffix(a[0].Message, "; "+clause) {
+				c.Fatalf("terminated because %q, want %q at its end", a[0].Message, clause)
+			}
 			if n, inGroup := attempts(c); n != want || inGroup != 0 {
 				c.Fatalf("attempts %d and %d after an hour without room, want %d and 0", n, inGroup, want)
 			}
 			cordon(c, false)
 			c.Advance(2 * time.Minute)
 			wantAvailable(c, 8)
+			if message := meta.FindStatusCondition(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionAvailable).Message; strings.Contains(message, "preempted") {
+				c.Fatalf("it is available again: %q", message)
+			}
 			if n, _ := attempts(c); n != want {
 				c.Fatalf("attempt %d when it is available again, want %d", n, want)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -56,9 +57,9 @@ func (r *Reconciler) emitFailed(ctx context.Context, before, after *v1alpha1.Pod
 	}
 	if preempted {
 		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliquePreempted, v1alpha1.ActionWatchMinimum,
-			"PodClique %s lost pods to a preemption: %s", after.Name, breach.Message)
+			"PodClique %s lost pods to a preemption: %s", after.Name, message.Truncate(breach.Message, message.MaxCondition))
 		return
 	}
 	r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliqueFailed, v1alpha1.ActionWatchMinimum,
-		"PodClique %s failed: %s", after.Name, breach.Message)
+		"PodClique %s failed: %s", after.Name, message.Truncate(breach.Message, message.MaxCondition))
 }

@@ -76,7 +76,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.Funcs{UpdateFunc: r.enqueueForPodPhase, DeleteFunc: r.enqueueForDeletedPod}).
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.TerminatingOn(setOfPod), Urgency: children.ReachabilityChanged}.Handler()).
-		Watches(&v2alpha2.PodGroup{}, owned).
+		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
+			Map: children.Owner(v1alpha1.KindPodCliqueSet), Urgency: podGroupUrgency, DelayCreate: true}.Handler()).
 		Watches(&appsv1.ControllerRevision{}, handler.Funcs{DeleteFunc: enqueueForDeletedRevision}).
 		Watches(&corev1.Service{}, owned).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, owned).
@@ -144,6 +145,17 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: o.GetLabels()[v1alpha1.LabelPartOf]}}
 	}
 	return nil
+}
+
+// podGroupUrgency returns the urgency of an update of a PodGroup, of whose status the set tells by whom it was preempted.
+func podGroupUrgency(before, after client.Object) children.Urgency {
+	if urgency := children.SpecChanged(before, after); urgency != children.Never {
+		return urgency
+	}
+	if workload.PreemptorOf(before.(*v2alpha2.PodGroup)) != workload.PreemptorOf(after.(*v2alpha2.PodGroup)) {
+		return children.Prompt
+	}
+	return children.Never
 }
 
 // cliqueUrgency returns the urgency of an update of a PodClique. A changed minimum changes the PodGroup, which scaling

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -68,6 +69,12 @@ func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, o
 	}
 	seen.cliques, seen.groups = owned.listed()
 	seen.facts = workload.SetReplicasFacts(seen.set, number, templates, seen.cliques, seen.groups)
+	podGroups := owned.presentPodGroups(seen.set)
+	for i := range seen.facts {
+		if pg := podGroups[naming.PodGroupName(seen.set.Name, i)]; pg != nil {
+			seen.facts[i].PreemptedBy = workload.PreemptorOf(pg)
+		}
+	}
 	return seen, nil
 }
 
@@ -125,6 +132,12 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 		return nil, err
 	}
 	plan.raised = lifecycle.RaisedAttempts(plan.units, func(i int) lifecycle.Attempt { return workload.SetAttempt(set, i) })
+	for i, raised := range plan.raised { // the PodGroup that tells of a preemption is deleted with its attempt
+		if by := seen.facts[i].PreemptedBy; by != "" && raised.Reason == lifecycle.ReplacedTermination {
+			raised.Message += "; " + lifecycle.PreemptedBy(by)
+			plan.raised[i] = raised
+		}
+	}
 	for i := range plan.units {
 		seen.facts[i].Waits = plan.units[i].Note()
 	}

@@ -39,6 +39,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	children.ReportReplaced(r.recorder, set, v1alpha1.KindPodCliqueSet, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
 	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining { // there a failure has events of its own, and by default is due at once
 		children.ReportTerminationDue(r.recorder, set, set.Status.TerminationDeadline, recorded.Status.TerminationDeadline)
+		for _, clause := range workload.NewPreemptions(&set.Status, &recorded.Status, seen.facts) {
+			r.recorder.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaPreempted, v1alpha1.ActionWatchMinimum, "Waiting for room again: %s", clause)
+		}
 	}
 	r.emitOutcome(set, recorded, plan.training)
 	r.reportUpdate(set, recorded, plan.update)

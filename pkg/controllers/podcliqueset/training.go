@@ -12,6 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -107,10 +108,11 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 		if a.Attempt == workload.ReplicaAttempt(before.Status.ReplicaAttempts, int(a.Index)) {
 			continue
 		}
+		why := message.Truncate(a.Message, message.MaxCondition)
 		switch a.Reason {
 		case v1alpha1.ReasonPreemption:
 			event(corev1.EventTypeNormal, v1alpha1.EventReplicaPreempted, v1alpha1.ActionReplaceReplica,
-				"Restarting replica %d after a preemption, which uses no restart (%d of %d are used): %s", a.Index, after.Status.RestartCount, maxRestarts(after), a.Message)
+				"Restarting replica %d after a preemption, which uses no restart (%d of %d are used): %s", a.Index, after.Status.RestartCount, maxRestarts(after), why)
 		case v1alpha1.ReasonRestart:
 			count++
 			wait := ""
@@ -118,7 +120,7 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 				wait = ", not before " + lifecycle.Timestamp(a.NotBefore.Time)
 			}
 			event(corev1.EventTypeNormal, v1alpha1.EventReplicaRestarting, v1alpha1.ActionReplaceReplica,
-				"Restarting replica %d (restart %d of %d%s): %s", a.Index, count, maxRestarts(after), wait, a.Message)
+				"Restarting replica %d (restart %d of %d%s): %s", a.Index, count, maxRestarts(after), wait, why)
 		}
 	}
 	switch {

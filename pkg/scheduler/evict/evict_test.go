@@ -23,6 +23,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	testclock "k8s.io/utils/clock/testing"
 
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -157,6 +158,9 @@ func TestMarksAreThoseOfTheStockScheduler(t *testing.T) {
 		Message: "muster-scheduler: preempting to accommodate a higher priority PodGroup, default/chat (priority 1000): above the minimum of PodGroup ml/train (priority 100); plan 7-ab"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("condition (-want +got):\n%s", diff)
+	}
+	if by := message.Preemptor(got.Message); by != "default/chat (priority 1000)" {
+		t.Errorf("the preemptor is read as %q", by)
 	}
 	a = a.DeepCopy()
 	a.Status.Conditions = append(a.Status.Conditions, got)

@@ -51,6 +51,12 @@ func TestPreemptedTrainingUsesNoRestart(t *testing.T) {
 	if !strings.HasPrefix(note, "Normal Restarting replica 0 after a preemption, which uses no restart (0 of 0 are used): ") {
 		t.Errorf("event %q", note)
 	}
+	by := fmt.Sprintf("preempted by PodGroup %s/urgent-0 (priority 1000", w.namespace)
+	for reason, note := range w.untilEvents(v1alpha1.EventReplicaPreempted, v1alpha1.EventPodCliquePreempted) {
+		if strings.HasSuffix(reason, "Preempted") && !strings.Contains(note, by+"); ") {
+			t.Errorf("event %s does not name the preemptor: %q", reason, note)
+		}
+	}
 	w.untilPodsAre("3 new pods of the job wait", func(pods []*corev1.Pod) bool {
 		waiting := 0
 		for _, p := range pods {
@@ -66,6 +72,9 @@ func TestPreemptedTrainingUsesNoRestart(t *testing.T) {
 	attempts, _, _ := unstructured.NestedSlice(job.Object, "status", "replicaAttempts")
 	if len(attempts) != 1 || attempts[0].(map[string]any)["reason"] != v1alpha1.ReasonPreemption {
 		t.Errorf("replicaAttempts %v, want one with reason %s", attempts, v1alpha1.ReasonPreemption)
+	}
+	if described := w.kubectl("describe", "pcs", "job"); !strings.Contains(described, by) {
+		t.Errorf("kubectl describe does not print %q:\n%s", by, described)
 	}
 	w.delete(sets, "urgent")
 	w.untilBoundAre("only the job", map[string]int{"job-0": 3})
@@ -92,6 +101,13 @@ func TestPreemptedInferenceReplicaIsReplacedAsAUnit(t *testing.T) {
 		return len(waiting) == len(before)
 	})
 	w.untilCondition(podGroups, "chat-0", v2alpha2.ConditionPreempted, "True")
+	by := fmt.Sprintf("replica 0 was preempted by PodGroup %s/urgent-0 (priority 1000 over 0)", w.namespace)
+	if note := w.untilEvents(v1alpha1.EventReplicaPreempted)[v1alpha1.EventReplicaPreempted]; note != "Normal Waiting for room again: "+by {
+		t.Errorf("event %q, want %q in it", note, by)
+	}
+	if described := w.kubectl("describe", "pcs", "chat"); strings.Count(described, by) < 2 { // condition Available, and the event
+		t.Errorf("kubectl describe does not print %q twice:\n%s", by, described)
+	}
 	w.delete(sets, "urgent")
 	w.untilReplaced(before, "chat-0")
 	w.untilBoundAre("all of the service", map[string]int{"chat-0": 8})

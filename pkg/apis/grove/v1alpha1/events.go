@@ -29,6 +29,10 @@ const (
 	EventDegraded = "Degraded"
 	// EventRecovered, Normal, on a PodCliqueSet, Inference only: every replica is available again, after EventDegraded.
 	EventRecovered = "Recovered"
+	// EventReplicaPreempted, Normal, on a PodCliqueSet: a replica was preempted as a whole, and waits for room again. A
+	// replica of a Training workload is restarted, which uses no restart. The note names the gang that preempted it, if
+	// that is known.
+	EventReplicaPreempted = "ReplicaPreempted"
 	// EventScaled, Normal, on a PodCliqueSet: spec.replicas has changed.
 	EventScaled = "Scaled"
 	// EventUpdateStarted, Normal, on a PodCliqueSet: the template has changed, and an update begins.
@@ -82,9 +86,6 @@ const (
 	EventPodCliquePreempted = "PodCliquePreempted"
 	// EventReplicaRestarting, Normal: a replica is restarted; the note has the number of restarts.
 	EventReplicaRestarting = "ReplicaRestarting"
-	// EventReplicaPreempted, Normal: a replica is restarted because its missing pods were preempted by a scheduler. This
-	// uses no restart.
-	EventReplicaPreempted = "ReplicaPreempted"
 	// EventMaxRestartsExceeded, Warning: more replicas failed than restarts were left.
 	EventMaxRestartsExceeded = "MaxRestartsExceeded"
 	// EventMaxRuntimeExceeded, Warning: maxRuntime has passed since the first start.
