@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/muster-project/muster/pkg/placement"
 )
 
@@ -118,6 +120,52 @@ func (w *Snapshot) Rooms(index int, level string, within placement.Area) []int {
 		rooms[k] = w.capacityOn(c, nodes, exclusions).Pods
 	}
 	return rooms
+}
+
+// resources returns the resources that the classes request, as far as NodeResourcesFit counts them.
+func (w *Snapshot) resources() []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for _, c := range w.classes {
+		w.findNodesOf(c)
+		for _, r := range c.known.demand.requests {
+			if !slices.Contains(names, r.name) {
+				names = append(names, r.name)
+			}
+		}
+	}
+	return names
+}
+
+// Uses implements placement.World.
+func (w *Snapshot) Uses(index int) []int64 {
+	c, _ := w.classAt(index)
+	names := w.resources()
+	uses := make([]int64, len(names))
+	for _, r := range c.known.demand.requests {
+		uses[slices.Index(names, r.name)] = r.amount
+	}
+	return uses
+}
+
+// FreeIn implements placement.World. It counts the nodes that take a pod of any class.
+func (w *Snapshot) FreeIn(level string, within placement.Area) [][]int64 {
+	names := w.resources()
+	list := w.Areas(level, within)
+	free := make([][]int64, len(list))
+	for k, a := range list {
+		free[k] = make([]int64, len(names))
+		for _, i := range w.areas[a].nodes {
+			if !slices.ContainsFunc(w.classes, func(c *class) bool { return c.refuse == nil && c.known.reasons[i] == 0 }) {
+				continue
+			}
+			node := w.nodes.currentNode(int(i))
+			allocatable, requested := node.GetAllocatable(), node.GetRequested()
+			for r, name := range names {
+				free[k][r] += max(0, amountOf(allocatable, name)-amountOf(requested, name))
+			}
+		}
+	}
+	return free
 }
 
 // AreaOf implements placement.World.

@@ -569,3 +569,33 @@ func TestConfinedClassesHaveDevicesAndExtenders(t *testing.T) {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }
+
+// TestResourcesOfAreas checks what is free in an area, also of pods that are freed, on nodes that take a pod of the plan.
+func TestResourcesOfAreas(t *testing.T) {
+	t.Parallel()
+	node := func(name, rack string, gpus int64) runtime.Object {
+		return wrappers.MakeNode(name).GPUs(gpus).Label("rack", rack).Obj()
+	}
+	w := newCluster(t, node("a", "r1", 8), node("b", "r1", 1), node("c", "r2", 4), node("d", "r2", 0), classPod("busy").GPUs(6).Node("a").Obj()).
+		world(classPod("two").GPUs(2).Obj(), classPod("four").GPUs(4).Obj())
+	gpu := slices.Index(w.resources(), corev1.ResourceName("nvidia.com/gpu"))
+	racks := w.Areas("rack", 0)
+	want := func(when string, free ...int64) {
+		t.Helper()
+		for k, list := range w.FreeIn("rack", 0) {
+			if list[gpu] != free[k] {
+				t.Errorf("%s: %d GPUs are free in area %d, want %d", when, list[gpu], racks[k], free[k])
+			}
+		}
+	}
+	want("at first", 2, 4)
+	if two, four := w.Uses(0)[gpu], w.Uses(w.Within(1, racks[0]))[gpu]; two != 2 || four != 4 {
+		t.Errorf("pods use %d and %d GPUs", two, four)
+	}
+	ids := []int{}
+	w.VisitPods(func(id int, _ *corev1.Pod) { ids = append(ids, id) })
+	w.Free(ids)
+	want("without the running pod", 8, 4)
+	w.Restore(ids)
+	want("with it again", 2, 4)
+}
