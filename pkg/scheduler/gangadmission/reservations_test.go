@@ -22,7 +22,8 @@ func keepsFor(d time.Duration) clusterOption {
 }
 
 // updated runs gang a with pods a-x and a-y, of leaves x and y, with 4 GPUs each, on the one node. Its PodGroup
-// records that pods are being replaced.
+// records that pods are being replaced. It returns when the registry knows that the gang is bound: the API server knows it
+// before the scheduler does.
 func updated(t *testing.T, options ...clusterOption) *cluster {
 	c := newCluster(t, options...).node(wrappers.MakeNode("n0").GPUs(8)).run()
 	group := wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).SubGroup("x", 1).SubGroup("y", 1)
@@ -30,7 +31,10 @@ func updated(t *testing.T, options ...clusterOption) *cluster {
 	c.pod(wrappers.MakePod("a-x", "ml").Gang("a").SubGroup("x").GPUs(4).Priority(10),
 		wrappers.MakePod("a-y", "ml").Gang("a").SubGroup("y").GPUs(4).Priority(10)).wholeOf("a", 2)
 	c.says(group)
-	return c
+	return c.eventually("the bindings are seen", func() bool {
+		f, _ := c.gangs.registry.Facts(key("a"))
+		return f.Admitted
+	})
 }
 
 func (c *cluster) says(group *wrappers.PodGroupWrapper) {
