@@ -24,44 +24,50 @@ func preemption() []step {
 	started := false
 	return []step{
 		{
-			title: "fine-tuning with 64 pods, 40 of them its minimum; then inference-service, of higher priority",
-			why: "fine-tuning takes all 64 GPUs. inference-service needs 24: 24 pods above the minimum of fine-tuning end, and no other " +
+			title: "fine-tuning with 16 pods of 4 GPUs, 10 of them its minimum; then inference-service, of higher priority",
+			why: "fine-tuning takes all 64 GPUs. inference-service needs 24: the 6 pods above the minimum of fine-tuning end, and no other " +
 				"pod. The fourth group of inference-service is above a minimum, so no pod ends for it.",
 			do: func(ctx context.Context, st *stage) error {
-				if err := st.startTuning(ctx, 64, 40); err != nil {
+				if err := st.startTuning(ctx, 16, 10, 4); err != nil {
 					return err
 				}
-				return st.preempt(ctx, inference, st.inference, 24, "condition=Preempted")
+				return st.preempt(ctx, inference, st.inference, 6, "condition=Preempted")
 			},
-			throughout: []claim{{"since fine-tuning started, at least the 40 pods of its minimum run", func(s scene) bool {
-				started = started || total(s.bound(tuning)) >= 40
-				return !started || total(s.bound(tuning)) >= 40
+			throughout: []claim{{"since fine-tuning started, at least the 10 pods of its minimum run", func(s scene) bool {
+				started = started || total(s.bound(tuning)) >= 10
+				return !started || total(s.bound(tuning)) >= 10
 			}}},
-			claims: []claim{admitted(inference, 24), admitted(tuning, 40), free(0), preempted("inference-service (priority 1000 over 100): 24 pods above its minimum")},
+			claims: []claim{admitted(inference, 24), admitted(tuning, 10), free(0), preempted("inference-service (priority 1000 over 100): 6 pods above its minimum")},
 		},
 		{
 			title: "chat, of the same high priority",
 			why: "It needs 24 GPUs. Of lower priority there is only the minimum of fine-tuning. A part of it is worth nothing without the rest, so all " +
-				"40 pods end. chat does not need 16 of the GPUs: the fourth group of inference-service, which has waited, takes 8 of them.",
+				"10 pods end. chat does not need 16 of the GPUs: the fourth group of inference-service, which has waited, takes 8 of them.",
 			do: func(ctx context.Context, st *stage) error {
-				return st.preempt(ctx, chatGang, st.chat, 40, "jsonpath={.status.scheduled}=0/40")
+				return st.preempt(ctx, chatGang, st.chat, 10, "jsonpath={.status.scheduled}=0/10")
 			},
-			claims: []claim{admitted(inference, 32), preempted("chat-0 (priority 1000 over 100): all 40 pods"), {"chat-0 is Admitted; fine-tuning waits, and holds no GPU", func(s scene) bool {
+			claims: []claim{admitted(inference, 32), preempted("chat-0 (priority 1000 over 100): all 10 pods"), {"chat-0 is Admitted; fine-tuning waits, and holds no GPU", func(s scene) bool {
 				return phase(s, chatGang) == v2alpha2.PodGroupAdmitted && phase(s, tuning) == v2alpha2.PodGroupWaiting && s.held(tuning) == 0
 			}}},
 		},
 	}
 }
 
-// startTuning starts fine-tuning with a low priority, and returns when all pods are bound. Pods without a class have a high one.
-func (st *stage) startTuning(ctx context.Context, pods, minimum int64) error {
+// startTuning starts fine-tuning with a low priority, and returns when all pods are bound. Pods without a class have a high
+// one. The pods of chat need 4 GPUs each: if these have fewer, which of them end decides whether chat fits afterwards.
+func (st *stage) startTuning(ctx context.Context, pods, minimum, gpus int64) error {
 	group, job := st.tuning[0].Object["spec"].(map[string]any), st.tuning[1].Object["spec"].(map[string]any)
 	group["minMember"], job["completions"], job["parallelism"] = minimum, pods, pods
-	job["template"].(map[string]any)["spec"].(map[string]any)["priorityClassName"] = "training"
+	pod := job["template"].(map[string]any)["spec"].(map[string]any)
+	pod["priorityClassName"] = "training"
+	container := pod["containers"].([]any)[0].(map[string]any)
+	if err := unstructured.SetNestedField(container, gpus, "resources", "limits", string(controlplane.GPUResource)); err != nil {
+		return err
+	}
 	_, low := st.kubectl(ctx, "create", "priorityclass", "training", "--value=100")
 	_, high := st.kubectl(ctx, "create", "priorityclass", "services", "--value=1000", "--global-default")
 	applied := st.cp.Apply(ctx, st.tuning...)
-	_, bound := st.kubectl(ctx, "wait", "pg/"+tuning, fmt.Sprintf("--for=jsonpath={.status.gpus}=%d/%d", pods, pods))
+	_, bound := st.kubectl(ctx, "wait", "pg/"+tuning, fmt.Sprintf("--for=jsonpath={.status.gpus}=%d/%d", pods*gpus, pods*gpus))
 	return errors.Join(low, high, applied, bound)
 }
 

@@ -235,11 +235,16 @@ func story() []step {
 			},
 		},
 		{
-			title: "The four nodes are back in service",
-			why:   "The gang gets its minimum again, and then its fourth group.",
+			title: "The four nodes are back in service, one rack after the other",
+			why: "The first rack has the 16 GPUs that the gang lacks: it gets its minimum again, and then its fourth group. The second rack " +
+				"stays free.",
+			// If all nodes came back together, the pods could be spread over them, and the 16 GPUs that are free afterwards would be in
+			// parts that are of no use to the pods of chat.
 			do: func(ctx context.Context, st *stage) error {
-				_, err := st.kubectl(ctx, append([]string{"uncordon"}, broken...)...)
-				return err
+				_, first := st.kubectl(ctx, append([]string{"uncordon"}, broken[:2]...)...)
+				_, bound := st.kubectl(ctx, "wait", "pg/"+inference, "--for=jsonpath={.status.gpus}=32/32")
+				_, second := st.kubectl(ctx, append([]string{"uncordon"}, broken[2:]...)...)
+				return errors.Join(first, bound, second)
 			},
 			claims: []claim{admitted(inference, 32), free(16)},
 		},
