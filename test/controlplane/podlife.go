@@ -169,13 +169,21 @@ func (l *podLife) advance(until time.Time) {
 	}
 }
 
+// next returns the time of the next appointment, zero if there is none.
+func (l *podLife) next() time.Time {
+	if l.over || len(l.agenda) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(l.agenda, func(a, b appointment) int { return a.at.Compare(b.at) }).at
+}
+
 // untilNext returns the time until the next appointment, 0 if there is none.
 func (l *podLife) untilNext() time.Duration {
-	if l.over || len(l.agenda) == 0 {
+	next := l.next()
+	if next.IsZero() {
 		return 0
 	}
-	next := slices.MinFunc(l.agenda, func(a, b appointment) int { return a.at.Compare(b.at) })
-	return max(time.Until(next.at), time.Nanosecond)
+	return max(time.Until(next), time.Nanosecond)
 }
 
 func (l *podLife) after(d time.Duration, do func()) {
