@@ -362,7 +362,7 @@ func TestPartialGangWithoutRoomIsReleased(t *testing.T) {
 func TestPartialGangOfAnotherPodGroupIsNotTouched(t *testing.T) {
 	c := newCluster(t, 2)
 	lift := c.refuseBindings([]string{"gang-3", "other-3"}, nil)
-	c.startWith(map[string]any{"repairTimeout": "2s"})
+	c.startWith(map[string]any{"repairTimeout": "1h"}) // it is killed when both gangs are partial, and must release none before
 	c.createOwnedGang("gang", 4, 1)
 	c.createOwnedGang("other", 4, 1)
 	c.untilBound("gang", 3)
@@ -373,7 +373,7 @@ func TestPartialGangOfAnotherPodGroupIsNotTouched(t *testing.T) {
 	c.apply(c.group("gang").MinMember(4))
 	c.cordon(true, c.nodes...)
 	lift()
-	c.restart()
+	c.startWith(map[string]any{"repairTimeout": "2s"})
 	c.until("the other gang, which is partial, is released", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, "other") == 0 })
 	if after := c.uids("gang"); !sameUIDs(before, after) {
 		t.Errorf("pods before %v, after %v", before, after)
