@@ -3,6 +3,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -24,16 +26,25 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// deletedByScheduler returns the names of the pods whose deletion muster-scheduler requested in this test, sorted.
+// deletedByScheduler returns the names of the pods whose deletion muster-scheduler requested in this test, sorted, without
+// those that were refused. If the scheduler is killed meanwhile, the API server records a time-out, and deletes the pod.
 func (c *cluster) deletedByScheduler() []string {
 	c.t.Helper()
 	pods := map[string]bool{}
 	for _, w := range c.writes(c.began) {
-		if w.verb == "delete" && w.resource == "pods" && w.code < 300 {
+		if w.verb == "delete" && w.resource == "pods" && (w.code < 300 || w.code >= 500) {
 			pods[w.name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(pods))
+}
+
+// checkEvicted checks that muster-scheduler has deleted these pods, and no others. They are sorted.
+func (c *cluster) checkEvicted(want ...string) {
+	c.t.Helper()
+	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, want) {
+		c.t.Errorf("pods %v were evicted, want %v", deleted, want)
+	}
 }
 
 // preemptionTimeout sets how long a gang waits for its victims beyond their grace periods.
@@ -69,6 +80,14 @@ func (c *cluster) untilTerminating(n int) {
 func (c *cluster) untilEvicting(group string) {
 	c.t.Helper()
 	c.untilStatus(group, "evicts", func(s v2Status) bool { return condition(s, v2alpha2.ConditionPreempting).Reason == "Evicting" })
+}
+
+// untilPreempting waits until the PodGroup says that the gang preempts, or runs already.
+func (c *cluster) untilPreempting(group string) {
+	c.t.Helper()
+	c.untilStatus(group, "preempts or runs", func(s v2Status) bool {
+		return condition(s, v2alpha2.ConditionPreempting).Status == metav1.ConditionTrue || s.Phase == v2alpha2.PodGroupAdmitted
+	})
 }
 
 func graceSeconds(n int64) func(*wrappers.PodWrapper) {
@@ -122,9 +141,7 @@ func TestPreemptionWorkedExamples(t *testing.T) {
 			c.gangOf("large", high, free+1, free+1, 1)
 			c.untilReason("large", v2alpha2.ReasonInsufficientGPUs)
 			c.stillSchedules()
-			if deleted := c.deletedByScheduler(); len(deleted) > 0 {
-				t.Errorf("pods %v were evicted in vain", deleted)
-			}
+			c.checkEvicted()
 			c.deleteGang("large")
 			c.gangOf("exact", high, free, free, 1)
 			c.untilBound("exact", free)
@@ -256,9 +273,7 @@ func TestVictimThatDoesNotEnd(t *testing.T) {
 			c.must(removeFinalizers(c.ctx, c.namespace, "held-0"), "letting the victim end")
 			c.create(c.pod("after", "", 8).PriorityClass(low))
 			c.untilPodBound("after")
-			if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"held-0", "other-0"}) {
-				t.Errorf("pods %v were evicted", deleted)
-			}
+			c.checkEvicted("held-0", "other-0")
 		})
 	}
 }
@@ -285,6 +300,7 @@ func TestPreemptorIsDeleted(t *testing.T) {
 				c.create(c.pod(after, "", 8).PriorityClass(low))
 				c.untilPodBound(after)
 			}
+			c.checkEvicted("train-0", "train-1")
 			c.stillSchedules()
 		})
 	}
@@ -304,6 +320,7 @@ func TestPreemptorIsDeletedBetweenTwoEvictions(t *testing.T) {
 	c.deleteGang("chat")
 	lift()
 	c.until("nothing of the victim is left", 20*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "train") == 0 })
+	c.checkEvicted("train-0", "train-1")
 	c.stillSchedules()
 }
 
@@ -327,6 +344,7 @@ func TestNodeOfAVictimIsGone(t *testing.T) {
 		}
 	}
 	c.untilSatisfied("chat")
+	c.checkEvicted("train-0", "train-1")
 	c.stillSchedulesAfter("chat")
 }
 
@@ -347,6 +365,7 @@ func TestPriorityClassIsDeletedWhilePreempting(t *testing.T) {
 	}
 	c.delete("train-0", "train-1")
 	c.untilBound("chat", 2)
+	c.checkEvicted("train-0", "train-1")
 	c.stillSchedulesAfter("chat")
 }
 
@@ -362,6 +381,9 @@ func TestPreemptibilityChangesWhilePreempting(t *testing.T) {
 		c.gangOf(train, low, 2, 2, 8)
 		c.untilSatisfied(train)
 		c.gangOf(chat, high, 2, 2, 8)
+		if round%2 == 1 {
+			c.untilPreempting(chat)
+		}
 		<-time.After(time.Duration(random.Int64N(int64(50 * time.Millisecond)))) // the instant of the change, not a wait for something
 		c.apply(c.group(train).MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }))
 		c.untilStatus(chat, "runs or is refused", func(s v2Status) bool {
@@ -400,6 +422,9 @@ func TestGangsPreemptDespiteBudgetsForAllAndNone(t *testing.T) {
 			c.gangOf("chat", high, 1, 1, 8)
 			c.untilBound("chat", 1)
 			c.untilBound("train", 1)
+			if deleted := c.deletedByScheduler(); len(deleted) != 1 {
+				t.Errorf("pods %v were evicted, want one", deleted)
+			}
 		})
 	}
 }
@@ -429,9 +454,7 @@ func TestGangsOfTwoProfilesPreemptPodsOfAnotherScheduler(t *testing.T) {
 	if p := c.get("guarded"); p.UID != guarded.UID || p.DeletionTimestamp != nil {
 		t.Error("a pod of the same priority was evicted")
 	}
-	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"foreign-0", "foreign-1", "train-0"}) {
-		t.Errorf("pods %v were evicted", deleted)
-	}
+	c.checkEvicted("foreign-0", "foreign-1", "train-0")
 }
 
 // endHeldPods removes the finalizers of pods that have been terminating for so long, until the test is over.
@@ -449,8 +472,8 @@ func (c *cluster) endHeldPods(after time.Duration) {
 	}()
 }
 
-// slowGangs creates gangs of lower priority, whose pods take 2 s to end, and returns their names.
-func (c *cluster) slowGangs(prefix, class string, gangs, size int) []string {
+// runGangs runs gangs of lower priority, and returns their names. The pods of slow ones end when endHeldPods lets them.
+func (c *cluster) runGangs(prefix, class string, gangs, size int, slow bool) []string {
 	c.t.Helper()
 	out := numbered(prefix, gangs)
 	for _, g := range out {
@@ -459,23 +482,27 @@ func (c *cluster) slowGangs(prefix, class string, gangs, size int) []string {
 	for _, g := range out {
 		c.untilSatisfied(g)
 		for _, pod := range numbered(g, size) {
+			if !slow {
+				continue
+			}
 			c.patchPod(pod, map[string]any{"metadata": map[string]any{"finalizers": []string{"test/hold"}}})
 		}
 	}
 	return out
 }
 
-// untilOneGangEnded waits until the preemptor is bound and every other gang is whole or gone, and checks that one is gone.
-func (c *cluster) untilOneGangEnded(preemptor string, needed int, gangs []string, size int) {
+// untilOneGangEnded waits until the preemptor is bound and every other gang is whole or gone, and checks that one is gone. It
+// returns the pods of what is gone.
+func (c *cluster) untilOneGangEnded(preemptor string, needed int, gangs []string, size int) []string {
 	c.t.Helper()
 	c.untilBound(preemptor, needed)
-	gone := 0
+	var gone []string
 	c.until("every gang of lower priority is whole or gone", 30*time.Second, func(pods []*corev1.Pod) bool {
-		gone = 0
+		gone = nil
 		for _, g := range gangs {
 			switch bound(pods, g) {
 			case 0:
-				gone++
+				gone = append(gone, numbered(g, size)...)
 			case size:
 			default:
 				return false
@@ -483,9 +510,10 @@ func (c *cluster) untilOneGangEnded(preemptor string, needed int, gangs []string
 		}
 		return true
 	})
-	if gone != 1 {
-		c.t.Errorf("%d gangs ended for %s, want 1", gone, preemptor)
+	if len(gone) != size {
+		c.t.Errorf("pods %v ended for %s, want those of one gang", gone, preemptor)
 	}
+	return gone
 }
 
 // endRound deletes the gangs of a round; their pods end when they are let go.
@@ -498,25 +526,83 @@ func (c *cluster) endRound(gangs ...string) {
 	c.until("all pods of the round have ended", 30*time.Second, func(pods []*corev1.Pod) bool { return len(pods) == 0 })
 }
 
-// kill -9 at random moments, while the victims need 2 s to end and a part of their gang could be left.
-func TestKilledWhileSlowVictimsEnd(t *testing.T) {
-	const nodes, size = 6, 3
-	c := newCluster(t, nodes)
-	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
-	random := rand.New(rand.NewPCG(23, 7))
-	c.endHeldPods(2 * time.Second)
-	for round := range rounds(t) {
-		c.startQuick()
-		gangs := c.slowGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size)
-		chat, needed := fmt.Sprintf("chat-%d", round), 1+random.IntN(size)
-		c.gangOf(chat, high, needed, needed, 8)
-		for range 1 + random.IntN(3) {
-			<-time.After(time.Duration(random.Int64N(int64(1500 * time.Millisecond)))) // the instant of the kill, not a wait for something
-			c.scheduler.Kill()
-			c.must(c.scheduler.Start(), "starting muster-scheduler")
+// stageOf returns how far a preemption has come, according to the API server.
+func (c *cluster) stageOf(preemptor string, victims []string) string {
+	c.t.Helper()
+	left, marked := 0, 0
+	for _, p := range c.pods() {
+		switch {
+		case p.Annotations[v2alpha2.PodGroupAnnotation] == preemptor && p.Spec.NodeName != "":
+			return "bound"
+		case slices.Contains(victims, p.Name) && p.DeletionTimestamp == nil:
+			left++
+			if slices.ContainsFunc(p.Status.Conditions, func(x corev1.PodCondition) bool { return x.Type == corev1.DisruptionTarget }) {
+				marked++
+			}
 		}
-		c.untilOneGangEnded(chat, needed, gangs, size)
-		c.endRound(append(gangs, chat)...)
+	}
+	var group v2alpha2.PodGroup
+	u, err := c.dynamic.Resource(podGroups).Namespace(c.namespace).Get(c.ctx, preemptor, metav1.GetOptions{})
+	c.must(err, "reading PodGroup "+preemptor)
+	c.must(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &group), "reading PodGroup "+preemptor)
+	reason := condition(group.Status, v2alpha2.ConditionPreempting).Reason
+	switch {
+	case left < len(victims):
+		return "deleted"
+	case marked > 0 && reason != "Evicting":
+		return "marked"
+	}
+	return cmp.Or(strings.ToLower(reason), "undecided")
+}
+
+// kill -9 at random moments of a preemption, of victims that end when they are deleted, and of victims that need 2 s. Whatever
+// was recorded and done before, the gang starts, one gang of lower priority ends, whole, and no other pod is evicted.
+func TestKilledWhilePreempting(t *testing.T) {
+	for name, slow := range map[string]bool{"victims end immediately": false, "victims need 2 s": true} {
+		t.Run(name, func(t *testing.T) {
+			const nodes, size = 6, 2
+			c := newCluster(t, nodes)
+			low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+			random := rand.New(rand.NewPCG(23, 7))
+			c.endHeldPods(2 * time.Second)
+			var ended []string
+			kills := map[string]int{} // by the stage of the preemption
+			for round := range rounds(t) {
+				c.startQuick()
+				gangs := c.runGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size, slow)
+				var victims []string
+				for _, g := range gangs {
+					victims = append(victims, numbered(g, size)...)
+				}
+				chat, needed := fmt.Sprintf("chat-%d", round), 1+random.IntN(size)
+				c.gangOf(chat, high, needed, needed, 8)
+				for kill := range 1 + random.IntN(3) {
+					longest := 1500 * time.Millisecond // about as long as the start and a preemption take
+					switch short := random.IntN(3) > 0; {
+					case short: // more often after the decision; what follows it takes less time
+						longest = 40 * time.Millisecond
+						if kill > 0 {
+							c.restart()
+						}
+						c.untilPreempting(chat)
+					case kill > 0:
+						c.must(c.scheduler.Start(), "starting muster-scheduler")
+					}
+					<-time.After(time.Duration(random.Int64N(int64(longest)))) // the instant of the kill, not a wait for something
+					c.scheduler.Kill()
+					stage := c.stageOf(chat, victims)
+					if kills[stage]++; stage == "bound" {
+						break
+					}
+				}
+				c.must(c.scheduler.Start(), "starting muster-scheduler")
+				ended = append(ended, c.untilOneGangEnded(chat, needed, gangs, size)...)
+				c.endRound(append(gangs, chat)...)
+			}
+			slices.Sort(ended)
+			c.checkEvicted(ended...)
+			t.Logf("killed at these stages: %v", kills)
+		})
 	}
 }
 
@@ -526,9 +612,10 @@ func TestKilledBetweenMarksAndDeletions(t *testing.T) {
 	c := newCluster(t, nodes)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
 	c.endHeldPods(2 * time.Second)
+	var ended []string
 	for round := range rounds(t) {
 		c.startQuick()
-		gangs := c.slowGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size)
+		gangs := c.runGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size, true)
 		chat := fmt.Sprintf("chat-%d", round)
 		c.gangOf(chat, high, size, size, 8)
 		c.until("a victim is marked", 30*time.Second, func(pods []*corev1.Pod) bool {
@@ -545,9 +632,11 @@ func TestKilledBetweenMarksAndDeletions(t *testing.T) {
 		}
 		t.Logf("round %d: killed when %d pods were terminating", round, terminating)
 		c.must(c.scheduler.Start(), "starting muster-scheduler")
-		c.untilOneGangEnded(chat, size, gangs, size)
+		ended = append(ended, c.untilOneGangEnded(chat, size, gangs, size)...)
 		c.endRound(append(gangs, chat)...)
 	}
+	slices.Sort(ended)
+	c.checkEvicted(ended...)
 }
 
 // kill -9 when the evictions were recorded, one victim was deleted and the deletion of another was refused: the next process
@@ -567,6 +656,7 @@ func TestKilledBetweenTwoDeletions(t *testing.T) {
 	c.restart()
 	c.untilBound("chat", 2)
 	c.untilBound("train", 0)
+	c.checkEvicted("train-0", "train-1")
 	c.stillSchedulesAfter("chat")
 }
 
@@ -594,9 +684,7 @@ func TestRoomOfVictimsIsKeptAfterARestart(t *testing.T) {
 	c.delete("train-1")
 	c.untilBound("chat", 2)
 	c.notBound("plain", "rival-0")
-	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"train-0", "train-1"}) {
-		t.Errorf("pods %v were evicted, want those of the gang that was decided on", deleted)
-	}
+	c.checkEvicted("train-0", "train-1")
 }
 
 // kill -9 between two deletions, and the preemptor is deleted before the next process starts. The victim gang has lost a
@@ -621,6 +709,7 @@ func TestPreemptorIsDeletedWhileTheSchedulerIsDown(t *testing.T) {
 			lift()
 			c.restart()
 			c.until("nothing of the victim is left", 15*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "train") == 0 })
+			c.checkEvicted("train-0", "train-1")
 			c.stillSchedules()
 		})
 	}
@@ -637,12 +726,11 @@ func TestMarkOfAVictimIsRefused(t *testing.T) {
 	c.gangOf("chat", high, 2, 2, 8)
 	c.untilReason("chat", v2alpha2.ReasonInsufficientGPUs)
 	c.stillSchedules()
-	if deleted := c.deletedByScheduler(); len(deleted) > 0 {
-		t.Errorf("pods %v were evicted, although another victim could not be marked", deleted)
-	}
+	c.checkEvicted() // the other victim could not be marked
 	lift()
 	c.untilBound("chat", 2)
 	c.untilBound("train", 0)
+	c.checkEvicted("train-0", "train-1")
 }
 
 // refuseMarks has the API server refuse changes of these pods' status.
@@ -670,6 +758,7 @@ func TestPriorityOfThePreemptorChanges(t *testing.T) {
 	c.apply(c.group("chat").MinMember(2).Priority(low))
 	c.delete("train-0", "train-1")
 	c.untilBound("chat", 2)
+	c.checkEvicted("train-0", "train-1")
 	c.stillSchedulesAfter("chat")
 }
 
@@ -693,7 +782,5 @@ func TestRoomOfVictimsIsKeptWhenThePodGroupIsEdited(t *testing.T) {
 	c.notBound("plain")
 	c.delete("train-1")
 	c.untilBound("chat", 2)
-	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, []string{"train-0", "train-1"}) {
-		t.Errorf("pods %v were evicted, want those of the gang that was decided on", deleted)
-	}
+	c.checkEvicted("train-0", "train-1")
 }

@@ -3,8 +3,6 @@
 package scheduler
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -59,6 +57,7 @@ func TestGangsPreemptSurplusThenWholeGangs(t *testing.T) {
 	})
 	c.untilTold("PodGroup", "search", "Preempting", "train")
 	c.untilTold("PodGroup", "train", "Preempted", "chat")
+	c.checkEvicted(numbered("train", 3)...)
 	if n := c.boundNow("chat"); n != 1 {
 		t.Errorf("%d pods of the first gang are bound, want 1", n)
 	}
@@ -97,6 +96,7 @@ func TestGangsEvictNobodyInVain(t *testing.T) {
 	if c.boundNow("train") != 2 {
 		t.Error("pods of a gang that may not be preempted were evicted")
 	}
+	c.checkEvicted()
 }
 
 // Victims may need time to end. Their room, and what is free already and needed with it, is kept for the gang: pods of the
@@ -133,6 +133,7 @@ func TestRoomOfVictimsIsKeptForTheGang(t *testing.T) {
 	c.delete(numbered("train", 2)...) // the kubelet reports that they have ended
 	c.untilBound("chat", 2)
 	c.notBound("plain", "rival-0")
+	c.checkEvicted("train-0", "train-1")
 	c.stillSchedulesAfter("chat", "plain", "rival")
 }
 
@@ -165,57 +166,5 @@ func TestGangsRespectPodDisruptionBudgets(t *testing.T) {
 	if c.boundNow("a") != 1 || c.boundNow("b") != 0 {
 		t.Errorf("%d pods of the guarded gang and %d of the other are bound, want 1 and 0", c.boundNow("a"), c.boundNow("b"))
 	}
-}
-
-// kill -9 at random moments of a preemption. Whatever was recorded and done before, the gang starts in the end, and every
-// gang of lower priority is whole or ended: no part of a minimum is left behind, and no more gangs end than are needed.
-func TestKilledWhilePreempting(t *testing.T) {
-	const nodes, size = 6, 2
-	c := newCluster(t, nodes)
-	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
-	random := rand.New(rand.NewPCG(23, 1))
-	ended := map[int]int{} // rounds by gangs that ended
-	for round := range rounds(t) {
-		c.startQuick()
-		var victims []string
-		for i := range nodes / size {
-			g := fmt.Sprintf("low-%d-%d", round, i)
-			victims = append(victims, g)
-			c.gangOf(g, low, size, size, 8)
-		}
-		for _, g := range victims {
-			c.untilSatisfied(g)
-		}
-		chat := fmt.Sprintf("chat-%d", round)
-		c.gangOf(chat, high, size, size, 8)
-		for range 1 + random.IntN(3) {
-			<-time.After(time.Duration(random.Int64N(int64(700 * time.Millisecond)))) // the instant of the kill, not a wait for something
-			c.scheduler.Kill()
-			c.must(c.scheduler.Start(), "starting muster-scheduler")
-		}
-		c.untilBound(chat, size)
-		gone := 0
-		c.until("every gang of lower priority is whole or gone", 30*time.Second, func(pods []*corev1.Pod) bool {
-			gone = 0
-			for _, g := range victims {
-				switch bound(pods, g) {
-				case 0:
-					gone++
-				case size:
-				default:
-					return false
-				}
-			}
-			return true
-		})
-		ended[gone]++
-		if gone != 1 {
-			t.Errorf("round %d: %d gangs ended, want 1", round, gone)
-		}
-		for _, g := range append(victims, chat) {
-			c.deleteGang(g)
-		}
-		c.scheduler.Kill()
-	}
-	t.Logf("rounds by the number of gangs that ended: %v", ended)
+	c.checkEvicted("b-0")
 }
