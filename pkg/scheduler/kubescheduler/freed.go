@@ -117,11 +117,6 @@ func (w *Snapshot) Free(ids []int) {
 		w.prepareFree(f)
 	}
 	f.moveRoom(ids, 1)
-	for _, id := range ids {
-		pod, i := w.runningPod(id)
-		f.freed[id] = true
-		w.nodes.freePod(i, pod)
-	}
 	w.updateFreed(ids, true)
 }
 
@@ -137,11 +132,6 @@ func (w *Snapshot) Restore(ids []int) bool {
 		f.moveRoom(ids, 1)
 		f.clearChanged()
 		return false
-	}
-	for _, id := range ids {
-		pod, i := w.runningPod(id)
-		f.freed[id] = false
-		w.nodes.restorePod(i, pod)
 	}
 	w.updateFreed(ids, false)
 	return true
@@ -221,9 +211,17 @@ func (f *freedPods) clearChanged() {
 	f.changed = f.changed[:0]
 }
 
-// updateFreed updates what depends on the changed nodes, after the pods were freed or restored there.
+// updateFreed records that the pods are freed or restored, and updates what depends on the changed nodes.
 func (w *Snapshot) updateFreed(ids []int, freed bool) {
-	f := w.freed
+	f, delta := w.freed, int32(-1)
+	if freed {
+		delta = 1
+	}
+	for _, id := range ids {
+		f.freed[id] = freed
+		i := int(f.node[id])
+		w.nodes.countFreed(i, delta, f.freed[f.first[i]:])
+	}
 	for _, c := range w.classes {
 		if c.refuse == nil {
 			w.updateResults(c, f.changed)

@@ -72,7 +72,7 @@ func (c *class) insertFreedNode(i int32) {
 func (w *Snapshot) resultWithFreed(c *class, i int) (reason uint16, slots int32, free int64) {
 	u := c.unfreed
 	reason, slots, free = u.known.reasons[i], u.known.slots[i], w.freed.roomOf(i)[u.main]
-	if len(w.nodes.planned[i].freed) == 0 || reason != 0 && !w.cache.reasons[reason].resolvable {
+	if w.nodes.planned[i].gone == 0 || reason != 0 && !w.cache.reasons[reason].resolvable {
 		return reason, slots, free
 	}
 	slots, lacking := w.freed.slotsOnNode(c, i)

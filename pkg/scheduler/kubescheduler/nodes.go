@@ -40,8 +40,9 @@ type plannedPods struct {
 	unlike int                  // pods that differ from the first one
 	clone  fwk.NodeInfo         // the node with these pods; nil: nothing has asked for it
 
-	freed   []fwk.PodInfo // running pods that Snapshot.Free removed, in no order
-	without fwk.NodeInfo  // the node without these; nil: nothing has asked for it
+	gone    int32        // running pods that Snapshot.Free removed
+	freed   []bool       // by pod of the node: whether it is one of these; nil: none ever was
+	without fwk.NodeInfo // the node without these; nil: nothing has asked for it
 
 	unnominated bool // no pod is nominated for the node
 }
@@ -70,8 +71,7 @@ func (t *nodeTable) updateNodes(nodes []fwk.NodeInfo) {
 	for _, i := range t.touched {
 		p := &t.planned[i]
 		clear(p.pods[:cap(p.pods)])
-		clear(p.freed[:cap(p.freed)])
-		*p = plannedPods{pods: p.pods[:0], freed: p.freed[:0]}
+		*p = plannedPods{pods: p.pods[:0]}
 	}
 	t.touched = t.touched[:0]
 	t.nodes = nodes
@@ -229,12 +229,15 @@ func (t *nodeTable) nodeWithPlanned(i int) fwk.NodeInfo {
 // currentNode returns a node without its freed pods, and without those that are planned on it.
 func (t *nodeTable) currentNode(i int) fwk.NodeInfo {
 	p := &t.planned[i]
-	if len(p.freed) == 0 {
+	if p.gone == 0 {
 		return t.nodes[i]
 	}
 	if p.without == nil {
 		p.without = t.nodes[i].Snapshot()
-		for _, pod := range p.freed {
+		for k, pod := range t.nodes[i].GetPods() {
+			if !p.freed[k] {
+				continue
+			}
 			if err := p.without.RemovePod(klog.Background(), pod.GetPod()); err != nil {
 				klog.Background().Error(err, "Failed to remove a freed pod from a cloned node", "node", t.objects[i].Name)
 			}
@@ -243,23 +246,15 @@ func (t *nodeTable) currentNode(i int) fwk.NodeInfo {
 	return p.without
 }
 
-// freePod removes a running pod from a node.
-func (t *nodeTable) freePod(i int, pod fwk.PodInfo) {
+// countFreed records that a running pod of a node was removed (1) or put back (-1). freed tells by pod of the node which ones
+// are removed now. It belongs to the caller, and is read when something asks for the node.
+func (t *nodeTable) countFreed(i int, delta int32, freed []bool) {
 	p := &t.planned[i]
-	if len(p.freed) == 0 {
+	if p.freed == nil {
+		p.freed = freed
 		t.touched = append(t.touched, i)
 	}
-	p.freed = append(p.freed, pod)
-	p.clone, p.without = nil, nil
-}
-
-// restorePod puts a freed pod back on its node.
-func (t *nodeTable) restorePod(i int, pod fwk.PodInfo) {
-	p := &t.planned[i]
-	last := len(p.freed) - 1
-	p.freed[slices.Index(p.freed, pod)] = p.freed[last]
-	p.freed[last] = nil
-	p.freed = p.freed[:last]
+	p.gone += delta
 	p.clone, p.without = nil, nil
 }
 
