@@ -29,12 +29,12 @@ const noLimit = -1
 
 // NewLadder returns the units of a gang. Its tree is not nil.
 func NewLadder(w *Workload) *Ladder {
-	l := &Ladder{units: unitsOf(0, w, numbersTo(len(w.Pods))), ofPod: make([][]int, len(w.Pods))}
 	counts := w.counts(nil)
+	l := &Ladder{units: appendUnits(nil, 0, w, counts, numbersTo(len(w.Pods))), ofPod: make([][]int, len(w.Pods))}
 	limitOf := map[*gang.Group]int{}
 	for i, u := range l.units {
 		l.limits = append(l.limits, noLimit)
-		if group, spare := u.limit(w.Tree, counts); group != nil {
+		if group, spare := u.limit(counts); group != nil {
 			if _, known := limitOf[group]; !known {
 				limitOf[group] = len(l.spare)
 				l.spare = append(l.spare, spare)
@@ -50,13 +50,12 @@ func NewLadder(w *Workload) *Ladder {
 
 // limit returns the group whose minimum limits how many units of this kind may end together, and that number: the leaf of a
 // single pod, the parent of a sub-group. nil: any may end.
-func (u *unit) limit(tree *gang.Tree, counts gang.Counts) (*gang.Group, int) {
-	group := tree.Group(u.group)
+func (u *unit) limit(counts gang.Counts) (*gang.Group, int) {
 	switch {
 	case u.rung == SurplusPod:
-		return group, counts[u.group] - group.Min()
-	case u.rung == SurplusSubGroup && group.Satisfied(counts): // one that is below its minimum is not needed
-		return group.Parent(), group.Parent().SatisfiedChildren(counts) - group.Parent().Min()
+		return u.group, u.spare
+	case u.rung == SurplusSubGroup && u.group.Satisfied(counts): // one that is below its minimum is not needed
+		return u.group.Parent(), u.group.Parent().SatisfiedChildren(counts) - u.group.Parent().Min()
 	default:
 		return nil, 0
 	}

@@ -23,11 +23,12 @@ func (s *search) lossOf(u int) loss {
 	}
 }
 
-// ranked is a unit among those with an equal loss.
+// ranked is a unit among those with an equal loss, and the units that follow it with the same time and name.
 type ranked struct {
 	running int64
 	name    int32 // position of the workload by name
-	unit    int32
+	first   int32 // unit
+	end     int32
 }
 
 // rankUnits sorts the units by loss, then by the time for which they have run, and by name.
@@ -48,7 +49,14 @@ func (s *search) rankUnits() {
 				groups, losses = append(groups, nil), append(losses, l)
 			}
 		}
-		groups[group] = append(groups[group], ranked{s.running[u], names[s.units[u].workload], int32(u)})
+		r := ranked{s.running[u], names[s.units[u].workload], int32(u), int32(u + 1)}
+		if n := len(groups[group]); n > 0 {
+			if run := &groups[group][n-1]; run.end == r.first && run.running == r.running && run.name == r.name {
+				run.end++
+				continue
+			}
+		}
+		groups[group] = append(groups[group], r)
 	}
 	order := make([]int, len(groups))
 	for i := range order {
@@ -58,11 +66,13 @@ func (s *search) rankUnits() {
 	s.rank, s.byRank = make([]int, len(s.units)), make([]int, 0, len(s.units))
 	for _, i := range order {
 		slices.SortFunc(groups[i], func(a, b ranked) int {
-			return cmp.Or(cmp.Compare(a.running, b.running), cmp.Compare(a.name, b.name), cmp.Compare(a.unit, b.unit))
+			return cmp.Or(cmp.Compare(a.running, b.running), cmp.Compare(a.name, b.name), cmp.Compare(a.first, b.first))
 		})
 		for _, r := range groups[i] {
-			s.rank[r.unit] = len(s.byRank)
-			s.byRank = append(s.byRank, int(r.unit))
+			for u := int(r.first); u < int(r.end); u++ {
+				s.rank[u] = len(s.byRank)
+				s.byRank = append(s.byRank, u)
+			}
 		}
 	}
 }

@@ -121,12 +121,12 @@ func (s *search) findAmong(units []int) {
 	byAmount := slices.Clone(units) // few workloads: those that free the most come first
 	slices.SortStableFunc(byAmount, func(a, b int) int { return cmp.Compare(s.amount[b], s.amount[a]) })
 	for _, order := range [][]int{units, byAmount, s.byNeighbours(units)} {
-		n := s.sufficientPrefix(order)
-		if n < 0 {
+		prefix, ok := s.sufficientPrefix(order)
+		if !ok {
 			continue
 		}
 		for _, back := range []func([]int) []int{latestFirst(order), s.byValue} {
-			s.selectAllowed(order[:n])
+			s.selectUnits(prefix)
 			if s.reduce(back) {
 				s.record()
 			}
@@ -160,37 +160,35 @@ func (s *search) sufficientPriority(units []int, priorities []int32) int {
 	return len(priorities)
 }
 
-// sufficientPrefix returns how many of the units, in order, are sufficient; -1 if all of those that may end together are
-// not.
-func (s *search) sufficientPrefix(units []int) int {
+// sufficientPrefix returns the selection of the fewest units, in order, that are sufficient; false if all of those that may
+// end together are not.
+func (s *search) sufficientPrefix(units []int) (selected []int, ok bool) {
 	s.selectUnits(nil)
-	low, high := 0, 1 // low units are not sufficient
-	for done := 0; ; high *= 2 {
+	var before []int // the selection of the first low units, which are not sufficient
+	low, high := 0, 1
+	for ; ; high *= 2 {
 		high = min(high, len(units))
-		for ; done < high; done++ {
-			s.addIfAllowed(units[done])
-		}
+		s.addAllowed(units[low:high])
 		if s.plan() {
 			break
 		}
 		if low = high; high == len(units) {
-			return -1
+			return nil, false
 		}
+		before = slices.Clone(s.list)
 	}
-	s.selectAllowed(units[:low])
+	selected = slices.Clone(s.list)
 	for high-low > 1 && !s.isSpent() {
-		mid, before := (low+high)/2, slices.Clone(s.list)
-		for _, u := range units[low:mid] {
-			s.addIfAllowed(u)
-		}
+		mid := (low + high) / 2
+		s.selectUnits(before)
+		s.addAllowed(units[low:mid])
 		if s.plan() {
-			high = mid
-			s.selectUnits(before)
+			high, selected = mid, slices.Clone(s.list)
 		} else {
-			low = mid
+			low, before = mid, slices.Clone(s.list)
 		}
 	}
-	return high
+	return selected, true
 }
 
 // reduce takes units back as long as there is a plan without them, in the order that the function gives them. It returns
@@ -215,8 +213,8 @@ func (s *search) reduce(order func([]int) []int) bool {
 // selected ones may end together: see findByLeavingOut.
 func (s *search) isRestorable(u int) bool {
 	w := s.units[u].workload
-	if s.units[u].rung > SurplusSubGroup || !s.isAllowed(w) {
-		return true
+	if s.units[u].rung > SurplusSubGroup || s.units[u].group.Parent() == nil || !s.isAllowed(w) {
+		return true // also a pod of a gang without sub-groups: the more are left the better
 	}
 	before, left := s.countsOf(w)
 	s.countLeft(w, s.units[u].pods, 1)
@@ -351,9 +349,20 @@ func (s *search) record() bool {
 
 // byNeighbours returns the units so that those of workloads that follow each other come together.
 func (s *search) byNeighbours(units []int) []int {
-	units = slices.Clone(units)
-	slices.SortStableFunc(units, func(a, b int) int { return cmp.Compare(s.units[a].workload, s.units[b].workload) })
-	return units
+	next := make([]int, len(s.Workloads)+1) // by workload: where its next unit comes
+	for _, u := range units {
+		next[s.units[u].workload+1]++
+	}
+	for w := range s.Workloads {
+		next[w+1] += next[w]
+	}
+	sorted := make([]int, len(units))
+	for _, u := range units {
+		w := s.units[u].workload
+		sorted[next[w]] = u
+		next[w]++
+	}
+	return sorted
 }
 
 // byValue returns the units with the most valuable first.

@@ -32,6 +32,7 @@ type search struct {
 	lost       []int         // by workload: pods that selected units contain
 	inWorld    [][]bool      // by workload and pod: it is free in the World
 	untold     []podAt       // pods of which the World may have to be told
+	told       [2][]int      // IDs of those to be freed, and to be restored; only used by updateWorld
 	counts     []gang.Counts // by workload: pods by leaf; nil: not asked yet
 	left       []gang.Counts // likewise, without those that selected units contain
 	placements []placement.Placement
@@ -74,15 +75,19 @@ func (s *search) makeUnits() {
 	}
 	numbers := numbersTo(most)
 	n := len(s.Workloads)
+	s.units = make([]unit, 0, pods+n) // more only if there are sub-groups
 	freed, inWorld := make([]int, pods), make([]bool, pods)
 	s.freed, s.inWorld = make([][]int, n), make([][]bool, n)
 	s.lost, s.counts, s.left = make([]int, n), make([]gang.Counts, n), make([]gang.Counts, n)
-	ends := make([]int, n)
+	ends, counts := make([]int, n), gang.Counts{}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		s.freed[i], freed = freed[:len(w.Pods)], freed[len(w.Pods):]
 		s.inWorld[i], inWorld = inWorld[:len(w.Pods)], inWorld[len(w.Pods):]
-		s.units = append(s.units, unitsOf(i, w, numbers)...)
+		if clear(counts); w.Tree != nil {
+			w.count(counts, nil)
+		}
+		s.units = appendUnits(s.units, i, w, counts, numbers)
 		ends[i] = len(s.units)
 	}
 	all, start := make([]int, len(s.units)), 0
@@ -157,9 +162,8 @@ func (s *search) selectUnits(units []int) {
 	}
 }
 
-// selectAllowed selects the units in order, without those that may not end beside the ones before.
-func (s *search) selectAllowed(units []int) {
-	s.selectUnits(nil)
+// addAllowed selects the units in order, without those that may not end beside the ones before.
+func (s *search) addAllowed(units []int) {
 	for _, u := range units {
 		s.addIfAllowed(u)
 	}
@@ -176,8 +180,14 @@ func (s *search) addIfAllowed(u int) {
 		if s.freed[w][s.units[u].pods[0]] > 0 {
 			return
 		}
-		if s.add(u); !s.isAllowed(w) {
-			s.remove(u)
+		switch leaf := s.units[u].group; {
+		case s.lost[w] < s.units[u].spare: // even if all of them are of the leaf, it keeps its minimum
+			s.add(u)
+		case leaf.Parent() == nil: // all of them are
+		default:
+			if s.add(u); !s.isAllowed(w) {
+				s.remove(u)
+			}
 		}
 		return
 	}
@@ -205,6 +215,9 @@ func (s *search) addInPlaceOfParts(u int) {
 
 // isPart reports whether all pods of a unit are also pods of another one of the same gang.
 func (s *search) isPart(u, of int) bool {
+	if s.units[of].rung > SurplusSubGroup {
+		return true
+	}
 	return !slices.ContainsFunc(s.units[u].pods, func(pod int) bool { return !slices.Contains(s.units[of].pods, pod) })
 }
 
@@ -276,7 +289,7 @@ func (s *search) leaveWorld() {
 // updateWorld makes the pods of the selected units free in the World, and no others. It takes back the plan made last unless
 // nothing changes.
 func (s *search) updateWorld() {
-	var free, restore []int
+	free, restore := s.told[0][:0], s.told[1][:0]
 	for _, at := range s.untold {
 		gone := s.freed[at.workload][at.pod] > 0
 		if gone == s.inWorld[at.workload][at.pod] {
@@ -290,7 +303,7 @@ func (s *search) updateWorld() {
 			restore = append(restore, id)
 		}
 	}
-	s.untold = s.untold[:0]
+	s.untold, s.told = s.untold[:0], [2][]int{free, restore}
 	if len(free)+len(restore) > 0 {
 		s.undoPlan()
 		s.world.Restore(restore)
@@ -391,7 +404,9 @@ func (s *search) priorityOf(u int) int32 { return s.Workloads[s.units[u].workloa
 func (s *search) prioritiesOf(units []int) []int32 {
 	var priorities []int32
 	for _, u := range units {
-		priorities = append(priorities, s.priorityOf(u))
+		if p := s.priorityOf(u); len(priorities) == 0 || priorities[len(priorities)-1] != p { // mostly equal
+			priorities = append(priorities, p)
+		}
 	}
 	slices.Sort(priorities)
 	return slices.Compact(priorities)

@@ -44,21 +44,20 @@ const (
 type unit struct {
 	workload int // index
 	rung     Rung
-	group    string // SurplusSubGroup: its name; SurplusPod: the leaf
-	pods     []int  // indexes into Workload.Pods
+	group    *gang.Group // SurplusSubGroup: it; SurplusPod: the leaf; otherwise nil
+	spare    int         // SurplusPod: how many pods of the leaf are above its minimum
+	pods     []int       // indexes into Workload.Pods
 }
 
-// unitsOf returns the units of a workload: single pods, then sub-groups, those that are last in order first, then the
-// whole. Units of a gang may share pods, and not all of them may end together: see selection.isAllowed. numbers are 0, 1, 2 and
-// so on, at least as many as the workload has pods.
-func unitsOf(number int, w *Workload, numbers []int) []unit {
+// appendUnits appends the units of a workload: single pods, then sub-groups, those that are last in order first, then the
+// whole. Units of a gang may share pods, and not all of them may end together: see selection.isAllowed. counts are its pods by
+// leaf, nil without a tree. numbers are 0, 1, 2 and so on, at least as many as the workload has pods.
+func appendUnits(units []unit, number int, w *Workload, counts gang.Counts, numbers []int) []unit {
 	if w.Tree == nil {
-		return []unit{{workload: number, rung: PlainPod, pods: numbers[:1:1]}}
+		return append(units, unit{workload: number, rung: PlainPod, pods: numbers[:1:1]})
 	}
-	counts := w.counts(nil)
-	var units []unit
 	if w.Tree.Satisfied(counts) {
-		units = w.surplusUnits(number, counts, numbers)
+		units = w.appendSurplusUnits(units, number, counts, numbers)
 	}
 	if w.MinimumProtected || len(w.Pods) == 0 {
 		return units
@@ -75,24 +74,31 @@ func numbersTo(n int) []int {
 	return numbers
 }
 
-func (w *Workload) surplusUnits(number int, counts gang.Counts, numbers []int) []unit {
-	var singles, groups []unit
+func (w *Workload) appendSurplusUnits(units []unit, number int, counts gang.Counts, numbers []int) []unit {
+	addSingles := func(leaf *gang.Group, pods []int) {
+		if spare := counts[leaf.Name()] - leaf.Min(); spare > 0 {
+			for _, pod := range slices.Backward(pods) {
+				units = append(units, unit{number, SurplusPod, leaf, spare, numbers[pod : pod+1 : pod+1]})
+			}
+		}
+	}
+	if root := w.Tree.Root(); root.IsLeaf() {
+		addSingles(root, numbers[:len(w.Pods)])
+		return units
+	}
+	var groups []unit
 	byLeaf := w.podsByLeaf()
 	var visit func(g *gang.Group)
 	visit = func(g *gang.Group) {
 		if g.IsLeaf() {
-			if counts[g.Name()] > g.Min() {
-				for _, pod := range slices.Backward(byLeaf[g.Name()]) {
-					singles = append(singles, unit{number, SurplusPod, g.Name(), numbers[pod : pod+1 : pod+1]})
-				}
-			}
+			addSingles(g, byLeaf[g.Name()])
 			return
 		}
 		spare := g.SatisfiedChildren(counts) > g.Min()
 		for _, child := range slices.Backward(g.Children()) {
 			satisfied := child.Satisfied(counts)
 			if pods := podsBelow(child, byLeaf); len(pods) > 0 && (spare || !satisfied) && !w.hasCompletedBelow(child) {
-				groups = append(groups, unit{number, SurplusSubGroup, child.Name(), pods})
+				groups = append(groups, unit{workload: number, rung: SurplusSubGroup, group: child, pods: pods})
 			}
 			if satisfied {
 				visit(child)
@@ -100,7 +106,7 @@ func (w *Workload) surplusUnits(number int, counts gang.Counts, numbers []int) [
 		}
 	}
 	visit(w.Tree.Root())
-	return append(singles, groups...)
+	return append(units, groups...)
 }
 
 // podsByLeaf returns the pods of each leaf, as indexes.
@@ -136,13 +142,18 @@ func (w *Workload) hasCompletedBelow(g *gang.Group) bool {
 // counts returns the pods by leaf, without those that ended. ended is by index; nil: none.
 func (w *Workload) counts(ended func(pod int) bool) gang.Counts {
 	counts := gang.Counts{}
+	w.count(counts, ended)
+	return counts
+}
+
+// count adds the pods by leaf to the counts, without those that ended.
+func (w *Workload) count(counts gang.Counts, ended func(pod int) bool) {
 	maps.Copy(counts, w.Completed)
 	for i, p := range w.Pods {
 		if ended == nil || !ended(i) {
 			counts[p.Leaf]++
 		}
 	}
-	return counts
 }
 
 // MayKeep reports whether a gang may keep the pods that are left after others have ended: its tree keeps its minimum, and so
