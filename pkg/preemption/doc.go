@@ -15,10 +15,10 @@
 //
 // # Which victims
 //
-// Cost compares two sets of victims. The search (search.go) frees a set that is sufficient, plans, and takes units back
-// while a plan exists, the most valuable first. It does so from several starting sets, keeps the cheapest result, and
-// then exchanges single units for cheaper ones. Each result is minimal: with any one of its units put back, the planner
-// finds no plan.
+// Cost compares two sets of victims. The search (search.go) frees a set that is sufficient, plans, takes back all units on
+// whose nodes the plan puts nothing, and then others while a plan exists, the most valuable first. It does so from several
+// starting sets, keeps the cheapest result, and then exchanges single units for cheaper ones. Each result is minimal: with any
+// one of its units put back, the planner finds no plan.
 //
 // For gangs of equal pods the planner is exact, so a Decision exists whenever one does. Whether it is the cheapest is a
 // heuristic; tests compare it with an exhaustive search on thousands of small instances.

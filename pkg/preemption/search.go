@@ -4,6 +4,7 @@ package preemption
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -16,6 +17,8 @@ type World interface {
 	placement.World
 	// Free removes running pods from their nodes.
 	Free(pods []int)
+	// IsApart reports whether no pod of the plan is placed on the nodes of these pods.
+	IsApart(pods []int) bool
 	// Restore puts pods back that Free removed. It returns false and changes nothing if pods of the plan that are
 	// placed now do not fit beside them; without such pods it returns true.
 	Restore(pods []int) bool
@@ -118,17 +121,21 @@ func (s *search) findByPriority(units []int) {
 
 // findAmong looks for the cheapest set of victims among the units, which are in the order of rank.
 func (s *search) findAmong(units []int) {
-	byAmount := slices.Clone(units) // few workloads: those that free the most come first
-	slices.SortStableFunc(byAmount, func(a, b int) int { return cmp.Compare(s.amount[b], s.amount[a]) })
-	for _, order := range [][]int{units, byAmount, s.byNeighbours(units)} {
-		prefix, ok := s.sufficientPrefix(order)
-		if !ok {
+	byAmount := sortedBy(units, func(u int) int64 { return -s.amount[u] }) // few workloads: those that free the most come first
+	byNeighbours := sortedBy(units, func(u int) int { return s.units[u].workload })
+	for _, order := range [][]int{units, byAmount, byNeighbours} {
+		if !s.selectSufficientPrefix(order) {
 			continue
 		}
-		for _, back := range []func([]int) []int{latestFirst(order), s.byValue} {
-			s.selectUnits(prefix)
-			if s.reduce(back) {
-				s.record()
+		sufficient := slices.Clone(s.list)
+		s.restoreApart()
+		few := slices.Clone(s.list)
+		for _, back := range []func([]int) []int{s.latestFirst(order), s.byValue} {
+			for _, start := range [][]int{few, sufficient} { // the second one only if a planner that is not exact fails now
+				if s.selectUnits(start); s.reduce(back) {
+					s.record()
+					break
+				}
 			}
 			if s.isSpent() {
 				return
@@ -147,22 +154,23 @@ func (s *search) findAmong(units []int) {
 // up to it end, also those that may not end together; the number of priorities if there is none.
 func (s *search) sufficientPriority(units []int, priorities []int32) int {
 	s.selectUnits(nil)
-	byPriority := map[int32][]int{}
-	for _, u := range units {
-		byPriority[s.priorityOf(u)] = append(byPriority[s.priorityOf(u)], u)
-	}
+	units = sortedBy(units, s.priorityOf)
 	for i, p := range priorities {
-		s.addAll(byPriority[p])
-		if s.plan() {
+		n := slices.IndexFunc(units, func(u int) bool { return s.priorityOf(u) > p })
+		if n < 0 {
+			n = len(units)
+		}
+		s.addAll(units[:n])
+		if units = units[n:]; s.plan() {
 			return i
 		}
 	}
 	return len(priorities)
 }
 
-// sufficientPrefix returns the selection of the fewest units, in order, that are sufficient; false if all of those that may
-// end together are not.
-func (s *search) sufficientPrefix(units []int) (selected []int, ok bool) {
+// selectSufficientPrefix selects the fewest units, in order, that are sufficient, without those that may not end beside the
+// ones before, and makes a plan with them. It returns false if all of the units are not sufficient, or the time is over.
+func (s *search) selectSufficientPrefix(units []int) bool {
 	s.selectUnits(nil)
 	var before []int // the selection of the first low units, which are not sufficient
 	low, high := 0, 1
@@ -173,22 +181,42 @@ func (s *search) sufficientPrefix(units []int) (selected []int, ok bool) {
 			break
 		}
 		if low = high; high == len(units) {
-			return nil, false
+			return false
 		}
 		before = slices.Clone(s.list)
 	}
-	selected = slices.Clone(s.list)
+	sufficient, latest := slices.Clone(s.list), true
 	for high-low > 1 && !s.isSpent() {
 		mid := (low + high) / 2
-		s.selectUnits(before)
+		if latest {
+			s.selectUnits(before)
+		}
 		s.addAllowed(units[low:mid])
-		if s.plan() {
-			high, selected = mid, slices.Clone(s.list)
+		if latest = s.plan(); latest {
+			high, sufficient = mid, slices.Clone(s.list)
 		} else {
 			low, before = mid, slices.Clone(s.list)
 		}
 	}
-	return selected, true
+	if !latest {
+		s.selectUnits(sufficient)
+	}
+	return latest || s.plan()
+}
+
+// restoreApart takes the units back on whose nodes the plan made last puts nothing: they are most of the units that come
+// before the needed ones in an order.
+func (s *search) restoreApart() {
+	var ids []int
+	for _, u := range s.selection() {
+		ids = ids[:0]
+		for _, pod := range s.units[u].pods {
+			ids = append(ids, s.podOf(u, pod).ID)
+		}
+		if s.world.IsApart(ids) && s.isRestorable(u) {
+			s.unselect(u)
+		}
+	}
 }
 
 // reduce takes units back as long as there is a plan without them, in the order that the function gives them. It returns
@@ -347,20 +375,21 @@ func (s *search) record() bool {
 	return false
 }
 
-// byNeighbours returns the units so that those of workloads that follow each other come together.
-func (s *search) byNeighbours(units []int) []int {
-	next := make([]int, len(s.Workloads)+1) // by workload: where its next unit comes
+// sortedBy returns the units in the order of few distinct keys, those with the same key in the order given.
+func sortedBy[K cmp.Ordered](units []int, keyOf func(u int) K) []int {
+	next := map[K]int{} // where the next unit with the key comes
 	for _, u := range units {
-		next[s.units[u].workload+1]++
+		next[keyOf(u)]++
 	}
-	for w := range s.Workloads {
-		next[w+1] += next[w]
+	n := 0
+	for _, key := range slices.Sorted(maps.Keys(next)) {
+		n, next[key] = n+next[key], n
 	}
 	sorted := make([]int, len(units))
 	for _, u := range units {
-		w := s.units[u].workload
-		sorted[next[w]] = u
-		next[w]++
+		key := keyOf(u)
+		sorted[next[key]] = u
+		next[key]++
 	}
 	return sorted
 }
@@ -372,16 +401,12 @@ func (s *search) byValue(units []int) []int {
 	return units
 }
 
-// latestFirst returns a function that orders units from the end of the order to its beginning.
-func latestFirst(order []int) func([]int) []int {
+// latestFirst returns a function that returns the selected units from the end of the order to its beginning.
+func (s *search) latestFirst(order []int) func([]int) []int {
 	return func(units []int) []int {
-		is := make(map[int]bool, len(units))
-		for _, u := range units {
-			is[u] = true
-		}
 		sorted := make([]int, 0, len(units))
 		for _, u := range slices.Backward(order) {
-			if is[u] {
+			if s.selected[u] {
 				sorted = append(sorted, u)
 			}
 		}

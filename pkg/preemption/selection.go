@@ -55,6 +55,7 @@ func newSearch(in Input, w World, budget Budget) *search {
 	s.budget.Plan.Skip = 0
 	s.makeUnits()
 	n := len(s.units)
+	s.list = make([]int, 0, n)
 	s.selected, s.wanted, s.at, s.amount, s.running = make([]bool, n), make([]bool, n), make([]int, n), make([]int64, n), make([]int64, n)
 	for u := range s.units {
 		for _, pod := range s.units[u].pods {
@@ -77,6 +78,7 @@ func (s *search) makeUnits() {
 	n := len(s.Workloads)
 	s.units = make([]unit, 0, pods+n) // more only if there are sub-groups
 	freed, inWorld := make([]int, pods), make([]bool, pods)
+	s.untold = make([]podAt, 0, pods)
 	s.freed, s.inWorld = make([][]int, n), make([][]bool, n)
 	s.lost, s.counts, s.left = make([]int, n), make([]gang.Counts, n), make([]gang.Counts, n)
 	ends, counts := make([]int, n), gang.Counts{}
@@ -143,15 +145,11 @@ func (s *search) fitsWithout(units []int) bool {
 
 // selectUnits selects these units and no others.
 func (s *search) selectUnits(units []int) {
-	if len(units) == 0 {
-		s.removeAll(slices.Clone(s.list))
-		return
-	}
 	for _, u := range units {
 		s.wanted[u] = true
 	}
-	for _, u := range slices.Clone(s.list) {
-		if !s.wanted[u] {
+	for i := len(s.list) - 1; i >= 0; i-- { // unselect moves only what was looked at to i
+		if u := s.list[i]; !s.wanted[u] {
 			s.unselect(u)
 		}
 	}
@@ -177,13 +175,12 @@ func (s *search) addIfAllowed(u int) {
 		s.add(u)
 		return
 	case s.units[u].rung == SurplusPod: // no other unit can be a part of it
-		if s.freed[w][s.units[u].pods[0]] > 0 {
-			return
-		}
-		switch leaf := s.units[u].group; {
-		case s.lost[w] < s.units[u].spare: // even if all of them are of the leaf, it keeps its minimum
+		isEnough := s.lost[w] < s.units[u].spare // even if all lost pods are of the leaf, it keeps its minimum
+		switch {
+		case !isEnough && s.units[u].group.Parent() == nil: // all of them are
+		case s.freed[w][s.units[u].pods[0]] > 0:
+		case isEnough:
 			s.add(u)
-		case leaf.Parent() == nil: // all of them are
 		default:
 			if s.add(u); !s.isAllowed(w) {
 				s.remove(u)

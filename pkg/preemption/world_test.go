@@ -175,6 +175,12 @@ func (w *cluster) Restore(pods []int) bool {
 	return false
 }
 
+func (w *cluster) IsApart(pods []int) bool {
+	return !slices.ContainsFunc(w.placed, func(p [2]int) bool {
+		return slices.ContainsFunc(pods, func(id int) bool { return w.pods[id].node == p[1] })
+	})
+}
+
 // freedPods returns the pods that are gone, ascending.
 func (w *cluster) freedPods() []int {
 	var ids []int

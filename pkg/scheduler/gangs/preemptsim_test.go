@@ -193,6 +193,10 @@ func (w *preemptingWorld) Free(ids []int) {
 	}
 }
 
+func (w *preemptingWorld) IsApart(ids []int) bool {
+	return !slices.ContainsFunc(ids, func(id int) bool { return slices.Contains(w.placed, w.nodes[id]) })
+}
+
 func (w *preemptingWorld) Restore(ids []int) bool {
 	for i, id := range ids {
 		w.free[w.nodes[id]]--

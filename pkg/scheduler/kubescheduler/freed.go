@@ -137,6 +137,12 @@ func (w *Snapshot) Restore(ids []int) bool {
 	return true
 }
 
+// IsApart implements preemption.World: it reports whether no pod is planned on the nodes of these running pods.
+func (w *Snapshot) IsApart(ids []int) bool {
+	f := w.runningPods()
+	return !slices.ContainsFunc(ids, func(id int) bool { return len(w.nodes.planned[f.node[id]].pods) > 0 })
+}
+
 // prepareFree judges the nodes for each class with all of their pods, and keeps the results.
 func (w *Snapshot) prepareFree(f *freedPods) {
 	resources := []corev1.ResourceName{corev1.ResourcePods}

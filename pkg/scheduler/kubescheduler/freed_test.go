@@ -217,6 +217,12 @@ func (d *freeing) planSome() {
 		}
 		d.compare()
 	}
+	for id, pod := range d.pods {
+		beside := slices.ContainsFunc(d.planned, func(p *corev1.Pod) bool { return p.Spec.NodeName == pod.Spec.NodeName })
+		if d.w.IsApart([]int{id}) == beside {
+			d.t.Fatalf("pod %d is beside a planned pod: %t, IsApart is the same, after %v", id, beside, d.steps)
+		}
+	}
 }
 
 func (d *freeing) undoAll() {
