@@ -74,3 +74,45 @@ func fullCluster(t testing.TB, nodes int) (in Input, list []fakeNode, pods []run
 	}
 	return in, list, pods
 }
+
+// BenchmarkUnitsWith asks for the units of 8 pods, those of one node, of gangs with pods above their minimum.
+func BenchmarkUnitsWith(b *testing.B) {
+	var groups []gang.Node
+	grouped := Workload{}
+	for i := range 8 {
+		name := fmt.Sprintf("leaf-%d", i)
+		groups = append(groups, gang.Node{Name: name, MinMember: new(int32(8))})
+		for range 8 {
+			grouped.Pods = append(grouped.Pods, Pod{Leaf: name})
+		}
+	}
+	flat := Workload{Pods: make([]Pod, 64)}
+	for w, root := range map[*Workload]gang.Node{&flat: {MinMember: new(int32(60))}, &grouped: {MinSubGroup: new(int32(6))}} {
+		tree, err := gang.Build(root, groups)
+		if root.MinMember != nil {
+			tree, err = gang.Build(root, nil)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		w.Tree = tree
+	}
+	for _, bc := range []struct {
+		name string
+		w    *Workload
+		pods []int
+	}{
+		{"single pods and the rest", &flat, numbersTo(64)[56:]}, {"single pods", &flat, numbersTo(64)[60:]}, {"the rest", &flat, numbersTo(8)},
+		{"a sub-group", &grouped, numbersTo(64)[56:]}, {"a pod of each sub-group", &grouped, []int{0, 8, 16, 24, 32, 40, 48, 56}},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			l := NewLadder(bc.w)
+			b.ReportAllocs()
+			for b.Loop() {
+				if len(l.UnitsWith(bc.pods, nil)) == 0 {
+					b.Fatal("there are no units")
+				}
+			}
+		})
+	}
+}

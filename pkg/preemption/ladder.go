@@ -65,26 +65,32 @@ func (u *unit) limit(counts gang.Counts) (*gang.Group, int) {
 // inner ones before those around them, then the whole. All of these units may end, or any of them while the others stay. Of
 // those that may not end together, the ones that are last in order are returned. mayEnd excludes units by their pods; nil: none.
 func (l *Ladder) UnitsWith(pods []int, mayEnd func(pods []int) bool) []Unit {
-	c := choice{ladder: l, mayEnd: mayEnd, used: map[int]int{}}
-	c.choose(pods, func(r Rung) bool { return r == SurplusPod })
+	c := choice{ladder: l, mayEnd: mayEnd, used: make([]int, len(l.spare)), chosen: make([]int, 0, len(pods))}
+	c.choose(pods, SurplusPod)
 	units := make([]Unit, 0, len(pods))
 	for _, i := range c.chosen {
 		units = append(units, Unit{Rung: SurplusPod, Pods: l.units[i].pods, With: l.units[i].pods})
 	}
 	// A sub-group is of no use if its pods among these end singly.
-	rest := slices.DeleteFunc(slices.Clone(pods), func(pod int) bool {
-		return len(l.ofPod[pod]) > 0 && slices.Contains(c.chosen, l.ofPod[pod][0])
-	})
+	rest := pods
+	if len(c.chosen) > 0 {
+		rest = slices.DeleteFunc(slices.Clone(pods), func(pod int) bool {
+			return len(l.ofPod[pod]) > 0 && slices.Contains(c.chosen, l.ofPod[pod][0])
+		})
+	}
 	if len(rest) == 0 {
 		return units
 	}
 	c.chosen = c.chosen[:0]
-	c.choose(rest, func(r Rung) bool { return r == SurplusSubGroup })
+	c.choose(rest, SurplusSubGroup)
 	slices.Reverse(c.chosen) // the inner ones first
-	c.choose(rest, func(r Rung) bool { return r == WholeGang })
+	c.choose(rest, WholeGang)
 	with := make([][]int, len(c.chosen))
 	for _, pod := range rest {
 		if k := slices.IndexFunc(c.chosen, func(i int) bool { return slices.Contains(l.ofPod[pod], i) }); k >= 0 {
+			if with[k] == nil {
+				with[k] = make([]int, 0, len(rest))
+			}
 			with[k] = append(with[k], pod)
 		}
 	}
@@ -100,17 +106,17 @@ func (l *Ladder) UnitsWith(pods []int, mayEnd func(pods []int) bool) []Unit {
 type choice struct {
 	ladder *Ladder
 	mayEnd func(pods []int) bool
-	used   map[int]int // by limit: chosen units
+	used   []int // by limit: chosen units
 	chosen []int
 }
 
-// choose adds units of the rungs that contain any of the pods, as far as the limits allow.
-func (c *choice) choose(pods []int, isWanted func(Rung) bool) {
+// choose adds units of the rung that contain any of the pods, as far as the limits allow.
+func (c *choice) choose(pods []int, rung Rung) {
 	l := c.ladder
-	var units []int
+	units := make([]int, 0, len(pods))
 	for _, pod := range pods {
 		for _, i := range l.ofPod[pod] {
-			if isWanted(l.units[i].rung) {
+			if l.units[i].rung == rung && (len(units) == 0 || units[len(units)-1] != i) { // neighbours share a unit
 				units = append(units, i)
 			}
 		}
