@@ -121,10 +121,21 @@ func (s *search) findByPriority(units []int) {
 
 // findAmong looks for the cheapest set of victims among the units, which are in the order of rank.
 func (s *search) findAmong(units []int) {
-	byAmount := sortedBy(units, func(u int) int64 { return -s.amount[u] }) // few workloads: those that free the most come first
-	byNeighbours := sortedBy(units, func(u int) int { return s.units[u].workload })
-	for _, order := range [][]int{units, byAmount, byNeighbours} {
+	var tooLittle []int // all that may end together in an order, if it is not sufficient
+	for _, orderOf := range []func() []int{
+		func() []int { return units },
+		func() []int { return sortedBy(units, func(u int) int64 { return -s.amount[u] }) },      // few workloads: those that free the most come first
+		func() []int { return sortedBy(units, func(u int) int { return s.units[u].workload }) }, // neighbours come together
+	} {
+		order := orderOf()
+		if tooLittle != nil {
+			s.selectUnits(nil)
+			if s.addAllowed(order); slices.Equal(s.selection(), tooLittle) {
+				continue
+			}
+		}
 		if !s.selectSufficientPrefix(order) {
+			tooLittle = s.selection()
 			continue
 		}
 		sufficient := slices.Clone(s.list)
