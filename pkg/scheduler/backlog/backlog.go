@@ -139,6 +139,9 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	b.podEvents = podEvents{}
 	b.podMu.Unlock()
 	events := causes(b.events.Swap(0))
+	if events&moreRoom != 0 {
+		b.registry.RecordPreemptionMayHelp()
+	}
 	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
 		b.updateShapes(logger)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // addHandlers makes the registry observe the objects, and returns what reports that it has observed those that exist.
-func (g *Gangs) addHandlers(logger klog.Logger, pods, nodes, ended, groups cache.SharedInformer) ([]cache.InformerSynced, error) {
+func (g *Gangs) addHandlers(logger klog.Logger, pods, nodes, ended, groups, classes cache.SharedInformer) ([]cache.InformerSynced, error) {
 	var synced []cache.InformerSynced
 	for _, x := range []struct {
 		informer cache.SharedInformer
@@ -31,6 +31,7 @@ func (g *Gangs) addHandlers(logger klog.Logger, pods, nodes, ended, groups cache
 		{nodes, g.nodeHandler()},
 		{ended, g.endedHandler(logger)},
 		{groups, g.groupHandler(logger)},
+		{classes, g.classHandler()}, // a leader's rank is fixed when it enters the queue
 	} {
 		registration, err := x.informer.AddEventHandler(x.handler)
 		if err != nil {
@@ -223,6 +224,14 @@ func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 				g.refusals.Forget(name)
 			}
 		},
+	}
+}
+
+// classHandler records that priorities of gangs may have changed. The value of a PriorityClass is immutable.
+func (g *Gangs) classHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { g.registry.RecordPreemptionMayHelp() },
+		DeleteFunc: func(any) { g.registry.RecordPreemptionMayHelp() },
 	}
 }
 

@@ -49,7 +49,8 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 	name := string(result)
 	switch result {
 	case hopeless:
-		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, took, now))
+		final := !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
+		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, final, took, now))
 	case cut:
 		pl.registry.RecordCut(work.Gang, took, now)
 		a.Cut = true
@@ -89,6 +90,7 @@ type search struct {
 	running    []*corev1.Pod // by ID
 	candidates gangs.Candidates
 	why        string // why preemption would not help; "": no pod has a lower priority
+	bounded    bool   // it ended because of the number of plans that it tried
 }
 
 // findVictims searches for victims, with the room of pods that are ending.
@@ -116,7 +118,7 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 		if limit.isOver() {
 			return nil, cut
 		}
-		s.why = "no pods of lower priority were found whose end would make enough room"
+		s.why, s.bounded = "no pods of lower priority were found whose end would make enough room", true
 		return nil, hopeless
 	}
 	s.snapshot.Undo(len(d.Plan))

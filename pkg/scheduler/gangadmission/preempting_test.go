@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
@@ -63,6 +66,52 @@ func TestNobodyEndsInVain(t *testing.T) {
 	c.rankedGang("equal", 0, 1, 1).refused("equal")
 	if got := c.evicted(); len(got) > 0 {
 		t.Errorf("evicted %v", got)
+	}
+}
+
+// Victims are searched for again after changes that the registry does not observe itself, or not in time.
+func TestPreemptionIsTriedAgainWhenItMayHelp(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		class  string // of the PodGroup of the victim, whose pod has the priority of the preemptor
+		change func(c *cluster) error
+	}{
+		// The number of pods that fit is 0 before and after it.
+		"another pod ends": {"low", func(c *cluster) error { c.deletePod("other"); return nil }},
+		"a PriorityClass is created": {"late", func(c *cluster) error {
+			_, err := c.client.SchedulingV1().PriorityClasses().Create(c.ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}}, metav1.CreateOptions{})
+			return err
+		}},
+		"a PriorityClass is deleted and created again": {"high", func(c *cluster) error {
+			if err := c.client.SchedulingV1().PriorityClasses().Delete(c.ctx, "high", metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+			_, err := c.client.SchedulingV1().PriorityClasses().Create(c.ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}}, metav1.CreateOptions{})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4))
+			for class, value := range map[string]int32{"low": 0, "high": 100} {
+				if _, err := c.client.SchedulingV1().PriorityClasses().Create(c.ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Value: value}, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.groups.Put(wrappers.MakePodGroup("victim", "ml").UID("victim").Generation(1).MinMember(1).Priority(tc.class).Obj())
+			c.pod(wrappers.MakePod("victim-0", "ml").Gang("victim").GPUs(3).Priority(100)).run().wholeOf("victim", 1)
+			needs := int64(3)
+			if tc.class == "low" {
+				needs = 4
+				c.pod(wrappers.MakePod("other", "ml").GPUs(1).Priority(100)).eventually("the other pod runs", func() bool { return len(c.boundOf("other")) == 1 })
+			}
+			c.groups.Put(wrappers.MakePodGroup("high", "ml").UID("high").Generation(1).MinMember(1).Obj())
+			c.pod(wrappers.MakePod("high-0", "ml").Gang("high").GPUs(needs).Priority(100)).refused("high")
+			if err := tc.change(c); err != nil {
+				t.Fatal(err)
+			}
+			c.wholeOf("high", 1)
+		})
 	}
 }
 

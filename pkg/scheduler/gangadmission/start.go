@@ -66,11 +66,10 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		return fmt.Errorf("reading ended pods: %w", err)
 	}
 	g.reporter = g.newReporter(h, client, endedInformer)
-	synced, err := g.addHandlers(logger, pods.Informer(), nodes, endedInformer, groups)
+	synced, err := g.addHandlers(logger, pods.Informer(), nodes, endedInformer, groups, classes.Informer())
 	if err != nil {
 		return fmt.Errorf("watching the objects of gangs: %w", err)
 	}
-	synced = append(synced, classes.Informer().HasSynced) // a leader's rank is fixed when it enters the queue
 	go func() {
 		if g.startAfter != nil && !waitFor(ctx, g.startAfter) {
 			return

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
@@ -27,6 +28,7 @@ type Candidates struct {
 	Gangs     []Key // by index in Workloads; zero: a pod without a gang
 	Ending    []int // IDs of pods that end without this gang's doing, and whose room it only has to wait for
 	Protected int   // pods of lower priority that may not be preempted
+	Unsettled bool  // other pods may be candidates in a moment, for example of a gang that is being bound
 }
 
 // Candidates returns the pods that the gang of the work may preempt. confirm: only workloads that lose pods by the gang's
@@ -109,7 +111,9 @@ func (c *candidates) addPod(id int) {
 	switch {
 	case victim != nil && victim.of == nil:
 		c.Ending = append(c.Ending, id)
-	case priority >= c.work.Priority || victim != nil && victim.of != c.own.preemption || c.confirm && victim == nil:
+	case priority >= c.work.Priority || c.confirm && victim == nil:
+	case victim != nil && victim.of != c.own.preemption:
+		c.Unsettled = true
 	default:
 		c.Workloads = append(c.Workloads, preemption.Workload{
 			Name: pod.Namespace + "/" + pod.Name, Priority: priority, Pods: []preemption.Pod{c.podOf(id, "")},
@@ -138,11 +142,14 @@ func (c *candidates) addGang(g *gangState) {
 	case priority >= c.work.Priority:
 		return
 	case g.victimOf != nil && g.victimOf != c.own.preemption, c.confirm && g.victimOf == nil:
+		c.Protected, c.Unsettled = c.Protected+len(pods), true
+		return
+	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 		c.Protected += len(pods)
 		return
-	case g.tree == nil, g.protection() != "", len(pods) < g.boundMembers(c.registry.now),
+	case g.protection() != "", len(pods) < g.boundMembers(c.registry.now),
 		slices.ContainsFunc(pods, func(p candidate) bool { return !p.isBound() }):
-		c.Protected += len(pods) // also while it is being bound: which pods it has is known in a moment
+		c.Protected, c.Unsettled = c.Protected+len(pods), true // which pods it has is known in a moment
 		return
 	}
 	slices.SortFunc(pods, func(a, b candidate) int { return a.entry.Order().Compare(b.entry.Order()) })

@@ -217,7 +217,7 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 
 // addPreemption adds what ends for the gang, and what it lost.
 func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
-	if now.Before(g.hopeless.until) {
+	if g.hopeless.waits || now.Before(g.hopeless.until) {
 		f.NoHelp = g.hopeless.why
 	}
 	if g.preempted != nil && g.group != nil && g.preempted.IsRecordedIn(&g.group.Status) {

@@ -77,6 +77,7 @@ type attempt struct {
 	refusedAt time.Time        // when; zero = the last attempt was not refused
 	changed   bool             // the gang's own pods changed since the attempt began
 	tried     int              // choices that the last attempt tried before it was cut short
+	seen      uint64           // Registry.mayHelp when the cycle of the leader began
 	wait      *wait            // what it waits for, in phases of refused gangs and until the next attempt has ended; nil = nothing
 
 	// State of surplus sub-groups that were refused while single pods are tried.
@@ -113,7 +114,7 @@ func (g *gangState) hasTreeResult() bool { return g.tree != nil || g.treeErr != 
 func (g *gangState) recordOwnChange() {
 	g.changed = true
 	g.unitsTried = false
-	g.hopeless.until = time.Time{}
+	g.hopeless.until, g.hopeless.seen = time.Time{}, 0
 }
 
 // Task is what a leader's cycle must plan.

@@ -101,7 +101,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		r.abortPlan(p, AbortChanged, "pod "+pod.Name+" was deleted")
 	}
 	// 5. The member has changed completely: the numbers, and what follows from them.
-	m.recount()
+	r.recountBound(m)
 	m.gang.dropUnitOfStranger(m)
 	e.add(r.evaluate(m.gang, now))
 	return e
@@ -228,6 +228,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
 	g.begun = nil
 	g.recountAll()
+	r.recordVictimsChanged(g)
 	r.setReplacing(g)
 	g.admitAllGroups()
 	g.recordOwnChange() // for an attempt that is running
@@ -258,8 +259,25 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	g.admitted, g.admittedGroups, g.begun = false, nil, nil
 	r.setReplacing(g)
 	g.recountAll()
+	r.recordVictimsChanged(g)
 	e.add(r.evaluate(g, now))
 	return r.endCall(e)
+}
+
+// recountBound updates the numbers after a change with which a member may count as bound, or not any more.
+func (r *Registry) recountBound(m *member) {
+	before := m.gang.numbers.BoundChanges
+	m.recount()
+	if m.gang.numbers.BoundChanges != before && m.gang.isProtected() {
+		r.mayHelp++ // other pods may be above the minimum, or be no members
+	}
+}
+
+// recordVictimsChanged records that other pods of a gang may be preempted, or by gangs of another priority.
+func (r *Registry) recordVictimsChanged(g *gangState) {
+	if g.numbers.Flagged(count.IsStanding) > 0 {
+		r.mayHelp++
+	}
 }
 
 // adoptStatus restores from a PodGroup's status the state that must survive a restart.
@@ -300,6 +318,7 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	r.forgetVanished(m.pod.UID)
 	r.reserved.GiveBack(m.pod.UID)
 	g.removeFromNumbers(m)
+	r.recordVictimsChanged(g) // its priority may have been the highest of the gang
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)

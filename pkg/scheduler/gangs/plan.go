@@ -304,7 +304,7 @@ func (r *Registry) RecordPosted(uid types.UID, now time.Time) Effects {
 		}
 		r.ranks.Delete(uid)
 		r.freeReserved(r.reserved.EndTakenBy(uid))
-		m.recount()
+		r.recountBound(m)
 	}
 	if p == nil {
 		return r.endCall(Effects{})

@@ -118,8 +118,34 @@ const searchShare = 20
 // hopeless is the memory that preemption would not help.
 type hopeless struct {
 	why   string
-	until time.Time
+	until time.Time // no search before
 	pause time.Duration
+	seen  uint64 // no search while Registry.mayHelp is this; 0: the result may change without a change that is counted
+	waits bool   // the last attempt made no search for this reason
+}
+
+// RecordPreemptionMayHelp records a change after which preemption may help gangs that it would not have helped before. Changes
+// that only take room or victims away need not be recorded, and neither those that the Registry observes itself. What the
+// attempt sees of the cluster must have changed before.
+func (r *Registry) RecordPreemptionMayHelp() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mayHelp++
+}
+
+// isHopeless reports whether nothing has changed since a search that may lead to another result.
+func (r *Registry) isHopeless(g *gangState) bool { return g.hopeless.seen == r.mayHelp }
+
+// retryHopeless lets a refused gang that made no search be tried again if something has changed that may help.
+func (r *Registry) retryHopeless(g *gangState) {
+	if !g.hopeless.waits || r.isHopeless(g) || !g.phase.isRefused() {
+		return
+	}
+	g.hopeless.waits = false
+	if due := later(g.hopeless.until, r.now); g.wait.Until.IsZero() || due.Before(g.wait.Until) {
+		g.wait.Until = due
+	}
+	r.setTimer(g, r.timerOf(g))
 }
 
 // Required returns the problem of the whole minimum: all pods that the tree lacks at once. It is meaningful for Minimum and
@@ -149,6 +175,9 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		}
 		return PreemptNothing, p.until
 	}
+	if g.hopeless.waits = r.isHopeless(g); g.hopeless.waits {
+		return PreemptNothing, time.Time{}
+	}
 	if g.hopeless.pause > 0 && !now.Before(g.hopeless.until) && !r.searches.isOpen(maxSpent, now) {
 		g.hopeless.until = now.Add(g.spread(g.hopeless.pause)) // not when the budget opens: then all of them would be tried at once
 	}
@@ -171,9 +200,9 @@ func (g *gangState) spread(pause time.Duration) time.Duration {
 	return pause/4 + pause*3/4*time.Duration(h.Sum32()%1000)/1000
 }
 
-// RecordHopeless records that preemption would not help the gang, why, and how long the search took. It returns when this is
-// checked again.
-func (r *Registry) RecordHopeless(key Key, why string, took time.Duration, now time.Time) time.Time {
+// RecordHopeless records that preemption would not help the gang, why, and how long the search took. final: this is so until
+// something changes. It returns when the gang must be tried again; zero: after a change.
+func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Duration, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -187,7 +216,11 @@ func (r *Registry) RecordHopeless(key Key, why string, took time.Duration, now t
 	r.searches.affords(took, maxSpent, now)
 	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
 	g.hopeless, g.cuts = hopeless{why: why, until: now.Add(pause), pause: pause}, 0
-	return g.hopeless.until
+	if !final || g.changed || g.preemption != nil {
+		return g.hopeless.until
+	}
+	g.hopeless.seen, g.hopeless.waits = g.seen, true
+	return time.Time{}
 }
 
 // RecordCut records that a search for victims was cut short after some time: the next one has more.

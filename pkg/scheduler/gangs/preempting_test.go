@@ -4,12 +4,15 @@ package gangs
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 func keyNamed(name string) Key { return Key{Namespace: "ns", Name: name} }
@@ -41,7 +44,7 @@ func TestPreemptionDelay(t *testing.T) {
 	}
 }
 
-// Gangs for which preemption would not help do not use up the scheduling loop, however many there are.
+// Gangs for which preemption would not help do not use up the scheduling loop, however many there are and whatever changes.
 func TestSearchesThatDoNotHelpHaveAShare(t *testing.T) {
 	t.Parallel()
 	const gangs = 40
@@ -57,7 +60,10 @@ func TestSearchesThatDoNotHelpHaveAShare(t *testing.T) {
 	if before < gangs {
 		t.Fatalf("%d searches, want one for each of %d gangs", before, gangs)
 	}
-	m.runFor(3 * time.Minute)
+	for range 180 {
+		m.r.RecordPreemptionMayHelp()
+		m.runFor(time.Second)
+	}
 	spent := time.Duration(m.searches-before) * m.searchTakes
 	t.Logf("%d searches at first, %d within three minutes afterwards, %s", before, m.searches-before, spent)
 	if most := 3*time.Minute/searchShare + time.Second; spent > most {
@@ -71,5 +77,117 @@ func TestSearchesThatDoNotHelpHaveAShare(t *testing.T) {
 	m.runFor(2 * time.Minute)
 	if m.victims != 4 {
 		t.Errorf("%d pods were evicted, want 4: preemption helps now", m.victims)
+	}
+}
+
+// A gang for which preemption would not help is searched victims for again when something has changed that may help, and at no
+// other time.
+func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
+	t.Parallel()
+	low, high, third := keyNamed("low"), keyNamed("high"), keyNamed("third")
+	preemptibility := func(p v2alpha2.Preemptibility) func(*v2alpha2.PodGroupSpec) {
+		return func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = p }
+	}
+	// Of five nodes' room, four pods of a gang that is protected use four. A gang of three waits.
+	for name, tc := range map[string]struct {
+		begin  func(m *market) // beside that
+		change func(m *market)
+		helps  bool
+	}{
+		"nothing": {change: func(*market) {}},
+		"a node is added, which the backlog reports": {helps: true, change: func(m *market) {
+			m.nodes["n1"], m.room = 1, nil
+			m.r.RecordPreemptionMayHelp()
+		}},
+		"an event for which the gang waits": {helps: true, change: func(m *market) {
+			m.apply(m.r.RetryWaiting(nil, []Topic{Anything}, Key{}, m.now))
+		}},
+		"a gang is not protected any more": {helps: true, change: func(m *market) { m.editGroup(low, preemptibility(v2alpha2.Preemptible)) }},
+		"the PodGroup of running pods is deleted": {helps: true, change: func(m *market) {
+			delete(m.groups, low)
+			m.apply(m.r.RemoveGroup(low, m.now))
+		}},
+		"a running gang lost a waiting pod, which may have given it its priority": {helps: true,
+			begin: func(m *market) { m.createPod(low, 0); m.createPod(low, 0) },
+			change: func(m *market) {
+				for uid, pod := range m.pods {
+					if keyOf(pod) == low && pod.Spec.NodeName == "" {
+						delete(m.pods, uid)
+						m.apply(m.r.RemovePod(uid, m.now))
+					}
+				}
+			}},
+		"a gang whose minimum is protected has more than that": {helps: true,
+			begin:  func(m *market) { m.editGroup(low, preemptibility(v2alpha2.SemiPreemptible)) },
+			change: func(m *market) { m.createPod(low, 0) }},
+		"a reservation ends": {helps: true,
+			begin: func(m *market) {
+				m.r.reserved.Reserve(reservations.Reservation{Owner: reservations.Owner{Gang: third}, Node: "n0", Priority: 9,
+					Amount: reservations.Amount{Pods: 1}, Pod: &corev1.Pod{}}, m.now.Add(10*time.Minute), m.now)
+				m.r.haveReserved.Store(true)
+			},
+			change: func(*market) {}},
+		"the gang has another pod": {helps: true, change: func(m *market) { m.createPod(high, 5) }},
+
+		"a gang starts":           {change: func(m *market) { m.createGang(third, 1, 1, 0) }},
+		"another gang lacks pods": {change: func(m *market) { m.createGang(third, 2, 1, 0) }},
+		"a pod becomes ready":     {change: func(m *market) { m.updateRunning(low) }},
+		"a status was written":    {change: func(m *market) { m.editGroup(low, nil) }},
+		"a gang without pods is edited": {
+			begin:  func(m *market) { m.createGang(third, 1, 0, 0) },
+			change: func(m *market) { m.editGroup(third, preemptibility(v2alpha2.NonPreemptible)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 5)
+			m.createGang(low, 4, 4, 0, preemptibility(v2alpha2.NonPreemptible))
+			m.runFor(time.Second)
+			if tc.begin != nil {
+				tc.begin(m)
+			}
+			m.createGang(high, 3, 3, 5)
+			m.runFor(time.Second)
+			if m.searches == 0 {
+				t.Fatal("no victims were searched for")
+			}
+			m.runFor(5 * time.Minute) // after changes of the beginning
+			before := m.searches
+			m.runFor(10*time.Minute - m.now.Sub(m.start))
+			if m.searches != before {
+				t.Fatalf("%d searches while nothing changed", m.searches-before)
+			}
+			if g := m.r.gangs[high]; g.inTimers > 0 && !strings.HasPrefix(name, "a reservation") {
+				t.Errorf("a timer runs until %s", g.due)
+			}
+			tc.change(m)
+			m.runFor(15 * time.Second)
+			if searched := m.searches > before || m.victims > 0; searched != tc.helps {
+				t.Errorf("victims were searched for: %t, want %t", searched, tc.helps)
+			}
+			m.runFor(10 * time.Minute)
+			if most := before + 1; m.searches > most && m.victims == 0 {
+				t.Errorf("%d searches after one change", m.searches-before)
+			}
+		})
+	}
+}
+
+// editGroup changes the spec of a PodGroup; nil: its status.
+func (m *market) editGroup(key Key, edit func(*v2alpha2.PodGroupSpec)) {
+	group := m.groups[key].DeepCopy()
+	if edit != nil {
+		edit(&group.Spec)
+		group.Generation++
+	}
+	m.groups[key] = group
+	m.apply(m.r.SetGroup(group, m.now))
+}
+
+// updateRunning changes the status of the bound pods of a gang.
+func (m *market) updateRunning(key Key) {
+	for _, uid := range sortedUIDs(m.pods) {
+		if pod := m.pods[uid]; keyOf(pod) == key && pod.Spec.NodeName != "" {
+			m.update(uid, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+		}
 	}
 }

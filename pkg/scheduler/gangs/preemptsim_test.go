@@ -231,7 +231,7 @@ func (s *simulation) makeRoom(work *Work) {
 	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{Plan: placement.Budget{}})
 	if result != preemption.Decided {
 		if s.chance(20) { // it is not tried again for longer than the simulation lasts
-			s.r.RecordHopeless(work.Gang, "hopeless", time.Millisecond, s.now)
+			s.r.RecordHopeless(work.Gang, "hopeless", false, time.Millisecond, s.now)
 		}
 		return
 	}

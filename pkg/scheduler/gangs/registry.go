@@ -128,6 +128,8 @@ type Registry struct {
 
 	resumed      bool                       // what an earlier process had begun to evict is known
 	searches     budget                     // of searches for victims that did not help
+	mayHelp      uint64                     // 1 + changes after which preemption may help gangs that it would not have helped before
+	retried      uint64                     // mayHelp when Tick last retried such gangs
 	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
 
 	index   indices
@@ -155,6 +157,7 @@ func New() *Registry {
 		reserved:    reservations.NewSet(),
 
 		searches:     budget{share: searchShare},
+		mayHelp:      1,
 		plainVictims: map[types.UID]*plainVictim{},
 
 		index:   newIndices(),

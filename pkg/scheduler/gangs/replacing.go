@@ -139,6 +139,7 @@ func (r *Registry) freeReserved(ended []*reservations.Reservation) {
 	if len(ended) == 0 {
 		return
 	}
+	r.mayHelp++
 	for _, x := range ended {
 		m := r.members[x.Pod.UID]
 		if _, gone := r.vanished[x.Pod.UID]; m != nil && m.state == count.Bound && !gone {

@@ -277,6 +277,9 @@ func (r *Registry) parkRefused(g *gangState, what Wait) {
 	for u := w; u != nil; u = u.units {
 		x.addGang(g, u)
 	}
+	if w.Missed || w.missed {
+		g.hopeless.seen = 0
+	}
 	switch {
 	case !w.isFulfilled():
 		w.turn = r.now.Add(recheckAfter)
@@ -290,6 +293,7 @@ func (r *Registry) parkRefused(g *gangState, what Wait) {
 			r.informGang(g)
 		}
 	}
+	r.retryHopeless(g)
 }
 
 // informGang records that an event may help a gang of which enough pods fit.
@@ -323,6 +327,8 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 	x.callReleases()
 	var lacking, units []*gangState
 	reachGang := func(g *gangState) {
+		g.hopeless.seen = 0
+		r.retryHopeless(g)
 		switch {
 		case g.phase == Lacking:
 			lacking = append(lacking, g)

@@ -33,6 +33,12 @@ func (r *Registry) Tick(now time.Time) Effects {
 		}
 	}
 	r.freeReserved(r.reserved.Expire(now))
+	if r.retried != r.mayHelp {
+		r.retried = r.mayHelp
+		for g := range r.waiting.all {
+			r.retryHopeless(g)
+		}
+	}
 	var due []*gangState
 	for {
 		g, ok := r.index.timers.First()

@@ -177,6 +177,11 @@ func (g *gangState) protectionFrom(priority int32) string {
 	}
 }
 
+// isProtected reports whether not all pods of the gang may be preempted.
+func (g *gangState) isProtected() bool {
+	return g.group != nil && g.group.Spec.Preemptibility != "" && g.group.Spec.Preemptibility != v2alpha2.Preemptible
+}
+
 // hasSurplus reports whether the gang may have pods above its minimum.
 func (g *gangState) hasSurplus() bool {
 	return g.tree != nil && g.numbers.Bound.Pods(g.tree.Root()) > g.tree.MinPods()
