@@ -4,7 +4,6 @@ package gangadmission
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/preemption"
@@ -24,7 +24,7 @@ import (
 // confirms such a decision (docs/decisions, G21 to G24). It changes when the attempt is repeated, and leaves the snapshot as
 // it was.
 func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, a *backlog.Attempt) {
-	if pl.neverPreempts(work) {
+	if pl.neverPreempts(work.Group) {
 		return
 	}
 	now := pl.gangs.clock.Now()
@@ -152,17 +152,10 @@ func (s *search) describe(d *preemption.Decision) gangs.Preempting {
 // planIDLength is the number of characters that identify a decision.
 const planIDLength = 8
 
-// neverPreempts reports whether a PriorityClass forbids that the gang preempts: that of its PodGroup, or that of a pod.
-func (pl *Admission) neverPreempts(work *gangs.Work) bool {
-	if name := work.Group.Spec.PriorityClassName; name != "" {
-		class, err := pl.gangs.classes.Get(name)
-		if err == nil && class.PreemptionPolicy != nil && *class.PreemptionPolicy == corev1.PreemptNever {
-			return true
-		}
-	}
-	return slices.ContainsFunc(work.Pods, func(pod *corev1.Pod) bool {
-		return pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
-	})
+// neverPreempts reports whether the PriorityClass of the PodGroup forbids that the gang preempts.
+func (pl *Admission) neverPreempts(group *v2alpha2.PodGroup) bool {
+	class, err := pl.gangs.classes.Get(group.Spec.PriorityClassName)
+	return err == nil && class.PreemptionPolicy != nil && *class.PreemptionPolicy == corev1.PreemptNever
 }
 
 // describeHopeless returns why preemption would not help.

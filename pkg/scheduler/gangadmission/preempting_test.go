@@ -3,11 +3,13 @@
 package gangadmission
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -167,6 +169,58 @@ func TestAGangWithAPodThatNeverPreempts(t *testing.T) {
 	c.refused("polite")
 	if got := c.evicted(); len(got) > 0 {
 		t.Errorf("evicted %v", got)
+	}
+}
+
+// A gang that has lost a pod asks all of its pods, those that are bound as well, and the PriorityClass of its PodGroup.
+func TestARefillOfAGangThatNeverPreempts(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		never, class string
+		want         []string
+	}{
+		"a bound pod never preempts":         {never: "gang-0"},
+		"the pod that waits never preempts":  {never: "gang-2"},
+		"the PriorityClass of the PodGroup":  {class: "never"},
+		"all of them preempt":                {class: "high", want: []string{"low-0", "low-1"}},
+		"a pod that is gone never preempted": {never: "gang-1", want: []string{"low-0", "low-1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2))
+			never := corev1.PreemptNever
+			for _, class := range []*schedulingv1.PriorityClass{
+				{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100},
+				{ObjectMeta: metav1.ObjectMeta{Name: "never"}, Value: 100, PreemptionPolicy: &never},
+			} {
+				if _, err := c.client.SchedulingV1().PriorityClasses().Create(c.ctx, class, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.groups.Put(wrappers.MakePodGroup("gang", "ml").UID("gang").Generation(1).MinMember(2).Priority(tc.class).Obj())
+			pods := members("gang", 3)
+			for i, w := range pods {
+				if w.Priority(100); tc.never == fmt.Sprintf("gang-%d", i) {
+					w.NeverPreempts()
+				}
+			}
+			c.pod(pods[:2]...).run().wholeOf("gang", 2)
+			c.node(wrappers.MakeNode("n1").GPUs(2)).rankedGang("low", 0, 2, 2).wholeOf("low", 2)
+			c.pod(wrappers.MakePod("top", "ml").GPUs(1).Priority(200).NeverPreempts()) // takes the room that the gang loses
+			c.deletePod("gang-1")
+			c.eventually("the room is gone", func() bool { return len(c.boundOf("top")) == 1 })
+			if c.pod(pods[2]); tc.want != nil {
+				c.eventually("the refill is bound", func() bool { return len(c.boundOf("gang-2")) == 1 })
+			} else {
+				c.refused("gang")
+				if f, _ := c.gangs.registry.Facts(key("gang")); f.Preempting != nil {
+					t.Errorf("the gang preempts: %+v", f.Preempting)
+				}
+			}
+			if got := c.evicted(); !slices.Equal(got, tc.want) {
+				t.Errorf("evicted %v, want %v", got, tc.want)
+			}
+		})
 	}
 }
 

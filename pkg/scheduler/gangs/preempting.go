@@ -13,6 +13,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
 // A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Its Preemption passes
@@ -165,7 +166,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	if !r.resumed {
 		return PreemptNothing, now.Add(retryInterval)
 	}
-	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil {
+	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil || g.neverPreempts() {
 		return PreemptNothing, time.Time{}
 	}
 	if p := g.preemption; p != nil {
@@ -191,6 +192,16 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		return PreemptNothing, start
 	}
 	return PreemptDecide, time.Time{}
+}
+
+// neverPreempts reports whether a pod that waits, or is bound, forbids that the gang preempts.
+func (g *gangState) neverPreempts() bool {
+	for _, m := range g.members {
+		if p := m.pod.Spec.PreemptionPolicy; p != nil && *p == corev1.PreemptNever && m.state != count.Succeeded && m.misplaced == "" && m.pod.DeletionTimestamp == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // spread returns a time between a quarter of a pause and the pause, which differs from gang to gang.
