@@ -40,6 +40,11 @@ const (
 	WholeGang                   // all pods of a gang
 )
 
+// String returns the name of the rung in metrics.
+func (r Rung) String() string {
+	return [...]string{"surplus-pod", "surplus-sub-group", "plain-pod", "whole-gang"}[r]
+}
+
 // unit is what one owner loses at once.
 type unit struct {
 	workload int // index

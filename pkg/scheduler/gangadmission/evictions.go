@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,7 +76,7 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) {
 		var err error
 		g.evictions.run(func(context.Context) { _, err = g.evictions.evictor.DeleteVictims(ctx, left) })
 		if err == nil {
-			preemptionVictims.Add(float64(len(p.Victims)))
+			countVictims(p.Victims, nil)
 			return
 		}
 		if round == 0 {
@@ -86,8 +87,17 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) {
 		case <-g.clock.After(evictPause):
 		case <-ctx.Done():
 			logger.Error(err, "Gave up the eviction of some of the pods that a gang preempts: end them by hand", "podGroup", p.Gang, "pods", len(left.Victims))
-			preemptionVictims.Add(float64(len(p.Victims) - len(left.Victims)))
+			countVictims(p.Victims, left.Victims)
 			return
+		}
+	}
+}
+
+// countVictims counts the victims of a preemption without those that are left.
+func countVictims(victims []gangs.Victim, left []evict.Victim) {
+	for _, v := range victims {
+		if !slices.ContainsFunc(left, func(l evict.Victim) bool { return l.Pod.UID == v.Pod.UID }) {
+			preemptionVictims.WithLabelValues(cmp.Or(v.Rung, "unknown")).Inc()
 		}
 	}
 }

@@ -42,9 +42,14 @@ var (
 		Help:    "Time the scheduling loop spent on one search for pods to preempt.",
 		Buckets: metrics.ExponentialBuckets(0.0005, 2, 15),
 	}, []string{"result"})
-	preemptionVictims = metrics.NewCounter(&metrics.CounterOpts{
+	preemptionVictims = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "preemption_victims_total", StabilityLevel: metrics.ALPHA,
-		Help: "Pods that were evicted for gangs.",
+		Help: "Pods that were evicted for gangs, by the greatest loss of their owner: surplus-pod (pods above minMember), surplus-sub-group (a sub-group above minSubGroup), plain-pod (a pod without a gang), whole-gang, unknown (an earlier process decided it).",
+	}, []string{"loss"})
+	preemptionTime = metrics.NewHistogram(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "preemption_duration_seconds", StabilityLevel: metrics.ALPHA,
+		Help:    "Time from the decision of a preemption until the last pod of the gang's minimum was bound, for preemptions with the outcome placed. The grace periods of the victims are part of it.",
+		Buckets: metrics.ExponentialBuckets(0.1, 2, 15),
 	})
 	preemptionsEnded = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "preemptions_total", StabilityLevel: metrics.ALPHA,
@@ -71,6 +76,6 @@ var (
 
 func registerAllMetrics() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, preemptions, preemptionDuration, preemptionVictims, preemptionsEnded, gatedPods, waitingGangs, reservationsNow, markKeys)
+		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, preemptions, preemptionDuration, preemptionVictims, preemptionTime, preemptionsEnded, gatedPods, waitingGangs, reservationsNow, markKeys)
 	})
 }

@@ -3,15 +3,20 @@
 package gangadmission
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -55,6 +60,75 @@ func TestAGangTakesSurplusBeforeWholeGangs(t *testing.T) {
 		t.Errorf("evicted %v, want the smallest gang that makes enough room", got)
 	}
 	c.eventually("nothing is reserved", func() bool { return c.gangs.registry.Reservations().Len() == 0 })
+}
+
+// Not parallel: the metrics are those of the process.
+func TestMetricsOfPreemptions(t *testing.T) {
+	values := func() map[string]float64 {
+		families, err := legacyregistry.DefaultGatherer.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]float64{}
+		for _, family := range families {
+			for _, m := range family.Metric {
+				switch family.GetName() {
+				case "muster_preemption_victims_total":
+					values[m.Label[0].GetValue()] = m.Counter.GetValue()
+				case "muster_preemption_duration_seconds":
+					values["seconds"], values["preemptions"] = m.Histogram.GetSampleSum(), float64(m.Histogram.GetSampleCount())
+				}
+			}
+		}
+		return values
+	}
+	semi := func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.SemiPreemptible }
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(4)).run()
+	c.groups.Put(wrappers.MakePodGroup("tree", "ml").UID("tree").Generation(1).Spec(semi).MinSubGroup(1).SubGroup("a", 1).SubGroup("b", 1).Obj())
+	c.groups.Put(wrappers.MakePodGroup("flat", "ml").UID("flat").Generation(1).Spec(semi).MinMember(1).Obj())
+	tree := members("tree", 2)
+	c.pod(tree[0].SubGroup("a"), tree[1].SubGroup("b")).pod(members("flat", 2)...).wholeOf("tree", 2).wholeOf("flat", 2)
+	c.pod(wrappers.MakePod("plain", "ml").GPUs(1)).rankedGang("whole", 0, 1, 1).wholeOf("whole", 1)
+	c.eventually("the plain pod runs", func() bool { return len(c.boundOf("plain")) == 1 })
+	before := values()
+	c.rankedGang("high", 100, 4, 4).wholeOf("high", 4) // one pod of each protected minimum stays
+	c.eventually("counted", func() bool { return values()["preemptions"] == before["preemptions"]+1 })
+	after := values()
+	got := map[string]float64{}
+	for name, value := range after {
+		if got[name] = value - before[name]; got[name] == 0 {
+			delete(got, name)
+		}
+	}
+	if got["seconds"] <= 0 {
+		t.Errorf("it took %v s", got["seconds"])
+	}
+	delete(got, "seconds")
+	if diff := cmp.Diff(map[string]float64{"surplus-sub-group": 1, "surplus-pod": 1, "plain-pod": 1, "whole-gang": 1, "preemptions": 1}, got); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// Every metric of the scheduler is in docs/configuration.md.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := os.ReadFile("../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`Subsystem: "muster", Name: "(\w+)"`).FindAllSubmatch(source, -1)
+	if len(names) == 0 {
+		t.Fatal("no metric was found")
+	}
+	for _, name := range names {
+		if !bytes.Contains(docs, []byte("`muster_"+string(name[1])+"`")) {
+			t.Errorf("muster_%s is not documented", name[1])
+		}
+	}
 }
 
 func TestNobodyEndsInVain(t *testing.T) {

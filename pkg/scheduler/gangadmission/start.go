@@ -125,6 +125,9 @@ func (g *Gangs) configureRegistry(logger klog.Logger) {
 		PreemptionTimeout:  g.args.PreemptionTimeout.Duration,
 		PreemptionEnded: func(p *gangs.Preemption, outcome gangs.PreemptionOutcome) {
 			preemptionsEnded.WithLabelValues(string(outcome)).Inc()
+			if outcome == gangs.PreemptionPlaced && !p.Decided.IsZero() {
+				preemptionTime.Observe(g.clock.Since(p.Decided).Seconds())
+			}
 			logger.V(2).Info("Preemption ended", "podGroup", p.Gang, "plan", p.ID, "outcome", outcome)
 		},
 		Amount: kubescheduler.AmountOf,

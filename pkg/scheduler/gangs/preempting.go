@@ -51,10 +51,11 @@ const (
 // Victim is a pod that ends so that a gang can start.
 type Victim struct {
 	Pod      *corev1.Pod
-	Gang     Key   // zero: it belongs to no gang
-	Priority int32 // of the gang, or of the pod
-	Pods     int   // pods that the gang loses in all
-	Whole    bool  // these are all pods of the gang, or the pod belongs to no gang
+	Gang     Key    // zero: it belongs to no gang
+	Priority int32  // of the gang, or of the pod
+	Pods     int    // pods that the gang loses in all
+	Whole    bool   // these are all pods of the gang, or the pod belongs to no gang
+	Rung     string // preemption.Rung, the greatest loss of the gang; "": an earlier process decided it
 }
 
 // Preemption is the decision that pods of lower priority end so that a gang can start. Its exported fields are immutable.
@@ -64,6 +65,7 @@ type Preemption struct {
 	Group    *v2alpha2.PodGroup
 	Priority int32
 	Victims  []Victim
+	Decided  time.Time // zero: by an earlier process
 
 	awaited []*corev1.Pod // see Preempting
 
@@ -266,7 +268,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		return Effects{}
 	}
 	p := &Preemption{
-		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, awaited: d.Awaited, gang: g,
+		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
 		until: now.Add(preparationLimit + time.Duration(len(d.Victims))*perVictim),
 	}
 	var e Effects
@@ -278,7 +280,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 			g.recordOwnChange()
 			return r.endCall(r.endPreemption(old, PreemptionCancelled))
 		}
-		p.ID, p.until, p.stage = old.ID, old.until, stageConfirmed
+		p.ID, p.Decided, p.until, p.stage = old.ID, old.Decided, old.until, stageConfirmed
 		e.add(r.releaseVictims(old))
 		e.Mark = append(e.Mark, p)
 	}
