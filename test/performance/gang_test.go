@@ -105,6 +105,7 @@ func TestWaitingGangs(t *testing.T) {
 		"gangs:250":     {gangs: 250, pods: 2000},
 		"images:2":      {gangs: 2, pods: 16},
 		"trees:10x1024": {gangs: 10, pods: 10240, subGroups: 1024},
+		"preemptors:2":  {gangs: 2, pods: 16},
 		"plain:2000":    {gangs: 1, pods: 2000},
 	} {
 		v, err := parseVariant(s)
@@ -116,7 +117,7 @@ func TestWaitingGangs(t *testing.T) {
 			t.Errorf("%s: %d gangs with %d pods, want %d and %d", s, len(gangs), podsOf(gangs), want.gangs, want.pods)
 		}
 		for i, g := range gangs {
-			if g.gpus != 8 || g.subGroups != want.subGroups || v.kind == "images" && i > 0 && g.image == gangs[0].image {
+			if g.gpus != 8 && v.kind != "preemptors" || v.kind == "preemptors" && (g.gpus != 9 || g.priorityClass != highPriority) || g.subGroups != want.subGroups || v.kind == "images" && i > 0 && g.image == gangs[0].image {
 				t.Errorf("%s: %+v", s, g)
 			}
 		}

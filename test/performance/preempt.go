@@ -23,11 +23,8 @@ const (
 
 // preparePreemption fills the cluster with gangs of lower priority, which are bound at creation.
 func preparePreemption(ctx context.Context, cl *cluster) error {
-	for name, value := range map[string]int32{lowPriority: 10, highPriority: 1000} {
-		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
-		if _, err := cl.client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("creating PriorityClass %s: %w", name, err)
-		}
+	if err := cl.createPriorityClasses(ctx); err != nil {
+		return err
 	}
 	running := runningGangs(cl.o)
 	if err := cl.createPodGroups(ctx, running...); err != nil {
@@ -46,6 +43,16 @@ func preparePreemption(ctx context.Context, cl *cluster) error {
 		_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, pods[i], metav1.CreateOptions{})
 		return err
 	})
+}
+
+func (cl *cluster) createPriorityClasses(ctx context.Context) error {
+	for name, value := range map[string]int32{lowPriority: 10, highPriority: 1000} {
+		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
+		if _, err := cl.client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating PriorityClass %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // runningGangs returns gangs of one GPU per pod that fill the cluster. The last one may be smaller.

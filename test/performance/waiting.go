@@ -13,6 +13,11 @@ func prepareWaiting(ctx context.Context, cl *cluster) error {
 	if err := cl.fill(ctx); err != nil {
 		return err
 	}
+	if cl.variant.kind == "preemptors" {
+		if err := cl.createPriorityClasses(ctx); err != nil {
+			return err
+		}
+	}
 	waiting := *cl
 	if cl.variant.kind == "plain" {
 		waiting.c.api = noGangs
@@ -51,7 +56,7 @@ func measureWaiting(ctx context.Context, cl *cluster, out *outcome) error {
 // waitingPods is how many pods a waiting gang has that is not a tree.
 const waitingPods = 8
 
-// waitingGangs returns the waiting gangs of a variant. Each pod requests all GPUs of a node.
+// waitingGangs returns the waiting gangs of a variant. Each pod requests all GPUs of a node, or more.
 func waitingGangs(o options, v variant) []gang {
 	var gangs []gang
 	whole := int64(o.gpus)
@@ -67,6 +72,9 @@ func waitingGangs(o options, v variant) []gang {
 			g := gang{name: fmt.Sprintf("waiting-%04d", i), pods: waitingPods, gpus: whole}
 			if v.kind == "images" {
 				g.image = fmt.Sprintf("registry.example/model-%04d:1", i)
+			}
+			if v.kind == "preemptors" { // whoever ends, no node is large enough
+				g.gpus, g.priorityClass = whole+1, highPriority
 			}
 			gangs = append(gangs, g)
 		}
