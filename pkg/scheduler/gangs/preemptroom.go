@@ -3,7 +3,9 @@
 package gangs
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,21 +30,16 @@ func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement
 			occupied[node] = append(occupied[node], reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
 		}
 	}
-	amounts := map[int]reservations.Amount{} // by class
+	amounts, planned := map[int]reservations.Amount{}, roomByNode{} // amounts: by class
 	for _, pl := range placements {
 		amount, known := amounts[pl.Pod.Class]
 		if !known {
 			amount = r.opts.Amount(w.Classes[pl.Pod.Class])
 			amounts[pl.Pod.Class] = amount
 		}
-		pod := *w.Pods[pl.Pod.Index] // its node is that of the reservation
-		pod.Spec.NodeName = pl.Node
-		r.reserved.Reserve(reservations.Reservation{
-			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pl.Node, Priority: p.Priority,
-			Amount: amount, Pod: &pod, Occupied: occupiedPartsOf(amount, occupied[pl.Node]),
-		}, until, r.now)
+		planned.add(pl.Node, amount)
 	}
-	r.haveReserved.Store(!r.reserved.IsEmpty())
+	r.reserveForGang(p, planned, occupied, until)
 }
 
 // reserveRoomOf reserves the room of pods that end for the gang.
@@ -50,11 +47,34 @@ func (r *Registry) reserveRoomOf(p *Preemption, pods []*corev1.Pod) {
 	if r.opts.Amount == nil {
 		return
 	}
+	room, occupied := roomByNode{}, map[string][]reservations.Occupied{}
 	for _, pod := range pods {
+		node, amount := pod.Spec.NodeName, r.opts.Amount(pod)
+		room.add(node, amount)
+		occupied[node] = append(occupied[node], reservations.Occupied{Pod: pod.UID, Amount: amount})
+	}
+	r.reserveForGang(p, room, occupied, p.until)
+}
+
+// roomByNode is an amount of room on each of some nodes.
+type roomByNode map[string]*reservations.Amount
+
+func (room roomByNode) add(node string, amount reservations.Amount) {
+	if room[node] == nil {
+		room[node] = &reservations.Amount{}
+	}
+	room[node].Add(amount, 1)
+}
+
+// reserveForGang reserves room for the gang. occupied is what pods that end have of it, by node. However many pods the gang has, there
+// is one reservation on a node.
+func (r *Registry) reserveForGang(p *Preemption, room roomByNode, occupied map[string][]reservations.Occupied, until time.Time) {
+	for _, node := range slices.Sorted(maps.Keys(room)) { // an order, if there are too many
+		amount := *room[node]
 		r.reserved.Reserve(reservations.Reservation{
-			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: pod.Spec.NodeName, Priority: p.Priority,
-			Amount: r.opts.Amount(pod), Pod: pod,
-		}, p.until, r.now)
+			Owner: reservations.Owner{Gang: p.Gang, Leaf: reservations.EveryLeaf}, Node: node, Priority: p.Priority,
+			Amount: amount, Occupied: occupiedPartsOf(amount, occupied[node]),
+		}, until, r.now)
 	}
 	r.haveReserved.Store(!r.reserved.IsEmpty())
 }

@@ -127,11 +127,16 @@ func (r *Registry) setReplacing(g *gangState) {
 	}
 }
 
-// takeReserved lets a member that was assumed, or bound by another scheduler, take a reservation of its leaf.
+// takeReserved lets a member that was assumed, or bound by another scheduler, take a reservation of its leaf or of its gang.
 func (r *Registry) takeReserved(m *member) {
-	if m.misplaced == "" {
-		r.reserved.Take(m.owner(), m.pod.UID, m.node)
+	if m.misplaced != "" || !r.reserved.HasGang(m.gang.key) {
+		return
 	}
+	var amount reservations.Amount
+	if r.opts.Amount != nil && r.reserved.Has(m.owner().Whole()) {
+		amount = r.opts.Amount(m.pod)
+	}
+	r.reserved.Take(m.owner(), m.pod.UID, m.node, amount)
 }
 
 // freeReserved records that reservations have ended. The resources of their pods are free for all.
@@ -141,6 +146,10 @@ func (r *Registry) freeReserved(ended []*reservations.Reservation) {
 	}
 	r.mayHelp++
 	for _, x := range ended {
+		if x.Pod == nil {
+			r.vacated = append(r.vacated, &corev1.Pod{Spec: corev1.PodSpec{NodeName: x.Node}})
+			continue
+		}
 		m := r.members[x.Pod.UID]
 		if _, gone := r.vanished[x.Pod.UID]; m != nil && m.state == count.Bound && !gone {
 			continue // the pod is still on its node

@@ -21,6 +21,9 @@ const EveryLeaf = "*"
 // IsGang reports whether the owner is a whole gang.
 func (o Owner) IsGang() bool { return o.Leaf == EveryLeaf }
 
+// Whole returns the whole gang of the owner.
+func (o Owner) Whole() Owner { return Owner{Gang: o.Gang, Leaf: EveryLeaf} }
+
 // Asker identifies the pods that look for room. Gang is zero for pods without a gang.
 type Asker struct {
 	Gang     types.NamespacedName
@@ -29,21 +32,65 @@ type Asker struct {
 	Surplus bool
 }
 
-// Reservation is the room of one pod that is reserved on a node. Its exported fields are not changed after Reserve.
+// Reservation is the room that is reserved on a node for one pod of a leaf, or for Amount.Pods pods of a whole gang. Its exported
+// fields are not changed after Reserve.
 type Reservation struct {
 	Owner    Owner
 	Node     string
 	Priority int32
 	Amount   Amount
-	// Pod is the pod that had the room, or the one that is to have it. While it is on the node it occupies the room itself.
+	// Pod is the pod of the leaf that had the room. While it is on the node it occupies the room itself. nil for a whole gang.
 	Pod *corev1.Pod
 	// Occupied are the parts of Amount that other pods on the node have until they end. Only the rest is reserved from the
 	// free room meanwhile.
 	Occupied []Occupied
 
-	seq   int // order of Reserve
-	until time.Time
-	taker types.UID // the assumed pod that is bound in its place; "": none
+	seq    int // order of Reserve
+	until  time.Time
+	left   Amount              // of Amount, for pods that are not assumed yet. Its map is not changed
+	takers map[types.UID]taken // the assumed pods that are bound in its place
+}
+
+// taken is what an assumed pod has taken of a reservation.
+type taken struct {
+	part      Amount
+	elsewhere bool // the pod is on another node
+}
+
+// isTaken reports whether nothing is left of the reservation for other pods.
+func (x *Reservation) isTaken() bool { return len(x.takers) > 0 && x.left.Pods == 0 }
+
+// take gives a pod its amount of what is left: all of it, if it is the last pod that the reservation is for.
+func (x *Reservation) take(uid types.UID, node string, amount Amount) {
+	part := x.left
+	if x.Owner.IsGang() && x.left.Pods > 1 {
+		amount.Pods = 1
+		part = amount.upTo(x.left)
+	}
+	x.setLeft(part, -1)
+	if x.takers == nil {
+		x.takers = map[types.UID]taken{}
+	}
+	x.takers[uid] = taken{part: part, elsewhere: node != x.Node}
+}
+
+// setLeft adds k times the part to what is left.
+func (x *Reservation) setLeft(part Amount, k int64) {
+	var left Amount
+	left.Add(x.left, 1)
+	left.Add(part, k)
+	x.left = left
+}
+
+// counting returns the reservation as it counts: for pods that are not assumed yet. nil: it is taken.
+func (x *Reservation) counting() *Reservation {
+	switch {
+	case x.isTaken():
+		return nil
+	case !x.Owner.IsGang():
+		return x
+	}
+	return &Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.left, Pod: x.Pod, Occupied: x.Occupied}
 }
 
 // Occupied is a part of a Reservation's Amount that a pod has as long as it is on the node.
@@ -55,7 +102,7 @@ type Occupied struct {
 // Rest returns how much of the free room is reserved. isOnNode reports whether a pod is on the node.
 func (x *Reservation) Rest(isOnNode func(types.UID) bool) Amount {
 	var rest, occupied Amount
-	if isOnNode(x.Pod.UID) {
+	if x.Pod != nil && isOnNode(x.Pod.UID) {
 		return rest
 	}
 	for _, o := range x.Occupied {
@@ -101,13 +148,19 @@ func (a *Amount) AddRest(o, taken Amount) {
 
 // TakeFrom returns the part of the amount that o has as well, and subtracts it from o.
 func (a Amount) TakeFrom(o *Amount) Amount {
+	part := a.upTo(*o)
+	o.Add(part, -1)
+	return part
+}
+
+// upTo returns the part of the amount that o has as well.
+func (a Amount) upTo(o Amount) Amount {
 	part := Amount{Pods: min(a.Pods, o.Pods)}
 	for name, n := range a.Resources {
 		if k := min(n, o.Resources[name]); k > 0 {
 			part.add(name, k)
 		}
 	}
-	o.Add(part, -1)
 	return part
 }
 

@@ -12,24 +12,28 @@ import (
 )
 
 const (
-	// maxReservations bounds the reservations of all gangs together, maxOfGang those of one gang.
-	maxReservations = 8192
-	maxOfGang       = 1024
+	// maxOfLeaves bounds the reservations for leaves of all gangs together, maxOfGang those of one gang.
+	maxOfLeaves = 8192
+	maxOfGang   = 1024
+	// maxOfGangs bounds the reservations for whole gangs together. Each of these gangs has one on a node, so this is enough for
+	// six of them on 5,000 nodes.
+	maxOfGangs = 32768
 )
 
 // Set contains the reservations that exist. The zero value is not usable; see NewSet.
 //
-// Room is reserved once for each pod that had it, until the first of these events: a pod of the owner is bound in its
-// place, its time is over, or it is ended. An assumed pod of the owner, on any node, takes one of the owner's
-// reservations: the one on its own node if there is one, otherwise the oldest. A reservation that is taken no longer
-// counts, unless the pod is released again.
+// For a leaf room is reserved once for each pod that had it, for a whole gang once on each node, until the first of these
+// events: the pods that it is for are bound in its place, its time is over, or it is ended. An assumed pod of the owner, on any
+// node, takes one of the owner's reservations, or its part of that of the gang: one on its own node if there is one, otherwise
+// the oldest. What is taken no longer counts, unless the pod is released again.
 //
 // No operation visits the reservations of other gangs and nodes: thousands of large gangs' reservations end one after
 // another.
 type Set struct {
-	max, maxOfGang int
+	maxOfLeaves, maxOfGang, maxOfGangs int
 
 	seq     int
+	ofGangs int // reservations for whole gangs
 	byPod   map[types.UID]*Reservation
 	byTaker map[types.UID]*Reservation
 	// In the order of Reserve.
@@ -45,24 +49,36 @@ type Set struct {
 // NewSet returns a set without reservations.
 func NewSet() *Set {
 	return &Set{
-		max: maxReservations, maxOfGang: maxOfGang,
+		maxOfLeaves: maxOfLeaves, maxOfGang: maxOfGang, maxOfGangs: maxOfGangs,
 		byPod: map[types.UID]*Reservation{}, byTaker: map[types.UID]*Reservation{}, byGang: map[types.NamespacedName][]*Reservation{},
 		byOwner: map[Owner][]*Reservation{}, byNode: map[string][]*Reservation{},
 		view: &View{}, changed: map[string]struct{}{},
 	}
 }
 
-// Reserve reserves the room of a pod. It returns false if that is reserved already, its time is over, or there are too
-// many reservations.
+// Reserve reserves room. It returns false if it is reserved already, for the pod or for the gang on this node, if its time is
+// over, or if there are too many reservations.
 func (s *Set) Reserve(x Reservation, until, now time.Time) bool {
-	uid := x.Pod.UID
-	if s.byPod[uid] != nil || !now.Before(until) || len(s.byPod) >= s.max || len(s.byGang[x.Owner.Gang]) >= s.maxOfGang {
+	switch {
+	case !now.Before(until):
 		return false
+	case x.Owner.IsGang():
+		if s.ofGangs >= s.maxOfGangs || slices.ContainsFunc(s.byNode[x.Node], func(o *Reservation) bool { return o.Owner == x.Owner }) {
+			return false
+		}
+		s.ofGangs++
+	default:
+		ofGang := len(s.byGang[x.Owner.Gang]) - len(s.byOwner[x.Owner.Whole()])
+		if s.byPod[x.Pod.UID] != nil || len(s.byPod) >= s.maxOfLeaves || ofGang >= s.maxOfGang {
+			return false
+		}
 	}
 	s.seq++
 	added := &x
-	added.seq, added.until = s.seq, until
-	s.byPod[uid] = added
+	added.seq, added.until, added.left = s.seq, until, x.Amount
+	if x.Pod != nil {
+		s.byPod[x.Pod.UID] = added
+	}
 	s.byGang[x.Owner.Gang] = append(s.byGang[x.Owner.Gang], added)
 	s.byOwner[x.Owner] = append(s.byOwner[x.Owner], added)
 	s.byNode[x.Node] = append(s.byNode[x.Node], added)
@@ -74,17 +90,18 @@ func (s *Set) Reserve(x Reservation, until, now time.Time) bool {
 
 func byEnd(a, b *Reservation) int { return cmp.Or(a.until.Compare(b.until), cmp.Compare(a.seq, b.seq)) }
 
-// Take lets an assumed pod of the owner take a reservation, if one is left: one of its leaf, or else one of its gang.
-func (s *Set) Take(owner Owner, uid types.UID, node string) {
+// Take lets an assumed pod of the owner take a reservation, if one is left: one of its leaf, or else its amount of one of its
+// gang.
+func (s *Set) Take(owner Owner, uid types.UID, node string, amount Amount) {
 	if s.byTaker[uid] != nil {
 		return
 	}
 	best := s.untaken(owner, node)
 	if best == nil {
-		best = s.untaken(Owner{Gang: owner.Gang, Leaf: EveryLeaf}, node)
+		best = s.untaken(owner.Whole(), node)
 	}
 	if best != nil {
-		best.taker = uid
+		best.take(uid, node, amount)
 		s.byTaker[uid] = best
 		s.changed[best.Node] = struct{}{}
 	}
@@ -93,29 +110,48 @@ func (s *Set) Take(owner Owner, uid types.UID, node string) {
 // untaken returns a reservation of the owner that is not taken: one on the node if there is one, otherwise the oldest. nil:
 // there is none.
 func (s *Set) untaken(owner Owner, node string) *Reservation {
-	var best *Reservation
-	for _, x := range s.byOwner[owner] {
-		if x.taker != "" || best != nil && x.Node != node {
-			continue
-		}
-		if best = x; x.Node == node {
-			break
-		}
+	ofOwner := s.byOwner[owner]
+	if len(ofOwner) == 0 {
+		return nil
 	}
-	return best
+	is := func(x *Reservation) bool { return x.Owner == owner && !x.isTaken() }
+	if i := slices.IndexFunc(s.byNode[node], is); i >= 0 {
+		return s.byNode[node][i]
+	}
+	if i := slices.IndexFunc(ofOwner, is); i >= 0 {
+		return ofOwner[i]
+	}
+	return nil
 }
 
-// GiveBack records that a pod is no longer assumed: the reservation that it took counts again, for the rest of its time.
+// GiveBack records that a pod is no longer assumed: what it took counts again, for the rest of its time.
 func (s *Set) GiveBack(uid types.UID) {
 	if x := s.byTaker[uid]; x != nil {
-		x.taker = ""
+		x.setLeft(x.takers[uid].part, 1)
+		delete(x.takers, uid)
 		delete(s.byTaker, uid)
 		s.changed[x.Node] = struct{}{}
 	}
 }
 
-// EndTakenBy ends the reservation taken by a pod that is now bound. As the methods below, it returns what it has ended.
-func (s *Set) EndTakenBy(uid types.UID) []*Reservation { return s.end(s.byTaker[uid]) }
+// EndTakenBy ends what was taken by a pod that is now bound. As the methods below, it returns the reservations that have ended; also
+// one of a gang of which other pods have the rest, if the pod is on another node, so that its part is free.
+func (s *Set) EndTakenBy(uid types.UID) []*Reservation {
+	x := s.byTaker[uid]
+	if x == nil {
+		return nil
+	}
+	took := x.takers[uid]
+	if len(x.takers) == 1 && x.left.Pods == 0 {
+		return s.end(x)
+	}
+	delete(x.takers, uid)
+	delete(s.byTaker, uid)
+	if took.elsewhere {
+		return []*Reservation{x}
+	}
+	return nil
+}
 
 // EndOf ends the reservation of the pod that had the room.
 func (s *Set) EndOf(uid types.UID) []*Reservation { return s.end(s.byPod[uid]) }
@@ -143,16 +179,22 @@ func (s *Set) Expire(now time.Time) []*Reservation {
 	return s.end(over...)
 }
 
-// end removes reservations, and returns them.
+// end removes reservations, and returns them. The last one is removed first, because those of one gang are often the last
+// elements of long lists.
 func (s *Set) end(list ...*Reservation) []*Reservation {
 	var ended []*Reservation
-	for _, x := range list {
+	for _, x := range slices.Backward(list) {
 		if x == nil {
 			continue
 		}
-		delete(s.byPod, x.Pod.UID)
-		if x.taker != "" {
-			delete(s.byTaker, x.taker)
+		if x.Pod != nil {
+			delete(s.byPod, x.Pod.UID)
+		}
+		if x.Owner.IsGang() {
+			s.ofGangs--
+		}
+		for uid := range x.takers {
+			delete(s.byTaker, uid)
 		}
 		removeFrom(s.byGang, x.Owner.Gang, x)
 		removeFrom(s.byOwner, x.Owner, x)
@@ -163,6 +205,7 @@ func (s *Set) end(list ...*Reservation) []*Reservation {
 		s.changed[x.Node] = struct{}{}
 		ended = append(ended, x)
 	}
+	slices.Reverse(ended)
 	return ended
 }
 
@@ -186,9 +229,9 @@ func (s *Set) Has(owner Owner) bool { return len(s.byOwner[owner]) > 0 }
 func (s *Set) HasGang(gang types.NamespacedName) bool { return len(s.byGang[gang]) > 0 }
 
 // IsEmpty reports whether there are no reservations, and View would be the same as before and empty.
-func (s *Set) IsEmpty() bool { return len(s.byPod)+len(s.changed) == 0 }
+func (s *Set) IsEmpty() bool { return len(s.byPod)+s.ofGangs+len(s.changed) == 0 }
 
-// View returns the reservations that count: those that are not taken. It is the same View until one of them changes. The
+// View returns the reservations that count: those that are not taken, as far as they are not. It is the same View until one of them changes. The
 // cost is that of the nodes on which some have changed.
 func (s *Set) View() *View {
 	if len(s.changed) == 0 {
@@ -203,7 +246,12 @@ func (s *Set) View() *View {
 				next.byNode[i] = map[string][]*Reservation{}
 			}
 		}
-		counting := slices.DeleteFunc(slices.Clone(s.byNode[node]), func(x *Reservation) bool { return x.taker != "" })
+		counting := make([]*Reservation, 0, len(s.byNode[node]))
+		for _, x := range s.byNode[node] {
+			if y := x.counting(); y != nil {
+				counting = append(counting, y)
+			}
+		}
 		next.n += len(counting) - len(next.byNode[i][node])
 		if next.byNode[i][node] = counting; len(counting) == 0 {
 			delete(next.byNode[i], node)

@@ -4,7 +4,6 @@ package reservations
 
 import (
 	"fmt"
-	"maps"
 	"math/rand"
 	"slices"
 	"testing"
@@ -32,25 +31,54 @@ func ownerNamed(name string) Owner {
 }
 
 func (b *bookkeeping) reserve(pod, owner, node string, lasts time.Duration) bool {
-	x := Reservation{Owner: ownerNamed(owner), Node: node, Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(pod)}}}
+	x := Reservation{Owner: ownerNamed(owner), Node: node, Amount: amountOf(1), Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(pod)}}}
 	return b.Reserve(x, b.now.Add(lasts), b.now)
+}
+
+// reserveForGang reserves room for so many pods of a gang.
+func (b *bookkeeping) reserveForGang(gang, node string, pods int64, lasts time.Duration) bool {
+	return b.Reserve(Reservation{Owner: ownerNamed(gang + EveryLeaf), Node: node, Amount: amountOf(pods)}, b.now.Add(lasts), b.now)
+}
+
+// amountOf returns what so many pods use.
+func amountOf(pods int64) Amount {
+	return Amount{Pods: pods, Resources: map[corev1.ResourceName]int64{"gpu": 2 * pods}}
+}
+
+func (b *bookkeeping) take(owner, taker, node string) {
+	b.Take(ownerNamed(owner), types.UID(taker), node, amountOf(1))
+}
+
+// nameOf returns the name of a reservation: that of its pod, or its gang and node.
+func nameOf(x *Reservation) string {
+	if x.Pod != nil {
+		return string(x.Pod.UID)
+	}
+	return x.Owner.Gang.Name + " on " + x.Node
 }
 
 func (b *bookkeeping) note(ended []*Reservation) {
 	for _, x := range ended {
-		b.ended = append(b.ended, string(x.Pod.UID))
+		b.ended = append(b.ended, nameOf(x))
 	}
 }
 
-// counting returns the reservations that count, the oldest first.
+// counting returns the reservations that count, the oldest first, and what is left of those for gangs.
 func (b *bookkeeping) counting() []string {
 	var out []string
-	for _, x := range slices.SortedFunc(maps.Values(b.byPod), func(a, b *Reservation) int { return a.seq - b.seq }) {
-		if x.taker == "" {
-			out = append(out, string(x.Pod.UID))
+	for _, x := range slices.SortedFunc(slices.Values(b.due), func(a, b *Reservation) int { return a.seq - b.seq }) {
+		if y := x.counting(); y != nil {
+			out = append(out, describe(y))
 		}
 	}
 	return out
+}
+
+func describe(x *Reservation) string {
+	if x.Pod != nil {
+		return nameOf(x)
+	}
+	return fmt.Sprintf("%s: %d pods, %d gpus", nameOf(x), x.Amount.Pods, x.Amount.Resources["gpu"])
 }
 
 // namesOf returns the reservations of a view, sorted.
@@ -65,7 +93,7 @@ func namesOf(t *testing.T, v *View) []string {
 			if x.Node != node {
 				t.Errorf("a reservation of %s is on %s", x.Node, node)
 			}
-			out = append(out, string(x.Pod.UID))
+			out = append(out, describe(x))
 		}
 	}
 	if len(out) != v.Len() {
@@ -102,7 +130,7 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 			do: func(b *bookkeeping) {
 				b.reserve("older", "gx", "n", time.Minute)
 				b.reserve("here", "gx", "m", time.Minute)
-				b.Take(ownerNamed("gx"), "new", "m")
+				b.take("gx", "new", "m")
 			},
 			want: []string{"older"},
 		},
@@ -110,14 +138,14 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 			do: func(b *bookkeeping) {
 				b.reserve("older", "gx", "n", time.Minute)
 				b.reserve("newer", "gx", "m", time.Minute)
-				b.Take(ownerNamed("gx"), "new", "elsewhere")
+				b.take("gx", "new", "elsewhere")
 			},
 			want: []string{"newer"},
 		},
 		"a pod of another leaf takes none": {
 			do: func(b *bookkeeping) {
 				b.reserve("p", "gx", "n", time.Minute)
-				b.Take(ownerNamed("gy"), "new", "n")
+				b.take("gy", "new", "n")
 			},
 			want: []string{"p"},
 		},
@@ -125,15 +153,15 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 			do: func(b *bookkeeping) {
 				b.reserve("p", "gx", "n", time.Minute)
 				b.reserve("q", "gx", "n", time.Minute)
-				b.Take(ownerNamed("gx"), "new", "n")
-				b.Take(ownerNamed("gx"), "new", "n")
+				b.take("gx", "new", "n")
+				b.take("gx", "new", "n")
 			},
 			want: []string{"q"},
 		},
 		"a released pod gives it back, for the rest of the time": {
 			do: func(b *bookkeeping) {
 				b.reserve("p", "gx", "n", time.Minute)
-				b.Take(ownerNamed("gx"), "new", "n")
+				b.take("gx", "new", "n")
 				b.GiveBack("new")
 				b.note(b.Expire(b.now.Add(time.Minute - time.Nanosecond)))
 			},
@@ -142,7 +170,7 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 		"the time of a taken one runs on": {
 			do: func(b *bookkeeping) {
 				b.reserve("p", "gx", "n", time.Minute)
-				b.Take(ownerNamed("gx"), "new", "n")
+				b.take("gx", "new", "n")
 				b.note(b.Expire(b.now.Add(time.Minute)))
 				b.GiveBack("new")
 			},
@@ -151,7 +179,7 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 		"a reservation ends when the pod that took it is bound": {
 			do: func(b *bookkeeping) {
 				b.reserve("p", "gx", "n", time.Minute)
-				b.Take(ownerNamed("gx"), "new", "n")
+				b.take("gx", "new", "n")
 				b.note(b.EndTakenBy("new"))
 				b.note(b.EndTakenBy("new"))
 			},
@@ -180,7 +208,7 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 		},
 		"there are no more than the bounds say": {
 			do: func(b *bookkeeping) {
-				b.max, b.maxOfGang = 3, 2
+				b.maxOfLeaves, b.maxOfGang = 3, 2
 				for _, p := range []string{"p", "q", "r"} {
 					b.reserve(p, "gx", "n", time.Minute)
 				}
@@ -188,6 +216,76 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 				b.reserve("t", "ix", "n", time.Minute)
 			},
 			want: []string{"p", "q", "s"},
+		},
+		"a gang has one on a node": {
+			do: func(b *bookkeeping) {
+				b.reserveForGang("g", "n", 2, time.Minute)
+				b.reserveForGang("g", "n", 5, time.Minute)
+				b.reserveForGang("g", "m", 1, time.Minute)
+				b.reserveForGang("h", "n", 1, time.Minute)
+			},
+			want: []string{"g on n: 2 pods, 4 gpus", "g on m: 1 pods, 2 gpus", "h on n: 1 pods, 2 gpus"},
+		},
+		"pods take their parts, and the last one what is left": {
+			do: func(b *bookkeeping) {
+				b.reserveForGang("g", "n", 3, time.Minute)
+				b.reserveForGang("g", "m", 2, time.Minute)
+				b.take("gx", "first", "n")
+				b.Take(ownerNamed("gy"), "large", "m", Amount{Pods: 1, Resources: map[corev1.ResourceName]int64{"gpu": 3, "cpu": 1}})
+				b.Take(ownerNamed("gy"), "small", "m", Amount{Pods: 1})
+				b.take("hx", "other", "n")
+			},
+			want: []string{"g on n: 2 pods, 4 gpus"},
+		},
+		"a pod elsewhere takes its part of the oldest one": {
+			do: func(b *bookkeeping) {
+				b.reserveForGang("g", "n", 1, time.Minute)
+				b.reserveForGang("g", "m", 2, time.Minute)
+				b.take("gx", "first", "elsewhere")
+				b.take("gx", "second", "elsewhere")
+			},
+			want: []string{"g on m: 1 pods, 2 gpus"},
+		},
+		"a pod takes one of its leaf before one of its gang": {
+			do: func(b *bookkeeping) {
+				b.reserveForGang("g", "n", 1, time.Minute)
+				b.reserve("p", "gx", "m", time.Minute)
+				b.take("gx", "new", "n")
+			},
+			want: []string{"g on n: 1 pods, 2 gpus"},
+		},
+		"a released pod gives its part back": {
+			do: func(b *bookkeeping) {
+				b.reserveForGang("g", "n", 2, time.Minute)
+				b.take("gx", "first", "n")
+				b.take("gx", "second", "n")
+				b.GiveBack("first")
+			},
+			want: []string{"g on n: 1 pods, 2 gpus"},
+		},
+		"it ends when all its pods are bound": {
+			do: func(b *bookkeeping) {
+				b.reserveForGang("g", "n", 2, time.Minute)
+				b.reserveForGang("g", "m", 2, time.Minute)
+				for _, pod := range []string{"first", "second", "third"} {
+					b.take("gx", pod, "n")
+					b.note(b.EndTakenBy(types.UID(pod)))
+					b.GiveBack(types.UID(pod))
+				}
+			},
+			want: []string{"g on m: 1 pods, 2 gpus"}, ended: []string{"g on n", "g on m"}, // a part of the second one is free
+		},
+		"those of gangs have a bound of their own": {
+			do: func(b *bookkeeping) {
+				b.maxOfLeaves, b.maxOfGang, b.maxOfGangs = 1, 1, 2
+				for _, node := range []string{"n", "m", "o"} {
+					b.reserveForGang("g", node, 1, time.Minute)
+				}
+				b.reserve("p", "hx", "n", time.Minute)
+				b.note(b.EndOnNode("n"))
+				b.reserveForGang("h", "n", 1, time.Minute)
+			},
+			want: []string{"g on m: 1 pods, 2 gpus", "h on n: 1 pods, 2 gpus"}, ended: []string{"g on n", "p"},
 		},
 		"what ends makes room for others": {
 			do: func(b *bookkeeping) {
@@ -216,9 +314,18 @@ func TestReservationsAndTheirEnd(t *testing.T) {
 
 // naiveReservation is a reservation of a model that visits all of them for every question.
 type naiveReservation struct {
-	pod, node, taker string
-	owner            Owner
-	until            time.Time
+	pod, node string // pod "": for a gang
+	owner     Owner
+	until     time.Time
+	left      int64
+	takers    []string
+}
+
+func (x *naiveReservation) describe() string {
+	if x.pod != "" {
+		return x.pod
+	}
+	return fmt.Sprintf("%s on %s: %d pods, %d gpus", x.owner.Gang.Name, x.node, x.left, 2*x.left)
 }
 
 // Random sequences of all operations, compared with a model without indices.
@@ -227,59 +334,82 @@ func TestReservationsRandomly(t *testing.T) {
 	for seed := range int64(300) {
 		rng := rand.New(rand.NewSource(seed))
 		b := newBookkeeping()
-		b.max, b.maxOfGang = 12, 6
+		b.maxOfLeaves, b.maxOfGang, b.maxOfGangs = 12, 6, 3
 		seen := b.View()
 		var before []string           // in the view
 		var model []*naiveReservation // oldest first
 		gone := func(is func(*naiveReservation) bool) {
 			model = slices.DeleteFunc(model, is)
 		}
+		number := func(is func(*naiveReservation) bool) int {
+			n := 0
+			for _, x := range model {
+				if is(x) {
+					n++
+				}
+			}
+			return n
+		}
 		pick := func(from ...string) string { return from[rng.Intn(len(from))] }
 		for step := range 400 {
 			pod, taker := fmt.Sprint("p", rng.Intn(25)), fmt.Sprint("t", rng.Intn(8))
 			owner, node := pick("gx", "gy", "hx"), pick("n", "m", "o")
 			key := ownerNamed(owner)
-			switch rng.Intn(9) {
+			taken := func(x *naiveReservation) bool { return slices.Contains(x.takers, taker) }
+			lasts := time.Duration(rng.Intn(60)) * time.Second
+			switch rng.Intn(10) {
 			case 0, 1, 2:
-				lasts := time.Duration(rng.Intn(60)) * time.Second
-				known := slices.ContainsFunc(model, func(x *naiveReservation) bool { return x.pod == pod })
-				ofGang := 0
-				for _, x := range model {
-					if x.owner.Gang == key.Gang {
-						ofGang++
-					}
-				}
-				want := !known && lasts > 0 && len(model) < b.max && ofGang < b.maxOfGang
+				known := number(func(x *naiveReservation) bool { return x.pod == pod }) > 0
+				ofLeaves := number(func(x *naiveReservation) bool { return x.pod != "" })
+				want := !known && lasts > 0 && ofLeaves < b.maxOfLeaves && number(func(x *naiveReservation) bool { return x.pod != "" && x.owner.Gang == key.Gang }) < b.maxOfGang
 				if got := b.reserve(pod, owner, node, lasts); got != want {
 					t.Fatalf("seed %d, step %d: Reserve is %t, want %t", seed, step, got, want)
 				}
 				if want {
-					model = append(model, &naiveReservation{pod: pod, node: node, owner: key, until: b.now.Add(lasts)})
+					model = append(model, &naiveReservation{pod: pod, node: node, owner: key, until: b.now.Add(lasts), left: 1})
+				}
+			case 9:
+				whole := Owner{Gang: key.Gang, Leaf: EveryLeaf}
+				known := number(func(x *naiveReservation) bool { return x.owner == whole && x.node == node }) > 0
+				want := !known && lasts > 0 && number(func(x *naiveReservation) bool { return x.pod == "" }) < b.maxOfGangs
+				pods := int64(1 + rng.Intn(3))
+				if got := b.reserveForGang(key.Gang.Name, node, pods, lasts); got != want {
+					t.Fatalf("seed %d, step %d: Reserve for a gang is %t, want %t", seed, step, got, want)
+				}
+				if want {
+					model = append(model, &naiveReservation{node: node, owner: whole, until: b.now.Add(lasts), left: pods})
 				}
 			case 3, 4:
-				b.Take(key, types.UID(taker), node)
-				if slices.ContainsFunc(model, func(x *naiveReservation) bool { return x.taker == taker }) {
+				b.take(owner, taker, node)
+				if number(taken) > 0 {
 					break
 				}
 				var best *naiveReservation
-				for _, x := range model {
-					if x.owner == key && x.taker == "" && (best == nil || best.node != node && x.node == node) {
-						best = x
+				for _, of := range []Owner{key, {Gang: key.Gang, Leaf: EveryLeaf}} {
+					for _, x := range model {
+						if x.owner == of && x.left > 0 && (best == nil || best.owner == of && best.node != node && x.node == node) {
+							best = x
+						}
 					}
 				}
 				if best != nil {
-					best.taker = taker
+					best.left--
+					best.takers = append(best.takers, taker)
 				}
 			case 5:
 				b.GiveBack(types.UID(taker))
 				for _, x := range model {
-					if x.taker == taker {
-						x.taker = ""
+					if taken(x) {
+						x.left++
+						x.takers = slices.DeleteFunc(x.takers, func(uid string) bool { return uid == taker })
 					}
 				}
 			case 6:
 				b.EndTakenBy(types.UID(taker))
-				gone(func(x *naiveReservation) bool { return x.taker == taker })
+				for _, x := range model {
+					x.takers = slices.DeleteFunc(x.takers, func(uid string) bool { return uid == taker })
+				}
+				gone(func(x *naiveReservation) bool { return x.left == 0 && len(x.takers) == 0 })
 			case 7:
 				b.now = b.now.Add(time.Duration(rng.Intn(15)) * time.Second)
 				b.Expire(b.now)
@@ -299,8 +429,8 @@ func TestReservationsRandomly(t *testing.T) {
 			}
 			var want []string
 			for _, x := range model {
-				if x.taker == "" {
-					want = append(want, x.pod)
+				if x.left > 0 {
+					want = append(want, x.describe())
 				}
 			}
 			if diff := cmp.Diff(want, b.counting()); diff != "" {
@@ -320,14 +450,14 @@ func TestReservationsRandomly(t *testing.T) {
 					t.Fatalf("seed %d, step %d: another view although nothing has changed", seed, step)
 				}
 			}
-			if len(b.byPod) != len(model) || len(b.due) != len(model) {
-				t.Fatalf("seed %d, step %d: %d reservations, %d of them due, want %d", seed, step, len(b.byPod), len(b.due), len(model))
+			if len(b.byPod)+b.ofGangs != len(model) || len(b.due) != len(model) {
+				t.Fatalf("seed %d, step %d: %d reservations, %d of them due, want %d", seed, step, len(b.byPod)+b.ofGangs, len(b.due), len(model))
 			}
 		}
 		if b.EndOfGang(ownerNamed("g").Gang, nil); len(b.byGang) > 1 {
 			t.Fatalf("seed %d: gangs with reservations: %v", seed, b.byGang)
 		}
-		if b.EndOfGang(ownerNamed("h").Gang, nil); len(b.byPod)+len(b.byTaker)+len(b.byGang)+len(b.byNode)+len(b.byOwner)+len(b.due) > 0 {
+		if b.EndOfGang(ownerNamed("h").Gang, nil); len(b.byPod)+b.ofGangs+len(b.byTaker)+len(b.byGang)+len(b.byNode)+len(b.byOwner)+len(b.due) > 0 {
 			t.Fatalf("seed %d: something is left: %+v", seed, b.Set)
 		}
 	}
