@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +32,9 @@ const (
 	eventAction = "Preempting"
 	// schedulerName is the name with which the message of a mark begins, as that of the stock scheduler does.
 	schedulerName = "muster-scheduler"
-	// planSeparator precedes the plan at the end of the message of a mark.
+	// planSeparator precedes the plan at the end of the message of a mark, and begun the separator in the mark of a witness.
 	planSeparator = "; plan "
+	begun         = "; the evictions have begun"
 	// maxText is the maximum length, in characters, of the text about one victim. The note of an event is limited to
 	// 1024 bytes.
 	maxText = 300
@@ -56,6 +58,8 @@ type Eviction struct {
 // Victim is a pod that a preemption ends.
 type Victim struct {
 	Pod *corev1.Pod
+	// Gang is the gang that loses the pod, zero for a pod without a gang.
+	Gang types.NamespacedName
 	// Text is why this pod ends, for its condition and event: "above the minimum of PodGroup ml/train (priority 100)".
 	Text string
 }
@@ -93,29 +97,85 @@ func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
 	return nil
 }
 
-// DeleteVictims deletes all victims, and returns how many are terminating or gone. Transient errors are retried until ctx
-// ends. It returns an error if other victims are left: the caller must call it again, because the victims of
+// DeleteVictims deletes all victims, and returns how many are terminating or gone. Before any of them one victim of each gang, and
+// one without a gang, is marked as a witness, and it is deleted after the other ones of its gang. Transient errors are retried
+// until ctx ends. It returns an error if other victims are left: the caller must call it again, because the victims of
 // a plan end together. It emits one event about each pod whose deletion the API server accepted, unless the pod was
 // terminating before, and none if it is called again.
 func (e *Evictor) DeleteVictims(ctx context.Context, eviction Eviction) (deleted int, err error) {
 	e.forgetOldEvents()
-	accepted := make([]bool, len(eviction.Victims)) // by victim: the API server deletes it; false: it was gone
-	failures := e.retryForVictims(ctx, len(eviction.Victims), unlimited, func(ctx context.Context, i int) error {
+	witnesses, others := witnessesOf(&eviction)
+	failed := map[types.NamespacedName]bool{} // gangs with a failure
+	keep := func(doing string, victims []Victim, failures []error) {
+		for i, failure := range failures {
+			failed[victims[i].Gang] = failed[victims[i].Gang] || failure != nil && victims[i].Gang.Name != ""
+		}
+		if err == nil {
+			err = firstFailure(doing, victims, failures)
+		}
+	}
+	keep("recording the evictions on", witnesses, e.retryForVictims(ctx, len(witnesses), unlimited, func(ctx context.Context, i int) error {
+		return e.mark(ctx, &eviction, &witnesses[i], begun)
+	}, nil))
+	for _, victims := range [][]Victim{others, witnesses} {
+		victims = slices.DeleteFunc(victims, func(v Victim) bool { return failed[v.Gang] })
+		n, failures := e.deleteAll(ctx, &eviction, victims)
+		deleted += n
+		keep("deleting", victims, failures)
+	}
+	if err != nil {
+		return deleted, fmt.Errorf("preempting for PodGroup %s: %w; the deletion of the victims that are left must be repeated", eviction.Preemptor, err)
+	}
+	return deleted, nil
+}
+
+// witnessesOf divides the victims: one of each gang is its witness, the one that has the mark of it if there is one. As long as it
+// exists, it shows a later process that the victims of its gang are being deleted.
+func witnessesOf(eviction *Eviction) (witnesses, others []Victim) {
+	chosen := map[types.NamespacedName]int{}
+	for i, v := range eviction.Victims {
+		if w, ok := chosen[v.Gang]; !ok || IsWitness(v.Pod) && !IsWitness(eviction.Victims[w].Pod) {
+			chosen[v.Gang] = i
+		}
+	}
+	for i, v := range eviction.Victims {
+		if chosen[v.Gang] == i {
+			witnesses = append(witnesses, v)
+		} else {
+			others = append(others, v)
+		}
+	}
+	return witnesses, others
+}
+
+// deleteAll deletes victims, and emits their events. It returns how many are terminating or gone, and the errors of all.
+func (e *Evictor) deleteAll(ctx context.Context, eviction *Eviction, victims []Victim) (deleted int, failures []error) {
+	accepted := make([]bool, len(victims)) // by victim: the API server deletes it; false: it was gone
+	failures = e.retryForVictims(ctx, len(victims), unlimited, func(ctx context.Context, i int) error {
 		var err error
-		accepted[i], err = e.deleteVictim(ctx, eviction.Victims[i].Pod)
+		accepted[i], err = e.deleteVictim(ctx, victims[i].Pod)
 		return err
 	}, func(done []int) {
 		deleted += len(done)
 		for _, i := range done {
 			if accepted[i] {
-				e.emitPreempted(ctx, &eviction, &eviction.Victims[i])
+				e.emitPreempted(ctx, eviction, &victims[i])
 			}
 		}
 	})
-	if err := firstFailure("deleting", eviction.Victims, failures); err != nil {
-		return deleted, fmt.Errorf("preempting for PodGroup %s: %w; the deletion of the victims that are left must be repeated", eviction.Preemptor, err)
+	return deleted, failures
+}
+
+// UnmarkVictims sets the marks of the plan to False, on victims that are not being deleted: none was by this plan. It returns an
+// error if a mark is left after repeated attempts. Such a mark has no effect.
+func (e *Evictor) UnmarkVictims(ctx context.Context, eviction Eviction) error {
+	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
+		return e.unmarkVictim(ctx, &eviction, &eviction.Victims[i])
+	}, nil)
+	if err := firstFailure("taking back the mark of", eviction.Victims, failures); err != nil {
+		return fmt.Errorf("preempting for PodGroup %s: %w", eviction.Preemptor, err)
 	}
-	return deleted, nil
+	return nil
 }
 
 // IsMarkedFor reports whether the pod has the mark of the plan.
@@ -137,6 +197,12 @@ func PlanOf(pod *corev1.Pod) (plan string, ok bool) {
 	return c.Message[at+len(planSeparator):], true
 }
 
+// IsWitness reports whether the mark of the pod says that the deletions of the plan have begun.
+func IsWitness(pod *corev1.Pod) bool {
+	plan, ok := PlanOf(pod)
+	return ok && strings.HasSuffix(disruptionTarget(pod).Message, begun+planSeparator+plan)
+}
+
 // disruptionTarget returns the condition DisruptionTarget of a pod, nil if it does not have it.
 func disruptionTarget(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
@@ -152,29 +218,63 @@ func (e *Evictor) markVictim(ctx context.Context, eviction *Eviction, v *Victim)
 	if IsMarkedFor(v.Pod, eviction.Plan) {
 		return nil
 	}
-	since := metav1.NewTime(e.Clock.Now())
-	if c := disruptionTarget(v.Pod); c != nil && c.Status == corev1.ConditionTrue {
-		since = c.LastTransitionTime // another disruption was announced before
+	return e.mark(ctx, eviction, v, "")
+}
+
+// mark writes the mark of the plan on a victim, unless it is gone. suffix follows the text about the victim.
+func (e *Evictor) mark(ctx context.Context, eviction *Eviction, v *Victim, suffix string) error {
+	c := corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
+		ObservedGeneration: v.Pod.Generation, LastTransitionTime: metav1.NewTime(e.Clock.Now()),
+		Message: fmt.Sprintf("%s: preempting to accommodate a higher priority PodGroup, %s (priority %d): %s%s%s%s", schedulerName,
+			eviction.Preemptor, eviction.Priority, message.Truncate(v.Text, maxText), suffix, planSeparator, eviction.Plan),
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": v.Pod.UID}, // a precondition
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
-			ObservedGeneration: v.Pod.Generation,
-			Message: fmt.Sprintf("%s: preempting to accommodate a higher priority PodGroup, %s (priority %d): %s%s%s", schedulerName,
-				eviction.Preemptor, eviction.Priority, message.Truncate(v.Text, maxText), planSeparator, eviction.Plan),
-			LastTransitionTime: since,
-		}}},
-	})
-	if err != nil {
-		return err
+	if before := disruptionTarget(v.Pod); before != nil && before.Status == corev1.ConditionTrue {
+		if suffix != "" && before.Message == c.Message {
+			return nil
+		}
+		c.LastTransitionTime = before.LastTransitionTime // another disruption was announced before, or this one
 	}
-	requestCtx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err = e.Client.CoreV1().Pods(v.Pod.Namespace).Patch(requestCtx, v.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	err := e.patchCondition(ctx, v.Pod, map[string]any{"uid": v.Pod.UID}, &c)
 	if err != nil && e.isGone(ctx, v.Pod, err) {
 		return nil
 	}
+	return err
+}
+
+// unmarkVictim sets the mark of the plan on a victim to False, if it has it and is not terminating.
+func (e *Evictor) unmarkVictim(ctx context.Context, eviction *Eviction, v *Victim) error {
+	requestCtx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	live, err := e.Client.CoreV1().Pods(v.Pod.Namespace).Get(requestCtx, v.Pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case live.UID != v.Pod.UID || live.DeletionTimestamp != nil || !IsMarkedFor(live, eviction.Plan):
+		return nil
+	}
+	c := *disruptionTarget(live)
+	c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(e.Clock.Now())
+	c.Message = schedulerName + ": the preemption was cancelled before any eviction"
+	// The resource version is a precondition, too: another disruption may be announced meanwhile.
+	err = e.patchCondition(ctx, live, map[string]any{"uid": live.UID, "resourceVersion": live.ResourceVersion}, &c)
+	if err != nil && e.isGone(ctx, live, err) {
+		return nil
+	}
+	return err
+}
+
+// patchCondition writes a condition of a pod. metadata are preconditions.
+func (e *Evictor) patchCondition(ctx context.Context, pod *corev1.Pod, metadata map[string]any, c *corev1.PodCondition) error {
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "status": map[string]any{"conditions": []*corev1.PodCondition{c}}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err = e.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 

@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -47,6 +49,7 @@ type server struct {
 	patches  map[string]corev1.PodCondition
 	requests []string // "<verb> <pod>"
 	request  func()   // called before each request, if not nil
+	patched  bool     // patches succeed
 }
 
 // ward is an evictor with its API server and recorder.
@@ -88,7 +91,7 @@ func (s *server) react(a clienttesting.Action) (bool, runtime.Object, error) {
 	if s.request != nil {
 		s.request()
 	}
-	if left := s.failures[name]; len(left) > 0 && a.GetVerb() != "get" {
+	if left := s.failures[name]; len(left) > 0 && a.GetVerb() != "get" && !(s.patched && a.GetVerb() == "patch") {
 		s.failures[name] = left[1:]
 		return true, nil, left[0]
 	}
@@ -104,6 +107,9 @@ func (s *server) react(a clienttesting.Action) (bool, runtime.Object, error) {
 		}
 		if patch.UID != pod.UID { // as the API server refuses it
 			return true, nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), name, nil)
+		}
+		if patch.ResourceVersion != "" && patch.ResourceVersion != pod.ResourceVersion {
+			return true, nil, busy
 		}
 		s.patches[name] = patch.Status.Conditions[0]
 	case clienttesting.DeleteActionImpl:
@@ -389,18 +395,36 @@ func TestRandomMarks(t *testing.T) {
 func TestRandomDeletions(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
-		victims, w, eviction := randomVictims(rand.New(rand.NewPCG(seed, 2)))
+		r := rand.New(rand.NewPCG(seed, 2))
+		victims, w, eviction := randomVictims(r)
+		w.patched = true
+		witness, refused := map[string]int{}, map[string]int{} // by gang; refused: of others
+		for i, v := range victims {
+			gang := []string{"", "x", "y"}[r.IntN(3)]
+			eviction.Victims[i].Gang.Name = gang
+			if _, ok := witness[gang]; !ok {
+				witness[gang] = i
+			} else if v.refused {
+				refused[gang]++
+			}
+		}
 		deleted, err := w.evictor.DeleteVictims(t.Context(), eviction)
 		want, reported := len(victims), []string{}
 		for i, v := range victims {
-			name := fmt.Sprintf("p%d", i)
-			if v.refused {
+			name, gang := fmt.Sprintf("p%d", i), eviction.Victims[i].Gang.Name
+			isWitness := witness[gang] == i
+			c, marked := w.patches[name]
+			if got, want := marked && strings.Contains(c.Message, begun+planSeparator), isWitness && !v.gone && !v.replaced; got != want {
+				t.Errorf("seed %d: pod %s is marked as a witness: %v, want %v", seed, name, got, want)
+			}
+			left := v.refused || isWitness && gang != "" && refused[gang] > 0 // a witness is the last of its gang
+			if left {
 				want--
 			}
-			if !v.refused && !v.gone && !v.replaced {
+			if !left && !v.gone && !v.replaced {
 				reported = append(reported, name)
 			}
-			if got := w.pods[name] != nil; got != (v.refused || v.replaced) {
+			if got := w.pods[name] != nil; got != (v.replaced || left && !v.gone) {
 				t.Errorf("seed %d: pod %s exists: %v", seed, name, got)
 			}
 		}
@@ -416,6 +440,70 @@ func TestRandomDeletions(t *testing.T) {
 		if !slices.Equal(events, reported) {
 			t.Errorf("seed %d: events about %q, want %q", seed, events, reported)
 		}
+	}
+}
+
+// The witness of a gang is marked before the first deletion and deleted after the last one, also when another process goes on.
+func TestTheWitnessIsTheLastOfItsGang(t *testing.T) {
+	t.Parallel()
+	a, b, c := marked("a", "7-ab"), marked("b", "7-ab"), marked("c", "7-ab")
+	for name, of := range map[string][]*corev1.Pod{"the first pod": {a, b, c}, "the pod that is one": {b, witness("a", "7-ab"), c}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(a, b, c)
+			eviction := evictionOf(of...)
+			for i := range eviction.Victims {
+				eviction.Victims[i].Gang.Name = "train"
+			}
+			if _, err := w.evictor.DeleteVictims(t.Context(), eviction); err != nil {
+				t.Fatal(err)
+			}
+			first, last := w.requests[0], w.requests[len(w.requests)-1]
+			if len(w.requests) != 4 || first != "patch a" || last != "delete a" {
+				t.Errorf("the requests are %q, want a to be marked first and deleted last", w.requests)
+			}
+			got := w.patches["a"]
+			if !IsWitness(pod("a").Status(func(s *corev1.PodStatus) { s.Conditions = []corev1.PodCondition{got} }).Obj()) {
+				t.Errorf("the mark is %q", got.Message)
+			}
+		})
+	}
+	if IsWitness(a) || IsWitness(pod("d").Obj()) {
+		t.Error("a pod without the mark of a witness is one")
+	}
+}
+
+func witness(name, plan string) *corev1.Pod {
+	p := marked(name, plan)
+	c := &p.Status.Conditions[0]
+	c.Message = strings.Replace(c.Message, planSeparator, begun+planSeparator, 1)
+	return p
+}
+
+// Marks are taken back from the pods that have them still: not from those that are terminating, or were marked by another plan
+// or for another reason.
+func TestMarksAreTakenBack(t *testing.T) {
+	t.Parallel()
+	terminating, drained := marked("terminating", "7-ab"), marked("drained", "7-ab")
+	terminating.DeletionTimestamp = &metav1.Time{Time: start}
+	drained.Status.Conditions[0].Reason = "EvictionByEvictionAPI"
+	live := []*corev1.Pod{marked("a", "7-ab"), marked("b", "8-cd"), pod("c").Obj(), terminating, drained, pod("replaced").UID("another").Obj()}
+	live[0].ResourceVersion = "5"
+	w := newWard(live...)
+	w.failures["a"] = []error{unavailable, busy}
+	if err := w.evictor.UnmarkVictims(t.Context(), evictionOf(append(live[:5:5], pod("replaced").Obj(), pod("gone").Obj())...)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]corev1.PodCondition{"a": {Type: corev1.DisruptionTarget, Status: corev1.ConditionFalse, Reason: "PreemptionByScheduler",
+		Message: "muster-scheduler: the preemption was cancelled before any eviction"}}
+	if diff := cmp.Diff(want, w.patches, cmpopts.IgnoreFields(corev1.PodCondition{}, "LastTransitionTime")); diff != "" {
+		t.Errorf("patches (-want +got):\n%s", diff)
+	}
+	w.failures["b"] = []error{forbidden}
+	other := evictionOf(live[1])
+	other.Plan = "8-cd"
+	if err := w.evictor.UnmarkVictims(t.Context(), other); err == nil || !strings.Contains(err.Error(), "taking back the mark of pod ml/b") {
+		t.Errorf("error %v, want that b keeps its mark", err)
 	}
 }
 

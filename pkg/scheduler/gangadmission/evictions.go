@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -39,6 +38,9 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 			g.apply(logger, g.registry.RecordMarked(p, err, g.clock.Now()))
 		}()
 	}
+	for _, p := range e.Unmark {
+		go g.unmarkVictims(logger, p)
+	}
 	for _, p := range e.Evict {
 		go func() {
 			g.evictVictims(logger, p)
@@ -59,6 +61,15 @@ func (g *Gangs) markVictims(p *gangs.Preemption) (err error) {
 		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
 	})
 	return err
+}
+
+// unmarkVictims takes back the marks of a preemption that was cancelled. Marks that are left have no effect.
+func (g *Gangs) unmarkVictims(logger klog.Logger, p *gangs.Preemption) {
+	g.evictions.run(func(ctx context.Context) {
+		if err := g.evictions.evictor.UnmarkVictims(ctx, evictionOf(p)); err != nil {
+			logger.Error(err, "Failed to take back the marks of a cancelled preemption; kube-controller-manager does so after two minutes", "podGroup", p.Gang, "plan", p.ID)
+		}
+	})
 }
 
 const (
@@ -125,7 +136,7 @@ func evictionOf(p *gangs.Preemption) evict.Eviction {
 		case v.Gang.Name != "":
 			text = fmt.Sprintf("it is above the minimum of PodGroup %s of priority %d", v.Gang.Name, v.Priority)
 		}
-		e.Victims[i] = evict.Victim{Pod: v.Pod, Text: text}
+		e.Victims[i] = evict.Victim{Pod: v.Pod, Gang: v.Gang, Text: text}
 	}
 	return e
 }
@@ -138,16 +149,16 @@ func (g *Gangs) resumeEvictionsWhenSynced(ctx context.Context, logger klog.Logge
 }
 
 // resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted are
-// deleted now, and the room of all of them is reserved. A preemption without an eviction is forgotten.
+// deleted now, and the room of all of them is reserved. The marks of a preemption without an eviction are taken back.
 func (g *Gangs) resumeEvictions(logger klog.Logger) {
 	pods, err := g.podLister.List(labels.Everything())
 	if err != nil {
 		logger.Error(err, "Failed to list the pods that are being preempted")
 	}
-	victims := map[string][]*corev1.Pod{} // by plan
+	victims := map[string][]gangs.MarkedPod{} // by plan
 	for _, pod := range pods {
 		if plan, ok := evict.PlanOf(pod); ok {
-			victims[plan] = append(victims[plan], pod)
+			victims[plan] = append(victims[plan], gangs.MarkedPod{Pod: pod, Witness: evict.IsWitness(pod)})
 		}
 	}
 	for key, plan := range g.registry.RecordedEvictions() {
@@ -155,8 +166,5 @@ func (g *Gangs) resumeEvictions(logger klog.Logger) {
 		g.apply(logger, g.registry.RestorePreemption(key, plan, victims[plan], g.clock.Now()))
 		delete(victims, plan)
 	}
-	for _, p := range g.registry.AbandonedEvictions(victims, g.clock.Now()) {
-		logger.Info("Finishing the evictions of an earlier process for a PodGroup that is gone", "plan", p.ID, "victims", len(p.Victims))
-		g.carryOut(logger, gangs.Effects{Evict: []*gangs.Preemption{p}})
-	}
+	g.apply(logger, g.registry.AbandonedEvictions(victims, g.clock.Now()))
 }

@@ -43,12 +43,13 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	if p.gang.preemption != p {
-		return r.endCall(r.releaseVictims(p)) // it ended while they were being marked
-	}
-	if err != nil || !r.isStillAllowed(p) {
-		p.gang.recordOwnChange() // it is tried again
-		e := r.endPreemption(p, PreemptionCancelled)
+	if p.gang.preemption != p || err != nil || !r.isStillAllowed(p) {
+		// No status says Evicting, so that a part of the marks means nothing to another process.
+		e := Effects{Unmark: []*Preemption{p}}
+		if p.gang.preemption == p { // otherwise it ended while they were being marked
+			p.gang.recordOwnChange() // it is tried again
+			e.add(r.endPreemption(p, PreemptionCancelled))
+		}
 		e.add(r.releaseVictims(p))
 		return r.endCall(e)
 	}
@@ -178,10 +179,17 @@ func (r *Registry) RecordedEvictions() map[Key]string {
 	return plans
 }
 
-// RestorePreemption records a preemption whose evictions an earlier process had begun. pods are its victims that still exist;
-// those that are not terminating are deleted now. The room of all of them is reserved: what else the gang needs is not known
+// MarkedPod is a pod with the mark of a plan. Witness: the mark says that the deletions have begun.
+type MarkedPod struct {
+	Pod     *corev1.Pod
+	Witness bool
+}
+
+// RestorePreemption records a preemption whose evictions an earlier process had recorded. marked are its victims that still
+// exist. Those that are not terminating are deleted now. Only if no deletion was requested as far as is known, and a gang may
+// not lose them any more, the preemption is given up. The room of all of them is reserved: what else the gang needs is not known
 // any more.
-func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, now time.Time) Effects {
+func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -190,6 +198,15 @@ func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, n
 		return Effects{}
 	}
 	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: stageEvicting}
+	begun := false
+	pods := make([]*corev1.Pod, len(marked))
+	for i, x := range marked {
+		pods[i] = x.Pod
+		begun = begun || x.Witness || x.Pod.DeletionTimestamp != nil
+	}
+	if p.Victims = r.victimsOf(pods); !begun && !r.isStillAllowed(p) {
+		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}})
+	}
 	p.Victims = r.victimsOfEarlierProcess(p, pods)
 	p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 	p.about = aboutPreemption(p, Preempting{})
@@ -200,58 +217,54 @@ func (r *Registry) RestorePreemption(key Key, plan string, pods []*corev1.Pod, n
 	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}})
 }
 
-// AbandonedEvictions returns the evictions that an earlier process had begun for PodGroups that are gone: a gang that has lost
-// a part of its minimum loses the rest. No gang preempts before this was called. marked are the pods with the mark of a plan, without those of plans that go on.
-func (r *Registry) AbandonedEvictions(marked map[string][]*corev1.Pod, now time.Time) []*Preemption {
+// AbandonedEvictions returns what is left to do for plans whose evictions no PodGroup records: of gangs that have a witness of the
+// plan, other victims may have been deleted for a PodGroup that is gone, so they lose the rest. All other marks are of a plan that
+// was given up, and are taken back. No gang preempts before this was called. marked are the pods with the mark of a plan, without
+// those of plans that go on.
+func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	r.resumed = true
-	var all []*Preemption
-	for plan, pods := range marked {
-		if r.isRecorded(plan) {
-			continue
+	var e Effects
+	for plan, of := range marked {
+		begun := map[*gangState]bool{}
+		for _, x := range of {
+			if m := r.members[x.Pod.UID]; m != nil && x.Witness {
+				begun[m.gang] = true
+			}
+		}
+		var pods, spared []*corev1.Pod
+		for _, x := range of {
+			if m := r.members[x.Pod.UID]; m != nil && begun[m.gang] {
+				pods = append(pods, x.Pod)
+			} else {
+				spared = append(spared, x.Pod)
+			}
 		}
 		p := &Preemption{ID: plan, gang: &gangState{}}
-		p.Victims = r.victimsOfEarlierProcess(p, r.ofTornGangs(pods))
+		p.Victims = r.victimsOfEarlierProcess(p, pods)
 		p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 		if len(p.Victims) > 0 {
-			all = append(all, p)
+			e.Evict = append(e.Evict, p)
+		}
+		if len(spared) > 0 {
+			e.Unmark = append(e.Unmark, &Preemption{ID: plan, Victims: r.victimsOf(spared)})
 		}
 	}
-	return all
+	return r.endCall(e)
 }
 
-// isRecorded reports whether a PodGroup names the plan.
-func (r *Registry) isRecorded(plan string) bool {
-	for _, g := range r.gangs {
-		if g.group == nil {
-			continue
-		}
-		if recorded, _, ok := podgroup.RecordedPreemption(&g.group.Status); ok && recorded == plan {
-			return true
-		}
-	}
-	return false
-}
-
-// ofTornGangs returns the marked pods whose gangs have lost victims: a marked pod of them is terminating, or they are below
-// their minimum.
-func (r *Registry) ofTornGangs(marked []*corev1.Pod) []*corev1.Pod {
-	torn := map[*gangState]bool{}
-	for _, pod := range marked {
+// victimsOf returns the pods as victims, with their gangs.
+func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
+	victims := make([]Victim, len(pods))
+	for i, pod := range pods {
+		victims[i] = Victim{Pod: pod, Priority: count.PodPriority(pod)}
 		if m := r.members[pod.UID]; m != nil {
-			g := m.gang
-			torn[g] = torn[g] || pod.DeletionTimestamp != nil || g.admitted && g.tree != nil && !g.numbers.Bound.Satisfied(g.tree.Root())
+			victims[i].Gang = m.gang.key
 		}
 	}
-	var pods []*corev1.Pod
-	for _, pod := range marked {
-		if m := r.members[pod.UID]; m != nil && torn[m.gang] {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
+	return victims
 }
 
 // victimsOfEarlierProcess returns the victims that have to be deleted.

@@ -31,7 +31,9 @@ type largePreemption struct {
 	low, high []*corev1.Pod
 	group     *v2alpha2.PodGroup // of high
 	leader    *corev1.Pod
+	marks     func(*Preemption) error // marks the victims; nil: it succeeds
 	evictions []*Preemption
+	unmarked  []*Preemption
 	on        map[string]map[types.UID]bool // the pods on each node
 	took      map[string]time.Duration      // by step
 }
@@ -82,9 +84,13 @@ func (l *largePreemption) apply(e Effects) {
 		}
 	}
 	for _, p := range e.Mark {
-		l.measure("mark", func() { l.apply(l.r.RecordMarked(p, nil, l.now)) })
+		var err error
+		if l.marks != nil {
+			err = l.marks(p)
+		}
+		l.measure("mark", func() { l.apply(l.r.RecordMarked(p, err, l.now)) })
 	}
-	l.evictions = append(l.evictions, e.Evict...)
+	l.evictions, l.unmarked = append(l.evictions, e.Evict...), append(l.unmarked, e.Unmark...)
 }
 
 // measure adds the CPU time of a part of a step.

@@ -22,22 +22,64 @@ import (
 // evictor simulates package evict: it works on one pod at a time, and other events occur in between.
 type evictor struct {
 	jobs    []*evictionJob
+	allowed map[string]bool        // plans whose evictions began in the process that decided on them
 	begun   map[string][]types.UID // by plan of which a victim was deleted: all victims
+	resumes bool                   // a process begins to lead
 	decided int
 	ended   map[PreemptionOutcome]int
 }
 
-// evictionJob is a preemption whose victims are being marked or deleted.
+// evictionJob is a preemption whose victims are being marked, deleted, or not marked any more.
 type evictionJob struct {
-	p       *Preemption
-	deletes bool
-	left    []types.UID
+	p                *Preemption
+	deletes, unmarks bool
+	witnesses        []types.UID // to be marked as such before the deletions
+	left             []types.UID
 }
 
-func markOf(plan string) string { return "preempted; plan " + plan }
+// markOf returns the mark of a plan, by the package evict: "preempted; plan <plan>", and for a witness "preempted; begun; plan <plan>".
+func markOf(plan string, witness bool) string {
+	if witness {
+		return "preempted; begun; plan " + plan
+	}
+	return "preempted; plan " + plan
+}
 
-func isMarked(pod *corev1.Pod, plan string) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Message == markOf(plan) })
+// planOf returns the plan whose mark the pod has, "" if it has none.
+func planOf(pod *corev1.Pod) (plan string, witness bool) {
+	for _, c := range pod.Status.Conditions {
+		if _, plan, ok := strings.Cut(c.Message, "; plan "); ok && strings.HasPrefix(c.Message, "preempted; ") {
+			return plan, c.Message == markOf(plan, true)
+		}
+	}
+	return "", false
+}
+
+// setMark replaces the mark of a pod; "": it has none any more.
+func (s *simulation) setMark(pod *corev1.Pod, mark string) {
+	s.update(pod, func(p *corev1.Pod) {
+		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return strings.HasPrefix(c.Message, "preempted; ") })
+		if mark != "" {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: corev1.PodReasonPreemptionByScheduler, Message: mark})
+		}
+	})
+}
+
+// deletionOf returns the job that deletes the victims: one of each gang is marked as a witness before, and is the last.
+func deletionOf(p *Preemption) *evictionJob {
+	job := &evictionJob{p: p, deletes: true}
+	seen := map[Key]bool{}
+	for _, v := range p.Victims {
+		if seen[v.Gang] {
+			job.left = append(job.left, v.Pod.UID)
+		} else {
+			job.witnesses = append(job.witnesses, v.Pod.UID)
+		}
+		seen[v.Gang] = true
+	}
+	job.left = append(job.left, job.witnesses...)
+	return job
 }
 
 // applyPreemption begins what the registry requested.
@@ -46,10 +88,18 @@ func (s *simulation) applyPreemption(e Effects) {
 	for _, p := range e.Mark {
 		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p)})
 	}
+	for _, p := range e.Unmark {
+		s.say("the marks of plan %s are taken back: %v", p.ID, uidsOf(p))
+		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, unmarks: true, left: uidsOf(p)})
+	}
 	for _, p := range e.Evict {
 		s.say("the evictions of plan %s begin: %v", p.ID, uidsOf(p))
+		if s.evictor.resumes && !s.evictor.allowed[p.ID] {
+			s.fail("the evictions of plan %s go on, and had not begun", p.ID)
+		}
+		s.evictor.allowed[p.ID] = true
 		s.checkEvictions(p)
-		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, deletes: true, left: uidsOf(p)})
+		s.evictor.jobs = append(s.evictor.jobs, deletionOf(p))
 	}
 }
 
@@ -115,18 +165,27 @@ func (s *simulation) evict() {
 	end := func() { x.jobs = slices.Delete(x.jobs, i, i+1) }
 	if len(job.left) == 0 {
 		end()
-		if job.deletes {
+		switch {
+		case job.unmarks:
+		case job.deletes:
 			s.apply(s.r.RecordEvicted(job.p, s.now))
-			return
+		default:
+			s.apply(s.r.RecordMarked(job.p, nil, s.now))
 		}
-		s.apply(s.r.RecordMarked(job.p, nil, s.now))
 		return
 	}
 	if !s.calm && s.chance(10) { // the request fails
-		if !job.deletes {
+		if !job.deletes && !job.unmarks {
 			end()
 			s.apply(s.r.RecordMarked(job.p, fmt.Errorf("the API server hiccups"), s.now))
 		}
+		return
+	}
+	if len(job.witnesses) > 0 {
+		if pod := s.pods[job.witnesses[0]]; pod != nil {
+			s.setMark(pod, markOf(job.p.ID, true))
+		}
+		job.witnesses = job.witnesses[1:]
 		return
 	}
 	pod := s.pods[job.left[0]]
@@ -134,15 +193,17 @@ func (s *simulation) evict() {
 	if pod == nil {
 		return
 	}
+	marked, _ := planOf(pod)
+	switch {
+	case job.unmarks && marked == job.p.ID && pod.DeletionTimestamp == nil:
+		s.setMark(pod, "")
+	case !job.deletes && !job.unmarks:
+		s.setMark(pod, markOf(job.p.ID, false))
+	}
 	if !job.deletes {
-		s.update(pod, func(p *corev1.Pod) {
-			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return strings.HasPrefix(c.Message, "preempted; ") })
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-				Reason: corev1.PodReasonPreemptionByScheduler, Message: markOf(job.p.ID)})
-		})
 		return
 	}
-	if !isMarked(pod, job.p.ID) {
+	if marked != job.p.ID {
 		s.fail("%s is deleted for plan %s, and not marked", pod.UID, job.p.ID)
 	}
 	if x.begun[job.p.ID] == nil {
@@ -158,26 +219,28 @@ func (s *simulation) evict() {
 
 // resumeEvictions does what a process does that begins to lead.
 func (s *simulation) resumeEvictions() {
-	s.evictor.jobs = nil
+	s.evictor.jobs, s.evictor.resumes = nil, true
+	victims := map[string][]MarkedPod{}
+	for _, uid := range s.uids() {
+		if plan, witness := planOf(s.pods[uid]); plan != "" {
+			victims[plan] = append(victims[plan], MarkedPod{Pod: s.pods[uid], Witness: witness})
+		}
+	}
 	plans := s.r.RecordedEvictions()
 	for _, key := range simulatedKeys {
 		plan, ok := plans[key]
 		if !ok {
 			continue
 		}
-		var victims []*corev1.Pod
-		for _, uid := range s.uids() {
-			if pod := s.pods[uid]; isMarked(pod, plan) {
-				victims = append(victims, pod)
-			}
-		}
 		s.say("the evictions of plan %s of %s go on", plan, key.Name)
 		if s.evictor.begun[plan] == nil {
 			s.evictor.begun[plan] = []types.UID{} // what was to be checked was checked
 		}
-		s.apply(s.r.RestorePreemption(key, plan, victims, s.now))
+		s.apply(s.r.RestorePreemption(key, plan, victims[plan], s.now))
+		delete(victims, plan)
 	}
-	s.r.AbandonedEvictions(nil, s.now)
+	s.apply(s.r.AbandonedEvictions(victims, s.now))
+	s.evictor.resumes = false
 }
 
 // preemptingWorld is simulatedWorld with pods that can be removed.

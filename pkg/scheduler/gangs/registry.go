@@ -33,6 +33,8 @@ type Effects struct {
 	Cancel []types.UID
 	// Mark: preemptions whose victims must be marked, and RecordMarked called.
 	Mark []*Preemption
+	// Unmark: preemptions without an eviction. Victims that have the mark must lose it, unless they have that of another plan by now.
+	Unmark []*Preemption
 	// Evict: preemptions whose victims must be deleted, and RecordEvicted called.
 	Evict []*Preemption
 	// Vacated: deleted pods whose reservations have ended. For other pods this is equivalent to their deletion now.
@@ -44,6 +46,7 @@ func (e *Effects) add(o Effects) {
 	e.Dirty = append(e.Dirty, o.Dirty...)
 	e.Cancel = append(e.Cancel, o.Cancel...)
 	e.Mark = append(e.Mark, o.Mark...)
+	e.Unmark = append(e.Unmark, o.Unmark...)
 	e.Evict = append(e.Evict, o.Evict...)
 	e.Vacated = append(e.Vacated, o.Vacated...)
 }

@@ -162,7 +162,7 @@ func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
 		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
 		repairTimeout: 30 * time.Second, ran: map[types.UID]bool{}, waits: new(int),
-		evictor: evictor{begun: map[string][]types.UID{}, ended: map[PreemptionOutcome]int{}},
+		evictor: evictor{allowed: map[string]bool{}, begun: map[string][]types.UID{}, ended: map[PreemptionOutcome]int{}},
 	}
 	s.repaired = s.now
 	if seed%3 == 0 {

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// What a process does that finds the marks of a plan, with the gang low of five bound pods, of which it needs three.
+func TestEvictionsOfAnEarlierProcess(t *testing.T) {
+	t.Parallel()
+	surplus, all := []int{3, 4}, []int{0, 1, 2, 3, 4}
+	for name, tc := range map[string]struct {
+		gone        []int // pods that do not exist any more
+		terminating []int
+		marked      []int
+		witness     int // -1: none
+		recorded    string
+		evicts      []int
+		unmarks     []int
+		waits       bool // the preemptor waits for its room
+	}{
+		"a cancelled plan, and the gang has lost another pod": {
+			gone: []int{0, 1, 2}, marked: surplus, witness: -1, unmarks: surplus,
+		},
+		"a cancelled plan, and a victim is terminating": {
+			terminating: []int{3}, marked: all, witness: -1, unmarks: []int{0, 1, 2, 3, 4},
+		},
+		"a plan that was decided, and not confirmed": {
+			gone: []int{0}, marked: all, witness: -1, recorded: "Decided", unmarks: []int{1, 2, 3, 4},
+		},
+		"another plan is recorded": {
+			gone: []int{0}, marked: all, witness: -1, recorded: "other", unmarks: []int{1, 2, 3, 4}, waits: true,
+		},
+		"the preemptor is gone, and the evictions had begun": {
+			gone: []int{0, 1}, marked: all, witness: 4, evicts: []int{2, 3, 4},
+		},
+		"the evictions were recorded, none had begun": {
+			marked: all, witness: -1, recorded: "Evicting", evicts: all, waits: true,
+		},
+		"the evictions were recorded and had begun": {
+			gone: []int{0}, marked: all, witness: 1, recorded: "Evicting", evicts: []int{1, 2, 3, 4}, waits: true,
+		},
+		"the evictions were recorded, none had begun, and what was surplus is needed": {
+			gone: []int{0}, marked: surplus, witness: -1, recorded: "Evicting", unmarks: surplus,
+		},
+		"the evictions had begun, and what was surplus is needed": {
+			gone: []int{0}, marked: surplus, witness: 3, recorded: "Evicting", evicts: surplus, waits: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := benchStart
+			r := newBenchRegistry()
+			high := wrappers.MakePodGroup("high", "ml").UID("high").Generation(1).MinMember(1).Obj()
+			if tc.recorded != "" {
+				about := podgroup.Preempting{Plan: "plan", Evicting: tc.recorded != "Decided", Gangs: 1, Pods: len(tc.marked)}
+				if tc.recorded == "other" {
+					about.Plan = "other"
+				}
+				high.Status = podgroup.Status(podgroup.Facts{Group: high, Preempting: &about}, metav1.NewTime(now))
+				if plan, evicting, ok := podgroup.RecordedPreemption(&high.Status); !ok || plan != about.Plan || evicting != about.Evicting {
+					t.Fatalf("the status records %q, %t, %t", plan, evicting, ok)
+				}
+			}
+			r.SetGroup(high, now)
+			r.SetPod(benchPod("high", 0).Priority(100).Obj(), now)
+			low := wrappers.MakePodGroup("low", "ml").UID("low").Generation(1).MinMember(3).Obj()
+			low.Status.Conditions = []metav1.Condition{{Type: v2alpha2.ConditionAdmitted, Status: metav1.ConditionTrue}}
+			r.SetGroup(low, now)
+			marked := map[string][]MarkedPod{}
+			for i := range all {
+				if slices.Contains(tc.gone, i) {
+					continue
+				}
+				pod := benchPod("low", i).Node("n").Obj()
+				if slices.Contains(tc.terminating, i) {
+					pod.DeletionTimestamp = &metav1.Time{Time: now}
+				}
+				r.SetPod(pod, now)
+				if slices.Contains(tc.marked, i) {
+					marked["plan"] = append(marked["plan"], MarkedPod{Pod: pod, Witness: i == tc.witness})
+				}
+			}
+			r.SetSynced(now)
+			r.SetLeading()
+			var e Effects
+			for key, plan := range r.RecordedEvictions() {
+				e.add(r.RestorePreemption(key, plan, marked[plan], now))
+				delete(marked, plan)
+			}
+			e.add(r.AbandonedEvictions(marked, now.Add(time.Second)))
+			want := func(what string, got []*Preemption, want []int) {
+				t.Helper()
+				var names, wanted []string
+				for _, p := range got {
+					for _, v := range p.Victims {
+						names = append(names, v.Pod.Name)
+					}
+				}
+				for _, i := range want {
+					wanted = append(wanted, fmt.Sprintf("low-%05d", i))
+				}
+				if slices.Sort(names); !slices.Equal(names, wanted) {
+					t.Errorf("%s %v, want %v", what, names, wanted)
+				}
+			}
+			want("evicts", e.Evict, tc.evicts)
+			want("takes back the marks of", e.Unmark, tc.unmarks)
+			if waits := r.gangs[Key{Namespace: "ml", Name: "high"}].preemption != nil; waits != tc.waits {
+				t.Errorf("the preemptor waits for its room: %t, want %t", waits, tc.waits)
+			}
+		})
+	}
+}
+
+// The marks of a preemption that is given up while they are written are taken back.
+func TestMarksThatFailAreTakenBack(t *testing.T) {
+	t.Parallel()
+	l := newLargePreemption(t, podsOfNode)
+	var p *Preemption
+	l.marks = func(marking *Preemption) error {
+		p = marking
+		return fmt.Errorf("a policy refuses one of them")
+	}
+	l.decide(PreemptDecide)
+	l.decide(PreemptConfirm)
+	if len(l.unmarked) != 1 || l.unmarked[0] != p || len(l.evictions) > 0 {
+		t.Fatalf("marks of %v are taken back, evictions %v", l.unmarked, l.evictions)
+	}
+	if n := l.r.Reservations().Len(); n > 0 || l.r.gangs[keyOf(l.low[0])].victimOf != nil {
+		t.Errorf("%d reservations are left, the other gang is a victim of %v", n, l.r.gangs[keyOf(l.low[0])].victimOf)
+	}
+}
