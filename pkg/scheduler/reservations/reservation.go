@@ -66,16 +66,18 @@ func (x *Reservation) take(uid types.UID, node string, amount Amount) {
 	if x.Owner.IsGang() && x.left.Pods > 1 {
 		amount.Pods = 1
 		part = amount.upTo(x.left)
+		x.addLeft(part, -1)
+	} else {
+		x.left = Amount{}
 	}
-	x.setLeft(part, -1)
 	if x.takers == nil {
 		x.takers = map[types.UID]taken{}
 	}
 	x.takers[uid] = taken{part: part, elsewhere: node != x.Node}
 }
 
-// setLeft adds k times the part to what is left.
-func (x *Reservation) setLeft(part Amount, k int64) {
+// addLeft adds k times the part to what is left.
+func (x *Reservation) addLeft(part Amount, k int64) {
 	var left Amount
 	left.Add(x.left, 1)
 	left.Add(part, k)

@@ -127,7 +127,7 @@ func (s *Set) untaken(owner Owner, node string) *Reservation {
 // GiveBack records that a pod is no longer assumed: what it took counts again, for the rest of its time.
 func (s *Set) GiveBack(uid types.UID) {
 	if x := s.byTaker[uid]; x != nil {
-		x.setLeft(x.takers[uid].part, 1)
+		x.addLeft(x.takers[uid].part, 1)
 		delete(x.takers, uid)
 		delete(s.byTaker, uid)
 		s.changed[x.Node] = struct{}{}
