@@ -314,7 +314,7 @@ func TestPreemptorIsDeletedBetweenTwoEvictions(t *testing.T) {
 	c.startQuick()
 	c.gangOf("train", low, 2, 2, 8)
 	c.untilSatisfied("train")
-	lift := c.refuseDeletions("train-1")
+	lift := c.refuseDeletions("train-0") // the witness, so that the other one is deleted
 	c.gangOf("chat", high, 2, 2, 8)
 	c.untilBound("train", 1)
 	c.deleteGang("chat")
