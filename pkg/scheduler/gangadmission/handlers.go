@@ -230,8 +230,8 @@ func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 // classHandler records that priorities of gangs may have changed. The value of a PriorityClass is immutable.
 func (g *Gangs) classHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { g.registry.RecordPreemptionMayHelp() },
-		DeleteFunc: func(any) { g.registry.RecordPreemptionMayHelp() },
+		AddFunc:    func(any) { g.registry.RecordPrioritiesChanged() },
+		DeleteFunc: func(any) { g.registry.RecordPrioritiesChanged() },
 	}
 }
 

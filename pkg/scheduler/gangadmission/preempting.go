@@ -50,7 +50,7 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 	switch result {
 	case hopeless:
 		final := !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
-		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, final, took, now))
+		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, final, a.Took, now))
 	case cut:
 		pl.registry.RecordCut(work.Gang, took, now)
 		a.Cut = true

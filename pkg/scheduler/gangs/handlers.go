@@ -54,6 +54,7 @@ func (r *Registry) classOf(pod *corev1.Pod) string {
 // setPod processes a pod. The order of the steps matters.
 func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects {
 	m, key := r.members[pod.UID], keyOf(pod)
+	r.recordVictim(pod, key)
 	if m == nil && key.Name == "" {
 		return Effects{}
 	}
@@ -277,6 +278,7 @@ func (r *Registry) recountBound(m *member) {
 func (r *Registry) recordVictimsChanged(g *gangState) {
 	if g.numbers.Flagged(count.IsStanding) > 0 {
 		r.mayHelp++
+		r.recordVictimPriority(g.classPriority())
 	}
 }
 

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"hash/fnv"
+	"math"
 	"slices"
 	"time"
 
@@ -136,8 +137,41 @@ func (r *Registry) RecordPreemptionMayHelp() {
 	r.mayHelp++
 }
 
-// isHopeless reports whether nothing has changed since a search that may lead to another result.
-func (r *Registry) isHopeless(g *gangState) bool { return g.hopeless.seen == r.mayHelp }
+// RecordPrioritiesChanged records that PriorityClasses have changed, and so perhaps the priorities of gangs.
+func (r *Registry) RecordPrioritiesChanged() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recordVictimPriority(math.MinInt32)
+	r.mayHelp++
+}
+
+// recordVictim records the priority of a pod that is on a node: its own, or that of its gang, which is not below that of its
+// class and of all its pods.
+func (r *Registry) recordVictim(pod *corev1.Pod, key Key) {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return
+	}
+	p := count.PodPriority(pod)
+	if g := r.gangs[key]; key.Name != "" && g != nil {
+		p = min(p, g.classPriority())
+	}
+	r.recordVictimPriority(p)
+}
+
+// recordVictimPriority records that there may be pods or gangs of a priority on nodes.
+func (r *Registry) recordVictimPriority(p int32) {
+	if p < r.lowest {
+		r.lowest = p
+		r.lowered++
+		r.mayHelp++
+	}
+}
+
+// isHopeless reports whether no pod has a lower priority than the gang, or nothing has changed since a search that may lead to
+// another result.
+func (r *Registry) isHopeless(g *gangState) bool {
+	return g.priority() <= r.lowest || g.hopeless.seen == r.mayHelp
+}
 
 // retryHopeless lets a refused gang that made no search be tried again if something has changed that may help.
 func (r *Registry) retryHopeless(g *gangState) {
@@ -145,9 +179,12 @@ func (r *Registry) retryHopeless(g *gangState) {
 		return
 	}
 	g.hopeless.waits = false
-	if due := later(g.hopeless.until, r.now); g.wait.Until.IsZero() || due.Before(g.wait.Until) {
+	// One after another, because the attempts take time too.
+	r.nextSearch = later(r.nextSearch, r.now)
+	if due := later(g.hopeless.until, r.nextSearch); g.wait.Until.IsZero() || due.Before(g.wait.Until) {
 		g.wait.Until = due
 	}
+	r.nextSearch = r.nextSearch.Add(searchShare * r.lastSearch)
 	r.setTimer(g, r.timerOf(g))
 }
 
@@ -179,6 +216,9 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		return PreemptNothing, p.until
 	}
 	if g.hopeless.waits = r.isHopeless(g); g.hopeless.waits {
+		if g.priority() <= r.lowest {
+			g.hopeless.why = ""
+		}
 		return PreemptNothing, time.Time{}
 	}
 	if g.hopeless.pause > 0 && !now.Before(g.hopeless.until) && !r.searches.isOpen(maxSpent, now) {
@@ -213,8 +253,8 @@ func (g *gangState) spread(pause time.Duration) time.Duration {
 	return pause/4 + pause*3/4*time.Duration(h.Sum32()%1000)/1000
 }
 
-// RecordHopeless records that preemption would not help the gang, why, and how long the search took. final: this is so until
-// something changes. It returns when the gang must be tried again; zero: after a change.
+// RecordHopeless records that preemption would not help the gang, why ("": no pod has a lower priority), and how long the
+// attempt took. final: this is so until something changes. It returns when the gang must be tried again; zero: after a change.
 func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Duration, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,6 +267,10 @@ func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Dur
 		r.freeReserved(r.reserved.EndOfGang(key, isOfGang)) // of an earlier preemption
 	}
 	r.searches.affords(took, maxSpent, now)
+	r.lastSearch = took
+	if why == "" && g.lowered == r.lowered {
+		r.lowest = max(r.lowest, g.priority())
+	}
 	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
 	g.hopeless, g.cuts = hopeless{why: why, until: now.Add(pause), pause: pause}, 0
 	if !final || g.changed || g.preemption != nil {

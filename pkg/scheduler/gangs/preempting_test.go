@@ -191,3 +191,24 @@ func (m *market) updateRunning(key Key) {
 		}
 	}
 }
+
+// Without pods of a lower priority nothing is searched for, whatever changes; with the first one it is.
+func TestNoSearchWithoutPodsOfLowerPriority(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 5)
+	m.createGang(keyNamed("running"), 4, 4, 5)
+	m.runFor(time.Second)
+	m.createGang(keyNamed("waiting"), 6, 6, 5)
+	for range 120 {
+		m.r.RecordPreemptionMayHelp()
+		m.runFor(time.Second)
+	}
+	if m.searches > 0 {
+		t.Fatalf("%d searches for victims, and no pod has a lower priority", m.searches)
+	}
+	m.createGang(keyNamed("lower"), 1, 1, 0)
+	m.runFor(time.Minute)
+	if m.searches == 0 {
+		t.Error("no search for victims, although a pod has a lower priority now")
+	}
+}

@@ -101,12 +101,14 @@ func (g *gangState) leaderRank() Rank {
 // priority returns the gang's priority: the highest among its pods, or the priority of its PodGroup's class if that
 // is known and lower (docs/decisions, G10). The creator of a pod was authorized to use the pod's priority class; for
 // the class in the PodGroup this is not checked.
-func (g *gangState) priority() int32 {
-	highest := g.numbers.HighestPriority()
+func (g *gangState) priority() int32 { return min(g.classPriority(), g.numbers.HighestPriority()) }
+
+// classPriority returns the value of the PodGroup's PriorityClass, math.MaxInt32 if it has none or the class does not exist.
+func (g *gangState) classPriority() int32 {
 	if g.group != nil && g.group.Spec.PriorityClassName != "" && g.opts.Priority != nil {
 		if p, ok := g.opts.Priority(g.group.Spec.PriorityClassName); ok {
-			return min(p, highest)
+			return p
 		}
 	}
-	return highest
+	return math.MaxInt32
 }

@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -133,6 +134,10 @@ type Registry struct {
 	searches     budget                     // of searches for victims that did not help
 	mayHelp      uint64                     // 1 + changes after which preemption may help gangs that it would not have helped before
 	retried      uint64                     // mayHelp when Tick last retried such gangs
+	lowest       int32                      // no pod on a node has a lower priority, nor has a gang with such pods
+	lowered      uint64                     // how often lowest has fallen
+	lastSearch   time.Duration              // what the last attempt took after which preemption would not help
+	nextSearch   time.Time                  // when the next gang for which it would not help may be tried again
 	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
 
 	index   indices
@@ -161,6 +166,7 @@ func New() *Registry {
 
 		searches:     budget{share: searchShare},
 		mayHelp:      1,
+		lowest:       math.MaxInt32,
 		plainVictims: map[types.UID]*plainVictim{},
 
 		index:   newIndices(),

@@ -2,7 +2,11 @@
 
 package gangs
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // Tick repeats activations that may have been lost and starts attempts whose waiting time is over. It must be called
 // several times a second.
@@ -35,7 +39,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 	r.freeReserved(r.reserved.Expire(now))
 	if r.retried != r.mayHelp {
 		r.retried = r.mayHelp
-		for g := range r.waiting.all {
+		for _, g := range slices.SortedFunc(maps.Keys(r.waiting.all), func(a, b *gangState) int { return a.leaderRank().Compare(b.leaderRank()) }) {
 			r.retryHopeless(g)
 		}
 	}
