@@ -268,13 +268,13 @@ func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Dur
 	}
 	r.searches.affords(took, maxSpent, now)
 	r.lastSearch = took
-	if why == "" && g.lowered == r.lowered {
-		r.lowest = max(r.lowest, g.priority())
-	}
 	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
 	g.hopeless, g.cuts = hopeless{why: why, until: now.Add(pause), pause: pause}, 0
 	if !final || g.changed || g.preemption != nil {
 		return g.hopeless.until
+	}
+	if why == "" && g.lowered == r.lowered {
+		r.lowest = max(r.lowest, g.priority())
 	}
 	g.hopeless.seen, g.hopeless.waits = g.seen, true
 	return time.Time{}

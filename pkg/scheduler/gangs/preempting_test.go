@@ -206,9 +206,26 @@ func TestNoSearchWithoutPodsOfLowerPriority(t *testing.T) {
 	if m.searches > 0 {
 		t.Fatalf("%d searches for victims, and no pod has a lower priority", m.searches)
 	}
-	m.createGang(keyNamed("lower"), 1, 1, 0)
+	lower := keyNamed("lower")
+	m.createGang(lower, 1, 1, 0)
 	m.runFor(time.Minute)
 	if m.searches == 0 {
 		t.Error("no search for victims, although a pod has a lower priority now")
+	}
+	for uid, pod := range m.pods {
+		if keyOf(pod) == lower {
+			delete(m.pods, uid)
+			m.apply(m.r.RemovePod(uid, m.now))
+		}
+	}
+	m.r.RecordPreemptionMayHelp()
+	m.runFor(2 * time.Minute)
+	before := m.searches
+	for range 120 {
+		m.r.RecordPreemptionMayHelp()
+		m.runFor(time.Second)
+	}
+	if m.searches > before {
+		t.Errorf("%d searches for victims after the last pod of lower priority ended", m.searches-before)
 	}
 }

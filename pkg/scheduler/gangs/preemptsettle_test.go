@@ -66,6 +66,7 @@ type market struct {
 	searchTakes time.Duration // of a search without victims
 	searches    int           // number of these
 	final       bool          // the result of the last search does not change by itself
+	why         string        // why it was hopeless
 }
 
 func newMarket(t *testing.T, seed int64) *market {
@@ -375,6 +376,9 @@ func (m *market) findVictims(work *Work, confirm bool) (Preempting, preemption.R
 	c := m.r.Candidates(work, RunningPods{Pods: w.pods, Amount: func(int) int64 { return 1 }}, confirm, m.now)
 	w.Free(c.Ending)
 	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{})
+	if m.why = ""; len(c.Workloads)+c.Protected > 0 {
+		m.why = "hopeless"
+	}
 	if m.final = result == preemption.Hopeless && !c.Unsettled; result != preemption.Decided {
 		return Preempting{}, result
 	}
@@ -442,7 +446,7 @@ func (m *market) makeRoom(work *Work) time.Time {
 	switch {
 	case result != preemption.Decided:
 		m.searches++
-		return m.r.RecordHopeless(work.Gang, "hopeless", m.final, m.searchTakes, m.now)
+		return m.r.RecordHopeless(work.Gang, m.why, m.final, m.searchTakes, m.now)
 	case len(decision.Victims) > 0:
 		m.t.Logf("%s: %s (priority %d) step %d ends %v for %v beside %d ending", m.now.Sub(m.start), work.Gang.Name, work.Priority, step, names(decision.Victims), decision.Placements, len(decision.Awaited))
 		m.apply(m.r.RecordPreemption(work, decision, m.now))
