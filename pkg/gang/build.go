@@ -27,10 +27,6 @@ type Node struct {
 	MinMember *int32
 	// MinSubGroup is the number of direct children that an inner group needs. nil: all of them.
 	MinSubGroup *int32
-	// Required and Preferred are the topology levels of which one domain must, or should, hold all pods below the group;
-	// "": none. A level is one or more keys of node labels, the outermost first, separated by commas: nodes of one domain
-	// have the same values of all of them. Build does not check them.
-	Required, Preferred string
 }
 
 // Kind classifies a problem of a specification.

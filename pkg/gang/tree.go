@@ -20,16 +20,14 @@ type Group struct {
 	children []*Group // in spec order; empty: a leaf
 	min      int      // at least 1; leaf: pods, else satisfied children, at most len(children)
 	minPods  int      // fewest pods that satisfy the group
-
-	required, preferred string // topology levels; "": none
 }
 
 // newTree builds the tree of a valid specification.
 func newTree(root Node, groups []Node) *Tree {
-	t := &Tree{root: &Group{required: root.Required, preferred: root.Preferred}, byName: make(map[string]*Group, len(groups)+1)}
+	t := &Tree{root: &Group{}, byName: make(map[string]*Group, len(groups)+1)}
 	t.byName[""] = t.root
 	for i, n := range groups {
-		g := &Group{name: n.Name, index: i + 1, required: n.Required, preferred: n.Preferred}
+		g := &Group{name: n.Name, index: i + 1}
 		t.groups = append(t.groups, g)
 		t.byName[n.Name] = g
 	}
@@ -107,13 +105,6 @@ func (g *Group) IsLeaf() bool { return len(g.children) == 0 }
 
 // Min returns how much the group needs, at least 1: pods for a leaf, satisfied direct children otherwise.
 func (g *Group) Min() int { return g.min }
-
-// Required returns the topology level of which one domain must hold all pods below the group, "" if there is none. Node
-// describes the form.
-func (g *Group) Required() string { return g.required }
-
-// Preferred returns the topology level of which one domain should hold all pods below the group, "" if there is none.
-func (g *Group) Preferred() string { return g.preferred }
 
 // Path returns the names from below the root down to the group, "decode/decode-workers"; "root" for the root.
 func (g *Group) Path() string {

@@ -28,7 +28,7 @@
 //
 // # Topology levels
 //
-// A group may require that all pods below it are in one domain of a topology level (gang.Group.Required). If pods of the
+// A group may require that all pods below it are in one domain of a topology level (Problem.Required). If pods of the
 // group run, their domain is the only one (levels.go); a group whose pods run in several, or in none, gets no further pod.
 // A group that is planned itself tries its domains one after another: the tightest that has room for all its waiting pods,
 // then those with the most room. The levels below it are part of each choice (arrange.go): domains are assigned to them by

@@ -51,12 +51,11 @@ func (g *group) missing() int { return max(0, int(g.min-g.count)) }
 func (g *group) waiting() int { return len(g.pods) - int(g.taken) }
 
 func newLayout(p Problem) layout {
-	l := layout{tree: p.Tree, groups: make([]group, 1, 1+len(p.Tree.Groups()))}
+	l := layout{tree: p.Tree, groups: make([]group, 1, 1+len(p.Tree.Groups())), levels: len(p.Required) > 0}
 	l.groups[root] = group{of: p.Tree.Root(), parent: -1}
 	for i := 0; i < len(l.groups); i++ {
 		g := &l.groups[i]
-		g.min, g.required = int32(g.of.Min()), g.of.Required()
-		l.levels = l.levels || g.required != ""
+		g.min, g.required = int32(g.of.Min()), p.Required[g.of.Name()]
 		if g.of.IsLeaf() {
 			l.setLeafPods(g, p)
 			continue

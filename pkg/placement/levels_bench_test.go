@@ -116,23 +116,23 @@ func (w *racked) Explain(int, string) *placement.Refusal { return &placement.Ref
 // BenchmarkLevels plans gangs with required levels on 5,000 nodes in 312 racks; the World costs next to nothing.
 func BenchmarkLevels(b *testing.B) {
 	leaves := func(n, pods int) placement.Problem {
-		var groups []gang.Node
+		var groups []leveledNode
 		p := placement.Problem{Pods: map[string][]placement.Pod{}}
 		for i := range n {
 			name := fmt.Sprintf("leaf%d", i)
 			groups = append(groups, required("rack", leaf(name, "", int32(pods))))
 			p.Pods[name] = rootPods(pods)[""]
 		}
-		p.Tree = mustBuild(b, gang.Node{}, groups...)
+		p.Tree, p.Required = buildLeveled(b, leveledNode{}, groups...)
 		return p
 	}
-	flat := placement.Problem{Tree: mustBuild(b, required("rack", leaf("", "", 64))), Pods: rootPods(64)}
+	flat := placement.Problem{Tree: mustBuild(b, leaf("", "", 64)), Required: map[string]string{"": "rack"}, Pods: rootPods(64)}
 	blocked := leaves(32, 8)
-	groups := []gang.Node{required("block", gang.Node{Name: "set"})}
+	groups := []leveledNode{required("block", gang.Node{Name: "set"})}
 	for i := range 32 {
 		groups = append(groups, required("rack", leaf(fmt.Sprintf("leaf%d", i), "set", 8)))
 	}
-	blocked.Tree = mustBuild(b, gang.Node{}, groups...)
+	blocked.Tree, blocked.Required = buildLeveled(b, leveledNode{}, groups...)
 	tests := []struct {
 		name    string
 		p       placement.Problem

@@ -41,8 +41,8 @@ func racksUsed(w *cluster, plan []placement.Placement) map[string]string {
 func TestLevelsChooseDomains(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		root   gang.Node
-		groups []gang.Node
+		root   leveledNode
+		groups []leveledNode
 		pods   map[string]int
 		bound  map[string][]string
 		racks  []int
@@ -62,16 +62,16 @@ func TestLevelsChooseDomains(t *testing.T) {
 		},
 		// The first child alone would fit best in the only rack that holds the second one.
 		"greedy child (KEP-6012)": {
-			root: gang.Node{}, groups: []gang.Node{required("rack", leaf("a", "", 2)), required("rack", leaf("b", "", 3))},
+			root: required("", gang.Node{}), groups: []leveledNode{required("rack", leaf("a", "", 2)), required("rack", leaf("b", "", 3))},
 			pods: map[string]int{"a": 2, "b": 3}, racks: []int{3, 4}, want: map[string]string{"a": "r1", "b": "r0"},
 		},
 		// A child without a level must not use the rooms that a later child needs in one rack.
 		"stolen slots (KEP-6012)": {
-			root: gang.Node{}, groups: []gang.Node{leaf("a", "", 2), required("rack", leaf("b", "", 3))},
+			root: required("", gang.Node{}), groups: []leveledNode{required("", leaf("a", "", 2)), required("rack", leaf("b", "", 3))},
 			pods: map[string]int{"a": 2, "b": 3}, racks: []int{3, 1, 1}, want: map[string]string{"a": "", "b": "r0"},
 		},
 		"two racks of one block": {
-			root: required("block", gang.Node{}), groups: []gang.Node{required("rack", leaf("a", "", 3)), required("rack", leaf("b", "", 3))},
+			root: required("block", gang.Node{}), groups: []leveledNode{required("rack", leaf("a", "", 3)), required("rack", leaf("b", "", 3))},
 			pods: map[string]int{"a": 3, "b": 3}, racks: []int{3, 2, 3, 3}, want: map[string]string{"a": "r2", "b": "r3"},
 		},
 		"a refill stays in its rack": {
@@ -85,8 +85,8 @@ func TestLevelsChooseDomains(t *testing.T) {
 			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 2}, bound: map[string][]string{"": {"r0-0", "r1-0"}}, racks: []int{4, 4}, want: nil,
 		},
 		"of three racks two are needed": {
-			root:   inner("", "", 2),
-			groups: []gang.Node{required("rack", leaf("a", "", 4)), required("rack", leaf("b", "", 2)), required("rack", leaf("c", "", 3))},
+			root:   required("", inner("", "", 2)),
+			groups: []leveledNode{required("rack", leaf("a", "", 4)), required("rack", leaf("b", "", 2)), required("rack", leaf("c", "", 3))},
 			pods:   map[string]int{"a": 4, "b": 2, "c": 3}, racks: []int{3, 2}, want: map[string]string{"b": "r1", "c": "r0"},
 		},
 	}
@@ -94,7 +94,8 @@ func TestLevelsChooseDomains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newCluster(t, []class{{gpus: 1}}, racksOf(tt.racks...)...)
-			p := placement.Problem{Tree: mustBuild(t, tt.root, tt.groups...), Have: gang.Counts{}, Bound: gang.Counts{}, Nodes: tt.bound, Pods: map[string][]placement.Pod{}}
+			p := placement.Problem{Have: gang.Counts{}, Bound: gang.Counts{}, Nodes: tt.bound, Pods: map[string][]placement.Pod{}}
+			p.Tree, p.Required = buildLeveled(t, tt.root, tt.groups...)
 			for leaf, nodes := range tt.bound {
 				p.Have[leaf], p.Bound[leaf] = len(nodes), len(nodes)
 				for _, name := range nodes {
@@ -129,8 +130,8 @@ func TestSurplusStaysInItsDomain(t *testing.T) {
 	t.Parallel()
 	newProblem := func(bound map[string][]string) (placement.Problem, *cluster) {
 		w := newCluster(t, []class{{gpus: 1}}, racksOf(4, 9, 9)...)
-		groups := []gang.Node{required("rack", inner("replica", "", 1)), leaf("a", "replica", 2), leaf("b", "replica", 1)}
-		p := placement.Problem{Tree: mustBuild(t, gang.Node{}, groups...), Have: gang.Counts{"a": 2}, Bound: gang.Counts{"a": 2}, Nodes: bound}
+		p := placement.Problem{Have: gang.Counts{"a": 2}, Bound: gang.Counts{"a": 2}, Nodes: bound}
+		p.Tree, p.Required = buildLeveled(t, leveledNode{}, required("rack", inner("replica", "", 1)), required("", leaf("a", "replica", 2)), required("", leaf("b", "replica", 1)))
 		p.Pods = map[string][]placement.Pod{"a": pods("a", 0, 5), "b": pods("b", 0, 1)}
 		for _, name := range bound["a"] {
 			i := slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name })
@@ -180,7 +181,7 @@ func TestSurplusStaysInItsDomain(t *testing.T) {
 func TestLevelsExplain(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, []class{{gpus: 1}}, append(racksOf(6, 4, 3, 2, 2), node{name: "bare", gpus: 8})...)
-	p := placement.Problem{Tree: mustBuild(t, gang.Node{}, required("rack", leaf("decode", "", 8)), leaf("frontend", "", 1)),
+	p := placement.Problem{Tree: mustBuild(t, gang.Node{}, leaf("decode", "", 8), leaf("frontend", "", 1)), Required: map[string]string{"decode": "rack"},
 		Pods: map[string][]placement.Pod{"decode": pods("decode", 0, 8), "frontend": pods("frontend", 0, 1)}}
 	_, short := placement.Minimum(p, w, placement.Budget{})
 	areas := w.Areas("rack", 0)
@@ -212,7 +213,7 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare int) (placement.Pr
 	const room = 8
 	used := make([]int, len(nodes))
 	p := placement.Problem{Pods: map[string][]placement.Pod{}}
-	var groups []gang.Node
+	var groups []leveledNode
 	// place puts up to n pods of a class into a rack.
 	place := func(name, parent, level string, rack, n, c int) bool {
 		placed := 0
@@ -252,7 +253,7 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare int) (placement.Pr
 	for i := range nodes {
 		nodes[i].gpus = min(room, used[i]+r.IntN(1+spare))
 	}
-	p.Tree = mustBuild(t, gang.Node{}, groups...)
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, groups...)
 	return p, newCluster(t, kinds, nodes...)
 }
 

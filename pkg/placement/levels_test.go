@@ -125,10 +125,29 @@ func (w *cluster) baseOf(class int) int {
 	return class
 }
 
-// required returns the node with a required level.
-func required(level string, n gang.Node) gang.Node {
-	n.Required = level
-	return n
+// leveledNode is the specification of a group with a required level, "" for none.
+type leveledNode struct {
+	gang.Node
+	level string
+}
+
+func required(level string, n gang.Node) leveledNode { return leveledNode{n, level} }
+
+// buildLeveled returns the tree, and the levels by group.
+func buildLeveled(t testing.TB, root leveledNode, groups ...leveledNode) (*gang.Tree, map[string]string) {
+	t.Helper()
+	levels := map[string]string{}
+	root.Name = ""
+	nodes := make([]gang.Node, len(groups))
+	for i, g := range append([]leveledNode{root}, groups...) {
+		if g.level != "" {
+			levels[g.Name] = g.level
+		}
+		if i > 0 {
+			nodes[i-1] = g.Node
+		}
+	}
+	return mustBuild(t, root.Node, nodes...), levels
 }
 
 // checkLevels checks that the pods below each group with a required level are in one domain.
@@ -138,15 +157,16 @@ func checkLevels(t testing.TB, p placement.Problem, w *cluster, plan []placement
 	check := func(leaf, name string, planned bool) {
 		n := w.nodes[slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name })]
 		for g := p.Tree.Group(leaf); g != nil; g = g.Parent() {
-			if g.Required() == "" {
+			level := p.Required[g.Name()]
+			if level == "" {
 				continue
 			}
-			values, ok := valuesOf(n, g.Required())
+			values, ok := valuesOf(n, level)
 			if !ok && planned {
-				t.Fatalf("a pod of %q is on node %s, which is in no domain of %s", leaf, name, g.Required())
+				t.Fatalf("a pod of %q is on node %s, which is in no domain of %s", leaf, name, level)
 			}
 			if other, ok := domains[g]; ok && other != values && planned {
-				t.Fatalf("pods of %q are in %s %q and %q: %v", g.Path(), g.Required(), other, values, lines(plan))
+				t.Fatalf("pods of %q are in %s %q and %q: %v", g.Path(), level, other, values, lines(plan))
 			}
 			domains[g] = values
 		}
@@ -189,10 +209,10 @@ func randomLevels(t testing.TB, r *rand.Rand, v leveled) (placement.Problem, *cl
 	}
 	w = newCluster(t, w.classes, nodes...)
 	var groups []gang.Node
-	has := map[string]bool{}
+	p.Required = map[string]string{}
 	root := gang.Node{MinSubGroup: new(int32(p.Tree.Root().Min()))}
 	if r.IntN(4) == 0 {
-		root.Required, has[""] = levels[r.IntN(len(levels))], true
+		p.Required[""] = levels[r.IntN(len(levels))]
 	}
 	for _, g := range p.Tree.Groups() {
 		n := gang.Node{Name: g.Name(), Parent: g.Parent().Name()}
@@ -203,10 +223,10 @@ func randomLevels(t testing.TB, r *rand.Rand, v leveled) (placement.Problem, *cl
 		}
 		above := false
 		for up := g.Parent(); up != nil; up = up.Parent() {
-			above = above || has[up.Name()]
+			above = above || p.Required[up.Name()] != ""
 		}
 		if (!above || v.nested) && r.IntN(3) > 0 {
-			n.Required, has[g.Name()] = levels[r.IntN(len(levels))], true
+			p.Required[g.Name()] = levels[r.IntN(len(levels))]
 		}
 		groups = append(groups, n)
 	}
@@ -248,10 +268,11 @@ func solvableWithLevels(p placement.Problem, w *cluster) bool {
 			}
 		}
 		for g := leaf; g != nil; g = g.Parent() {
-			if g.Required() == "" {
+			level := p.Required[g.Name()]
+			if level == "" {
 				continue
 			}
-			values, in := valuesOf(n, g.Required())
+			values, in := valuesOf(n, level)
 			other, fixed := domains[g]
 			if !in || fixed && other != values {
 				undo()
@@ -269,10 +290,11 @@ func solvableWithLevels(p placement.Problem, w *cluster) bool {
 		for _, name := range p.Nodes[l.Name()] {
 			n := w.nodes[slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name })]
 			for g := l; g != nil; g = g.Parent() {
-				if g.Required() == "" {
+				level := p.Required[g.Name()]
+				if level == "" {
 					continue
 				}
-				values, in := valuesOf(n, g.Required())
+				values, in := valuesOf(n, level)
 				if other, fixed := domains[g]; !in || fixed && other != values {
 					torn[g] = true
 				}

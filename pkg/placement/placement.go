@@ -17,6 +17,10 @@ type Problem struct {
 	Have  gang.Counts      // per leaf: pods that count already: bound, assumed or succeeded
 	Bound gang.Counts      // per leaf: of those, pods that are bound now; groups with bound pods are completed first
 	Pods  map[string][]Pod // per leaf: waiting pods in order of preference
+	// Required is, per group ("" is the root), the topology level of which one domain must hold all pods below it. A level is
+	// one or more keys of node labels, the outermost first, separated by commas: nodes of one domain have the same values of
+	// all of them.
+	Required map[string]string
 	// Nodes are, per leaf, the nodes of the pods in Have that use one. They determine the domains of groups with a
 	// required topology level, and may be omitted for leaves below no such group.
 	Nodes map[string][]string
