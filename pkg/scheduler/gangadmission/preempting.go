@@ -49,10 +49,10 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 	name := string(result)
 	switch result {
 	case hopeless:
-		final := !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
+		final := step != gangs.PreemptConfirm && !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
 		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, final, a.Took, now))
 	case cut:
-		pl.registry.RecordCut(work.Gang, took, now)
+		repeatAt(pl.registry.RecordCut(work.Gang, took, now))
 		a.Cut = true
 	case unneeded:
 		repeatAt(now.Add(unneededPause)) // others may use the room

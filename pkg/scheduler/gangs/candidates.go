@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -37,7 +38,7 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	c := &candidates{registry: r, work: w, running: running, own: r.gangs[w.Gang], ofGang: map[*gangState][]candidate{}, confirm: confirm}
+	c := &candidates{registry: r, work: w, lowest: math.MaxInt32, running: running, own: r.gangs[w.Gang], ofGang: map[*gangState][]candidate{}, confirm: confirm}
 	if c.own == nil {
 		return Candidates{}
 	}
@@ -47,6 +48,7 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	for _, g := range c.order {
 		c.addGang(g)
 	}
+	r.recordLowest(c.lowest)
 	return c.Candidates
 }
 
@@ -74,6 +76,7 @@ type candidates struct {
 	ofGang   map[*gangState][]candidate
 	order    []*gangState
 	confirm  bool
+	lowest   int32 // priority of a pod, or of the class of a gang
 }
 
 // candidate is a bound member of a gang.
@@ -85,6 +88,7 @@ type candidate struct {
 func (c *candidates) addPod(id int) {
 	r, pod := c.registry, c.running.Pods[id]
 	m := r.members[pod.UID]
+	c.lowest = min(c.lowest, count.PodPriority(pod))
 	isMember := m != nil && m.gang.group != nil && !(m.isBound() && m.misplaced != "")
 	if pod.DeletionTimestamp != nil {
 		if r.now.Before(pod.DeletionTimestamp.Add(r.opts.PreemptionTimeout)) && !(m != nil && m.gang == c.own && m.state == count.Assumed) {
@@ -97,7 +101,7 @@ func (c *candidates) addPod(id int) {
 			return
 		}
 		if m.isVictim(r.now) && m.gang.victimOf == nil { // its deletion was requested, and is not observed yet
-			c.Ending = append(c.Ending, id)
+			c.Ending, c.Unsettled = append(c.Ending, id), true
 			return
 		}
 		if c.ofGang[m.gang] == nil {
@@ -110,7 +114,7 @@ func (c *candidates) addPod(id int) {
 	victim := r.plainVictim(pod.UID)
 	switch {
 	case victim != nil && victim.of == nil:
-		c.Ending = append(c.Ending, id)
+		c.Ending, c.Unsettled = append(c.Ending, id), true
 	case priority >= c.work.Priority || c.confirm && victim == nil:
 	case victim != nil && victim.of != c.own.preemption:
 		c.Unsettled = true
@@ -138,6 +142,7 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 func (c *candidates) addGang(g *gangState) {
 	pods := c.ofGang[g]
 	priority := g.priority()
+	c.lowest = min(c.lowest, g.classPriority())
 	switch {
 	case priority >= c.work.Priority:
 		return

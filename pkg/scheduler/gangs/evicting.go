@@ -186,8 +186,8 @@ type MarkedPod struct {
 }
 
 // RestorePreemption records a preemption whose evictions an earlier process had recorded. marked are its victims that still
-// exist. Those that are not terminating are deleted now. Only if no deletion was requested as far as is known, and a gang may
-// not lose them any more, the preemption is given up. The room of all of them is reserved: what else the gang needs is not known
+// exist. Those that are not terminating are deleted now. If no deletion was requested, which a witness would show, the preemption is
+// given up, because the gang may not need it any more. The room of all of them is reserved: what else the gang needs is not known
 // any more.
 func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, now time.Time) Effects {
 	r.mu.Lock()
@@ -204,7 +204,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 		pods[i] = x.Pod
 		begun = begun || x.Witness || x.Pod.DeletionTimestamp != nil
 	}
-	if p.Victims = r.victimsOf(pods); !begun && !r.isStillAllowed(p) {
+	if p.Victims = r.victimsOf(pods); !begun && len(marked) > 0 {
 		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}})
 	}
 	p.Victims = r.victimsOfEarlierProcess(p, pods)

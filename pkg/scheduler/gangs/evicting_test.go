@@ -45,7 +45,7 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 			gone: []int{0, 1}, marked: all, witness: 4, evicts: []int{2, 3, 4},
 		},
 		"the evictions were recorded, none had begun": {
-			marked: all, witness: -1, recorded: "Evicting", evicts: all, waits: true,
+			marked: all, witness: -1, recorded: "Evicting", unmarks: all,
 		},
 		"the evictions were recorded and had begun": {
 			gone: []int{0}, marked: all, witness: 1, recorded: "Evicting", evicts: []int{1, 2, 3, 4}, waits: true,

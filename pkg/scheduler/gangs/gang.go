@@ -78,7 +78,6 @@ type attempt struct {
 	changed   bool             // the gang's own pods changed since the attempt began
 	tried     int              // choices that the last attempt tried before it was cut short
 	seen      uint64           // Registry.mayHelp when the cycle of the leader began
-	lowered   uint64           // likewise, Registry.lowered
 	wait      *wait            // what it waits for, in phases of refused gangs and until the next attempt has ended; nil = nothing
 
 	// State of surplus sub-groups that were refused while single pods are tried.

@@ -87,7 +87,7 @@ func (r *Registry) RecordPopped(uid types.UID) {
 		if w := m.gang.wait; w != nil {
 			w.missed = false // its cycle begins, with the current state of the cluster
 		}
-		m.gang.seen, m.gang.lowered = r.mayHelp, r.lowered
+		m.gang.seen = r.mayHelp
 		r.enterPhase(m.gang, Popped)
 		r.reindex(m.gang)
 	}

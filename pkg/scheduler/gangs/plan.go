@@ -140,7 +140,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	r.enterPhase(g, Committed)
 	r.recordRoomTaken(p)
 	if g.preemption != nil && g.preemption.stage < stageEvicting { // other room became free
-		r.endPreemption(g.preemption, PreemptionSpared) // Tick repeats the activations
+		r.unmark = append(r.unmark, r.endPreemption(g.preemption, PreemptionSpared).Unmark...) // Tick repeats the activations
 	}
 	r.reindex(g)
 	return p, ""

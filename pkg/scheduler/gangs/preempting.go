@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Its Preemption passes
@@ -143,6 +144,11 @@ func (r *Registry) RecordPrioritiesChanged() {
 	defer r.mu.Unlock()
 	r.recordVictimPriority(math.MinInt32)
 	r.mayHelp++
+	for g := range r.waiting.all { // its class may have forbidden preemption
+		if g.phase.isRefused() && g.group != nil && g.group.Spec.PriorityClassName != "" {
+			g.hopeless.waits, g.hopeless.seen = true, 0
+		}
+	}
 }
 
 // recordVictim records the priority of a pod that is on a node: its own, or that of its gang, which is not below that of its
@@ -162,9 +168,27 @@ func (r *Registry) recordVictim(pod *corev1.Pod, key Key) {
 func (r *Registry) recordVictimPriority(p int32) {
 	if p < r.lowest {
 		r.lowest = p
-		r.lowered++
 		r.mayHelp++
 	}
+	r.shiftRecent()
+	r.recent[0] = min(r.recent[0], p)
+}
+
+// observedLate is how much later than the Registry an attempt may see a pod on its node, at most.
+const observedLate = 2 * time.Second
+
+// shiftRecent begins a new period if the present one is over.
+func (r *Registry) shiftRecent() {
+	if r.now.Sub(r.recentSince) >= observedLate {
+		r.recent, r.recentSince = [2]int32{math.MaxInt32, r.recent[0]}, r.now
+	}
+}
+
+// recordLowest records the lowest priority of all pods on nodes that an attempt sees. What was observed in the last moments counts
+// too, because the attempt may not have seen it.
+func (r *Registry) recordLowest(p int32) {
+	r.shiftRecent()
+	r.lowest = min(p, r.recent[0], r.recent[1])
 }
 
 // isHopeless reports whether no pod has a lower priority than the gang, or nothing has changed since a search that may lead to
@@ -173,19 +197,44 @@ func (r *Registry) isHopeless(g *gangState) bool {
 	return g.priority() <= r.lowest || g.hopeless.seen == r.mayHelp
 }
 
-// retryHopeless lets a refused gang that made no search be tried again if something has changed that may help.
+// retryHopeless lets Tick try a refused gang again that made no search, if something has changed that may help.
 func (r *Registry) retryHopeless(g *gangState) {
-	if !g.hopeless.waits || r.isHopeless(g) || !g.phase.isRefused() {
+	if r.isWaitingForSearch(g) {
+		r.toSearch[g] = struct{}{}
+	}
+}
+
+// isWaitingForSearch reports whether the last attempt of a refused gang made no search, and a search may help by now.
+func (r *Registry) isWaitingForSearch(g *gangState) bool {
+	return g.hopeless.waits && !r.isHopeless(g) && g.phase.isRefused() && r.gangs[g.key] == g
+}
+
+// retryFirstHopeless lets the first gang in the order of the queue be tried again whose pause is over. The next one follows when
+// the attempts have had no more than their share of the time.
+func (r *Registry) retryFirstHopeless() {
+	if r.now.Before(r.nextSearch) {
 		return
 	}
-	g.hopeless.waits = false
-	// One after another, because the attempts take time too.
-	r.nextSearch = later(r.nextSearch, r.now)
-	if due := later(g.hopeless.until, r.nextSearch); g.wait.Until.IsZero() || due.Before(g.wait.Until) {
-		g.wait.Until = due
+	var first *gangState
+	for g := range r.toSearch {
+		switch {
+		case !r.isWaitingForSearch(g):
+			delete(r.toSearch, g)
+		case r.now.Before(g.hopeless.until):
+		case first == nil || g.leaderRank().Compare(first.leaderRank()) < 0:
+			first = g
+		}
 	}
-	r.nextSearch = r.nextSearch.Add(searchShare * r.lastSearch)
-	r.setTimer(g, r.timerOf(g))
+	if first == nil {
+		return
+	}
+	delete(r.toSearch, first)
+	first.hopeless.waits = false
+	if first.wait.Until.IsZero() || r.now.Before(first.wait.Until) {
+		first.wait.Until = r.now
+	}
+	r.setTimer(first, r.timerOf(first))
+	r.nextSearch = r.now.Add(searchShare * r.lastSearch)
 }
 
 // Required returns the problem of the whole minimum: all pods that the tree lacks at once. It is meaningful for Minimum and
@@ -273,15 +322,13 @@ func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Dur
 	if !final || g.changed || g.preemption != nil {
 		return g.hopeless.until
 	}
-	if why == "" && g.lowered == r.lowered {
-		r.lowest = max(r.lowest, g.priority())
-	}
 	g.hopeless.seen, g.hopeless.waits = g.seen, true
 	return time.Time{}
 }
 
-// RecordCut records that a search for victims was cut short after some time: the next one has more.
-func (r *Registry) RecordCut(key Key, took time.Duration, now time.Time) {
+// RecordCut records that a search for victims was cut short after some time: the next one has more. It returns when the gang
+// must be tried again.
+func (r *Registry) RecordCut(key Key, took time.Duration, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -289,6 +336,7 @@ func (r *Registry) RecordCut(key Key, took time.Duration, now time.Time) {
 	if g := r.gangs[key]; g != nil {
 		g.cuts++
 	}
+	return now.Add(searchShare * took)
 }
 
 // Preempting is a decision to be recorded.
@@ -328,7 +376,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		e.add(r.releaseVictims(old))
 		e.Mark = append(e.Mark, p)
 	}
-	r.reserved.EndOfGang(g.key, isOfGang)
+	ended := r.reserved.EndOfGang(g.key, isOfGang)
 	p.about = aboutPreemption(p, d)
 	g.preemption, g.hopeless, g.cuts = p, hopeless{}, 0
 	for i := range p.Victims {
@@ -345,6 +393,9 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		}
 	}
 	r.reservePlanned(w, p, d.Placements)
+	r.freeReserved(slices.DeleteFunc(ended, func(old *reservations.Reservation) bool {
+		return slices.ContainsFunc(r.reserved.OnNode(old.Node), func(x *reservations.Reservation) bool { return x.Owner.Gang == g.key })
+	}))
 	r.recordReserved(p, d.Placements)
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, g.key)
@@ -399,6 +450,9 @@ func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) E
 		g.hopeless = hopeless{why: "pods were evicted for it, and it did not fit afterwards", until: r.now.Add(pause), pause: firstHopeless}
 	}
 	e := Effects{Dirty: []Key{g.key}}
+	if p.stage == stageMarked {
+		e.Unmark = append(e.Unmark, p)
+	}
 	if p.stage < stageEvicting && p.stage != stageConfirmed { // victims that are being marked are left to RecordMarked
 		e.add(r.releaseVictims(p))
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -225,7 +226,76 @@ func TestNoSearchWithoutPodsOfLowerPriority(t *testing.T) {
 		m.r.RecordPreemptionMayHelp()
 		m.runFor(time.Second)
 	}
-	if m.searches > before {
+	if m.searches > before+1 { // one finds out
 		t.Errorf("%d searches for victims after the last pod of lower priority ended", m.searches-before)
+	}
+}
+
+// A search that was cut short is repeated although there is no room for the gang, and nothing changes.
+func TestCutSearchIsRepeated(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	m.createGang(keyNamed("low"), 4, 4, 0)
+	m.runFor(time.Second)
+	m.cuts = 2
+	m.createGang(keyNamed("high"), 4, 4, 5)
+	m.runFor(time.Minute)
+	if m.cuts > 0 || m.victims != 4 {
+		t.Errorf("%d searches are still to be cut short, and %d pods were evicted, want the gang of 4", m.cuts, m.victims)
+	}
+}
+
+// A gang without a PriorityClass has the highest priority of its pods. When the pod that has it ends, the others may be preempted.
+func TestPriorityOfAGangFallsWithItsPods(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	mixed := keyNamed("mixed")
+	m.createGang(mixed, 3, 3, 1)
+	m.createPod(mixed, 5) // the fourth, which gives it its priority
+	m.runFor(time.Second)
+	m.createGang(keyNamed("waiting"), 4, 4, 5)
+	m.runFor(time.Minute)
+	if m.victims > 0 {
+		t.Fatalf("%d pods of the same priority were evicted", m.victims)
+	}
+	for uid, pod := range m.pods {
+		if keyOf(pod) == mixed && count.PodPriority(pod) == 5 {
+			delete(m.pods, uid)
+			m.apply(m.r.RemovePod(uid, m.now))
+		}
+	}
+	m.r.RecordPreemptionMayHelp()
+	m.runFor(2 * time.Minute)
+	if m.victims != 3 {
+		t.Errorf("%d pods were evicted, want the other 3", m.victims)
+	}
+}
+
+// Gangs for which preemption did not help are tried again in the order of the queue, also one that came after the others.
+func TestHopelessGangsAreTriedAgainInTheOrderOfTheQueue(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	m.searchTakes = 100 * time.Millisecond
+	m.createGang(keyNamed("low"), 4, 4, 0)
+	m.runFor(time.Second)
+	for i := range 60 {
+		m.createGang(keyNamed(fmt.Sprintf("large-%d", i)), 5, 5, 5)
+	}
+	m.runFor(3 * time.Minute)
+	m.r.RecordPreemptionMayHelp()
+	m.runFor(time.Second)
+	m.createGang(keyNamed("first"), 5, 5, 9)
+	m.runFor(10 * time.Second)
+	m.nodes["n1"] = 1
+	m.r.RecordPreemptionMayHelp()
+	m.runFor(20 * time.Second)
+	bound := 0
+	for _, pod := range m.pods {
+		if keyOf(pod) == keyNamed("first") && pod.Spec.NodeName != "" {
+			bound++
+		}
+	}
+	if m.victims != 4 || bound != 5 {
+		t.Errorf("%d pods were evicted and %d bound, want 4 and 5 for the gang of the highest priority", m.victims, bound)
 	}
 }

@@ -19,7 +19,8 @@ func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement
 	if r.opts.Amount == nil {
 		return
 	}
-	until := p.until.Add(p.graceTime(r.now) + r.opts.PreemptionTimeout)
+	// Marking the victims, and deleting them, may take so long each. The room is free when the preemption ends.
+	until := p.until.Add(2*(p.graceTime(r.now)+r.opts.PreemptionTimeout) + preparationLimit)
 	occupied := map[string][]reservations.Occupied{} // by node: what the victims have, and pods that are awaited
 	for _, v := range p.Victims {
 		node := v.Pod.Spec.NodeName

@@ -67,6 +67,7 @@ type market struct {
 	searches    int           // number of these
 	final       bool          // the result of the last search does not change by itself
 	why         string        // why it was hopeless
+	cuts        int           // that many searches are cut short first
 }
 
 func newMarket(t *testing.T, seed int64) *market {
@@ -444,6 +445,9 @@ func (m *market) makeRoom(work *Work) time.Time {
 	}
 	decision, result := m.findVictims(work, step == PreemptConfirm)
 	switch {
+	case result == preemption.Decided && m.cuts > 0:
+		m.cuts--
+		return m.r.RecordCut(work.Gang, m.searchTakes, m.now)
 	case result != preemption.Decided:
 		m.searches++
 		return m.r.RecordHopeless(work.Gang, m.why, m.final, m.searchTakes, m.now)

@@ -135,9 +135,12 @@ type Registry struct {
 	mayHelp      uint64                     // 1 + changes after which preemption may help gangs that it would not have helped before
 	retried      uint64                     // mayHelp when Tick last retried such gangs
 	lowest       int32                      // no pod on a node has a lower priority, nor has a gang with such pods
-	lowered      uint64                     // how often lowest has fallen
+	recent       [2]int32                   // the lowest priority that was observed within this period, and within the one before
+	recentSince  time.Time                  // when the period began
+	toSearch     map[*gangState]struct{}    // see retryFirstHopeless
 	lastSearch   time.Duration              // what the last attempt took after which preemption would not help
 	nextSearch   time.Time                  // when the next gang for which it would not help may be tried again
+	unmark       []*Preemption              // for the next Effects
 	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
 
 	index   indices
@@ -167,6 +170,8 @@ func New() *Registry {
 		searches:     budget{share: searchShare},
 		mayHelp:      1,
 		lowest:       math.MaxInt32,
+		recent:       [2]int32{math.MaxInt32, math.MaxInt32},
+		toSearch:     map[*gangState]struct{}{},
 		plainVictims: map[types.UID]*plainVictim{},
 
 		index:   newIndices(),
@@ -210,6 +215,7 @@ func (r *Registry) endCall(e Effects) Effects {
 		e.Cancel = append(e.Cancel, r.cancelled...)
 		r.cancelled = nil
 	}
+	e.Unmark, r.unmark = append(e.Unmark, r.unmark...), nil
 	if len(r.vacated) > 0 {
 		e.Vacated = append(e.Vacated, r.vacated...)
 		r.vacated = nil

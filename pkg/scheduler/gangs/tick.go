@@ -2,11 +2,7 @@
 
 package gangs
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // Tick repeats activations that may have been lost and starts attempts whose waiting time is over. It must be called
 // several times a second.
@@ -39,10 +35,11 @@ func (r *Registry) Tick(now time.Time) Effects {
 	r.freeReserved(r.reserved.Expire(now))
 	if r.retried != r.mayHelp {
 		r.retried = r.mayHelp
-		for _, g := range slices.SortedFunc(maps.Keys(r.waiting.all), func(a, b *gangState) int { return a.leaderRank().Compare(b.leaderRank()) }) {
+		for g := range r.waiting.all {
 			r.retryHopeless(g)
 		}
 	}
+	r.retryFirstHopeless()
 	var due []*gangState
 	for {
 		g, ok := r.index.timers.First()
