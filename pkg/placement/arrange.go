@@ -4,6 +4,7 @@ package placement
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 )
 
@@ -36,6 +37,7 @@ type arrangement struct {
 	// Of one choice:
 	units    []unit  // a zone is followed by those in it
 	chosen   []int32 // by index in units: index of the domain
+	anyOf    bool    // the domains of the only level are interchangeable: each unit may have any
 	order    []int   // indexes in units, without zones, in the order in which they are placed
 	left     []int   // of total
 	hash     uint64
@@ -258,7 +260,7 @@ func (a *arrangement) leastUses(g int32) []int {
 // judgeUnit estimates whether a unit or a leaf can be placed alone.
 func (a *arrangement) judgeUnit(g int32) feasibility {
 	if a.groups[g].required == "" {
-		if a.alike || a.groups[g].area != a.inside || a.isInZone(g) {
+		if a.alike || a.groups[g].area != a.inside || a.zoneAround(g) >= 0 {
 			return fits
 		}
 		return a.judgeLeaf(g)
@@ -271,16 +273,6 @@ func (a *arrangement) judgeUnit(g int32) feasibility {
 		}
 	}
 	return impossible
-}
-
-// isInZone reports whether a group above has a required level, below the group that is planned.
-func (a *arrangement) isInZone(g int32) bool {
-	for up := a.groups[g].parent; up >= 0 && up != a.group; up = a.groups[up].parent {
-		if a.groups[up].required != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // fitsIn reports whether the rows of a table allow the unit in a domain.
@@ -311,11 +303,8 @@ func (a *arrangement) setChoice(groups []int32) {
 	zones := map[int32]*section{}
 	var zoneOf func(g int32) *section
 	zoneOf = func(g int32) *section {
-		up := a.groups[g].parent
-		for up >= 0 && up != a.group && a.groups[up].required == "" {
-			up = a.groups[up].parent
-		}
-		if up < 0 || up == a.group {
+		up := a.zoneAround(g)
+		if up < 0 {
 			return top
 		}
 		if zones[up] == nil {
@@ -339,6 +328,31 @@ func (a *arrangement) setChoice(groups []int32) {
 	a.units = a.units[:0]
 	a.appendSection(top, -1)
 	a.chosen = make([]int32, len(a.units))
+	a.anyOf = len(a.tables) == 1 && !slices.ContainsFunc(a.units, func(u unit) bool { return u.pinned >= 0 })
+}
+
+// zoneAround returns the nearest group above with a required level, below the group that is planned; -1: none.
+func (a *arrangement) zoneAround(g int32) int32 {
+	for up := a.groups[g].parent; up >= 0 && up != a.group; up = a.groups[up].parent {
+		if a.groups[up].required != "" {
+			return up
+		}
+	}
+	return -1
+}
+
+// keyOfUnits returns equal strings for choices that look the same to the World: like groups in the same zones.
+func (a *arrangement) keyOfUnits(groups []int32) string {
+	pairs := make([]uint64, len(groups))
+	for i, g := range groups {
+		pairs[i] = uint64(a.zoneAround(g)+1)<<32 | uint64(a.choices.like.numberOf(g))
+	}
+	slices.Sort(pairs)
+	key := []byte{'u'}
+	for _, pair := range pairs {
+		key = binary.AppendUvarint(key, pair)
+	}
+	return string(key)
 }
 
 // appendSection appends the units of a section, and what it takes in all to the zone.
@@ -446,7 +460,7 @@ func (a *arrangement) assign() bool {
 // interchangeable.
 func (a *arrangement) mix(table, d int) uint64 {
 	random := shuffler(0)
-	if len(a.tables) > 1 || len(a.refusals) > 0 || len(a.units) > 0 && a.units[0].pinned >= 0 {
+	if !a.anyOf || len(a.refusals) > 0 {
 		random = shuffler(1 + uint64(table)<<32 + uint64(d))
 	}
 	number := random.number()
@@ -679,6 +693,7 @@ const (
 func (a *arrangement) placeAssigned(base int, by sequence) bool {
 	clear(a.refusals)
 	defer clear(a.refusals)
+	domains := len(a.domains)
 	for n := 0; a.alike || n < maxAssignments; n++ {
 		if !a.assign() {
 			return false
@@ -694,10 +709,10 @@ func (a *arrangement) placeAssigned(base int, by sequence) bool {
 			}
 			culprits = append(culprits, a.order[at])
 			a.order = move(a.order, a.order[at], toFront)
-			a.undoUnits(base)
+			a.undoUnits(base, domains)
 		}
 		learned := !a.isStopped() && (a.planner.thrifty || !a.alike) && a.learn(at, base)
-		a.undoUnits(base)
+		a.undoUnits(base, domains)
 		if !learned {
 			return false
 		}
@@ -773,14 +788,10 @@ func (a *arrangement) placeUnits() int {
 	return len(a.order)
 }
 
-// undoUnits removes all placements above the given height, and drops the domains of the units.
-func (a *arrangement) undoUnits(height int) {
+// undoUnits removes all placements above the given height, and drops the domains that were chosen since.
+func (a *arrangement) undoUnits(height, domains int) {
 	a.undoAbove(height)
-	for i := len(a.units) - 1; i >= 0; i-- {
-		if u := &a.units[i]; u.group >= 0 && u.pinned < 0 && !a.groups[u.group].open {
-			a.dropDomain(u.group)
-		}
-	}
+	a.dropDomains(domains)
 }
 
 // learn records why the unit with that index in order could not be placed in its domain. It returns false if that is known
@@ -805,12 +816,13 @@ func (a *arrangement) learn(at, base int) bool {
 	if u.group >= 0 {
 		leaves = a.leavesBelow(u.group, nil)
 	}
-	room += a.countMore(leaves)
+	more, refused := a.countMore(leaves)
+	room += more
 	known := &a.total[0]
 	if u.table >= 0 {
 		known = &a.tables[u.table].room[0][a.chosen[i]]
 	}
-	if room >= *known {
+	if room >= *known || !refused {
 		return a.opaque && a.refuse(at)
 	}
 	*known = room
@@ -873,20 +885,19 @@ func (pl *planner) leavesBelow(g int32, list []int32) []int32 {
 	return list
 }
 
-// countMore returns how many pods of the leaves can be placed, and places none.
-func (pl *planner) countMore(leaves []int32) int {
+// countMore returns how many pods of the leaves can be placed until one is refused, and places none.
+func (pl *planner) countMore(leaves []int32) (pods int, refused bool) {
 	mark := len(pl.stack)
 	for _, leaf := range leaves {
-		g := &pl.groups[leaf]
-		for i := range int32(len(g.pods)) {
-			if !pl.isTaken(leaf, i) && !pl.placePod(leaf, i, "") {
-				break
+		for i := range int32(len(pl.groups[leaf].pods)) {
+			if !refused && !pl.isTaken(leaf, i) {
+				refused = !pl.placePod(leaf, i, "")
 			}
 		}
 	}
-	n := len(pl.stack) - mark
+	pods = len(pl.stack) - mark
 	pl.undoAbove(mark)
-	return n
+	return pods, refused
 }
 
 // tryUnits tries choices of units and leaves: the preferred one, the cheapest one, and those derived from it with fewer of
@@ -900,7 +911,7 @@ func (s *search) tryUnits() bool {
 		pl.limit, s.most = s.outerLimit, 1<<30
 	}
 	try := func(groups []int32) bool {
-		if s.markTried(s.keyOf(groups)) {
+		if s.markTried(a.keyOfUnits(groups)) {
 			return false
 		}
 		a.setChoice(groups)

@@ -91,6 +91,9 @@ func (e *explanation) recordUntried(g int32) {
 			continue
 		}
 		at := &e.groups[k]
+		if at.satisfied() {
+			continue
+		}
 		if !at.isLeaf() {
 			e.can[k] = int(at.count)
 			continue

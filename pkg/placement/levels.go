@@ -92,12 +92,20 @@ func (pl *planner) areaAbove(g int32) Area {
 func (pl *planner) setDomain(g int32, area Area) {
 	pl.groups[g].open = false
 	pl.setArea(g, area)
+	pl.domains = append(pl.domains, g)
 }
 
-// dropDomain takes back setDomain.
-func (pl *planner) dropDomain(g int32) {
-	pl.groups[g].open = true
-	pl.setArea(g, pl.areaAbove(g))
+// dropDomain takes back setDomain, and all its later calls.
+func (pl *planner) dropDomain(g int32) { pl.dropDomains(slices.Index(pl.domains, g)) }
+
+// dropDomains takes back all calls of setDomain but the first n.
+func (pl *planner) dropDomains(n int) {
+	for len(pl.domains) > n {
+		g := pl.domains[len(pl.domains)-1]
+		pl.domains = pl.domains[:len(pl.domains)-1]
+		pl.groups[g].open = true
+		pl.setArea(g, pl.areaAbove(g))
+	}
 }
 
 // pinGroups sets the domains of groups with a required level by the nodes of the pods that run. Groups without such pods

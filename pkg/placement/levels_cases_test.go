@@ -290,3 +290,60 @@ func TestLevelsFindPlantedPlans(t *testing.T) {
 		})
 	}
 }
+
+// A zone whose pods run has but one domain, also if it is planned after others: domains are not interchangeable then.
+func TestZoneThatRunsAmongOpenOnes(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, []class{{gpus: 1}}, racksOf(10, 8, 5)...)
+	p := placement.Problem{Have: gang.Counts{"l2": 2}, Bound: gang.Counts{"l2": 2}, Nodes: map[string][]string{"l2": {"r0-0", "r0-1"}},
+		Pods: map[string][]placement.Pod{"l1": pods("l1", 0, 8), "l2": pods("l2", 0, 6), "l3": pods("l3", 0, 5)}}
+	var groups []leveledNode
+	for _, z := range []struct {
+		name string
+		min  int32
+	}{{"3", 5}, {"1", 8}, {"2", 8}} {
+		groups = append(groups, required("rack", gang.Node{Name: "z" + z.name}), required("rack", leaf("l"+z.name, "z"+z.name, z.min)))
+	}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, groups...)
+	for i := range 2 {
+		w.nodes[i].gpus, w.nodes[i].free[0] = 0, 0
+	}
+	plan, short := placement.Minimum(p, w, placement.Budget{})
+	if short != nil {
+		t.Fatalf("no plan: %+v", short)
+	}
+	checkLevels(t, p, w, plan)
+}
+
+// Two choices with like units differ if these are in different zones.
+func TestLikeUnitsInDifferentZones(t *testing.T) {
+	t.Parallel()
+	var nodes []node
+	add := func(name, rack, block string, gpus int) {
+		nodes = append(nodes, node{name: name, gpus: gpus, rack: rack, block: block})
+	}
+	for i := range 4 {
+		add(fmt.Sprintf("x1-%d", i), "x1", "X", 1)
+	}
+	for i := range 2 {
+		add(fmt.Sprintf("x2-%d", i), "x2", "X", 1)
+	}
+	add("y", "y1", "Y", 3)
+	w := newCluster(t, []class{{gpus: 1}}, nodes...)
+	p := placement.Problem{Pods: map[string][]placement.Pod{"zc": pods("zc", 0, 2)}}
+	for _, name := range []string{"pa", "za"} {
+		p.Pods[name] = pods(name, 0, 3)
+	}
+	for _, name := range []string{"pb", "zb"} {
+		p.Pods[name] = pods(name, 0, 4)
+	}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{},
+		required("", inner("p", "", 1)), required("host", leaf("pa", "p", 3)), required("rack", leaf("pb", "p", 4)),
+		required("block", gang.Node{Name: "z"}), required("", leaf("zc", "z", 2)), required("", inner("zg", "z", 1)),
+		required("host", leaf("za", "zg", 3)), required("rack", leaf("zb", "zg", 4)))
+	plan, short := placement.Minimum(p, w, placement.Budget{})
+	if short != nil {
+		t.Fatalf("no plan: %+v", short)
+	}
+	checkLevels(t, p, w, plan)
+}

@@ -139,15 +139,17 @@ func (pl *planner) placeSingle(leaf, pod int32) bool {
 	if open < 0 {
 		return pl.placePod(leaf, pod, "")
 	}
-	for _, area := range pl.world.Areas(pl.groups[open].required, pl.areaAbove(open)) {
+	base, waiting := int32(pl.groups[leaf].pods[pod].Class), pl.groups[leaf].waiting()
+	r := requirement{pods: 1, needs: []need{{base, 1}}, wish: []int{waiting}}
+	for _, area := range pl.roomyAreas(open, &r) {
+		if pl.timeIsOver() {
+			break
+		}
 		pl.setDomain(open, area)
 		if pl.placeSingle(leaf, pod) {
 			return true
 		}
 		pl.dropDomain(open)
-		if pl.late {
-			break
-		}
 	}
 	return false
 }
