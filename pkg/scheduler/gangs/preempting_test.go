@@ -299,3 +299,24 @@ func TestHopelessGangsAreTriedAgainInTheOrderOfTheQueue(t *testing.T) {
 		t.Errorf("%d pods were evicted and %d bound, want 4 and 5 for the gang of the highest priority", m.victims, bound)
 	}
 }
+
+// If other room becomes free when all victims are marked, nobody ends, and the marks are taken back.
+func TestMarksAreTakenBackIfRoomBecomesFree(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	m.createGang(keyNamed("low"), 4, 4, 0)
+	m.runFor(time.Second)
+	m.isHeld = true
+	m.createGang(keyNamed("high"), 4, 4, 5)
+	m.runFor(2 * time.Second)
+	p := m.r.gangs[keyNamed("high")].preemption
+	if p == nil || p.stage != stageMarked {
+		t.Fatalf("the victims are not marked: %+v", p)
+	}
+	m.nodes["n1"], m.room = 4, nil
+	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
+	m.runFor(2 * time.Second)
+	if m.victims > 0 || m.unmarked != 4 || m.r.gangs[keyNamed("high")].preemption != nil {
+		t.Errorf("%d pods were evicted, the marks of %d were taken back, want none and 4", m.victims, m.unmarked)
+	}
+}

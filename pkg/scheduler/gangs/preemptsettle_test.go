@@ -68,6 +68,8 @@ type market struct {
 	final       bool          // the result of the last search does not change by itself
 	why         string        // why it was hopeless
 	cuts        int           // that many searches are cut short first
+	isHeld      bool          // no status is written that says that evictions begin
+	unmarked    int           // victims whose marks were taken back
 }
 
 func newMarket(t *testing.T, seed int64) *market {
@@ -209,6 +211,9 @@ func (m *market) apply(e Effects) {
 		m.apply(m.r.RecordMarked(p, nil, m.now))
 	}
 	m.evict = append(m.evict, e.Evict...)
+	for _, p := range e.Unmark {
+		m.unmarked += len(p.Victims)
+	}
 }
 
 func (m *market) evictVictims() {
@@ -237,7 +242,7 @@ func (m *market) evictVictims() {
 
 func (m *market) writeStatus(key Key) {
 	f, ok := m.r.Facts(key)
-	if !ok || f.Group == nil {
+	if !ok || f.Group == nil || m.isHeld && f.Preempting != nil && f.Preempting.Evicting {
 		return
 	}
 	group := m.groups[key].DeepCopy()
