@@ -39,11 +39,19 @@ func (c *cluster) deletedByScheduler() []string {
 	return slices.Sorted(maps.Keys(pods))
 }
 
-// checkEvicted checks that muster-scheduler has deleted these pods, and no others. They are sorted.
+// checkEvicted checks that muster-scheduler has deleted these pods, and no others. They are sorted. A watch shows the end of a
+// pod before the API server has written the request to its audit log, so it waits for those that are missing there.
 func (c *cluster) checkEvicted(want ...string) {
 	c.t.Helper()
-	if deleted := c.deletedByScheduler(); !slices.Equal(deleted, want) {
-		c.t.Errorf("pods %v were evicted, want %v", deleted, want)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		deleted := c.deletedByScheduler()
+		if slices.Equal(deleted, want) {
+			return
+		}
+		if len(deleted) >= len(want) || time.Now().After(end) {
+			c.t.Errorf("pods %v were evicted, want %v", deleted, want)
+			return
+		}
 	}
 }
 
