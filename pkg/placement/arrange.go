@@ -29,6 +29,7 @@ type arrangement struct {
 	inside  Area
 	classes []int32 // of the Problem
 	uses    int     // resources that World.Uses counts; 0 if the pods are alike
+	usesOf  map[int32][]int64
 	tables  []table // the level with the most domains first
 	total   []int   // by row: room in all
 
@@ -105,7 +106,7 @@ func (c *chooser) isUnit(g int32) bool {
 }
 
 func (s *search) newArrangement() *arrangement {
-	a := &arrangement{search: s, inside: s.groups[s.group].area, known: map[int32]unit{}, alike: true, refusals: map[place][]refusal{}}
+	a := &arrangement{search: s, inside: s.groups[s.group].area, known: map[int32]unit{}, alike: true, refusals: map[place][]refusal{}, usesOf: map[int32][]int64{}}
 	var levels []string
 	var visit func(g int32)
 	visit = func(g int32) {
@@ -131,7 +132,10 @@ func (s *search) newArrangement() *arrangement {
 	}
 	visit(s.group)
 	if !a.alike {
-		a.uses = len(a.world.Uses(int(a.classes[0])))
+		for _, class := range a.classes {
+			a.usesOf[class] = a.world.Uses(int(class))
+		}
+		a.uses = len(a.usesOf[a.classes[0]])
 	}
 	for _, class := range a.classes {
 		inside := a.derive(class, a.inside)
@@ -197,8 +201,8 @@ func (a *arrangement) unitOf(g int32) unit {
 		u.size += int64(n.pods) * (1 + a.weightOf(n.class))
 	}
 	u.size = cmp.Or(u.size, int64(u.pods))
-	for k, n := range a.leastUses(g) {
-		u.addTaking(len(a.classes)+k, n)
+	for k := range a.uses {
+		u.addTaking(len(a.classes)+k, a.leastUse(g, k))
 	}
 	a.known[g] = u
 	return u
@@ -228,33 +232,18 @@ func (u *unit) addTaking(row, n int) {
 	u.takes = append(u.takes, taking{row, n})
 }
 
-// leastUses returns the least amount of each resource that a group that has enough waiting pods needs. nil: the pods are alike.
-func (a *arrangement) leastUses(g int32) []int {
-	if a.uses == 0 {
-		return nil
-	}
-	at := &a.groups[g]
-	least := make([]int, a.uses)
-	missing := at.missing()
-	values := make([][]int, a.uses)
-	for i := range at.pods {
-		if !a.isTaken(g, int32(i)) {
-			for k, n := range a.world.Uses(at.pods[i].Class) {
-				values[k] = append(values[k], int(n))
+// leastUse returns the least amount of a resource that a group that has enough waiting pods needs.
+func (a *arrangement) leastUse(g int32, resource int) int {
+	return a.least(g, func(leaf int32) int {
+		at := &a.groups[leaf]
+		var amounts []int
+		for i := range at.pods {
+			if !a.isTaken(leaf, int32(i)) {
+				amounts = append(amounts, int(a.usesOf[int32(at.pods[i].Class)][resource]))
 			}
 		}
-	}
-	for c := at.first; c < at.end; c++ {
-		if child := &a.groups[c]; !child.satisfied() && a.possible[c] {
-			for k, n := range a.leastUses(c) {
-				values[k] = append(values[k], n)
-			}
-		}
-	}
-	for k := range least {
-		least[k] = sumOfSmallest(values[k], missing)
-	}
-	return least
+		return sumOfSmallest(amounts, at.missing())
+	})
 }
 
 // judgeUnit estimates whether a unit or a leaf can be placed alone.

@@ -205,27 +205,15 @@ func (pl *planner) requirementOf(g int32) requirement {
 // fewestOfClass returns the fewest pods of a class of the Problem with which a group that has enough waiting pods can be
 // satisfied.
 func (pl *planner) fewestOfClass(g, class int32) int {
-	at := &pl.groups[g]
-	missing := at.missing()
-	if missing == 0 {
-		return 0
-	}
-	if at.isLeaf() {
-		others := 0
+	return pl.least(g, func(leaf int32) int {
+		at, others := &pl.groups[leaf], 0
 		for i := range at.pods {
-			if !pl.isTaken(g, int32(i)) && int32(at.pods[i].Class) != class {
+			if !pl.isTaken(leaf, int32(i)) && int32(at.pods[i].Class) != class {
 				others++
 			}
 		}
-		return max(0, missing-others)
-	}
-	var pods []int
-	for k := at.first; k < at.end; k++ {
-		if !pl.satisfied(k) && pl.possible[k] {
-			pods = append(pods, pl.fewestOfClass(k, class))
-		}
-	}
-	return sumOfSmallest(pods, missing)
+		return max(0, at.missing()-others)
+	})
 }
 
 // fits reports whether the numbers allow the group in a domain. room returns how many pods of a class fit, by index in

@@ -141,18 +141,27 @@ func (s *search) runAlike() bool {
 
 // fewestPods returns the fewest pods that satisfy a group whose waiting pods are sufficient.
 func (pl *planner) fewestPods(g int32) int {
+	return pl.least(g, func(leaf int32) int { return pl.groups[leaf].missing() })
+}
+
+// least returns the least sum over leaves that satisfy a group whose waiting pods are sufficient. ofLeaf returns what a leaf
+// that lacks pods contributes.
+func (pl *planner) least(g int32, ofLeaf func(leaf int32) int) int {
 	at := &pl.groups[g]
 	missing := at.missing()
-	if at.isLeaf() || missing == 0 {
-		return missing
+	switch {
+	case missing == 0:
+		return 0
+	case at.isLeaf():
+		return ofLeaf(g)
 	}
-	var pods []int
+	var values []int
 	for k := at.first; k < at.end; k++ {
 		if !pl.satisfied(k) && pl.possible[k] {
-			pods = append(pods, pl.fewestPods(k))
+			values = append(values, pl.least(k, ofLeaf))
 		}
 	}
-	return sumOfSmallest(pods, missing)
+	return sumOfSmallest(values, missing)
 }
 
 // tryChoices tries, in this order: the walk in order of preference, the preferred choice, the cheapest choice, other
