@@ -31,9 +31,9 @@
 // A group may require that all pods below it are in one domain of a topology level (Problem.Required). If pods of the
 // group run, their domain is the only one (levels.go); a group whose pods run in several, or in none, gets no further pod.
 // A group that is planned itself tries its domains one after another: the tightest that has room for all its waiting pods,
-// then those with the most room. The levels below it are part of each choice (arrange.go): domains are assigned to them by
-// numbers, all levels at once, and the pods are placed in them by steps 2 to 6. A domain that refuses what the numbers allow
-// changes the numbers, and the assignment is made again.
+// then those with the most room. The levels below it are part of each choice (units.go): domains are assigned to them by
+// numbers, all levels at once (assign.go), and the pods are placed in them by steps 2 to 6 (arrange.go). A domain that
+// refuses what the numbers allow changes the numbers, and the assignment is made again.
 //
 // Surplus is planned one unit at a time (Unit), then one pod at a time (Singles).
 //

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+func (s *search) newArrangement() *arrangement {
+	a := &arrangement{search: s, inside: s.groups[s.group].area, known: map[int32]unit{}, alike: true, refusals: map[place][]refusal{}, usesOf: map[int32][]int64{}}
+	var levels []string
+	var visit func(g int32)
+	visit = func(g int32) {
+		at := &a.groups[g]
+		if at.satisfied() || !a.possible[g] {
+			return
+		}
+		if at.required != "" && g != s.group && !slices.Contains(levels, at.required) {
+			levels = append(levels, at.required)
+		}
+		for i := range at.pods {
+			if class := int32(at.pods[i].Class); !slices.Contains(a.classes, class) {
+				a.classes = append(a.classes, class)
+				a.alike = a.alike && len(a.classes) == 1 && a.kinds[class].kind == Independent
+			}
+			if !at.mixed {
+				break
+			}
+		}
+		for k := at.first; k < at.end; k++ {
+			visit(k)
+		}
+	}
+	visit(s.group)
+	if !a.alike {
+		for _, class := range a.classes {
+			a.usesOf[class] = a.world.Uses(int(class))
+		}
+		a.uses = len(a.usesOf[a.classes[0]])
+	}
+	for _, class := range a.classes {
+		inside := a.derive(class, a.inside)
+		a.total = append(a.total, max(0, a.kinds[inside].capacity.Pods-a.kinds[class].placed))
+	}
+	for range a.uses {
+		a.total = append(a.total, unlimited/2)
+	}
+	for _, level := range levels {
+		a.addTable(level)
+	}
+	slices.SortStableFunc(a.tables, func(x, y table) int { return cmp.Compare(len(y.areas), len(x.areas)) })
+	for i := range a.tables {
+		t := &a.tables[i]
+		t.outer = make([][]int32, len(a.tables))
+		for j := i + 1; j < len(a.tables); j++ {
+			t.outer[j] = a.enclosing(t, &a.tables[j])
+			a.opaque = a.opaque || slices.Contains(t.outer[j], -1)
+		}
+	}
+	return a
+}
+
+func (a *arrangement) addTable(level string) {
+	t := table{level: level, areas: a.world.Areas(level, a.inside)}
+	for _, class := range a.classes {
+		t.room = append(t.room, slices.Clone(a.roomsLeft(class, level, a.inside, t.areas)))
+	}
+	if a.uses > 0 {
+		free := a.world.FreeIn(level, a.inside)
+		for k := range a.uses {
+			row := make([]int, len(free))
+			for d := range free {
+				row[d] = int(free[d][k])
+			}
+			t.room = append(t.room, row)
+		}
+	}
+	for _, row := range t.room {
+		t.left = append(t.left, make([]int, len(row)))
+	}
+	a.tables = append(a.tables, t)
+}
+
+// enclosing returns, by domain of one table, the domain of another that contains it, -1 if there is none.
+func (a *arrangement) enclosing(inner, outer *table) []int32 {
+	list := make([]int32, len(inner.areas))
+	for i, area := range inner.areas {
+		list[i] = int32(slices.IndexFunc(outer.areas, func(o Area) bool { return a.world.Encloses(o, area) }))
+	}
+	return list
+}
+
+// unitOf returns a group with a required level, or a leaf, as a unit.
+func (a *arrangement) unitOf(g int32) unit {
+	if u, ok := a.known[g]; ok {
+		return u
+	}
+	u := unit{requirement: a.requirementOf(g), group: g, like: a.choices.like.numberOf(g)}
+	u.table, u.pinned = a.domainsFor(g)
+	for _, n := range u.needs {
+		u.addTaking(slices.Index(a.classes, n.class), n.pods)
+		u.size += int64(n.pods) * (1 + a.weightOf(n.class))
+	}
+	u.size = cmp.Or(u.size, int64(u.pods))
+	for k := range a.uses {
+		u.addTaking(len(a.classes)+k, a.leastUse(g, k))
+	}
+	a.known[g] = u
+	return u
+}
+
+// domainsFor returns the table of the level that a group requires, -1 if there is none, and the index of the only domain, -1
+// if it may have any.
+func (a *arrangement) domainsFor(g int32) (int, int32) {
+	at := &a.groups[g]
+	table := slices.IndexFunc(a.tables, func(t table) bool { return t.level == at.required })
+	if table < 0 || at.open {
+		return table, -1
+	}
+	// Its area may be inside one of a zone, which has another number.
+	t := &a.tables[table]
+	return table, int32(slices.IndexFunc(t.areas, func(area Area) bool { return area == at.area || a.world.Encloses(area, at.area) }))
+}
+
+func (u *unit) addTaking(row, n int) {
+	if n == 0 {
+		return
+	}
+	if i := slices.IndexFunc(u.takes, func(t taking) bool { return t.row == row }); i >= 0 {
+		u.takes[i].n += n
+		return
+	}
+	u.takes = append(u.takes, taking{row, n})
+}
+
+// leastUse returns the least amount of a resource that a group that has enough waiting pods needs.
+func (a *arrangement) leastUse(g int32, resource int) int {
+	return a.least(g, func(leaf int32) int {
+		at := &a.groups[leaf]
+		var amounts []int
+		for i := range at.pods {
+			if !a.isTaken(leaf, int32(i)) {
+				amounts = append(amounts, int(a.usesOf[int32(at.pods[i].Class)][resource]))
+			}
+		}
+		return sumOfSmallest(amounts, at.missing())
+	})
+}
+
+// judgeUnit estimates whether a unit or a leaf can be placed alone.
+func (a *arrangement) judgeUnit(g int32) feasibility {
+	if a.groups[g].required == "" {
+		if a.alike || a.groups[g].area != a.inside || a.zoneAround(g) >= 0 {
+			return fits
+		}
+		return a.judgeLeaf(g)
+	}
+	u := a.unitOf(g)
+	t := &a.tables[u.table]
+	for d := range t.areas {
+		if (u.pinned < 0 || u.pinned == int32(d)) && a.fitsIn(&u, t.room, d) {
+			return fits
+		}
+	}
+	return impossible
+}
+
+// fitsIn reports whether the rows of a table allow the unit in a domain.
+func (a *arrangement) fitsIn(u *unit, rows [][]int, d int) bool {
+	for _, t := range u.takes {
+		if rows[t.row][d] < t.n {
+			return false
+		}
+	}
+	if len(u.needs) < 2 {
+		return true
+	}
+	return u.fits(func(k int) int { return rows[slices.Index(a.classes, u.needs[k].class)][d] })
+}
+
+// section is a zone of a choice, or all that is in no zone.
+type section struct {
+	group    int32 // -1: no zone
+	units    []unit
+	loose    []int32
+	sections []*section
+	size     int64
+}
+
+// setChoice prepares the assignment of a choice.
+func (a *arrangement) setChoice(groups []int32) {
+	top := &section{group: -1}
+	zones := map[int32]*section{}
+	var zoneOf func(g int32) *section
+	zoneOf = func(g int32) *section {
+		up := a.zoneAround(g)
+		if up < 0 {
+			return top
+		}
+		if zones[up] == nil {
+			zones[up] = &section{group: up}
+			around := zoneOf(up)
+			around.sections = append(around.sections, zones[up])
+		}
+		return zones[up]
+	}
+	for _, g := range groups {
+		if g == a.group {
+			top.loose = append(top.loose, g)
+			continue
+		}
+		if s := zoneOf(g); a.groups[g].required != "" {
+			s.units = append(s.units, a.unitOf(g))
+		} else {
+			s.loose = append(s.loose, g)
+		}
+	}
+	a.units = a.units[:0]
+	a.appendSection(top, -1)
+	a.chosen = make([]int32, len(a.units))
+	a.anyOf = len(a.tables) == 1 && !slices.ContainsFunc(a.units, func(u unit) bool { return u.pinned >= 0 })
+}
+
+// zoneAround returns the nearest group above with a required level, below the group that is planned; -1: none.
+func (a *arrangement) zoneAround(g int32) int32 {
+	for up := a.groups[g].parent; up >= 0 && up != a.group; up = a.groups[up].parent {
+		if a.groups[up].required != "" {
+			return up
+		}
+	}
+	return -1
+}
+
+// keyOfUnits returns equal strings for choices that look the same to the World: like groups in the same zones.
+func (a *arrangement) keyOfUnits(groups []int32) string {
+	pairs := make([]uint64, len(groups))
+	for i, g := range groups {
+		pairs[i] = uint64(a.zoneAround(g)+1)<<32 | uint64(a.choices.like.numberOf(g))
+	}
+	slices.Sort(pairs)
+	key := []byte{'u'}
+	for _, pair := range pairs {
+		key = binary.AppendUvarint(key, pair)
+	}
+	return string(key)
+}
+
+// appendSection appends the units of a section, and what it takes in all to the zone.
+func (a *arrangement) appendSection(s *section, zone int) {
+	at := len(a.units)
+	if s.group >= 0 {
+		z := unit{group: s.group, isZone: true, zone: zone}
+		z.table, z.pinned = a.domainsFor(s.group)
+		a.narrow(&z)
+		a.units = append(a.units, z)
+		zone = at
+	}
+	s.sort(a)
+	i, k := 0, 0
+	for i < len(s.units) || k < len(s.sections) { // the largest first
+		if k == len(s.sections) || i < len(s.units) && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
+			u := s.units[i]
+			u.zone = zone
+			a.narrow(&u)
+			a.units = append(a.units, u)
+			i++
+		} else {
+			a.appendSection(s.sections[k], zone)
+			k++
+		}
+	}
+	if len(s.loose) > 0 {
+		u := unit{group: -1, loose: s.loose, zone: zone, like: -1 - int32(at), table: -1, pinned: -1}
+		if zone >= 0 {
+			u.table = a.units[zone].table
+		}
+		for _, leaf := range s.loose {
+			for _, t := range a.unitOf(leaf).takes {
+				u.addTaking(t.row, t.n)
+			}
+		}
+		a.units = append(a.units, u)
+	}
+	if s.group < 0 {
+		return
+	}
+	var z unit
+	for _, u := range a.units[at+1:] {
+		if !u.isZone {
+			for _, t := range u.takes {
+				z.addTaking(t.row, t.n)
+			}
+		}
+	}
+	a.units[at].takes = z.takes
+}
+
+// narrow replaces the level of a unit or zone that is wider than that of the zone around it: it has the zone's domain.
+func (a *arrangement) narrow(u *unit) {
+	if u.zone < 0 {
+		return
+	}
+	if z := &a.units[u.zone]; z.table <= u.table {
+		u.table, u.pinned = z.table, z.pinned
+	}
+}
+
+// sort sorts units by size, like ones beside each other, and sections by size.
+func (s *section) sort(a *arrangement) {
+	slices.SortStableFunc(s.units, func(x, y unit) int {
+		return cmp.Or(cmp.Compare(min(y.pinned, 0), min(x.pinned, 0)), cmp.Compare(y.size, x.size), cmp.Compare(x.like, y.like))
+	})
+	for _, inner := range s.sections {
+		inner.size = inner.sizeOf(a)
+	}
+	slices.SortStableFunc(s.sections, func(x, y *section) int { return cmp.Compare(y.size, x.size) })
+}
+
+func (s *section) sizeOf(a *arrangement) int64 {
+	sum := int64(0)
+	for _, u := range s.units {
+		sum += u.size
+	}
+	for _, leaf := range s.loose {
+		sum += a.unitOf(leaf).size
+	}
+	for _, inner := range s.sections {
+		sum += inner.sizeOf(a)
+	}
+	return sum
+}
