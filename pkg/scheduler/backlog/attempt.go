@@ -38,9 +38,10 @@ type Attempt struct {
 	// Asker is the gang, for which room may be reserved.
 	Asker reservations.Asker
 	Took  time.Duration
-	Cut   bool      // the attempt ended for lack of time and will be continued
-	Tried int       // choices that it tried, if it was cut
-	Until time.Time // when something that the attempt took into account is no longer known; zero: never
+	Cut   bool // the attempt ended for lack of time and will be continued
+	// Progress is how far it and those before came, if it was cut.
+	Progress gangs.Progress
+	Until    time.Time // when something that the attempt took into account is no longer known; zero: never
 	// Extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
 	// was not.
 	Extender *kubescheduler.ExtenderFailure
@@ -69,7 +70,7 @@ func (b *Backlog) Refuse(logger klog.Logger, a Attempt, why podgroup.Refusal) ga
 // waitAfter returns what a gang waits for after a refused attempt.
 func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.Wait {
 	t := b.track(logger, a)
-	what := gangs.Wait{Took: a.Took, Tried: a.Tried, Until: a.Until}
+	what := gangs.Wait{Took: a.Took, Progress: a.Progress, Until: a.Until}
 	switch {
 	case a.Extender != nil:
 		what.Again = a.Extender.Until

@@ -31,6 +31,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulerprofile "k8s.io/kubernetes/pkg/scheduler/profile"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/config/profile"
@@ -66,6 +67,7 @@ type cluster struct {
 	onNode    func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
 	plugins   func(p *kubeconfig.Plugins)               // modifies the built-in profile
 	extends   []kubeconfig.Extender
+	clock     clock.WithTickerAndDelayedExecution               // nil: the usual
 	end       func(error)                                       // instead of ending the process; nil: the usual
 	wrap      func(kubescheduler.Profile) kubescheduler.Profile // wraps the profile before any pod is scheduled; nil: no wrapper
 }
@@ -245,6 +247,9 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 		c.plugins(cfg.Profiles[0].Plugins)
 	}
 	c.gangs = New()
+	if c.clock != nil {
+		c.gangs.clock = c.clock
+	}
 	if c.end != nil {
 		c.gangs.end = c.end
 	}

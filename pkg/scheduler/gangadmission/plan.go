@@ -56,7 +56,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: snapshot.RoomDecides, LabelsDecide: snapshot.LabelsDecide,
 			Nodes: nodes, Task: work.Task, Asker: work.Asker(),
-			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Tried: work.Skip, Until: snapshot.KnownUntil(), Extender: extender,
+			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Progress: work.Progress, Until: snapshot.KnownUntil(), Extender: extender,
 		}
 		if !a.Cut && extender == nil {
 			pl.makeRoom(logger, work, snapshot, limit, &a)
@@ -86,7 +86,8 @@ type deadline struct {
 
 func (d *deadline) isOver() bool { return d.clock.Now().After(d.end) }
 
-// restart sets the end for a search that begins now, and that was cut short so many times: its time doubles, up to maxCuts.
+// restart sets the end for a search that begins now. It has twice the time of the last one for each of the last cuts, up to
+// maxCuts: otherwise a search that takes longer would be repeated without end.
 func (d *deadline) restart(now time.Time, cuts int) { d.end = now.Add(d.limit << min(cuts, maxCuts)) }
 
 const maxCuts = 4
@@ -101,7 +102,7 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 		return c.Of, c.Pods
 	})
 	limit := &deadline{clock: pl.gangs.clock, limit: pl.args.PlanDeadline.Duration}
-	limit.restart(start, 0)
+	limit.restart(start, work.Progress.Stuck)
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
 		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: limit.isOver,
 		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { limit.end = limit.end.Add(d) },
@@ -134,8 +135,7 @@ func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, e
 	var short *placement.Shortfall
 	switch work.Task {
 	case gangs.SurplusUnit:
-		unit := placement.Unit(work.Problem, snapshot, budget)
-		placements, cut = unit.Placements, unit.Cut
+		placements, cut = placeUnit(work, snapshot, budget)
 	case gangs.SurplusSingle:
 		placements = placement.Singles(work.Problem, snapshot, budget)
 	default:
@@ -146,8 +146,7 @@ func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, e
 		}
 		if len(placements) == 0 && short == nil {
 			// Another sub-group can replace one that lost its pods, and a partially bound sub-group is completed.
-			unit := placement.Unit(work.Problem, snapshot, budget)
-			placements, cut = unit.Placements, unit.Cut
+			placements, cut = placeUnit(work, snapshot, budget)
 		}
 	}
 	switch {
@@ -185,18 +184,43 @@ func formerNodes(work *gangs.Work, snapshot *kubescheduler.Snapshot) []podgroup.
 	return nodes
 }
 
-// placeMinimum continues with the choices that an earlier attempt, which was cut short, has not tried.
+// placeMinimum continues with the choices that earlier attempts, which were cut short, have not tried.
 func (pl *Admission) placeMinimum(work *gangs.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) ([]placement.Placement, *placement.Shortfall) {
-	budget.Skip, work.Skip = work.Skip, 0
+	before := work.Progress
+	budget.Skip, work.Progress = before.Tried, gangs.Progress{}
 	placements, short := placement.Minimum(work.Problem, snapshot, budget)
 	switch {
 	case short == nil:
+		work.Progress.Stuck = before.Stuck // if units are placed next
 	case short.Cut:
-		work.Skip = short.Tried
+		work.Progress = progressAfterCut(before, short.Tried)
 	case budget.Skip > 0: // the choices that were skipped may succeed by now
 		short.Cut = true
 	}
 	return placements, short
+}
+
+// placeUnit places a unit of surplus. An attempt that is cut short begins with the first unit again.
+func placeUnit(work *gangs.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) (placements []placement.Placement, cut bool) {
+	unit := placement.Unit(work.Problem, snapshot, budget)
+	if work.Progress.Tried = 0; !unit.Cut {
+		work.Progress.Stuck = 0
+	} else {
+		work.Progress.Stuck++
+	}
+	return unit.Placements, unit.Cut
+}
+
+// progressAfterCut returns the progress after an attempt that was cut short when so many choices had been tried, including
+// those before it. A choice that takes more than the longest time is left out.
+func progressAfterCut(before gangs.Progress, tried int) gangs.Progress {
+	switch {
+	case tried > before.Tried:
+		return gangs.Progress{Tried: tried}
+	case before.Stuck < maxCuts:
+		return gangs.Progress{Tried: before.Tried, Stuck: before.Stuck + 1}
+	}
+	return gangs.Progress{Tried: before.Tried + 1}
 }
 
 // refuse records why there is no plan, and which changes make another attempt worthwhile.

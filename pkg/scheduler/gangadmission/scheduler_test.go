@@ -23,6 +23,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/legacyregistry"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
@@ -135,6 +136,50 @@ func TestGangThatDoesNotFitCostsOneAttempt(t *testing.T) {
 		t.Errorf("cycles (-want +got):\n%s", diff)
 	}
 	c.node(wrappers.MakeNode("n1").GPUs(4)).wholeOf("a", 6)
+}
+
+func TestProgressAfterCut(t *testing.T) {
+	t.Parallel()
+	at := gangs.Progress{}
+	for i, tc := range []struct {
+		tried int
+		want  gangs.Progress
+	}{
+		{0, gangs.Progress{Stuck: 1}},
+		{3, gangs.Progress{Tried: 3}},
+		{3, gangs.Progress{Tried: 3, Stuck: 1}},
+		{3, gangs.Progress{Tried: 3, Stuck: 2}},
+		{3, gangs.Progress{Tried: 3, Stuck: 3}},
+		{3, gangs.Progress{Tried: 3, Stuck: 4}},
+		{3, gangs.Progress{Tried: 4}}, // the choice after the third is left out
+		{4, gangs.Progress{Tried: 4, Stuck: 1}},
+		{5, gangs.Progress{Tried: 5}},
+	} {
+		if at = progressAfterCut(at, tc.tried); at != tc.want {
+			t.Errorf("step %d: %+v, want %+v", i, at, tc.want)
+		}
+	}
+}
+
+// passing is a clock of which a millisecond passes with each look at it.
+type passing struct {
+	clock.RealClock
+	looks atomic.Int64
+}
+
+func (p *passing) Now() time.Time {
+	return p.RealClock.Now().Add(time.Duration(p.looks.Add(1)) * time.Millisecond)
+}
+
+func (p *passing) Since(t time.Time) time.Duration { return p.Now().Sub(t) }
+
+// A gang of which a single choice takes longer than planDeadline starts: an attempt that is cut short has more time than the
+// one before.
+func TestGangWhosePlanTakesLongerThanTheDeadlineStarts(t *testing.T) {
+	t.Parallel()
+	newCluster(t, func(c *cluster, _ *bool, args *config.GangAdmissionArgs) {
+		args.PlanDeadline.Duration, c.clock = 20*time.Millisecond, &passing{}
+	}).node(wrappers.MakeNode("n0").GPUs(64)).gang("a", 64).run().wholeOf("a", 64)
 }
 
 // Not parallel: the counters are those of the process.

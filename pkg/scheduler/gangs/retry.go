@@ -52,8 +52,8 @@ type Wait struct {
 	Again time.Time
 	// Until is when something that the attempt took into account is no longer known: the gang is tried again. Zero: never.
 	Until time.Time
-	// Tried is the number of choices that an attempt, which was cut short, has tried: see Work.Skip.
-	Tried int
+	// Progress is that of an attempt which was cut short: see Work.Progress.
+	Progress Progress
 	// Missed: an event occurred during the attempt that it may not have seen.
 	Missed bool
 	// Release is called once, by the first call of RecordGangRefused or RetryWaiting after the gang stopped waiting. nil is allowed.
@@ -244,7 +244,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 			return Effects{}
 		}
 	}
-	g.refusal, g.refusedAt, g.tried = why, now, what.Tried
+	g.refusal, g.refusedAt, g.progress = why, now, what.Progress
 	before := g.preemption
 	e := r.reviewRefused(g)
 	if g.phase == Planning {

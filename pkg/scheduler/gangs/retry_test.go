@@ -279,12 +279,12 @@ func TestRoomThatIsKeptFromAGangDoesNotCount(t *testing.T) {
 func TestCutAttemptGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
-	s.park("a", Wait{Took: 200 * time.Millisecond, Again: s.now.Add(time.Second), Tried: 7})
+	s.park("a", Wait{Took: 200 * time.Millisecond, Again: s.now.Add(time.Second), Progress: Progress{Tried: 7}})
 	s.changes(nil).wants()
 	s.after(time.Second).changes(nil).wants("a")
 	for _, want := range []int{7, 0} {
-		if work := s.begin("a"); work.Skip != want {
-			t.Errorf("%d choices are skipped, want %d", work.Skip, want)
+		if work := s.begin("a"); work.Progress.Tried != want {
+			t.Errorf("%d choices are skipped, want %d", work.Progress.Tried, want)
 		}
 	}
 }

@@ -23,8 +23,8 @@ type Work struct {
 	Tree *gang.Tree
 	// Priority is the gang's priority. Reservations of a lower priority do not restrict it.
 	Priority int32
-	// Skip is the number of choices that the last attempt, which was cut short, has tried.
-	Skip int
+	// Progress is what earlier attempts that were cut short have achieved.
+	Progress Progress
 	// Cuts is the number of consecutive searches for victims that were cut short.
 	Cuts int
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
@@ -45,6 +45,12 @@ type Work struct {
 	members []*member     // likewise; must not be read without the lock
 	have    gang.Counts   // Problem before it was divided, for Required
 	all     map[string][]placement.Pod
+}
+
+// Progress is how far attempts that were cut short have come in the choices of the planner.
+type Progress struct {
+	Tried int // choices that were tried: placement.Budget.Skip of the next attempt
+	Stuck int // consecutive attempts whose time was over before they had tried one more choice
 }
 
 // LostPods are the pods of a leaf that an admitted gang has lost on one node. It is information for users only.
@@ -159,8 +165,8 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
 	}
-	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Skip: g.tried, Cuts: g.cuts}
-	g.tried = 0
+	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts}
+	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	if task == Refill {
 		w.LostFrom = slices.Clone(g.lostFrom)
