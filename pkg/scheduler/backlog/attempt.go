@@ -31,6 +31,8 @@ type Attempt struct {
 	RoomDecides func(class int) (decides, counted bool)
 	// LabelsDecide reports whether a class is filtered beside that only by the labels of other pods. nil: none is.
 	LabelsDecide func(class int) bool
+	// Domains restricts the pods of classes to domains of topology levels.
+	Domains Domains
 	// Nodes are the nodes of the attempt's snapshot.
 	Nodes []fwk.NodeInfo
 	// Task is the task that was planned. For tasks other than Minimum, room for any pod of the classes may help.
@@ -80,11 +82,15 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	what.Fits = func(at gangs.Shape) int { return b.fits(at, a.Asker) }
 	if a.RoomDecides != nil {
 		what.Needs, what.MayFit = t.needs(a, what.Fits)
+		b.addDomains(&t, &a, &what)
 	}
 	var helps causes
 	helps, what.Topics = t.topics(a)
 	what.Release = func() {
 		b.labels.release(t.labels)
+		for _, d := range t.domains {
+			b.shapes.ReleaseDomain(d)
+		}
 		for _, s := range t.shapes {
 			b.shapes.ReleaseShape(s)
 		}
@@ -102,6 +108,7 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 type tracked struct {
 	byClass []gangs.Shape // nil: the room for the class is unknown
 	shapes  []*kubescheduler.Shape
+	domains []*kubescheduler.DomainShape
 	labels  []*labelTopic
 	helps   causes // kinds of events that may help, beside those of pods with the labels
 }
@@ -176,6 +183,9 @@ func (t *tracked) topics(a Attempt) (helps causes, topics []gangs.Topic) {
 	case len(t.labels) > 0:
 		helps = moreRoom | otherNodes
 		topics = append(otherNodes.topics(), anyPod)
+	case !a.Domains.explainLabels(&a):
+		helps = moreRoom | otherNodes
+		topics = otherNodes.topics()
 	}
 	for _, topic := range t.labels {
 		topics = append(topics, topic)

@@ -162,13 +162,16 @@ func (b *Backlog) noneWaits() bool { return len(b.plain.pods) == 0 && b.registry
 
 // updateShapes updates the numbers of fitting pods, and records the shapes of which more pods fit.
 func (b *Backlog) updateShapes(logger klog.Logger) {
-	shapes, err := b.shapes.UpdateNodes()
+	shapes, domains, err := b.shapes.UpdateNodes()
 	if err != nil {
 		logger.Error(err, "Failed to count free room; refused gangs are tried later")
 		b.events.Or(uint32(moreRoom))
 	}
 	for _, s := range shapes {
 		b.raised[s] = struct{}{}
+	}
+	for _, d := range domains {
+		b.raised[d] = struct{}{}
 	}
 }
 

@@ -65,10 +65,11 @@ type Gangs struct {
 	backlog *backlog.Backlog     // nil before Attach
 	queue   *kubescheduler.Queue // likewise
 
-	evictions evictions
-	classes   schedulinglisters.PriorityClassLister   // of the scheduler's informer; nil until the first NewAdmission
-	budgets   policylisters.PodDisruptionBudgetLister // likewise
-	podLister corelisters.PodLister                   // of the scheduler's informer; nil until the first NewAdmission
+	evictions  evictions
+	topologies *report.Topologies                      // nil until the first NewAdmission
+	classes    schedulinglisters.PriorityClassLister   // of the scheduler's informer; nil until the first NewAdmission
+	budgets    policylisters.PodDisruptionBudgetLister // likewise
+	podLister  corelisters.PodLister                   // of the scheduler's informer; nil until the first NewAdmission
 
 	startAfter <-chan struct{}      // nil: immediately
 	bindClient kubernetes.Interface // nil: that of the profile

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
@@ -233,6 +234,20 @@ func (g *Gangs) classHandler() cache.ResourceEventHandler {
 		AddFunc:    func(any) { g.registry.RecordPrioritiesChanged() },
 		DeleteFunc: func(any) { g.registry.RecordPrioritiesChanged() },
 	}
+}
+
+// topologyHandler lets gangs be tried again whose levels are known by now. The levels of a Topology are immutable.
+func (g *Gangs) topologyHandler(logger klog.Logger) cache.ResourceEventHandler {
+	changed := func(obj any) {
+		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			g.apply(logger, g.registry.RecordTopologyChanged(name, g.clock.Now()))
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(before, after any) {
+		if before.(*topologyv1alpha1.Topology).UID != after.(*topologyv1alpha1.Topology).UID {
+			changed(after)
+		}
+	}}
 }
 
 // deleted returns the pod of a deletion event, including one whose final state was missed.

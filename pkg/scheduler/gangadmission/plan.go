@@ -40,6 +40,14 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.gangs.recordGates(logger, gates)
 		return false
 	}
+	levels, unknown := podgroup.RequiredLevels(work.Tree, &work.Group.Spec, pl.gangs.topologies.LevelsOf)
+	if unknown != nil {
+		pl.refuse(logger, work, *unknown, backlog.Attempt{
+			Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Nodes: nodes, Task: work.Task,
+		})
+		return false
+	}
+	work.SetRequired(levels)
 	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, start)
 	if err != nil {
 		logger.Error(err, "Failed to plan a gang")
@@ -55,7 +63,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: snapshot.RoomDecides, LabelsDecide: snapshot.LabelsDecide,
-			Nodes: nodes, Task: work.Task, Asker: work.Asker(),
+			Domains: domainsOf(work, snapshot), Nodes: nodes, Task: work.Task, Asker: work.Asker(),
 			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Progress: work.Progress, Until: snapshot.KnownUntil(), Extender: extender,
 		}
 		if !a.Cut && extender == nil {
@@ -75,6 +83,20 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	}
 	result = "committed"
 	return true
+}
+
+// domainsOf returns what the topology levels that a gang requires mean for its next attempt.
+func domainsOf(work *gangs.Work, snapshot *kubescheduler.Snapshot) backlog.Domains {
+	if len(work.Problem.Required) == 0 {
+		return backlog.Domains{}
+	}
+	d := backlog.Domains{ValueOf: snapshot.AreaValue}
+	if work.Task == gangs.Minimum {
+		d.Needs = placement.DomainNeeds(work.Problem, snapshot)
+		return d
+	}
+	d.Pinned = placement.PinnedDomains(snapshot, work.Problem, work.Singles)
+	return d
 }
 
 // deadline is the end of the time for a plan.

@@ -60,6 +60,9 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	if err != nil {
 		return fmt.Errorf("making a client for PodGroups: %w", err)
 	}
+	if g.topologies, err = report.NewTopologies(h.KubeConfig(), g.clock); err != nil {
+		return fmt.Errorf("making a client for Topologies: %w", err)
+	}
 	groups := client.NewInformer()
 	ended, endedInformer, err := newEndedPods(h.ClientSet())
 	if err != nil {
@@ -70,12 +73,17 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	if err != nil {
 		return fmt.Errorf("watching the objects of gangs: %w", err)
 	}
+	if _, err := g.topologies.Informer.AddEventHandler(g.topologyHandler(logger)); err != nil {
+		return fmt.Errorf("watching Topologies: %w", err)
+	}
+	synced = append(synced, g.topologies.HasSynced)
 	go func() {
 		if g.startAfter != nil && !waitFor(ctx, g.startAfter) {
 			return
 		}
 		ended.Start(ctx.Done())
 		go g.keys.Run(ctx, g.leading)
+		go g.topologies.Informer.Run(ctx.Done())
 		groups.Run(ctx.Done())
 	}()
 	go g.runWhenSynced(ctx, synced)

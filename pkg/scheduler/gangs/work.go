@@ -12,6 +12,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -168,6 +169,9 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts}
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
+	if podgroup.HasConstraints(&g.group.Spec) {
+		w.Problem.Nodes = g.boundNodes()
+	}
 	if task == Refill {
 		w.LostFrom = slices.Clone(g.lostFrom)
 	}
@@ -181,6 +185,26 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		}
 	}
 	return w, g.standing(task, profile), ""
+}
+
+// boundNodes returns, by leaf, the nodes of its bound pods, without duplicates.
+func (g *gangState) boundNodes() map[string][]string {
+	nodes := map[string][]string{}
+	for _, m := range g.members {
+		if m.isBound() && m.misplaced == "" && m.node != "" {
+			nodes[m.leaf] = append(nodes[m.leaf], m.node)
+		}
+	}
+	for leaf, list := range nodes {
+		slices.Sort(list)
+		nodes[leaf] = slices.Compact(list)
+	}
+	return nodes
+}
+
+// SetRequired sets the topology levels that the groups of the tree require: placement.Problem.Required.
+func (w *Work) SetRequired(levels map[string]string) {
+	w.Problem.Required, w.Singles.Required = levels, levels
 }
 
 // standing returns the facts that divide needs for a task.

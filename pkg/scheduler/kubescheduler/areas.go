@@ -198,6 +198,14 @@ func (w *Snapshot) AreaName(a placement.Area) (key, value string) {
 	return key[strings.LastIndex(key, ",")+1:], value[strings.LastIndex(value, ",")+1:]
 }
 
+// AreaValue returns the values of the labels of an area's level, separated by commas. "": area 0, or the value of its label.
+func (w *Snapshot) AreaValue(a placement.Area) string {
+	if a == 0 {
+		return ""
+	}
+	return w.areas[a].topology.names[w.areas[a].value]
+}
+
 // isIn reports whether a node is in the area.
 func (w *Snapshot) isIn(a placement.Area, i int32) bool {
 	for a != 0 {

@@ -53,6 +53,7 @@ type Shape struct {
 	demand   demand
 	slots    []int64 // by position of the node: how many pods of the shape fit, never negative
 	fits     int64
+	levels   map[string]*levelSlots // by topology level, as far as tracked
 }
 
 // NewShapes returns an empty Shapes over the scheduler's cache.
@@ -116,18 +117,19 @@ func (s *Shapes) ReleaseShape(shape *Shape) {
 }
 
 // UpdateNodes reads the current state of the scheduler's cache. It returns the shapes, sorted, of which more pods fit on
-// some node than before, even if the total has decreased.
-func (s *Shapes) UpdateNodes() ([]*Shape, error) {
+// some node than before, even if the total has decreased, and those with domains, in no order: of which more pods fit on
+// some node of the domain.
+func (s *Shapes) UpdateNodes() ([]*Shape, []*DomainShape, error) {
 	if err := s.refresh(s.snapshot); err != nil {
-		return nil, fmt.Errorf("taking over the nodes of the scheduler's cache: %w", err)
+		return nil, nil, fmt.Errorf("taking over the nodes of the scheduler's cache: %w", err)
 	}
 	list, err := s.snapshot.NodeInfos().List()
 	if err != nil {
-		return nil, fmt.Errorf("listing the nodes of the scheduler's cache: %w", err)
+		return nil, nil, fmt.Errorf("listing the nodes of the scheduler's cache: %w", err)
 	}
-	raised := map[string]*Shape{}
+	raised := raisedShapes{shapes: map[string]*Shape{}, domains: sets.New[*DomainShape]()}
 	if !s.positionsHold(list) {
-		s.moveNodes(list, raised)
+		s.moveNodes(list, &raised)
 	}
 	for i, n := range list {
 		generation := n.GetGeneration()
@@ -136,17 +138,21 @@ func (s *Shapes) UpdateNodes() ([]*Shape, error) {
 		}
 		s.generations[i] = generation
 		s.reserved.slots = nil
-		for key, shape := range s.shapes {
-			if shape.setSlots(i, shape.slotsOn(n)) {
-				raised[key] = shape
-			}
+		for _, shape := range s.shapes {
+			shape.setNode(i, n, &raised)
 		}
 	}
-	out := make([]*Shape, 0, len(raised))
-	for _, key := range slices.Sorted(maps.Keys(raised)) {
-		out = append(out, raised[key])
+	out := make([]*Shape, 0, len(raised.shapes))
+	for _, key := range slices.Sorted(maps.Keys(raised.shapes)) {
+		out = append(out, raised.shapes[key])
 	}
-	return out, nil
+	return out, raised.domains.UnsortedList(), nil
+}
+
+// raisedShapes are the shapes of which more pods fit on some node.
+type raisedShapes struct {
+	shapes  map[string]*Shape
+	domains sets.Set[*DomainShape]
 }
 
 // RaisedSince reports whether, as of the last Update, more pods of one of the shapes fit on some node than in the
@@ -189,7 +195,7 @@ func (s *Shapes) positionsHold(list []fwk.NodeInfo) bool {
 }
 
 // moveNodes processes a different list of nodes, and keeps the counts of nodes in both lists.
-func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised map[string]*Shape) {
+func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *raisedShapes) {
 	before := make(map[fwk.NodeInfo]int, len(s.nodes))
 	for i, n := range s.nodes {
 		before[n] = i
@@ -202,7 +208,7 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised map[string]*Shape) {
 			from[i], generations[i] = k, s.generations[k]
 		}
 	}
-	for key, shape := range s.shapes {
+	for _, shape := range s.shapes {
 		slots := make([]int64, len(list))
 		shape.fits = 0
 		for i, k := range from {
@@ -212,9 +218,12 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised map[string]*Shape) {
 			}
 		}
 		shape.slots = slots
+		for _, level := range shape.levels {
+			level.moveNodes(from, slots)
+		}
 		for i, n := range list {
-			if from[i] < 0 && shape.setSlots(i, shape.slotsOn(n)) {
-				raised[key] = shape
+			if from[i] < 0 {
+				shape.setNode(i, n, raised)
 			}
 		}
 	}
@@ -227,6 +236,17 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised map[string]*Shape) {
 	s.reserved = reservedSlots{}
 	if len(list) > 0 {
 		s.first = &list[0]
+	}
+}
+
+// setNode records the slots on a node that changed.
+func (s *Shape) setNode(i int, n fwk.NodeInfo, raised *raisedShapes) {
+	before := s.slots[i]
+	if s.setSlots(i, s.slotsOn(n)) {
+		raised.shapes[s.key] = s
+	}
+	for _, level := range s.levels {
+		level.setNode(i, n.Node(), before, s.slots[i], func(d *DomainShape) { raised.domains.Insert(d) })
 	}
 }
 

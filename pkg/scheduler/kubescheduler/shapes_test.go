@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,8 @@ func TestShapesFollowTheCache(t *testing.T) {
 			names := slices.Sorted(maps.Keys(pods))
 			nodes, bound := map[string]*corev1.Node{}, map[string]*corev1.Pod{}
 			before := map[string]map[string]int64{} // by shape and node
+			domains := map[string]map[string]*DomainShape{}
+			seen := map[string]*corev1.Node{} // nodes at the last update
 			for step := range 60 {
 				for range 1 + rng.IntN(3) {
 					name := fmt.Sprintf("n%d", rng.IntN(6))
@@ -65,6 +68,9 @@ func TestShapesFollowTheCache(t *testing.T) {
 							changed.Spec.Taints = []corev1.Taint{{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule}}
 						}
 						changed.Labels["zone"] = string(rune('a' + rng.IntN(2)))
+						if changed.Labels["rack"] = string(rune('r' + rng.IntN(2))); rng.IntN(4) == 0 {
+							delete(changed.Labels, "rack")
+						}
 						c.sched.Cache.UpdateNode(klog.Background(), node, changed)
 						nodes[name] = changed
 					case op == 2 && len(bound) > 0:
@@ -89,17 +95,21 @@ func TestShapesFollowTheCache(t *testing.T) {
 					}
 					tracked[name] = shape
 					before[name] = slotsByNode(shapes, shape)
+					domains[name] = trackDomains(shapes, shape)
 				} else if rng.IntN(10) == 0 {
+					for _, d := range domains[name] {
+						shapes.ReleaseDomain(d)
+					}
 					shapes.ReleaseShape(tracked[name])
 					delete(tracked, name)
 				}
 
-				raised, err := shapes.UpdateNodes()
+				raised, raisedDomains, err := shapes.UpdateNodes()
 				if err != nil {
 					t.Fatal(err)
 				}
 				fresh := newShapes(refresh, profile)
-				if _, err := fresh.UpdateNodes(); err != nil {
+				if _, _, err := fresh.UpdateNodes(); err != nil {
 					t.Fatal(err)
 				}
 				c.refresh()
@@ -119,12 +129,57 @@ func TestShapesFollowTheCache(t *testing.T) {
 					if is := slices.Contains(raised, shape); more && !is {
 						t.Fatalf("step %d, %s: more pods fit on a node (%v, before %v), and Update does not say so", step, name, got, before[name])
 					}
+					for key, want := range trackDomains(fresh, anew) {
+						d := domains[name][key]
+						if d.FittingPods() != want.FittingPods() {
+							t.Fatalf("step %d, %s, %s: %d pods fit, counted anew %d", step, name, key, d.FittingPods(), want.FittingPods())
+						}
+						more := slices.ContainsFunc(slices.Collect(maps.Keys(got)), func(node string) bool {
+							if !isInDomain(key, nodes[node]) || got[node] == 0 {
+								return false
+							}
+							return got[node] > before[name][node] || !isInDomain(key, seen[node])
+						})
+						if more && !slices.Contains(raisedDomains, d) {
+							t.Fatalf("step %d, %s, %s: more pods fit on a node of the domain, and Update does not say so", step, name, key)
+						}
+					}
 					before[name] = got
 					c.noFilterKnowsMore(t, pods[name], got)
 				}
+				seen = maps.Clone(nodes)
 			}
 		})
 	}
+}
+
+// trackDomains returns what counts the pods of a shape in domains, by "level=values", without values for any domain.
+func trackDomains(s *Shapes, shape *Shape) map[string]*DomainShape {
+	out := map[string]*DomainShape{}
+	for level, values := range map[string][]string{"zone": {"a", "b"}, "zone,rack": {"a,r", "b,s", "c,r"}} {
+		out[level] = s.TrackDomain(shape, level, nil)
+		for _, value := range values {
+			out[level+"="+value] = s.TrackDomain(shape, level, &value)
+		}
+	}
+	return out
+}
+
+// isInDomain reports whether a node is in a domain of trackDomains.
+func isInDomain(key string, node *corev1.Node) bool {
+	if node == nil {
+		return false
+	}
+	level, want, one := strings.Cut(key, "=")
+	var values []string
+	for _, label := range strings.Split(level, ",") {
+		value, ok := node.Labels[label]
+		if !ok {
+			return false
+		}
+		values = append(values, value)
+	}
+	return !one || strings.Join(values, ",") == want
 }
 
 func slotsByNode(s *Shapes, shape *Shape) map[string]int64 {
@@ -154,7 +209,7 @@ func TestShapesAreSharedAndForgotten(t *testing.T) {
 	c := newCluster(t, wrappers.MakeNode("n").GPUs(8).Obj())
 	shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
 		func(*corev1.Pod) framework.Framework { return c.f })
-	if _, err := shapes.UpdateNodes(); err != nil {
+	if _, _, err := shapes.UpdateNodes(); err != nil {
 		t.Fatal(err)
 	}
 	track := func(pod *corev1.Pod) *Shape {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -33,21 +34,26 @@ type PodGroupClient struct {
 // NewPodGroupClient returns a client for the API server of the configuration, which is not modified. It uses JSON
 // regardless of the configuration, because custom resources do not support protobuf.
 func NewPodGroupClient(config *rest.Config) (*PodGroupClient, error) {
-	scheme := runtime.NewScheme()
-	if err := v2alpha2.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	c := rest.CopyConfig(config)
-	c.APIPath = "/apis"
-	c.GroupVersion = &v2alpha2.SchemeGroupVersion
-	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	c.ContentType = runtime.ContentTypeJSON
-	c.AcceptContentTypes = runtime.ContentTypeJSON
-	client, err := rest.RESTClientFor(c)
+	client, err := newRESTClient(config, v2alpha2.SchemeGroupVersion, v2alpha2.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
 	return &PodGroupClient{rest: client, clock: clock.RealClock{}}, nil
+}
+
+// newRESTClient returns a client for custom resources of one version.
+func newRESTClient(config *rest.Config, version schema.GroupVersion, addToScheme func(*runtime.Scheme) error) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	if err := addToScheme(scheme); err != nil {
+		return nil, err
+	}
+	c := rest.CopyConfig(config)
+	c.APIPath = "/apis"
+	c.GroupVersion = &version
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.ContentType = runtime.ContentTypeJSON
+	c.AcceptContentTypes = runtime.ContentTypeJSON
+	return rest.RESTClientFor(c)
 }
 
 // Get reads a PodGroup from the API server.

@@ -417,6 +417,12 @@ const (
 	// ReasonInsufficientResources: the same of another resource, such as cpu or
 	// memory. The message names the resource.
 	ReasonInsufficientResources Reason = "InsufficientResources"
+	// ReasonTopologyUnavailable: enough is free in total, but not in one domain of a
+	// topology level that the gang or a sub-group requires, such as one rack; or no
+	// node has the label of the level; or the pods of a group do not run in one
+	// domain, so that none can be added. The message contains the domains with the
+	// most room.
+	ReasonTopologyUnavailable Reason = "TopologyUnavailable"
 	// ReasonFragmented: enough is free in total, but not in pieces of the size of a
 	// pod, or on nodes that other rules exclude, such as affinity between pods. The
 	// message contains the sizes, or the rules.

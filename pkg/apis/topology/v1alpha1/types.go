@@ -54,6 +54,15 @@ type TopologySpec struct {
 	Levels []TopologyLevel `json:"levels"`
 }
 
+// NodeLabels returns the node labels of the levels, outermost first.
+func (s *TopologySpec) NodeLabels() []string {
+	labels := make([]string, len(s.Levels))
+	for i, level := range s.Levels {
+		labels[i] = level.NodeLabel
+	}
+	return labels
+}
+
 // TopologyLevel is one level of a Topology.
 type TopologyLevel struct {
 	// nodeLabel is the key of the node label whose values are the domains of the

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/topology"
+)
+
+// RequiredLevels returns the topology levels that a PodGroup and its sub-groups require, by name ("" is the PodGroup), as
+// placement.Problem.Required has them: the node label of the level after those of all levels above it in its Topology,
+// separated by commas; nil: none requires one. levelsOf returns the levels of a Topology, nil if it does not exist. A level
+// that names no Topology is a node label by itself. If a level is not known, the pods cannot be placed: the refusal says why
+// (docs/decisions, G26).
+func RequiredLevels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) (map[string]string, *Refusal) {
+	var levels map[string]string
+	for group, c := range Constraints(spec) {
+		if c.RequiredTopologyLevel == "" {
+			continue
+		}
+		level, problem := levelKey(c, c.RequiredTopologyLevel, levelsOf)
+		if problem != "" {
+			return nil, &Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: pathOf(tree, group) + ": " + problem}
+		}
+		if levels == nil {
+			levels = map[string]string{}
+		}
+		levels[group] = level
+	}
+	return levels, nil
+}
+
+// Constraints yields the topology constraints of a PodGroup ("") and of its sub-groups, in spec order.
+func Constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v2alpha2.TopologyConstraint) bool) {
+	return func(yield func(string, *v2alpha2.TopologyConstraint) bool) {
+		if spec.TopologyConstraint != nil && !yield("", spec.TopologyConstraint) {
+			return
+		}
+		for i := range spec.SubGroups {
+			if c := spec.SubGroups[i].TopologyConstraint; c != nil && !yield(spec.SubGroups[i].Name, c) {
+				return
+			}
+		}
+	}
+}
+
+// HasConstraints reports whether a PodGroup or a sub-group of it has a topology constraint.
+func HasConstraints(spec *v2alpha2.PodGroupSpec) bool {
+	return spec.TopologyConstraint != nil || slices.ContainsFunc(spec.SubGroups, func(s v2alpha2.SubGroup) bool { return s.TopologyConstraint != nil })
+}
+
+// NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology.
+func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
+	for _, c := range Constraints(spec) {
+		if c.Topology == name {
+			return true
+		}
+	}
+	return false
+}
+
+// levelKey returns the keys of a level, or what is wrong with it.
+func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name string) topology.Levels) (key, problem string) {
+	if c.Topology == "" {
+		return level, ""
+	}
+	levels := levelsOf(c.Topology)
+	if levels == nil {
+		return "", fmt.Sprintf("Topology %q, whose level %q is required, does not exist: create it, or change topologyConstraint.topology", c.Topology, level)
+	}
+	at := slices.Index(levels, level)
+	if at < 0 {
+		return "", fmt.Sprintf("level %q is required and is no level of Topology %q, which has %s: correct topologyConstraint.requiredTopologyLevel", level, c.Topology, strings.Join(levels, ", "))
+	}
+	return strings.Join(levels[:at+1], ","), ""
+}

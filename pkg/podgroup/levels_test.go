@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/topology"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func TestRequiredLevels(t *testing.T) {
+	t.Parallel()
+	levelsOf := func(name string) topology.Levels {
+		return map[string]topology.Levels{"fabric": {"example.com/block", "example.com/rack", "kubernetes.io/hostname"}}[name]
+	}
+	at := func(topology, required string) *v2alpha2.TopologyConstraint {
+		return &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: required, PreferredTopologyLevel: "kubernetes.io/hostname"}
+	}
+	for name, tt := range map[string]struct {
+		of   map[string]*v2alpha2.TopologyConstraint // by sub-group
+		want map[string]string
+		why  string
+	}{
+		"none":                     {},
+		"only preferred":           {of: map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "")}},
+		"the outermost":            {of: map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "example.com/block")}, want: map[string]string{"": "example.com/block"}},
+		"those above it":           {of: map[string]*v2alpha2.TopologyConstraint{"a": at("fabric", "example.com/rack")}, want: map[string]string{"a": "example.com/block,example.com/rack"}},
+		"a label without Topology": {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "zone")}, want: map[string]string{"b": "zone"}},
+		"a preferred level of a Topology that does not exist": {of: map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "")}},
+		"a Topology that does not exist": {
+			of:  map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "rack")},
+			why: `a: Topology "gone", whose level "rack" is required, does not exist: create it, or change topologyConstraint.topology`,
+		},
+		"no level of the Topology": {
+			of:  map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "rack")},
+			why: `the gang: level "rack" is required and is no level of Topology "fabric", which has example.com/block, example.com/rack, kubernetes.io/hostname: correct topologyConstraint.requiredTopologyLevel`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pg := wrappers.MakePodGroup("pg", "ns").SubGroup("a", 2).SubGroup("b", 1).Obj()
+			pg.Spec.TopologyConstraint = tt.of[""]
+			for i := range pg.Spec.SubGroups {
+				pg.Spec.SubGroups[i].TopologyConstraint = tt.of[pg.Spec.SubGroups[i].Name]
+			}
+			tree, err := gang.Build(gang.Node{}, []gang.Node{{Name: "a", MinMember: new(int32(2))}, {Name: "b", MinMember: new(int32(1))}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, refusal := podgroup.RequiredLevels(tree, &pg.Spec, levelsOf)
+			why := ""
+			if refusal != nil {
+				why = refusal.Message
+			}
+			if diff := cmp.Diff(tt.want, got) + cmp.Diff(tt.why, why); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if has := podgroup.HasConstraints(&pg.Spec); has != (len(tt.of) > 0) {
+				t.Errorf("HasConstraints is %t", has)
+			}
+		})
+	}
+}
