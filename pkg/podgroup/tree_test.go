@@ -92,12 +92,6 @@ func TestTreeOfAnInvalidSpecNamesTheField(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("Tree() error = %v, want %s", err, want)
 	}
-	required := wrappers.MakePodGroup("pg", "ns").MinMember(1).Spec(func(s *v2alpha2.PodGroupSpec) {
-		s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
-	}).Obj()
-	if _, err := podgroup.Tree(&required.Spec); err == nil {
-		t.Error("Tree() accepts a required topology level, which would be ignored")
-	}
 }
 
 // FuzzTree: no spec causes a panic, and a tree is built exactly if validation has no errors.
@@ -168,7 +162,7 @@ func specOf(data []byte) v2alpha2.PodGroupSpec {
 		}
 		sg.MinMember, sg.MinSubGroup = minimum(next()), minimum(next())
 		if b := next(); b == 255 {
-			sg.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+			sg.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "a/b/c"}
 		}
 		spec.SubGroups = append(spec.SubGroups, sg)
 	}

@@ -11,22 +11,30 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// classReader has the PriorityClass high, and returns an error for the one called unknown.
-type classReader struct{ client.Reader }
+// clusterReader has the PriorityClass high and the Topology fabric, returns an error for what is called unknown, and has no
+// CRD for what is called early.
+type clusterReader struct{ client.Reader }
 
-func (classReader) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (clusterReader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch key.Name {
 	case "high":
 		return nil
+	case "fabric":
+		into.(*topologyv1alpha1.Topology).Spec.Levels = []topologyv1alpha1.TopologyLevel{{NodeLabel: "block"}, {NodeLabel: "rack"}}
+		return nil
+	case "early":
+		return &meta.NoKindMatchError{}
 	case "unknown":
 		return apierrors.NewServiceUnavailable("down")
 	}
@@ -37,6 +45,14 @@ func TestPodGroupValidator(t *testing.T) {
 	valid := wrappers.MakePodGroup("pg", "ns").MinSubGroup(1).SubGroup("a", 1).Obj()
 	oldForm := wrappers.MakePodGroup("pg", "ns").MinMember(1).SubGroup("a", 1).Obj()
 	invalid := wrappers.MakePodGroup("pg", "ns").MinSubGroup(5).SubGroup("a", 0).Obj()
+	levels := func(topology, root, below string) *v2alpha2.PodGroup {
+		pg := wrappers.MakePodGroup("pg", "ns").SubGroup("a", 1).Obj()
+		pg.Spec.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: root}
+		if below != "" {
+			pg.Spec.SubGroups[0].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: below}
+		}
+		return pg
+	}
 	nameless := invalid.DeepCopy()
 	nameless.Name, nameless.GenerateName = "", "pg-"
 
@@ -56,8 +72,16 @@ func TestPodGroupValidator(t *testing.T) {
 			wantWarning: `PriorityClass "lost" does not exist`},
 		"update, the priority class stays": {operation: admissionv1.Update,
 			old: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(), pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").MinMember(2).Obj()},
-		"create, refused with every error":                   {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
-		"create, refused, name not generated yet":            {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
+		"create, required levels in the order of the Topology":           {operation: admissionv1.Create, pg: levels("fabric", "block", "rack")},
+		"create, a required level wider than the one above":              {operation: admissionv1.Create, pg: levels("fabric", "rack", "block"), wantMessage: []string{"spec.subGroups[0].topologyConstraint.requiredTopologyLevel", `is wider than "rack", which the PodGroup requires`}},
+		"create, a level that the Topology does not have":                {operation: admissionv1.Create, pg: levels("fabric", "zone", ""), wantMessage: []string{`is not a level of Topology "fabric": block, rack`}},
+		"create, a Topology that does not exist":                         {operation: admissionv1.Create, pg: levels("lost", "rack", "block"), wantWarning: `topologyConstraint.topology: Topology "lost" does not exist; until it does, pods with a required level of it wait`},
+		"create, no CRD of Topologies":                                   {operation: admissionv1.Create, pg: levels("early", "rack", "block"), wantWarning: `Topology "early" does not exist`},
+		"create, a Topology that cannot be read":                         {operation: admissionv1.Create, pg: levels("unknown", "rack", "block")},
+		"update to a required level wider than the one above":            {operation: admissionv1.Update, old: levels("fabric", "rack", "rack"), pg: levels("fabric", "rack", "block"), wantMessage: []string{"is wider than"}},
+		"update that leaves the spec alone, with levels that contradict": {operation: admissionv1.Update, old: levels("fabric", "rack", "block"), pg: levels("fabric", "rack", "block")},
+		"create, refused with every error":                               {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
+		"create, refused, name not generated yet":                        {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
 		"update, refused":                                    {operation: admissionv1.Update, old: valid, pg: invalid, wantMessage: []string{"spec.minSubGroup"}},
 		"update, accepted with a warning":                    {operation: admissionv1.Update, old: valid, pg: oldForm, wantWarning: "old form"},
 		"update of an invalid object that leaves spec alone": {operation: admissionv1.Update, old: invalid, pg: invalid},
@@ -69,7 +93,7 @@ func TestPodGroupValidator(t *testing.T) {
 			if err := v2alpha2.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			hook := admission.WithValidator(scheme, PodGroupValidator{PriorityClasses{classReader{}}})
+			hook := admission.WithValidator(scheme, PodGroupValidator{PriorityClasses{clusterReader{}}})
 			response := hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: tc.operation,
 				Kind:      metav1.GroupVersionKind{Group: v2alpha2.GroupName, Version: "v2alpha2", Kind: "PodGroup"},

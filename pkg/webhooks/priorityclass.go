@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// priorityClassTimeout limits how long an admission request waits for a read that is needed for a warning only.
-const priorityClassTimeout = time.Second
+// readTimeout limits how long an admission request waits for a read that is not needed to admit it.
+const readTimeout = time.Second
 
 // PriorityClasses returns warnings about PriorityClasses that do not exist. They may be created later, so that this is
 // not an error. The zero value returns no warnings.
@@ -26,7 +26,7 @@ func (c PriorityClasses) warnIfMissing(ctx context.Context, field, name, until s
 	if c.Reader == nil || name == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, priorityClassTimeout)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	class := &metav1.PartialObjectMetadata{}
 	class.SetGroupVersionKind(schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"})

@@ -184,7 +184,7 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 		return s
 	}
 	lost := []string{`spec.template.priorityClassName: PriorityClass "lost" does not exist; until it does, the API server refuses the pods`}
-	v := podCliqueSetValidator{PriorityClasses{classReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
 	for name, tc := range map[string]struct {
 		old, set *v1alpha1.PodCliqueSet
 		want     []string
@@ -251,7 +251,7 @@ func TestPodCliqueSetWithASchedulerName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := podCliqueSetValidator{PriorityClasses{classReader{}}, tc.configured}
+			v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, tc.configured}
 			var got admission.Warnings
 			if tc.old == nil {
 				got, _ = v.ValidateCreate(context.Background(), tc.set)
@@ -268,7 +268,7 @@ func TestPodCliqueSetWithASchedulerName(t *testing.T) {
 
 func TestPodCliqueSetWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{classReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
 	set := podCliqueSet()
 	set.Spec.Replicas = 0
 	warnings, err := v.ValidateCreate(context.Background(), set)
@@ -287,7 +287,7 @@ func TestPodCliqueSetWithoutReplicas(t *testing.T) {
 // TestARejectedRequestGetsNoWarnings: they would describe effects that it does not have.
 func TestARejectedRequestGetsNoWarnings(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{classReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
 	old := podCliqueSet()
 	old.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 	set := old.DeepCopy()

@@ -140,13 +140,11 @@ func ruleExamples(t *testing.T) []example {
 		{name: "a leaf's minMember 0", pg: podGroup().SubGroup("a", 0), byCRD: []string{"spec.subGroups[0].minMember"}},
 		{name: "both minimums on a sub-group", pg: podGroup().Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), MinSubGroup: n(1)}), byCRD: []string{"spec.subGroups[0].minMember", "exclude each other"}},
 		{name: "an inner minMember", pg: podGroup().SubGroup("a", 1).SubGroupOf("a", "b", 1), byCRD: []string{"use minSubGroup on it"}},
-		{name: "a required topology level", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) {
-			s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "t", RequiredTopologyLevel: "rack"}
-		}), byCRD: []string{"spec.topologyConstraint.requiredTopologyLevel", "not supported"}},
-		{name: "a required topology level below", pg: podGroup().Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1),
-			TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}}), byCRD: []string{"spec.subGroups[0].topologyConstraint.requiredTopologyLevel"}},
 		{name: "an unknown preemptibility", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = "sometimes" }), byCRD: []string{"spec.preemptibility"}},
 
+		{name: "a required topology level that is no node label", pg: podGroup().Spec(func(s *v2alpha2.PodGroupSpec) {
+			s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "a/b/c"}
+		}), byWebhook: []string{"spec.topologyConstraint.requiredTopologyLevel", "must be the key of a node label"}},
 		{name: "a leaf without minMember", pg: podGroup().Append(v2alpha2.SubGroup{Name: "a"}), byWebhook: []string{"spec.subGroups[0].minMember: Required value"}},
 		{name: "inner minSubGroup above its children", pg: podGroup().Inner("", "a", 2).SubGroupOf("a", "b", 1), byWebhook: []string{"spec.subGroups[0].minSubGroup", "only 1 direct children"}},
 		{name: "several errors together", pg: podGroup().Inner("", "a", 2).SubGroupOf("a", "b", 1).Append(v2alpha2.SubGroup{Name: "c"}),

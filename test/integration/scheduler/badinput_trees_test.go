@@ -62,7 +62,7 @@ func TestTreesThatBypassedValidation(t *testing.T) {
 		},
 		"required-topology": {
 			pg: c.group("required-topology").MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) {
-				s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+				s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "a/b/c"}
 			}),
 			words: []string{"spec.topologyConstraint.requiredTopologyLevel"},
 		},

@@ -116,8 +116,6 @@ type PodGroupSpec struct {
 	Queue string `json:"queue,omitempty"`
 
 	// topologyConstraint requests that the whole gang is placed close together.
-	// Not implemented: a required level is rejected, a preferred level is
-	// stored without effect.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 
@@ -201,31 +199,35 @@ type SubGroup struct {
 	MinSubGroup *int32 `json:"minSubGroup,omitempty"`
 
 	// topologyConstraint requests that the pods below this sub-group are placed
-	// close together. Not implemented: a required level is rejected, a
-	// preferred level is stored without effect.
+	// close together, inside the domains that the nodes above it request.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 }
 
-// TopologyConstraint requests that pods are placed in one domain of a topology.
-//
-// +kubebuilder:validation:XValidation:rule=`!has(self.requiredTopologyLevel) || self.requiredTopologyLevel == ""`,fieldPath=".requiredTopologyLevel",reason=FieldValueForbidden,message="required topology is not supported, and placing the pods without it would break what needs it: use preferredTopologyLevel, or pod affinity with this topology key"
+// TopologyConstraint requests that pods are placed in one domain of a topology:
+// on nodes with the same value of a node label. Other schedulers than
+// muster-scheduler and KAI Scheduler ignore it.
 type TopologyConstraint struct {
-	// topology is the name of the Topology object whose levels the two fields
-	// below refer to.
+	// topology is the name of the Topology (kai.scheduler/v1alpha1) whose levels
+	// the two fields below refer to. Unset means that any node label can be a
+	// level. Then the label alone defines the domain, and which of two labels is
+	// the wider one has to be seen from the nodes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Topology string `json:"topology,omitempty"`
 
-	// requiredTopologyLevel is the node label whose value must be the same for
-	// all the pods. Rejected, because a workload that needs it must not be
-	// placed without it.
+	// requiredTopologyLevel is the node label whose value, with those of the
+	// levels before it in the Topology, must be the same for all the pods. It
+	// must not be wider than a level that a node above requires in the same
+	// Topology. Nodes without the label are not used. Unset means that no level
+	// is required.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	RequiredTopologyLevel string `json:"requiredTopologyLevel,omitempty"`
 
 	// preferredTopologyLevel is the node label whose value should be the same
-	// for all the pods if possible. Stored without effect.
+	// for all the pods if possible; the gang starts without it. Unset means that
+	// no level is preferred.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	PreferredTopologyLevel string `json:"preferredTopologyLevel,omitempty"`

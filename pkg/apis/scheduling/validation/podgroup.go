@@ -42,10 +42,7 @@ func validateSpec(spec *v2alpha2.PodGroupSpec) (*gang.Tree, field.ErrorList, []s
 	path := field.NewPath("spec")
 	tree, errs := validateTree(spec, path)
 	errs = append(errs, validatePreemptibility(spec.Preemptibility, path.Child("preemptibility"))...)
-	errs = append(errs, validateTopology(spec.TopologyConstraint, path.Child("topologyConstraint"))...)
-	for i := range spec.SubGroups {
-		errs = append(errs, validateTopology(spec.SubGroups[i].TopologyConstraint, path.Child("subGroups").Index(i).Child("topologyConstraint"))...)
-	}
+	errs = append(errs, validateLevels(spec)...)
 	if len(errs) > 0 {
 		tree = nil
 	}
@@ -139,20 +136,10 @@ func validatePreemptibility(p v2alpha2.Preemptibility, path *field.Path) field.E
 		v2alpha2.Preemptible, v2alpha2.NonPreemptible, v2alpha2.SemiPreemptible})}
 }
 
-// validateTopology rejects a required level: a workload that needs it could produce wrong results if it were placed
-// without it.
-func validateTopology(tc *v2alpha2.TopologyConstraint, path *field.Path) field.ErrorList {
-	if tc == nil || tc.RequiredTopologyLevel == "" {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(path.Child("requiredTopologyLevel"), fmt.Sprintf(
-		"required topology is not supported, and placing the pods without %q would break what needs it; use preferredTopologyLevel, or pod affinity with this topology key", tc.RequiredTopologyLevel))}
-}
-
 // fieldWarnings returns warnings about fields that are accepted but have no effect. tree is nil for an invalid spec.
 func fieldWarnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	var out []string
-	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	warn := func(text string) { out = append(out, text) }
 
 	if tree != nil && len(spec.SubGroups) > 0 && spec.MinMember != nil && *spec.MinMember > 0 {
 		out = append(out, oldFormWarnings(int(*spec.MinMember), tree)...)
@@ -175,13 +162,6 @@ func fieldWarnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	if spec.StalenessGracePeriod != nil {
 		warn("spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang because it fell below its minimum")
 	}
-	if preferred := notActedOnTopology(spec); len(preferred) > 0 {
-		what := preferred[0]
-		if len(preferred) > 1 {
-			what = fmt.Sprintf("%s (and %d more)", what, len(preferred)-1)
-		}
-		warn("%s: stored, but has no effect: pods are placed without regard to topologyConstraint; use preferred pod affinity", what)
-	}
 	return out
 }
 
@@ -202,27 +182,6 @@ func oldFormWarnings(minMember int, tree *gang.Tree) []string {
 		out = append(out, fmt.Sprintf("spec.minMember: %d is not enforced: the tree is satisfied with %d pods", minMember, tree.MinPods()))
 	}
 	return out
-}
-
-// notActedOnTopology returns the paths of all topology constraints without a required level.
-func notActedOnTopology(spec *v2alpha2.PodGroupSpec) []string {
-	var paths []string
-	add := func(tc *v2alpha2.TopologyConstraint, path *field.Path) {
-		if tc == nil || tc.RequiredTopologyLevel != "" {
-			return
-		}
-		switch path = path.Child("topologyConstraint"); {
-		case tc.PreferredTopologyLevel != "":
-			paths = append(paths, path.Child("preferredTopologyLevel").String())
-		case tc.Topology != "":
-			paths = append(paths, path.Child("topology").String())
-		}
-	}
-	add(spec.TopologyConstraint, field.NewPath("spec"))
-	for i := range spec.SubGroups {
-		add(spec.SubGroups[i].TopologyConstraint, field.NewPath("spec", "subGroups").Index(i))
-	}
-	return paths
 }
 
 // CombineErrors combines the errors into one error for messages, nil for none. It contains the first few errors and the number

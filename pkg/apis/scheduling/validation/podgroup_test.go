@@ -163,23 +163,32 @@ func TestValidatePodGroup(t *testing.T) {
 				s.PreemptionDelay = &metav1.Duration{Duration: time.Minute}
 			}),
 		},
-		"required topology, at the root and below": {
+		"topology levels, at the root and below": {
 			pg: podGroup().
 				Spec(func(s *v2alpha2.PodGroupSpec) {
-					s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "t", RequiredTopologyLevel: "rack"}
+					s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "t", RequiredTopologyLevel: "example.com/block"}
 				}).
-				Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack", PreferredTopologyLevel: "host"}}),
-			want: []string{"Forbidden: spec.topologyConstraint.requiredTopologyLevel", "Forbidden: spec.subGroups[0].topologyConstraint.requiredTopologyLevel"},
+				Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack", PreferredTopologyLevel: "host"}}).
+				Append(v2alpha2.SubGroup{Name: "b", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "of any form"}}).
+				Append(v2alpha2.SubGroup{Name: "c", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{}}),
+		},
+		"required levels that are no node labels": {
+			pg: podGroup().
+				Spec(func(s *v2alpha2.PodGroupSpec) {
+					s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "a/b/c"}
+				}).
+				Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: strings.Repeat("n", 64)}}),
+			want: []string{"Invalid value: spec.topologyConstraint.requiredTopologyLevel", "Invalid value: spec.subGroups[0].topologyConstraint.requiredTopologyLevel"},
 		},
 		"all errors are returned together": {
 			pg: podGroup().MinMember(1).MinSubGroup(7).
 				SubGroup("a", 0).SubGroup("a", 1).SubGroupOf("x", "b", 1).
-				Append(v2alpha2.SubGroup{Name: "c", TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}}),
+				Append(v2alpha2.SubGroup{Name: "c", TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "a b"}}),
 			want: []string{
 				"Forbidden: spec.minMember", "Invalid value: spec.minSubGroup",
 				"Invalid value: spec.subGroups[0].minMember", "Duplicate value: spec.subGroups[1].name",
 				"Not found: spec.subGroups[2].parent", "Required value: spec.subGroups[3].minMember",
-				"Forbidden: spec.subGroups[3].topologyConstraint.requiredTopologyLevel",
+				"Invalid value: spec.subGroups[3].topologyConstraint.requiredTopologyLevel",
 			},
 		},
 
@@ -219,13 +228,6 @@ func TestValidatePodGroup(t *testing.T) {
 				"spec.parallelism: stored, but has no effect: the controller of the pods decides how many there are",
 				"spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang because it fell below its minimum",
 			},
-		},
-		"preferred topology anywhere is one warning": {
-			pg: podGroup().
-				Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "rack"}}).
-				Append(v2alpha2.SubGroup{Name: "b", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{Topology: "t"}}).
-				Append(v2alpha2.SubGroup{Name: "c", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{}}),
-			wantWarnings: []string{"spec.subGroups[0].topologyConstraint.preferredTopologyLevel (and 1 more): stored, but has no effect: pods are placed without regard to topologyConstraint; use preferred pod affinity"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
