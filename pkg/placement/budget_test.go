@@ -250,3 +250,82 @@ func TestUnit(t *testing.T) {
 		t.Errorf("Singles without time: %v, want none", singles)
 	}
 }
+
+// TestSkipLeavesOutADomainForWhichTheTimeIsTooShort: the search in the tightest rack takes longer than an attempt may, and
+// the next attempt goes on with the next rack. When all racks have had their time, the search starts over.
+func TestSkipLeavesOutADomainForWhichTheTimeIsTooShort(t *testing.T) {
+	t.Parallel()
+	var nodes []node
+	for i := range 24 {
+		nodes = append(nodes, node{name: fmt.Sprintf("n%d", i), gpus: 4 + i/12*5, rack: fmt.Sprintf("r%d", i/12)})
+	}
+	w := newCluster(t, []class{{gpus: 2}, {gpus: 3}}, nodes...) // no node of r0 takes a pod of each class
+	p := placement.Problem{Pods: map[string][]placement.Pod{"a": pods("a", 0, 2*8), "b": pods("b", 1, 8)}}
+	p.Tree, p.Required = buildLeveled(t, required("rack", gang.Node{}), required("", leaf("a", "", 16)), required("", leaf("b", "", 8)))
+	const slice = 40
+	c := &clock{left: slice}
+	if _, short := placement.Minimum(p, w, placement.Budget{Expired: c.expired}); short == nil || !short.Cut || short.Tried != 1 {
+		t.Fatalf("first attempt: %+v, want that it is cut and has left out one rack", short)
+	}
+	c = &clock{left: slice}
+	plan, short := placement.Minimum(p, w, placement.Budget{Skip: 1, Expired: c.expired})
+	if short != nil {
+		t.Fatalf("second attempt: no plan: %+v", short)
+	}
+	checkLevels(t, p, w, plan)
+	w.Undo(len(plan))
+
+	c = &clock{left: slice / 2}
+	if _, short := placement.Minimum(p, w, placement.Budget{Skip: 1, Expired: c.expired}); short == nil || !short.Cut || short.Tried != 2 {
+		t.Errorf("second attempt with less time: %+v, want that it is cut and has left out both racks", short)
+	}
+	c = &clock{left: slice}
+	if _, short := placement.Minimum(p, w, placement.Budget{Skip: 2, Expired: c.expired}); short == nil || short.Cut || short.Exhausted {
+		t.Errorf("third attempt: %+v, want that it leaves out all racks, and is not certain", short)
+	}
+}
+
+// TestSkipComesBackToDomains plans problems with required levels in time slices, as the scheduler does: choices for which
+// the time was too short are left out until all others were tried; then the search starts over with twice the time.
+func TestSkipComesBackToDomains(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(59, 61))
+	over, found := 0, 0
+	for round := range 400 {
+		p, w := randomLevels(t, r, leveled{classes: 1 + round%3, nested: round%2 == 0})
+		p.Required[""] = []string{"rack", "block"}[round%2]
+		_, whole := placement.Minimum(p, w, placement.Budget{})
+		w.Undo(len(w.stack))
+		slice, skip, stuck := 6, 0, 0
+		for attempts := 1; ; attempts++ {
+			c := &clock{left: slice << stuck}
+			plan, short := placement.Minimum(p, w, placement.Budget{Skip: skip, Expired: c.expired})
+			if short == nil {
+				checkPlan(t, p, w, plan)
+				checkLevels(t, p, w, plan)
+				found++
+			}
+			if short == nil || !short.Cut && skip == 0 {
+				if (short == nil) != (whole == nil) {
+					t.Fatalf("round %d: in slices %+v, in one piece %+v", round, short, whole)
+				}
+				break
+			}
+			if short.Tried < skip && short.Cut || attempts > 200 {
+				t.Fatalf("round %d: %d choices tried, %d before; %d attempts", round, short.Tried, skip, attempts)
+			}
+			switch {
+			case !short.Cut:
+				over++
+				slice, skip, stuck = 2*slice, 0, 0
+			case short.Tried == skip:
+				stuck++
+			default:
+				skip, stuck = short.Tried, 0
+			}
+		}
+	}
+	if over < 100 || found < 100 {
+		t.Errorf("%d searches started over, %d plans: the instances are no test", over, found)
+	}
+}

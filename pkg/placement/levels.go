@@ -284,7 +284,8 @@ func (pl *planner) roomsLeft(class int32, level string, within Area, areas []Are
 }
 
 // planInSomeArea calls plan, which plans a group, with each domain of an open group, which is this group or one above it,
-// until it succeeds. Each domain counts as a choice of the search.
+// until it succeeds. Each domain counts as a choice of the search. It counts as tried also if it was the first one, and the
+// time was over in it: otherwise the next attempt would end there, too, and never reach the others.
 func (pl *planner) planInSomeArea(open, g int32, budget Budget, plan func() bool) bool {
 	mark, outermost, proven := len(pl.stack), pl.nested == 0, true
 	r := pl.requirementOf(g)
@@ -309,7 +310,7 @@ func (pl *planner) planInSomeArea(open, g int32, budget Budget, plan func() bool
 		proven = proven && pl.exhausted
 		pl.undoAbove(mark)
 		pl.dropDomain(open)
-		if outermost && !pl.late {
+		if outermost && (!pl.late || i == budget.Skip) {
 			pl.tried = i + 1
 		}
 	}

@@ -39,7 +39,7 @@ type Budget struct {
 	Attempts   int // choices to try, including those skipped by Skip; 0: 64
 	Placements int // calls of World.Place in addition to four per waiting pod; 0: 4096
 	// Skip is the number of choices to leave out, as counted by Shortfall.Tried, because an earlier attempt on the
-	// same facts has tried them.
+	// same facts has tried them. If there is no plan among the others, the search is to start over, with more time.
 	Skip int
 	// Expired reports whether the time for the plan is over. The planner calls it before every call of World.Place
 	// and in the loops of the search. Once it has returned true, the planner calls neither Expired nor World.Place
@@ -61,7 +61,7 @@ type Shortfall struct {
 	Attempts  int              // choices tried; 0 and Exhausted: it is certain that no plan exists
 	Exhausted bool             // every choice of children was tried, and on all nodes if it has pods that depend on others; false: there may be a plan
 	Cut       bool             // the time was over: a further attempt with Budget.Skip = Tried may find a plan
-	Tried     int              // choices tried completely, including those left out because of Budget.Skip
+	Tried     int              // choices tried, including those left out because of Budget.Skip: completely, or domains for which the whole time was too short
 }
 
 // GroupShortfall describes a group that cannot have enough satisfied children.
