@@ -108,8 +108,8 @@ type deadline struct {
 
 func (d *deadline) isOver() bool { return d.clock.Now().After(d.end) }
 
-// restart sets the end for a search that begins now. It has twice the time of the last one for each of the last cuts, up to
-// maxCuts: otherwise a search that takes longer would be repeated without end.
+// restart sets the end for a search that begins now. It has twice the time for each of the last cuts, and for each time that
+// it has started over, up to maxCuts: otherwise a search that takes longer would be repeated without end.
 func (d *deadline) restart(now time.Time, cuts int) { d.end = now.Add(d.limit << min(cuts, maxCuts)) }
 
 const maxCuts = 4
@@ -124,7 +124,7 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 		return c.Of, c.Pods
 	})
 	limit := &deadline{clock: pl.gangs.clock, limit: pl.args.PlanDeadline.Duration}
-	limit.restart(start, work.Progress.Stuck)
+	limit.restart(start, work.Progress.Stuck+work.Progress.Again)
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
 		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: limit.isOver,
 		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { limit.end = limit.end.Add(d) },
@@ -216,8 +216,9 @@ func (pl *Admission) placeMinimum(work *gangs.Work, snapshot *kubescheduler.Snap
 		work.Progress.Stuck = before.Stuck // if units are placed next
 	case short.Cut:
 		work.Progress = progressAfterCut(before, short.Tried)
-	case budget.Skip > 0: // the choices that were skipped may succeed by now
+	case budget.Skip > 0: // the choices that were skipped may succeed by now, or with more time
 		short.Cut = true
+		work.Progress.Again = before.Again + 1
 	}
 	return placements, short
 }
@@ -238,11 +239,11 @@ func placeUnit(work *gangs.Work, snapshot *kubescheduler.Snapshot, budget placem
 func progressAfterCut(before gangs.Progress, tried int) gangs.Progress {
 	switch {
 	case tried > before.Tried:
-		return gangs.Progress{Tried: tried}
-	case before.Stuck < maxCuts:
-		return gangs.Progress{Tried: before.Tried, Stuck: before.Stuck + 1}
+		return gangs.Progress{Tried: tried, Again: before.Again}
+	case before.Stuck+before.Again < maxCuts:
+		return gangs.Progress{Tried: before.Tried, Stuck: before.Stuck + 1, Again: before.Again}
 	}
-	return gangs.Progress{Tried: before.Tried + 1}
+	return gangs.Progress{Tried: before.Tried + 1, Again: before.Again}
 }
 
 // refuse records why there is no plan, and which changes make another attempt worthwhile.

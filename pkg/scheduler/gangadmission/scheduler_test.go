@@ -26,6 +26,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/wrappers"
@@ -157,6 +159,32 @@ func TestProgressAfterCut(t *testing.T) {
 	} {
 		if at = progressAfterCut(at, tc.tried); at != tc.want {
 			t.Errorf("step %d: %+v, want %+v", i, at, tc.want)
+		}
+	}
+	at = gangs.Progress{Again: 3}
+	for i, want := range []gangs.Progress{{Stuck: 1, Again: 3}, {Tried: 1, Again: 3}, {Tried: 1, Stuck: 1, Again: 3}} {
+		if at = progressAfterCut(at, 0); at != want {
+			t.Errorf("started over, step %d: %+v, want %+v", i, at, want)
+		}
+	}
+}
+
+// TestSearchStartsOverWithMoreTime: after all choices were tried or left out the search has twice the time, and the time is
+// the usual one after it has ended.
+func TestSearchStartsOverWithMoreTime(t *testing.T) {
+	t.Parallel()
+	pl := &Admission{}
+	size := int32(2)
+	tree, err := gang.Build(gang.Node{MinMember: &size}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := &gangs.Work{Progress: gangs.Progress{Tried: 5, Again: 1}}
+	work.Problem = placement.Problem{Tree: tree}
+	for i, want := range []gangs.Progress{{Again: 2}, {}} {
+		_, short := pl.placeMinimum(work, nil, placement.Budget{})
+		if work.Progress != want || short.Cut != (i == 0) {
+			t.Errorf("attempt %d: progress %+v, cut short: %t; want %+v", i, work.Progress, short.Cut, want)
 		}
 	}
 }

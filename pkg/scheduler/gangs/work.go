@@ -52,6 +52,7 @@ type Work struct {
 type Progress struct {
 	Tried int // choices that were tried: placement.Budget.Skip of the next attempt
 	Stuck int // consecutive attempts whose time was over before they had tried one more choice
+	Again int // how often the search has started over after all choices
 }
 
 // LostPods are the pods of a leaf that an admitted gang has lost on one node. It is information for users only.
