@@ -54,6 +54,8 @@ type table struct {
 	room  [][]int   // by row, then by domain
 	left  [][]int   // likewise, less what the current assignment puts there
 	outer [][]int32 // by wider table: for each domain the one that encloses it; nil: the table is not wider
+
+	rankings []ranking // of the current assignment
 }
 
 // unit is a part of a choice whose pods share a domain.

@@ -2,7 +2,10 @@
 
 package placement
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // assign finds domains for all units of the choice by their numbers.
 func (a *arrangement) assign() bool {
@@ -13,6 +16,7 @@ func (a *arrangement) assign() bool {
 		for c := range t.room {
 			copy(t.left[c], t.room[c])
 		}
+		t.rankings = t.rankings[:0]
 		for d := range t.areas {
 			a.hash += a.mix(i, d)
 		}
@@ -59,7 +63,6 @@ func (a *arrangement) assignFrom(i int) bool {
 	if u.table < 0 {
 		return a.assignLoose(i)
 	}
-	t := &a.tables[u.table]
 	if u.pinned < 0 && !u.isZone && u.group >= 0 && (i == 0 || a.units[i-1].like != u.like || a.units[i-1].zone != u.zone) && !a.countFits(i) {
 		return false
 	}
@@ -67,38 +70,25 @@ func (a *arrangement) assignFrom(i int) bool {
 	if a.failed[state] {
 		return false
 	}
-	tried, triedAt := -1, -1 // tightness and index of the last domain tried
-	for {
-		best, bestAt := 0, -1
-		for d := range t.areas {
-			if !a.mayUse(u, d) {
-				continue
-			}
-			tight := a.tightnessOf(u, d)
-			if tight < tried || tight == tried && d <= triedAt || bestAt >= 0 && tight >= best || !a.holds(u, d) {
-				continue
-			}
-			best, bestAt = tight, d
-		}
-		if bestAt < 0 || a.late {
-			break
-		}
-		tried, triedAt = best, bestAt
-		a.chosen[i] = int32(bestAt)
+	for d := range a.domainsByTightness(u) {
+		a.chosen[i] = d
 		if u.isZone {
 			if a.assignFrom(i + 1) {
 				return true
 			}
 		} else {
-			a.take(u, bestAt, 1)
-			if !a.isRefused(u, bestAt) && a.assignFrom(i+1) {
+			a.take(u, int(d), 1)
+			if !a.isRefused(u, int(d)) && a.assignFrom(i+1) {
 				return true
 			}
-			a.take(u, bestAt, -1)
+			a.take(u, int(d), -1)
 		}
 		if !a.alike && a.steps > maxSteps || a.late {
 			return false
 		}
+	}
+	if a.late {
+		return false
 	}
 	a.failed[state] = true
 	return false
@@ -136,16 +126,127 @@ func (a *arrangement) mayUse(u *unit, d int) bool {
 	return outer != nil && outer[d] == a.chosen[u.zone]
 }
 
-// tightnessOf orders the domains for a unit.
-func (a *arrangement) tightnessOf(u *unit, d int) int {
-	t := &a.tables[u.table]
-	switch {
-	case len(u.needs) > 0:
-		return u.tightness(t.left[slices.Index(a.classes, u.needs[0].class)][d])
-	case len(u.takes) > 0: // a zone, or loose leaves
-		return max(0, t.left[u.takes[0].row][d])
+// ranking is the domains of a table in the order of what is left of a row, those inside one wider domain beside each other.
+// It is kept up to date by take.
+type ranking struct {
+	row, wider int // wider is the table of these domains; -1: none
+	ranks      []rank
+}
+
+// rank is a domain in a ranking.
+type rank struct {
+	outer int32 // the wider domain; 0 if there is none
+	left  int
+	d     int32
+}
+
+func compareRanks(x, y rank) int {
+	return cmp.Or(cmp.Compare(x.outer, y.outer), cmp.Compare(x.left, y.left), cmp.Compare(x.d, y.d))
+}
+
+// rankingOf returns the ranking of a table by a row.
+func (a *arrangement) rankingOf(table, row, wider int) *ranking {
+	t := &a.tables[table]
+	if i := slices.IndexFunc(t.rankings, func(r ranking) bool { return r.row == row && r.wider == wider }); i >= 0 {
+		return &t.rankings[i]
 	}
-	return 0
+	r := ranking{row: row, wider: wider, ranks: make([]rank, len(t.areas))}
+	for d := range t.areas {
+		r.ranks[d] = t.rankIn(&r, d)
+	}
+	slices.SortFunc(r.ranks, compareRanks)
+	t.rankings = append(t.rankings, r)
+	return &t.rankings[len(t.rankings)-1]
+}
+
+func (t *table) rankIn(r *ranking, d int) rank {
+	at := rank{left: t.left[r.row][d], d: int32(d)}
+	if r.wider >= 0 {
+		at.outer = t.outer[r.wider][d]
+	}
+	return at
+}
+
+// changeLeft changes what is left in a domain for each row of takes.
+func (t *table) changeLeft(d int, takes []taking, sign int) {
+	for _, take := range takes {
+		for i := range t.rankings {
+			if r := &t.rankings[i]; r.row == take.row {
+				r.move(t.rankIn(r, d), sign*take.n)
+			}
+		}
+		t.left[take.row][d] -= sign * take.n
+	}
+}
+
+// move moves a domain to its place after n was taken from what is left there.
+func (r *ranking) move(from rank, n int) {
+	to := from
+	to.left -= n
+	i, _ := slices.BinarySearchFunc(r.ranks, from, compareRanks)
+	k, _ := slices.BinarySearchFunc(r.ranks, to, compareRanks)
+	if k > i { // from is not there any more
+		k--
+		copy(r.ranks[i:k], r.ranks[i+1:k+1])
+	} else {
+		copy(r.ranks[k+1:i+1], r.ranks[k:i])
+	}
+	r.ranks[k] = to
+}
+
+// domainsByTightness yields the domains that the unit may have and that hold it, the tightest first. Between two of them what
+// is left must be the same again.
+func (a *arrangement) domainsByTightness(u *unit) func(yield func(d int32) bool) {
+	return func(yield func(d int32) bool) {
+		if u.pinned >= 0 {
+			if a.mayUse(u, int(u.pinned)) && a.holds(u, int(u.pinned)) {
+				yield(u.pinned)
+			}
+			return
+		}
+		if u.zone >= 0 && a.units[u.zone].table == u.table {
+			if d := a.chosen[u.zone]; a.holds(u, int(d)) {
+				yield(d)
+			}
+			return
+		}
+		row, wish, fewest := 0, 0, 0 // of a zone, or loose leaves: what fits is enough
+		if len(u.needs) > 0 {
+			row, wish = slices.Index(a.classes, u.needs[0].class), u.wish[0]
+		} else if len(u.takes) > 0 {
+			row, wish = u.takes[0].row, u.takes[0].n
+		}
+		if i := slices.IndexFunc(u.takes, func(t taking) bool { return t.row == row }); i >= 0 {
+			fewest = u.takes[i].n
+		}
+		wider, outer := -1, int32(0)
+		if u.zone >= 0 {
+			wider, outer = a.units[u.zone].table, a.chosen[u.zone]
+		}
+		if wider >= 0 && a.tables[u.table].outer[wider] == nil {
+			return // no domain is inside the zone's
+		}
+		ranks := a.rankingOf(u.table, row, wider).ranks
+		find := func(left int) int {
+			i, _ := slices.BinarySearchFunc(ranks, rank{outer, left, -1}, compareRanks)
+			return i
+		}
+		for i := find(wish); i < len(ranks) && ranks[i].outer == outer; i++ {
+			if d := ranks[i].d; a.holds(u, int(d)) && !yield(d) {
+				return
+			}
+		}
+		// None has room for all pods that wait: those with the most room come first.
+		for end, low := find(wish), find(fewest); end > low; {
+			first := find(ranks[end-1].left)
+			for _, at := range ranks[first:end] {
+				if a.holds(u, int(at.d)) && !yield(at.d) {
+					return
+				}
+			}
+			end = first
+		}
+	}
 }
 
 // holds reports whether the numbers allow the unit in the domain, and in those that enclose it.
@@ -166,9 +267,7 @@ func (a *arrangement) holds(u *unit, d int) bool {
 func (a *arrangement) take(u *unit, d, sign int) {
 	change := func(table, d int) {
 		a.hash -= a.mix(table, d)
-		for _, t := range u.takes {
-			a.tables[table].left[t.row][d] -= sign * t.n
-		}
+		a.tables[table].changeLeft(d, u.takes, sign)
 		a.hash += a.mix(table, d)
 	}
 	if u.table >= 0 {

@@ -85,8 +85,13 @@ func (w *cluster) Rooms(class int, level string, within placement.Area) []int {
 	return rooms
 }
 
-func (w *cluster) Encloses(outer, inner placement.Area) bool {
-	return !slices.ContainsFunc(w.nodes, func(n node) bool { return w.contains(inner, n) && !w.contains(outer, n) })
+func (w *cluster) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
+	for _, outer := range w.Areas(level, within) {
+		if !slices.ContainsFunc(w.nodes, func(n node) bool { return w.contains(inner, n) && !w.contains(outer, n) }) {
+			return outer, true
+		}
+	}
+	return 0, false
 }
 
 func (w *cluster) Within(class int, area placement.Area) int {

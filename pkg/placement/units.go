@@ -85,9 +85,16 @@ func (a *arrangement) addTable(level string) {
 
 // enclosing returns, by domain of one table, the domain of another that contains it, -1 if there is none.
 func (a *arrangement) enclosing(inner, outer *table) []int32 {
+	index := make(map[Area]int32, len(outer.areas))
+	for i, area := range outer.areas {
+		index[area] = int32(i)
+	}
 	list := make([]int32, len(inner.areas))
 	for i, area := range inner.areas {
-		list[i] = int32(slices.IndexFunc(outer.areas, func(o Area) bool { return a.world.Encloses(o, area) }))
+		list[i] = -1
+		if around, ok := a.world.AreaAround(outer.level, a.inside, area); ok {
+			list[i] = index[around]
+		}
 	}
 	return list
 }
@@ -121,7 +128,11 @@ func (a *arrangement) domainsFor(g int32) (int, int32) {
 	}
 	// Its area may be inside one of a zone, which has another number.
 	t := &a.tables[table]
-	return table, int32(slices.IndexFunc(t.areas, func(area Area) bool { return area == at.area || a.world.Encloses(area, at.area) }))
+	around, ok := a.world.AreaAround(t.level, a.inside, at.area)
+	if !ok {
+		return table, -1
+	}
+	return table, int32(slices.Index(t.areas, around))
 }
 
 func (u *unit) addTaking(row, n int) {

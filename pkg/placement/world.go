@@ -45,8 +45,8 @@ type World interface {
 	FreeIn(level string, within Area) [][]int64
 	// AreaOf returns which of Areas(level, within) contains the node, false if none does.
 	AreaOf(level string, within Area, node string) (Area, bool)
-	// Encloses reports whether all nodes of the inner area are in the outer one.
-	Encloses(outer, inner Area) bool
+	// AreaAround returns which of Areas(level, within) contains all nodes of the inner area, false if none does.
+	AreaAround(level string, within, inner Area) (Area, bool)
 	// Within returns a class of pods that differ from those of the given class only in that they must be placed in the
 	// area. It returns the class itself for area 0. The class must be one of the Problem, not one that Within returned.
 	Within(class int, area Area) int
@@ -111,8 +111,8 @@ func (NoTopology) FreeIn(string, Area) [][]int64 { return nil }
 // AreaOf implements World.
 func (NoTopology) AreaOf(string, Area, string) (Area, bool) { return 0, false }
 
-// Encloses implements World.
-func (NoTopology) Encloses(outer, inner Area) bool { return outer == inner }
+// AreaAround implements World.
+func (NoTopology) AreaAround(string, Area, Area) (Area, bool) { return 0, false }
 
 // Within implements World.
 func (NoTopology) Within(class int, _ Area) int { return class }

@@ -124,16 +124,18 @@ func (w *Snapshot) Rooms(index int, level string, within placement.Area) []int {
 
 // resources returns the resources that the classes request, as far as NodeResourcesFit counts them.
 func (w *Snapshot) resources() []corev1.ResourceName {
-	var names []corev1.ResourceName
-	for _, c := range w.classes {
-		w.findNodesOf(c)
-		for _, r := range c.known.demand.requests {
-			if !slices.Contains(names, r.name) {
-				names = append(names, r.name)
+	if w.requested == nil {
+		w.requested = []corev1.ResourceName{}
+		for _, c := range w.classes {
+			w.findNodesOf(c)
+			for _, r := range c.known.demand.requests {
+				if !slices.Contains(w.requested, r.name) {
+					w.requested = append(w.requested, r.name)
+				}
 			}
 		}
 	}
-	return names
+	return w.requested
 }
 
 // Uses implements placement.World.
@@ -172,7 +174,15 @@ func (w *Snapshot) FreeIn(level string, within placement.Area) [][]int64 {
 func (w *Snapshot) AreaOf(level string, within placement.Area, node string) (placement.Area, bool) {
 	list := w.Areas(level, within)
 	i, known := w.nodes.position[node]
-	if !known || len(list) == 0 || !w.isIn(within, int32(i)) {
+	if !known || !w.isIn(within, int32(i)) {
+		return 0, false
+	}
+	return w.areaAt(list, i)
+}
+
+// areaAt returns which of the areas of a level contains a node of the area in which they are.
+func (w *Snapshot) areaAt(list []placement.Area, i int) (placement.Area, bool) {
+	if len(list) == 0 {
 		return 0, false
 	}
 	top := w.areas[list[0]].topology
@@ -218,8 +228,18 @@ func (w *Snapshot) isIn(a placement.Area, i int32) bool {
 	return true
 }
 
-// Encloses implements placement.World.
-func (w *Snapshot) Encloses(outer, inner placement.Area) bool {
+// AreaAround implements placement.World.
+func (w *Snapshot) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
+	nodes := w.areas[inner].nodes
+	if len(nodes) == 0 || !w.isIn(within, nodes[0]) {
+		return 0, false
+	}
+	around, ok := w.areaAt(w.Areas(level, within), int(nodes[0]))
+	return around, ok && w.encloses(around, inner)
+}
+
+// encloses reports whether all nodes of the inner area are in the outer one.
+func (w *Snapshot) encloses(outer, inner placement.Area) bool {
 	if outer == 0 || outer == inner {
 		return true
 	}
@@ -286,7 +306,7 @@ func (w *Snapshot) needIn(a placement.Area, need []int) []int {
 		copy(in, need)
 	}
 	for k, n := range need[min(len(need), len(in)):] {
-		if of := w.confined[k]; n > 0 && w.Encloses(a, of.area) {
+		if of := w.confined[k]; n > 0 && w.encloses(a, of.area) {
 			in[of.class] += n
 		}
 	}

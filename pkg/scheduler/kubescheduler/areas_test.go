@@ -75,7 +75,7 @@ func TestAreas(t *testing.T) {
 					t.Errorf("level %q in %d: node %s is in %d %t, %d has %v", level, within, n.Name, got, ok, a, nodeNames(w, a))
 				}
 			}
-			if !w.Encloses(within, a) || w.Encloses(a, 0) {
+			if !w.encloses(within, a) || w.encloses(a, 0) {
 				t.Errorf("level %q: area %d is not a part of %d, or is all nodes", level, a, within)
 			}
 		}
@@ -115,8 +115,16 @@ func TestAreas(t *testing.T) {
 		}
 	}
 	rack, zone := areaNamed(t, w, "zone,rack", 0, "r2"), areaNamed(t, w, "zone", 0, "z1")
-	if zone != z1 || !w.Encloses(zone, rack) || w.Encloses(rack, zone) || w.Encloses(areaNamed(t, w, "zone", 0, "z2"), rack) {
+	if zone != z1 || !w.encloses(zone, rack) || w.encloses(rack, zone) || w.encloses(areaNamed(t, w, "zone", 0, "z2"), rack) {
 		t.Error("a rack is in its zone, and in no other")
+	}
+	if around, ok := w.AreaAround("zone", 0, rack); !ok || around != zone {
+		t.Errorf("area %d %t is around the rack, want its zone %d", around, ok, zone)
+	}
+	for _, level := range []string{"row", "zone,rack", "pod"} {
+		if around, ok := w.AreaAround(level, 0, zone); ok {
+			t.Errorf("area %d of level %s is around a zone", around, level)
+		}
 	}
 	if n := w.Within(0, z1); n != w.Within(0, zone) || n == w.Within(0, rack) || w.Within(0, 0) != 0 {
 		t.Error("a class and an area have one number")

@@ -635,3 +635,66 @@ func BenchmarkLevels(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkLevelGangs plans gangs with required topology levels: on 5,000 nodes in 312 racks, in blocks of 8, and on 10,000 nodes
+// each of which is a domain.
+func BenchmarkLevelGangs(b *testing.B) {
+	labeled := func(nodes, domains int) *cluster {
+		c := newCluster(b)
+		for i := range nodes {
+			rack := i * domains / nodes
+			c.sched.Cache.AddNode(klog.Background(), wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(8).
+				Label("rack", fmt.Sprintf("r%05d", rack)).Label("block", fmt.Sprintf("b%05d", rack/8)).Obj())
+		}
+		c.refresh()
+		return c
+	}
+	empty, busy, wide := labeled(5000, 312), labeled(5000, 312), labeled(10_000, 10_000)
+	busy.fillNodes(5, func(int) bool { return true })
+	racks := func(leaves int) map[string]string {
+		required := map[string]string{}
+		for i := range leaves {
+			required[fmt.Sprintf("leaf-%d", i)] = "rack"
+		}
+		return required
+	}
+	inBlock := racks(32)
+	inBlock[""] = "block"
+	for _, tt := range []struct {
+		name     string
+		cluster  *cluster
+		gang     leaves
+		required map[string]string
+		fits     bool
+	}{
+		{"64 pods in a rack", empty, flat(members(64, worker)), map[string]string{"": "rack"}, true},
+		{"64 pods in a rack, refused", busy, flat(members(64, worker)), map[string]string{"": "rack"}, false},
+		{"32 leaves of 8, a rack each in one block", empty, subGroups(32, 8), inBlock, true},
+		{"1,024 leaves of 8, a rack each", empty, subGroups(1024, 8), racks(1024), true},
+		{"1,024 leaves of 8, a rack each of 10,000", wide, subGroups(1024, 8), racks(1024), true},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			cache := NewFilterCache()
+			plan := func() {
+				p, classes := tt.cluster.problem(cache, tt.gang)
+				p.Required = tt.required
+				w, err := NewSnapshot(tt.cluster.ctx, tt.cluster.f, tt.cluster.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, short := placement.Minimum(p, w, placement.Budget{}); (short == nil) != tt.fits {
+					b.Fatalf("fits: %t, want %t", short == nil, tt.fits)
+				}
+			}
+			plan()
+			b.ReportAllocs()
+			var cpu time.Duration
+			for b.Loop() {
+				start := cpuTime(b)
+				plan()
+				cpu += cpuTime(b) - start
+			}
+			b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
