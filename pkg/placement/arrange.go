@@ -136,7 +136,8 @@ const (
 )
 
 // placeAssigned places the units in the domains of one assignment after another. If a unit does not fit, and the order
-// matters, it is placed first; then it is learned what its domain refuses. On failure nothing is placed.
+// matters, it is placed first; then it is learned what its domain refuses, and those of the units after it that do not fit
+// either. On failure nothing is placed.
 func (a *arrangement) placeAssigned(base int, by sequence) bool {
 	clear(a.refusals)
 	defer clear(a.refusals)
@@ -148,7 +149,8 @@ func (a *arrangement) placeAssigned(base int, by sequence) bool {
 		a.setOrder(by)
 		at, culprits := 0, []int(nil)
 		for {
-			if at = a.placeUnits(); at == len(a.order) {
+			a.setDomains()
+			if at = a.placeUnits(0); at == len(a.order) {
 				return true
 			}
 			if a.isStopped() || a.alike || at == 0 || len(culprits) == maxOrders || slices.Contains(culprits, a.order[at]) {
@@ -158,7 +160,10 @@ func (a *arrangement) placeAssigned(base int, by sequence) bool {
 			a.order = move(a.order, a.order[at], toFront)
 			a.undoUnits(base, domains)
 		}
-		learned := !a.isStopped() && (a.planner.thrifty || !a.alike) && a.learn(at, base)
+		learned := false
+		for ; at < len(a.order) && !a.isStopped() && (a.planner.thrifty || !a.alike); at = a.placeUnits(at + 1) {
+			learned = a.learn(at, base) || learned
+		}
 		a.undoUnits(base, domains)
 		if !learned {
 			return false
@@ -211,15 +216,20 @@ func (a *arrangement) heaviest(u *unit) int64 {
 	return most
 }
 
-// placeUnits places the units in their domains, and returns the index in order of the first one that does not fit.
-func (a *arrangement) placeUnits() int {
+// setDomains chooses the domains of the assignment.
+func (a *arrangement) setDomains() {
 	for i := range a.units { // a zone precedes those in it
 		if u := &a.units[i]; u.group >= 0 && u.pinned < 0 {
 			a.setDomain(u.group, a.tables[u.table].areas[a.chosen[i]])
 		}
 	}
-	for k, i := range a.order {
-		u := &a.units[i]
+}
+
+// placeUnits places the units in their domains, from an index in order on, and returns the index of the first one that does
+// not fit.
+func (a *arrangement) placeUnits(from int) int {
+	for k := from; k < len(a.order); k++ {
+		u := &a.units[a.order[k]]
 		ok := false
 		a.planner.nested++
 		if u.group < 0 {

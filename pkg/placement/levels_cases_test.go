@@ -347,3 +347,59 @@ func TestLikeUnitsInDifferentZones(t *testing.T) {
 	}
 	checkLevels(t, p, w, plan)
 }
+
+// optimist is a cluster in which a GPU that is in use looks free in the racks with the given sizes.
+type optimist struct {
+	*cluster
+	extra map[int]int // by index of a rack: pods that do not fit there
+}
+
+func (w *optimist) Rooms(class int, level string, within placement.Area) []int {
+	rooms := w.cluster.Rooms(class, level, within)
+	for i, n := range w.extra {
+		if level == "rack" && within == 0 {
+			rooms[i] += n
+		}
+	}
+	return rooms
+}
+
+func (w *optimist) Capacity(class int) placement.Capacity {
+	capacity := w.cluster.Capacity(class)
+	for _, n := range w.extra {
+		capacity.Pods += n
+	}
+	return capacity
+}
+
+// TestLevelsLearnFromAllDomains: racks that have less room than the numbers say are found in one assignment.
+func TestLevelsLearnFromAllDomains(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	var sizes []int
+	extra := map[int]int{}
+	for i := range 3 * n {
+		sizes = append(sizes, []int{4, 3, 6}[i/n])
+		if i/n == 1 {
+			extra[i] = 2
+		}
+	}
+	w := &optimist{newCluster(t, []class{{gpus: 1}}, racksOf(sizes...)...), extra}
+	p := placement.Problem{Pods: map[string][]placement.Pod{}}
+	var groups []leveledNode
+	for i := range 2 * n {
+		name := fmt.Sprintf("l%d", i)
+		groups = append(groups, required("rack", leaf(name, "", 4)))
+		p.Pods[name] = pods(name, 0, 4)
+	}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, groups...)
+	plan, short := placement.Minimum(p, w, placement.Budget{})
+	if short != nil {
+		t.Fatalf("no plan: %+v", short)
+	}
+	checkPlan(t, p, w.cluster, plan)
+	checkLevels(t, p, w.cluster, plan)
+	if most := 4 * len(plan); w.calls > most {
+		t.Errorf("%d calls of Place for %d pods, want at most %d", w.calls, len(plan), most)
+	}
+}
