@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
@@ -575,6 +576,16 @@ func TestConfinedClassesHaveDevicesAndExtenders(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"node(s) have no widgets": 1, "Insufficient nvidia.com/gpu": 1}, x.Explain(r1, "").Reasons); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
+// TestRoomsWithoutBarredNodes: nodes that are excluded for a class regardless of the filters have no room.
+func TestRoomsWithoutBarredNodes(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, racks(4, 2)...).world(classPod("a").GPUs(1).Obj())
+	w.classes[0].only = sets.New("n0", "n1", "n3")
+	if diff := cmp.Diff([]int{4, 2}, w.Rooms(0, "rack", 0)); diff != "" {
+		t.Errorf("rooms (-want +got):\n%s", diff)
 	}
 }
 

@@ -215,7 +215,7 @@ func (w *Snapshot) capacityOn(c *class, nodes []int32, exclusions []*exclusion) 
 		return out
 	}
 	for _, i := range nodes {
-		if c.known.reasons[i] != 0 {
+		if c.known.reasons[i] != 0 || w.whyBarred(c, int(i)) != "" {
 			continue
 		}
 		if slots := w.slotsOn(c, int(i)); slots > 0 {
