@@ -14,7 +14,7 @@ import (
 
 // RequiredLevels returns the topology levels that a PodGroup and its sub-groups require, by name ("" is the PodGroup), as
 // placement.Problem.Required has them: the node label of the level after those of all levels above it in its Topology,
-// separated by commas; nil: none requires one. levelsOf returns the levels of a Topology, nil if it does not exist. A level
+// separated by commas; nil: none requires one. levelsOf returns the levels of a Topology, nil if it is not known. A level
 // that names no Topology is a node label by itself. If a level is not known, the pods cannot be placed: the refusal says why
 // (docs/decisions, G26).
 func RequiredLevels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) (map[string]string, *Refusal) {
@@ -71,7 +71,7 @@ func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name s
 	}
 	levels := levelsOf(c.Topology)
 	if levels == nil {
-		return "", fmt.Sprintf("Topology %q, whose level %q is required, does not exist: create it, or change topologyConstraint.topology", c.Topology, level)
+		return "", fmt.Sprintf("Topology %q, whose level %q is required, is not known: create it, or change topologyConstraint.topology", c.Topology, level)
 	}
 	at := slices.Index(levels, level)
 	if at < 0 {

@@ -35,7 +35,7 @@ func TestRequiredLevels(t *testing.T) {
 		"a preferred level of a Topology that does not exist": {of: map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "")}},
 		"a Topology that does not exist": {
 			of:  map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "rack")},
-			why: `a: Topology "gone", whose level "rack" is required, does not exist: create it, or change topologyConstraint.topology`,
+			why: `a: Topology "gone", whose level "rack" is required, is not known: create it, or change topologyConstraint.topology`,
 		},
 		"no level of the Topology": {
 			of:  map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "rack")},

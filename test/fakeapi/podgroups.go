@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 )
 
 // PodGroups holds PodGroups of all namespaces. All methods are safe for concurrent use.
@@ -197,6 +198,8 @@ func (p *PodGroups) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, group)
+	case strings.HasPrefix(r.URL.Path, "/apis/"+topologyv1alpha1.GroupName+"/"): // as in a cluster without their CRD
+		http.NotFound(w, r)
 	default:
 		http.Error(w, fmt.Sprintf("%s %s is not served here", r.Method, r.URL.Path), http.StatusNotImplemented)
 	}

@@ -218,7 +218,9 @@ func (pl *Admission) placeMinimum(work *gangs.Work, snapshot *kubescheduler.Snap
 		work.Progress = progressAfterCut(before, short.Tried)
 	case budget.Skip > 0: // the choices that were skipped may succeed by now, or with more time
 		short.Cut = true
-		work.Progress.Again = before.Again + 1
+		if work.Progress.Again = before.Again; len(work.Problem.Required) > 0 { // among them may be domains that take longer
+			work.Progress.Again++
+		}
 	}
 	return placements, short
 }

@@ -180,7 +180,7 @@ func TestSearchStartsOverWithMoreTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := &gangs.Work{Progress: gangs.Progress{Tried: 5, Again: 1}}
-	work.Problem = placement.Problem{Tree: tree}
+	work.Problem = placement.Problem{Tree: tree, Required: map[string]string{"": "rack"}}
 	for i, want := range []gangs.Progress{{Again: 2}, {}} {
 		_, short := pl.placeMinimum(work, nil, placement.Budget{})
 		if work.Progress != want || short.Cut != (i == 0) {

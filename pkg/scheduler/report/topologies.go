@@ -25,7 +25,7 @@ const missingTopologiesInterval = 5 * time.Second
 // Topologies are the Topology objects of the cluster, as an informer has them. A cluster without their CRD has none.
 type Topologies struct {
 	Informer cache.SharedIndexInformer
-	missing  atomic.Bool // the CRD does not exist
+	failed   atomic.Bool // they could not be listed, for example because the CRD does not exist
 }
 
 // NewTopologies returns the Topologies of the API server of the configuration, which is not modified. If the CRD is missing,
@@ -44,7 +44,8 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 			for {
 				list := &topologyv1alpha1.TopologyList{}
 				err := request(opts).Do(ctx).Into(list)
-				if t.missing.Store(apierrors.IsNotFound(err)); !t.missing.Load() {
+				t.failed.Store(err != nil)
+				if !apierrors.IsNotFound(err) {
 					return list, err
 				}
 				select {
@@ -62,10 +63,10 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 	return t, nil
 }
 
-// HasSynced reports whether the Topologies were read, or cannot exist because their CRD does not.
-func (t *Topologies) HasSynced() bool { return t.Informer.HasSynced() || t.missing.Load() }
+// HasSynced reports whether the Topologies were read, or cannot be read, which must not keep other gangs waiting.
+func (t *Topologies) HasSynced() bool { return t.Informer.HasSynced() || t.failed.Load() }
 
-// LevelsOf returns the levels of a Topology, nil if it does not exist.
+// LevelsOf returns the levels of a Topology, nil if it does not exist or was not read.
 func (t *Topologies) LevelsOf(name string) topology.Levels {
 	obj, ok, err := t.Informer.GetStore().GetByKey(name)
 	if err != nil || !ok {
