@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
 )
 
 // Capacities provides the data about the cluster that an explanation needs.
@@ -18,9 +19,14 @@ type Capacities interface {
 	// HeldByLower returns how much of the resource pods whose priority is lower than the gang's hold on the nodes that at least
 	// one of the classes may use.
 	HeldByLower(classes []int, resource corev1.ResourceName) int64
-	// Inventory returns a copy of the nodes. nil: there is none, and the reasons of gangs with several classes rest on the
-	// numbers of each class alone.
-	Inventory() *Inventory
+	// AreaName returns the key of the innermost label of an area's level, and the value of that label, which may be "".
+	AreaName(a placement.Area) (key, value string)
+	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a domain of the
+	// topology level, and how many lack a label of it.
+	LevelNodes(class int, level string) (inside, outside int)
+	// Inventory returns a copy of the nodes, with the topology levels and the nodes that the problem names. nil: there is none,
+	// and the reasons of gangs with several classes or topology levels rest on the numbers of each class alone.
+	Inventory(p placement.Problem) *Inventory
 }
 
 // ResourceCapacity is the amount of a resource on the nodes that a class may use. The resource is the main resource
@@ -102,11 +108,19 @@ func (r ResourceCapacity) offersNone() bool { return r.Nodes > 0 && r.PerPod > 0
 // not fit into a message.
 const maxNodeName = 63
 
-// knownCapacities caches the capacity of each class, because computing it visits all nodes.
+// knownCapacities caches the capacity of each class, and the nodes in its levels, because computing them visits all nodes.
 type knownCapacities struct {
 	Capacities
-	seen map[int]ResourceCapacity
+	seen   map[int]ResourceCapacity
+	levels map[levelOf]levelNodes
 }
+
+type levelOf struct {
+	class int
+	level string
+}
+
+type levelNodes struct{ inside, outside int }
 
 // ResourceCapacity implements Capacities.
 func (k *knownCapacities) ResourceCapacity(class int) ResourceCapacity {
@@ -116,6 +130,20 @@ func (k *knownCapacities) ResourceCapacity(class int) ResourceCapacity {
 		k.seen[class] = r
 	}
 	return r
+}
+
+// LevelNodes implements Capacities.
+func (k *knownCapacities) LevelNodes(class int, level string) (inside, outside int) {
+	key := levelOf{class, level}
+	n, ok := k.levels[key]
+	if !ok {
+		n.inside, n.outside = k.Capacities.LevelNodes(class, level)
+		if k.levels == nil {
+			k.levels = map[levelOf]levelNodes{}
+		}
+		k.levels[key] = n
+	}
+	return n.inside, n.outside
 }
 
 // mostUnavailable returns, among the classes with this main resource, the one whose unavailable nodes have the most
@@ -135,5 +163,5 @@ func (k *knownCapacities) mostUnavailable(name corev1.ResourceName) ResourceCapa
 // reasonsBySeverity lists the reasons of a refusal; the reason that is hardest to resolve comes first.
 var reasonsBySeverity = []v2alpha2.Reason{
 	v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
-	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented,
+	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonFragmented,
 }

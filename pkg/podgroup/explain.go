@@ -23,11 +23,12 @@ import (
 func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
 	blocked := blockingLeaves(short.Leaves)
-	reason, text, reported := judgeMinimum(p, blocked, known)
+	reason, text, reported := judgeMinimum(p, short, blocked, known)
 	var parts []string
 	if text != "" {
 		parts = append(parts, text)
 	}
+	parts = append(parts, describeLevels(p.Tree, short.Levels, known)...)
 	for i, g := range short.Groups {
 		if i == 0 {
 			parts = append(parts, fmt.Sprintf("%s: %d of the %d sub-groups it needs can be placed", pathOf(p.Tree, g.Group), g.Can, g.Need))
@@ -57,12 +58,28 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 
 // judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text that
 // contains the reasons of the nodes.
-func judgeMinimum(p placement.Problem, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
+func judgeMinimum(p placement.Problem, short *placement.Shortfall, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
 	if reason = dominantReason(blocked, known); reason == v2alpha2.ReasonWaitingForPods {
 		return reason, "", ""
 	}
+	if !slices.ContainsFunc(short.Levels, known.hasNoDomain) {
+		return judgeRoom(p, short.Levels, blocked, known)
+	}
+	p.Required, p.Nodes = nil, nil // no room would help
+	reason, text, reported = judgeRoom(p, nil, blocked, known)
+	if severity(reason) > severity(v2alpha2.ReasonTooLarge) {
+		return v2alpha2.ReasonTopologyUnavailable, "", ""
+	}
+	return reason, text, reported
+}
+
+// judgeRoom does the same for a gang that has enough pods, and whose groups with a required topology level have domains. levels
+// are those that miss their minimum.
+func judgeRoom(p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
+	reason = dominantReason(blocked, known)
 	ofLeaf, text, reported := describeHopelessLeaf(p.Tree, blocked, known)
 	if t := newTogether(p, known); t != nil {
+		t.levels = levels
 		exact, whole := t.judgeTogether(blocked)
 		if text != "" && exact == ofLeaf {
 			return exact, text, reported
@@ -79,7 +96,11 @@ func judgeMinimum(p placement.Problem, blocked []placement.LeafShortfall, known 
 		}
 		return reason, text, ""
 	}
-	return reason, describeFragmentation(p.Tree, blocked, known), ""
+	text = describeFragmentation(p.Tree, blocked, known)
+	if reason == v2alpha2.ReasonFragmented && text == "" && len(levels) > 0 {
+		reason = v2alpha2.ReasonTopologyUnavailable
+	}
+	return reason, text, ""
 }
 
 // describeHopelessLeaf describes a leaf whose pods would not fit even if more of the existing nodes were free: they are refused

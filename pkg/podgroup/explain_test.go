@@ -22,7 +22,11 @@ func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[
 
 func (f fakeCapacities) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
 
-func (f fakeCapacities) Inventory() *Inventory { return nil }
+func (f fakeCapacities) AreaName(placement.Area) (key, value string) { return "", "" }
+
+func (f fakeCapacities) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
+
+func (f fakeCapacities) Inventory(placement.Problem) *Inventory { return nil }
 
 // withLower are capacities of nodes on which pods of lower priority hold an amount.
 type withLower struct {

@@ -22,33 +22,42 @@ type Inventory struct {
 	Resources []corev1.ResourceName
 	// Requests are the amounts that one pod requests, by class and resource.
 	Requests [][]int64
-	// Nodes are those that match a class, or would match it without a cordon or a taint.
+	// Nodes are those that match a class, or would match it without a cordon or a taint, and those of placement.Problem.Nodes.
 	Nodes []InventoryNode
 	// Apart contains for each class and each topology key over which its pods exclude each other the domain of each node;
 	// negative: the node has none.
 	Apart [][][]int32
+	// Levels contains for each topology level that a group requires the domain of each node, for AreaName; 0: the node is in
+	// none.
+	Levels map[string][]placement.Area
 }
 
 // InventoryNode is one node. Total and Free are by resource, Matches and Closed by class.
 type InventoryNode struct {
+	Name        string
 	Total, Free []int64
 	// Matches: it would take pods of the class if it was large, empty and open enough. Closed: it is cordoned, not ready, or
 	// has a taint that the class does not tolerate. Taken: as it is, it takes none, because a pod uses a host port.
 	Matches, Closed, Taken []bool
 }
 
-// imagined is an Inventory in a certain state. It implements placement.World.
+// imagined is an Inventory in a certain state. It implements placement.World. The names of its nodes are their indices.
 type imagined struct {
-	placement.NoTopology
-
 	of    *Inventory
 	open  bool
 	empty bool
 	room  []int64    // by node, then by resource
+	base  []int      // by class: the class of the Inventory, from which it differs only in the area
 	order [][]int32  // by class: the nodes that take one pod if nothing is placed
 	from  []int      // by class: all nodes before this one in order refuse the class
 	used  [][][]bool // as Apart, by domain: a pod of the class is there
 	stack []imaginedPod
+
+	areas    []imaginedArea // by placement.Area - 1
+	numbers  map[areaKey]placement.Area
+	lists    map[areaKey][]placement.Area // by level and area: Areas, as far as asked
+	confined map[confinement]int          // number of a class
+	useful   []int32                      // nodes that are in order of any class
 }
 
 type imaginedPod struct {
@@ -59,15 +68,14 @@ type imaginedPod struct {
 // imagineNodes returns the nodes as they are or empty, without or with the closed ones.
 func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 	classes := len(v.Requests)
-	w := &imagined{of: v, open: open, empty: empty, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes)}
+	w := &imagined{of: v, open: open, empty: empty, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), base: make([]int, classes), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes),
+		numbers: map[areaKey]placement.Area{}, lists: map[areaKey][]placement.Area{}, confined: map[confinement]int{}}
 	for i := range v.Nodes {
-		if empty {
-			w.room = append(w.room, v.Nodes[i].Total...)
-		} else {
-			w.room = append(w.room, v.Nodes[i].Free...)
-		}
+		w.room = append(w.room, w.firstRoom(int32(i))...)
 	}
+	takes := make([]bool, len(v.Nodes))
 	for c := range v.Requests {
+		w.base[c] = c
 		for _, domains := range v.Apart[c] {
 			most := int32(-1)
 			for _, d := range domains {
@@ -79,7 +87,13 @@ func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 		for i := range v.Nodes {
 			if w.servesAny(i, []int{c}) && w.takesPod(c, int32(i)) {
 				w.order[c] = append(w.order[c], int32(i))
+				takes[i] = true
 			}
+		}
+	}
+	for i, useful := range takes {
+		if useful {
+			w.useful = append(w.useful, int32(i))
 		}
 	}
 	return w
@@ -91,6 +105,38 @@ func (w *imagined) sortNodes() {
 		main, _ := w.mainResource(c)
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(w.roomOn(a)[main], w.roomOn(b)[main]) })
 	}
+}
+
+// indicesOf returns, for names of nodes by leaf, the names of the imagined nodes. Nodes that do not exist are left out.
+func (v *Inventory) indicesOf(nodes map[string][]string) map[string][]string {
+	index := map[string]string{}
+	for _, names := range nodes {
+		for _, name := range names {
+			index[name] = ""
+		}
+	}
+	for i := range v.Nodes {
+		if _, wanted := index[v.Nodes[i].Name]; wanted {
+			index[v.Nodes[i].Name] = strconv.Itoa(i)
+		}
+	}
+	indices := make(map[string][]string, len(nodes))
+	for leaf, names := range nodes {
+		for _, name := range names {
+			if index[name] != "" {
+				indices[leaf] = append(indices[leaf], index[name])
+			}
+		}
+	}
+	return indices
+}
+
+// firstRoom returns the room on a node if nothing is placed, by resource.
+func (w *imagined) firstRoom(node int32) []int64 {
+	if w.empty {
+		return w.of.Nodes[node].Total
+	}
+	return w.of.Nodes[node].Free
 }
 
 // roomOn returns the room on a node, by resource.
@@ -151,12 +197,12 @@ func (w *imagined) addPod(class int, node int32, sign int64) {
 
 // Place implements placement.World.
 func (w *imagined) Place(class int, _ string) (string, bool) {
-	order := w.order[class]
+	order, base := w.order[class], w.base[class]
 	for k := w.from[class]; k < len(order); k++ {
-		if w.takesPod(class, order[k]) {
+		if w.takesPod(base, order[k]) {
 			w.from[class] = k
-			w.addPod(class, order[k], 1)
-			w.stack = append(w.stack, imaginedPod{class, order[k]})
+			w.addPod(base, order[k], 1)
+			w.stack = append(w.stack, imaginedPod{base, order[k]})
 			return strconv.Itoa(int(order[k])), true
 		}
 	}
@@ -187,30 +233,34 @@ func (w *imagined) Nodes(int, int) []string { return nil }
 func (w *imagined) Open(int, string) bool { return true }
 
 // Capacity implements placement.World.
-func (w *imagined) Capacity(class int) placement.Capacity {
+func (w *imagined) Capacity(class int) placement.Capacity { return w.capacityOn(class, w.order[class]) }
+
+// capacityOn returns the capacity of some of the nodes in order for a class.
+func (w *imagined) capacityOn(class int, nodes []int32) placement.Capacity {
+	class = w.base[class]
 	pods := 0
-	for _, i := range w.order[class] {
+	for _, i := range nodes {
 		slots := int64(math.MaxInt32)
 		for r, request := range w.of.Requests[class] {
 			if request > 0 {
-				slots = min(slots, w.roomOn(i)[r]/request)
+				slots = min(slots, w.firstRoom(i)[r]/request)
 			}
 		}
 		pods = min(pods+int(slots), math.MaxInt32)
 	}
 	for _, domains := range w.of.Apart[class] {
 		seen, most := map[int32]bool{}, 0
-		for _, i := range w.order[class] {
+		for _, i := range nodes {
 			if d := domains[i]; d < 0 || !seen[d] {
 				seen[d] = true
 				most++
 			}
 		}
-		if !slices.ContainsFunc(w.order[class], func(i int32) bool { return domains[i] < 0 }) {
+		if !slices.ContainsFunc(nodes, func(i int32) bool { return domains[i] < 0 }) {
 			pods = min(pods, most)
 		}
 	}
-	return placement.Capacity{Nodes: len(w.order[class]), Pods: pods}
+	return placement.Capacity{Nodes: len(nodes), Pods: pods}
 }
 
 // mainResource returns the resource of which a pod of the class requests the largest share, and the share in millionths, of the
@@ -233,7 +283,7 @@ func (w *imagined) mainResource(class int) (resource int, share int64) {
 
 // Weight implements placement.World.
 func (w *imagined) Weight(class int) int64 {
-	_, share := w.mainResource(class)
+	_, share := w.mainResource(w.base[class])
 	return share
 }
 

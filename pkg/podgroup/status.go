@@ -271,7 +271,8 @@ func explainUnusablePods(f Facts, missing int) (reason v2alpha2.Reason, text, ad
 }
 
 // turns contains the reasons for which it matters which gangs are tried first.
-var turns = sets.New(v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
+var turns = sets.New(v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources,
+	v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonFragmented)
 
 // describeAhead describes the gangs that are tried before this one. Gangs of other namespaces are not named: their names are not
 // this user's business.

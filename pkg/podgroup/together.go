@@ -27,16 +27,17 @@ const (
 	maxTried = 16
 )
 
-// together determines why the minimum of a gang with several classes of pods cannot be placed. The numbers of each class
-// alone are not sufficient for that: classes may need the same nodes, and a class may belong to sub-groups that the gang can
-// do without.
+// together determines why the minimum of a gang with several classes of pods, or with required topology levels, cannot be
+// placed. The numbers of each class alone are not sufficient for that: classes may need the same nodes, a class may belong to
+// sub-groups that the gang can do without, and the room may be in several domains.
 type together struct {
-	placement.Problem
-	known   *knownCapacities
-	nodes   *Inventory
-	classes []int
-	waiting map[string][]need // by leaf
-	pods    string            // how many the minimum lacks
+	placement.Problem // its nodes are those of the Inventory
+	known             *knownCapacities
+	nodes             *Inventory
+	classes           []int
+	levels            []placement.LevelShortfall // Shortfall.Levels
+	waiting           map[string][]need          // by leaf
+	pods              string                     // how many the minimum lacks
 	// least is what the minimum needs at least for pods of each of the subsets: by subset and resource. All classes come
 	// first.
 	subsets [][]int
@@ -46,7 +47,7 @@ type together struct {
 	smallest  []int64
 }
 
-// newTogether returns nil if the gang has one class, or too many, or there is no inventory.
+// newTogether returns nil if the gang has one class and no required level, or too many classes, or there is no inventory.
 func newTogether(p placement.Problem, known *knownCapacities) *together {
 	t := &together{Problem: p, known: known, waiting: waitingByClass(p), pods: message.Count(p.Tree.MissingPods(p.Have), "pod")}
 	seen := map[int]bool{}
@@ -55,12 +56,13 @@ func newTogether(p placement.Problem, known *knownCapacities) *together {
 			seen[n.class] = true
 		}
 	}
-	if t.classes = slices.Sorted(maps.Keys(seen)); len(t.classes) < 2 || len(t.classes) > maxClasses {
+	if t.classes = slices.Sorted(maps.Keys(seen)); len(t.classes) < 2 && !hasLevels(p) || len(t.classes) > maxClasses {
 		return nil
 	}
-	if t.nodes = known.Inventory(); t.nodes == nil {
+	if t.nodes = known.Inventory(p); t.nodes == nil {
 		return nil
 	}
+	t.Nodes = t.nodes.indicesOf(p.Nodes)
 	t.subsets = subsetsOf(t.classes, len(t.classes) <= maxSubsetClasses && len(p.Tree.Leaves()) <= maxSubsetLeaves)
 	t.leastPods = p.Tree.MissingPods(p.Have)
 	for k := range t.nodes.Resources {
@@ -134,8 +136,16 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)))
 		return insufficient(name), text + lowerText(name, t.known.HeldByLower(t.subsets[i], name))
 	}
-	if text := describeFragmentation(t.Tree, blocked, t.known); text != "" || now == unknown {
+	text := describeFragmentation(t.Tree, blocked, t.known)
+	switch {
+	case text != "":
 		return v2alpha2.ReasonFragmented, text
+	case len(t.levels) > 0:
+		return v2alpha2.ReasonTopologyUnavailable, "" // describeLevels says the rest
+	case now == unknown:
+		return v2alpha2.ReasonFragmented, ""
+	case hasLevels(t.Problem):
+		return v2alpha2.ReasonTopologyUnavailable, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit in the domains of the topology levels that it requires", t.pods)
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", t.pods)
 }
@@ -185,6 +195,9 @@ func (t *together) tooLargeText() string {
 	}
 	if places := t.upperBoundOfPods(everything); places < t.leastPods {
 		return fmt.Sprintf("the gang needs %s, and the nodes that they may use would hold only %d of them if they were empty", t.pods, places)
+	}
+	if text := t.smallDomainsText(everything); text != "" {
+		return text
 	}
 	return fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", t.pods)
 }
@@ -302,22 +315,32 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 	if t.upperBoundOfPods(w) < t.leastPods {
 		return no
 	}
+	problem := t.Problem
+	if empty {
+		problem.Nodes = nil // pods that run could be restarted in another domain
+	}
 	w.sortNodes()
 	questions, most := 0, maxQuestions+4*t.leastPods
 	spent := func() bool {
 		questions++
 		return questions > most
 	}
-	if _, short := placement.Minimum(t.Problem, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent}); short == nil {
+	_, short := placement.Minimum(problem, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent})
+	switch exact := len(t.classes) == 1 && len(t.nodes.Apart[t.classes[0]]) == 0; {
+	case short == nil:
 		return yes
-	}
-	if len(t.nodes.Nodes) > maxTried {
+	case short.Exhausted && short.Attempts == 0, exact && !short.Cut:
+		return no
+	case len(t.nodes.Nodes) > maxTried:
 		return unknown
 	}
 	questions = 0
 	all := trial{imagined: t.nodes.imagineNodes(empty, open), together: t, spent: spent}
 	switch {
 	case all.satisfyGroups([]*gang.Group{t.Tree.Root()}):
+		if hasLevels(t.Problem) {
+			return unknown // the trial does not know them
+		}
 		return yes
 	case questions > most:
 		return unknown
@@ -325,7 +348,7 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 	return no
 }
 
-// trial tries all ways to place a minimum, until its questions are spent.
+// trial tries all ways to place a minimum in whatever domains, until its questions are spent.
 type trial struct {
 	*imagined
 	*together

@@ -19,7 +19,7 @@ type inventoried struct {
 	nodes *Inventory
 }
 
-func (f inventoried) Inventory() *Inventory { return f.nodes }
+func (f inventoried) Inventory(placement.Problem) *Inventory { return f.nodes }
 
 // nodesOf returns like nodes with 8 GPUs and 64 CPUs, free ones first, and the capacity of the classes, of which each pod
 // requests GPUs and CPUs.

@@ -79,7 +79,7 @@ func final(podGroup *unstructured.Unstructured) bool {
 		}
 		reason, _ := condition["reason"].(string)
 		switch v2alpha2.Reason(reason) {
-		case v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonNodesUnavailable:
+		case v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonFragmented, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonNodesUnavailable:
 			return true
 		}
 	}

@@ -260,5 +260,11 @@ func (w *world) ResourceCapacity(class int) podgroup.ResourceCapacity {
 // HeldByLower implements podgroup.Capacities. The simulation has no preemption.
 func (w *world) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
 
+// AreaName implements podgroup.Capacities. No level has a domain.
+func (w *world) AreaName(placement.Area) (key, value string) { return "", "" }
+
+// LevelNodes implements podgroup.Capacities. No gang of the simulation requires a level.
+func (w *world) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
+
 // Inventory implements podgroup.Capacities.
-func (w *world) Inventory() *podgroup.Inventory { return nil }
+func (w *world) Inventory(placement.Problem) *podgroup.Inventory { return nil }

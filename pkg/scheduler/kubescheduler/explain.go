@@ -327,6 +327,24 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 	return held
 }
 
+// LevelNodes implements podgroup.Capacities.
+func (w *Snapshot) LevelNodes(index int, level string) (inside, outside int) {
+	c, _ := w.classAt(index)
+	w.findNodesOf(c)
+	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+	for i, value := range w.nodes.topologyOf(level).value {
+		cause, _ := w.whyClosed(c, i)
+		switch {
+		case !w.matchesButForRoom(c, i, &required, cause != "") || w.emptySlots(c, int32(i)) == 0:
+		case value < 0:
+			outside++
+		default:
+			inside++
+		}
+	}
+	return inside, outside
+}
+
 // maxSelection bounds the part of a message that a tenant has written.
 const maxSelection = 100
 

@@ -100,7 +100,7 @@ func TestCapacityBesideAUsedHostPort(t *testing.T) {
 		t.Errorf("%d nodes, %d slots, %d now; want 2, 2 and 1", r.Nodes, r.Slots, r.SlotsNow)
 	}
 	taken := map[bool]int{}
-	for _, n := range w.Inventory().Nodes {
+	for _, n := range w.Inventory(placement.Problem{}).Nodes {
 		taken[n.Taken[0]]++
 	}
 	if taken[true] != 1 || taken[false] != 1 {

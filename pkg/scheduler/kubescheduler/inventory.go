@@ -9,15 +9,37 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// Inventory implements podgroup.Capacities: a copy of the nodes that match one of the classes, without planned pods.
-func (w *Snapshot) Inventory() *podgroup.Inventory {
+// Inventory implements podgroup.Capacities: a copy of the nodes that match one of the classes, or that the problem names, without
+// planned pods.
+func (w *Snapshot) Inventory(p placement.Problem) *podgroup.Inventory {
 	v := &podgroup.Inventory{}
 	w.inventoryRequests(v)
-	nodes := w.inventoryNodes(v)
+	named := map[int]bool{}
+	for _, names := range p.Nodes {
+		for _, name := range names {
+			if i, known := w.nodes.position[name]; known {
+				named[i] = true
+			}
+		}
+	}
+	nodes := w.inventoryNodes(v, named)
+	for _, level := range p.Required {
+		if level == "" || v.Levels[level] != nil {
+			continue
+		}
+		if v.Levels == nil {
+			v.Levels = map[string][]placement.Area{}
+		}
+		for _, n := range v.Nodes {
+			a, _ := w.AreaOf(level, 0, n.Name)
+			v.Levels[level] = append(v.Levels[level], a)
+		}
+	}
 	for _, c := range w.classes {
 		v.Apart = append(v.Apart, w.apartOn(c, nodes))
 	}
@@ -47,8 +69,8 @@ func (w *Snapshot) inventoryRequests(v *podgroup.Inventory) {
 	}
 }
 
-// inventoryNodes adds the nodes, and returns their positions in the snapshot.
-func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
+// inventoryNodes adds the nodes, and returns their positions in the snapshot. named are those that need not match a class.
+func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (positions []int32) {
 	required := make([]nodeaffinity.RequiredNodeAffinity, len(w.classes))
 	for k, c := range w.classes {
 		required[k] = nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
@@ -60,13 +82,13 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory) (positions []int32) {
 	for i := range w.nodes.nodes {
 		node := w.nodes.currentNode(i)
 		all := flags[len(flags) : len(flags)+3*classes]
-		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
+		n := podgroup.InventoryNode{Name: w.nodes.objects[i].Name, Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
 		for k, c := range w.classes {
 			cause, _ := w.whyClosed(c, i)
 			n.Closed[k] = cause != ""
 			n.Matches[k], n.Taken[k] = w.matchesButForRoom(c, i, &required[k], n.Closed[k]), w.isPortTaken(c, i)
 		}
-		if !slices.Contains(n.Matches, true) {
+		if !slices.Contains(n.Matches, true) && !named[i] {
 			continue
 		}
 		flags = flags[:len(flags)+3*classes]

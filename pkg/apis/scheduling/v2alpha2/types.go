@@ -405,7 +405,8 @@ const (
 	// because of selectors or affinity, or because of a resource that no node
 	// offers.
 	ReasonNoNodeMatches Reason = "NoNodeMatches"
-	// ReasonTooLarge: the minimum would not fit the cluster if it were empty.
+	// ReasonTooLarge: the minimum would not fit the cluster, or the domains of the
+	// topology levels that it requires, if they were empty.
 	ReasonTooLarge Reason = "TooLarge"
 	// ReasonNodesUnavailable: nodes are cordoned, not ready or tainted. The minimum
 	// would fit with the room that is free on them, or it would not fit without
@@ -421,9 +422,9 @@ const (
 	ReasonInsufficientResources Reason = "InsufficientResources"
 	// ReasonTopologyUnavailable: enough is free in total, but not in one domain of a
 	// topology level that the gang or a sub-group requires, such as one rack; or no
-	// node has the label of the level; or the pods of a group do not run in one
-	// domain, so that none can be added. The message contains the domains with the
-	// most room.
+	// node has the label of the level, or its Topology is not known, or the pods of a
+	// group do not run in one domain, so that none can be added, whatever is free. The
+	// message contains the domains with the most room.
 	ReasonTopologyUnavailable Reason = "TopologyUnavailable"
 	// ReasonFragmented: enough is free in total, but not in pieces of the size of a
 	// pod, or on nodes that other rules exclude, such as affinity between pods. The

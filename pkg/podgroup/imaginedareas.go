@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	"strconv"
+
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// imaginedArea is what a placement.Area of an imagined world stands for: the nodes that one domain of a level has in another
+// area.
+type imaginedArea struct {
+	level  string
+	domain placement.Area // of Inventory.Levels
+	within placement.Area
+}
+
+// areaKey identifies an area of which domain is set, or all areas of the level inside another one.
+type areaKey imaginedArea
+
+// confinement is a class that is confined to an area.
+type confinement struct {
+	class int
+	area  placement.Area
+}
+
+// Areas implements placement.World. The areas are in the order of their first nodes.
+func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
+	key := areaKey{level: level, within: within}
+	list, known := w.lists[key]
+	if known {
+		return list
+	}
+	for i, domain := range w.of.Levels[level] {
+		at := areaKey{level, domain, within}
+		if domain == 0 || w.numbers[at] != 0 || !w.isIn(within, int32(i)) {
+			continue
+		}
+		w.areas = append(w.areas, imaginedArea(at))
+		w.numbers[at] = placement.Area(len(w.areas))
+		list = append(list, w.numbers[at])
+	}
+	w.lists[key] = list
+	return list
+}
+
+// isIn reports whether a node is in the area.
+func (w *imagined) isIn(a placement.Area, node int32) bool {
+	for a != 0 {
+		at := &w.areas[a-1]
+		if w.of.Levels[at.level][node] != at.domain {
+			return false
+		}
+		a = at.within
+	}
+	return true
+}
+
+// nodesByArea divides nodes by the areas of a level.
+func (w *imagined) nodesByArea(level string, within placement.Area, nodes []int32) [][]int32 {
+	list := w.Areas(level, within)
+	index := make(map[placement.Area]int, len(list))
+	for k, a := range list {
+		index[w.areas[a-1].domain] = k
+	}
+	parts := make([][]int32, len(list))
+	for _, i := range nodes {
+		if domain := w.of.Levels[level]; len(list) > 0 && domain[i] != 0 && w.isIn(within, i) {
+			k := index[domain[i]]
+			parts[k] = append(parts[k], i)
+		}
+	}
+	return parts
+}
+
+// Rooms implements placement.World.
+func (w *imagined) Rooms(class int, level string, within placement.Area) []int {
+	parts := w.nodesByArea(level, within, w.order[class])
+	rooms := make([]int, len(parts))
+	for k, nodes := range parts {
+		rooms[k] = w.capacityOn(class, nodes).Pods
+	}
+	return rooms
+}
+
+// Uses implements placement.World.
+func (w *imagined) Uses(class int) []int64 { return w.of.Requests[w.base[class]] }
+
+// FreeIn implements placement.World. It counts the nodes that take a pod of any class.
+func (w *imagined) FreeIn(level string, within placement.Area) [][]int64 {
+	parts := w.nodesByArea(level, within, w.useful)
+	free := make([][]int64, len(parts))
+	for k, nodes := range parts {
+		free[k] = make([]int64, len(w.of.Resources))
+		for _, i := range nodes {
+			for r, amount := range w.firstRoom(i) {
+				free[k][r] += amount
+			}
+		}
+	}
+	return free
+}
+
+// AreaOf implements placement.World. The name of a node is its index.
+func (w *imagined) AreaOf(level string, within placement.Area, node string) (placement.Area, bool) {
+	w.Areas(level, within)
+	i, err := strconv.Atoi(node)
+	domains := w.of.Levels[level]
+	if err != nil || i >= len(domains) || domains[i] == 0 || !w.isIn(within, int32(i)) {
+		return 0, false
+	}
+	return w.numbers[areaKey{level, domains[i], within}], true
+}
+
+// Encloses implements placement.World.
+func (w *imagined) Encloses(outer, inner placement.Area) bool {
+	for i := range w.of.Nodes {
+		if w.isIn(inner, int32(i)) && !w.isIn(outer, int32(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Within implements placement.World.
+func (w *imagined) Within(class int, area placement.Area) int {
+	if area == 0 {
+		return class
+	}
+	key := confinement{class, area}
+	number, known := w.confined[key]
+	if !known {
+		number = len(w.base)
+		w.confined[key] = number
+		var order []int32
+		for _, i := range w.order[class] {
+			if w.isIn(area, i) {
+				order = append(order, i)
+			}
+		}
+		w.base, w.order, w.from = append(w.base, class), append(w.order, order), append(w.from, 0)
+	}
+	return number
+}

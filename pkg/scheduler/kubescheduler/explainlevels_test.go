@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestExplainLevels plans gangs of pods with 8 GPUs that require one rack.
+func TestExplainLevels(t *testing.T) {
+	t.Parallel()
+	const level = "topology.example.com/rack"
+	// rack returns nodes of 8 GPUs with names NAME-0, NAME-1, ..., and pods on the last ones.
+	rack := func(name string, nodes, used int) []runtime.Object {
+		var list []runtime.Object
+		for i := range nodes {
+			n := wrappers.MakeNode(fmt.Sprintf("%s-%d", strings.ToLower("n"+name), i)).GPUs(8).Label(level, name).Obj()
+			list = append(list, n)
+			if i >= nodes-used {
+				list = append(list, classPod("run-"+n.Name).GPUs(8).Node(n.Name).Obj())
+			}
+		}
+		return list
+	}
+	long := strings.Repeat("r", 50)
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		pods    int
+		runsOn  []string
+		pod     func(p *wrappers.PodWrapper)
+		reason  v2alpha2.Reason
+		message string // its beginning
+	}{
+		"enough is free, in several racks": {
+			objects: append(append(append(rack(long, 4, 1), rack("", 4, 2)...), rack("r3", 4, 4)...), wrappers.MakeNode("outside").GPUs(8).Obj(), wrappers.MakeNode("cpus").Obj()),
+			pods:    4, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "no rack has room for the gang (4 pods of 8 nvidia.com/gpu): rack " + long + ` has room for 3, "" for 2, and 1 other for no more; ` +
+				"1 node without label topology.example.com/rack is outside; the gang: 3 of 4 pods can be placed; 4 nodes: Insufficient nvidia.com/gpu",
+		},
+		"no node has the label": {
+			objects: []runtime.Object{wrappers.MakeNode("a").GPUs(8).Obj(), wrappers.MakeNode("b").GPUs(8).Obj()}, pods: 2, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "no node that can run pods of the gang has label topology.example.com/rack: label the nodes (2 without), since it requires one rack; the gang: 0 of 2 pods can be placed",
+		},
+		"a node of the largest rack is cordoned": {
+			objects: append(append(rack("r1", 3, 0), rack("r2", 3, 1)...), wrappers.MakeNode("c").GPUs(8).Label(level, "r1").Unschedulable().Obj()), pods: 4,
+			reason: v2alpha2.ReasonNodesUnavailable,
+			message: "1 node (c; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; with the room there, the 4 pods that the gang needs fit; " +
+				"no rack has room for the gang (4 pods of 8 nvidia.com/gpu): rack r1 has room for 3, r2 for 2",
+		},
+		"no rack would hold it": {
+			objects: append(rack("r1", 3, 3), rack("r2", 2, 0)...), pods: 4, reason: v2alpha2.ReasonTooLarge,
+			message: "the largest rack, r1, would hold only 3 of the 4 pods of 8 nvidia.com/gpu that the gang needs in one rack if it was empty",
+		},
+		"it runs in a full rack": {
+			objects: append(rack("r1", 3, 3), rack("r2", 4, 0)...), pods: 2, runsOn: []string{"nr1-0", "nr1-1"}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "the gang needs room for 2 more pods of 8 nvidia.com/gpu in rack r1, where it runs: there is room for 0; the gang: 0 of 2 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu",
+		},
+		"it runs in a full rack, on a node that its pods could not use any more": {
+			objects: append(rack("r1", 3, 3), rack("r2", 4, 0)...), pods: 2, runsOn: []string{"nr1-0"}, reason: v2alpha2.ReasonTopologyUnavailable,
+			pod: func(p *wrappers.PodWrapper) {
+				p.Spec(func(s *corev1.PodSpec) { s.Affinity = notOn("nr1-0") })
+			},
+			message: "the gang needs room for 2 more pods of 8 nvidia.com/gpu in rack r1, where it runs: there is room for 0",
+		},
+		"a node was relabeled": {
+			objects: append(rack("r1", 3, 1), rack("r2", 4, 1)...), pods: 2, runsOn: []string{"nr1-2", "nr2-3"}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "the pods of the gang do not run in one rack, which it requires: no pod is added until they are deleted and start together; the gang: 0 of 2 pods can be placed",
+		},
+		"racks have room, and filters refuse": {
+			objects: append(rack("r1", 3, 0), rack("r2", 3, 0)...), pods: 3, reason: v2alpha2.ReasonFragmented,
+			pod: func(p *wrappers.PodWrapper) { p.ApartFrom(level, "app", "y") },
+			message: "no rack takes the gang (3 pods of 8 nvidia.com/gpu): by amounts alone, rack r1 has room for 3, r2 for 3; the gang: 0 of 3 pods can be placed; " +
+				"3 nodes: node(s) didn't match pod anti-affinity rules",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := tc.objects
+			if tc.reason == v2alpha2.ReasonFragmented {
+				for i, node := range []string{"nr1-0", "nr2-0"} {
+					objects = append(objects, classPod(fmt.Sprintf("y-%d", i)).Label("app", "y").Node(node).Obj())
+				}
+			}
+			pod := classPod("a").GPUs(8)
+			if tc.pod != nil {
+				tc.pod(pod)
+			}
+			w := newCluster(t, objects...).world(pod.Obj())
+			n := int32(tc.pods + len(tc.runsOn))
+			p := placement.Problem{Required: map[string]string{"": level}, Have: gang.Counts{"": len(tc.runsOn)}, Bound: gang.Counts{"": len(tc.runsOn)},
+				Nodes: map[string][]string{"": tc.runsOn}, Pods: map[string][]placement.Pod{"": make([]placement.Pod, tc.pods)}}
+			var err error
+			if p.Tree, err = gang.Build(gang.Node{MinMember: &n}, nil); err != nil {
+				t.Fatal(err)
+			}
+			_, short := placement.Minimum(p, w, placement.Budget{})
+			if short == nil {
+				t.Fatal("the gang can start")
+			}
+			got := podgroup.Explain(p, w, short)
+			if got.Reason != tc.reason || !strings.HasPrefix(got.Message, tc.message) {
+				t.Errorf("%s: %s\nwant %s: %s", got.Reason, got.Message, tc.reason, tc.message)
+			}
+		})
+	}
+}
+
+// notOn is required affinity to any other node.
+func notOn(name string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{name}}}}}}}}
+}
