@@ -148,6 +148,24 @@ func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortf
 	return text + ": " + strings.Join(rooms, ", ")
 }
 
+// describeDomain describes where the pods of a group must be because of the innermost topology level that it, or a group above it,
+// requires: "in one rack", or "in the rack of decode". "": anywhere.
+func describeDomain(p placement.Problem, group string) string {
+	if p.Tree == nil {
+		return ""
+	}
+	for g := p.Tree.Group(group); g != nil; g = g.Parent() {
+		switch level := p.Required[g.Name()]; {
+		case level == "":
+		case g.Name() == group:
+			return "in one " + levelName(level)
+		default:
+			return fmt.Sprintf("in the %s of %s", levelName(level), pathOf(p.Tree, g.Name()))
+		}
+	}
+	return ""
+}
+
 // podsText describes how many pods a group lacks, and how large the heaviest are: "8 pods of 8 nvidia.com/gpu", or
 // "8 pods, 4 of them of 8 nvidia.com/gpu".
 func (k *knownCapacities) podsText(l placement.LevelShortfall, noun string) string {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
@@ -234,6 +236,36 @@ func TestExplainLevels(t *testing.T) {
 			got := explained(t, tc.problem, newRacks(tc.unlabeled, tc.racks, tc.gpus...))
 			if got.Reason != tc.reason || !strings.HasPrefix(got.Message, tc.message) {
 				t.Errorf("%s: %s\nwant %s: %s", got.Reason, got.Message, tc.reason, tc.message)
+			}
+		})
+	}
+}
+
+func TestExplainSurplusWithLevels(t *testing.T) {
+	t.Parallel()
+	two := int32(2)
+	tree := build(t, 1, gang.Node{Name: "a", MinMember: &two}, gang.Node{Name: "b", MinMember: &two}, gang.Node{Name: "c"}, leafNode("c-0", "c", 1))
+	required := map[string]string{"a": rackLevel, "b": rackLevel, "c": "block"}
+	for name, tc := range map[string]struct {
+		have gang.Counts
+		pods map[string][]placement.Pod
+		free int64
+		want Refusal
+	}{
+		"a sub-group finds no rack": {gang.Counts{"a": 2}, map[string][]placement.Pod{"b": waiting(2, 0)}, 40,
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "b needs 2 pods, and the room there is does not fit them in one rack"}},
+		"single pods join their sub-group": {gang.Counts{"a": 2}, map[string][]placement.Pod{"a": waiting(3, 0)}, 40,
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 3 pods, and the room there is does not fit them in one rack"}},
+		"single pods join the sub-group above": {gang.Counts{"c-0": 1}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, 40,
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "c-0 needs 1 pod, and the room there is does not fit them in the block of c"}},
+		"nothing is free at all": {gang.Counts{"a": 2}, map[string][]placement.Pod{"b": waiting(2, 0)}, 0,
+			Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 2 nvidia.com/gpu for 2 pods, 0 are free"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := placement.Problem{Tree: tree, Have: tc.have, Pods: tc.pods, Required: required}
+			if diff := cmp.Diff(tc.want, ExplainSurplus(p, placement.Problem{}, fakeCapacities{room(1, tc.free)})); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
 		})
 	}
