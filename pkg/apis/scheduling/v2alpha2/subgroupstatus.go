@@ -26,6 +26,10 @@ type SubGroupStatus struct {
 	Created int32
 	// Bound counts the bound pods of a leaf; otherwise the satisfied children.
 	Bound int32
+	// Placement is where the bound pods run: "rack r7", as in status.placement.
+	// Empty if the sub-group names no topology level, or no pod is bound. It
+	// must not end with ", admitted".
+	Placement string
 	// Satisfied is true while the minimum is bound. It is derived from Bound
 	// and Required, and is not part of the text.
 	Satisfied bool
@@ -47,11 +51,17 @@ type FormerSubGroupStatus struct {
 	Admitted bool `json:"admitted"`
 }
 
-const admittedSuffix = ", admitted"
+const (
+	placementPrefix = ", on "
+	admittedSuffix  = ", admitted"
+)
 
-// String returns the line: "decode-0: 3/4 bound, 4 exist, admitted".
+// String returns the line: "decode-0: 3/4 bound, 4 exist, on rack r7, admitted".
 func (s SubGroupStatus) String() string {
 	text := fmt.Sprintf("%s: %d/%d bound, %d exist", s.Name, s.Bound, s.Required, s.Created)
+	if s.Placement != "" {
+		text += placementPrefix + s.Placement
+	}
 	if s.Admitted {
 		text += admittedSuffix
 	}
@@ -87,6 +97,7 @@ func (s *SubGroupStatus) UnmarshalJSON(data []byte) error {
 	}
 	s.Bound, s.Required, s.Created = counts[0], counts[1], counts[2]
 	s.Satisfied = s.Required > 0 && s.Bound >= s.Required
+	_, s.Placement, _ = strings.Cut(strings.TrimSuffix(rest, admittedSuffix), placementPrefix)
 	return nil
 }
 

@@ -14,9 +14,13 @@ import (
 func TestSubGroupStatusIsALine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]SubGroupStatus{
-		"decode-0: 3/4 bound, 4 exist":                     {Name: "decode-0", Bound: 3, Required: 4, Created: 4},
-		"decode-0: 3/4 bound, 4 exist, admitted":           {Name: "decode-0", Bound: 3, Required: 4, Created: 4, Admitted: true},
-		"chat-0.x_y: 2/1 bound, 2 exist, admitted":         {Name: "chat-0.x_y", Bound: 2, Required: 1, Created: 2, Satisfied: true, Admitted: true},
+		"decode-0: 3/4 bound, 4 exist":             {Name: "decode-0", Bound: 3, Required: 4, Created: 4},
+		"decode-0: 3/4 bound, 4 exist, admitted":   {Name: "decode-0", Bound: 3, Required: 4, Created: 4, Admitted: true},
+		"chat-0.x_y: 2/1 bound, 2 exist, admitted": {Name: "chat-0.x_y", Bound: 2, Required: 1, Created: 2, Satisfied: true, Admitted: true},
+		"decode-0: 3/4 bound, 4 exist, on rack r7": {Name: "decode-0", Bound: 3, Required: 4, Created: 4, Placement: "rack r7"},
+		"a: 1/1 bound, 1 exist, on rack admitted":  {Name: "a", Bound: 1, Required: 1, Created: 1, Satisfied: true, Placement: "rack admitted"},
+		"a: 2/2 bound, 2 exist, on 2 racks (on, admitted), 1 node without rack, admitted": {
+			Name: "a", Bound: 2, Required: 2, Created: 2, Satisfied: true, Admitted: true, Placement: "2 racks (on, admitted), 1 node without rack"},
 		"lost: 0/0 bound, 0 exist, admitted":               {Name: "lost", Admitted: true},
 		"large: 2147483647/2147483647 bound, 150000 exist": {Name: "large", Bound: 2147483647, Required: 2147483647, Created: 150000, Satisfied: true},
 	} {
@@ -43,9 +47,9 @@ func TestSubGroupStatusOfAnotherForm(t *testing.T) {
 		"decode":                        {Name: "decode"},
 		"decode: x":                     {Name: "decode"},
 		"decode: all is well, admitted": {Name: "decode", Admitted: true},
-		"decode: 3/4 bound, 4 exist, on 2 racks, admitted": {Name: "decode", Bound: 3, Required: 4, Created: 4, Admitted: true},
-		"decode: 99999999999/4 bound, 4 exist, admitted":   {Name: "decode", Admitted: true},
-		"decode: -1/4 bound, 4 exist":                      {Name: "decode"},
+		"decode: 3/4 bound, 4 exist, 2 ready, admitted":  {Name: "decode", Bound: 3, Required: 4, Created: 4, Admitted: true},
+		"decode: 99999999999/4 bound, 4 exist, admitted": {Name: "decode", Admitted: true},
+		"decode: -1/4 bound, 4 exist":                    {Name: "decode"},
 	} {
 		var got SubGroupStatus
 		if err := json.Unmarshal([]byte(`"`+text+`"`), &got); err != nil {

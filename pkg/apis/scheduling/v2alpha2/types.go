@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or completed, or has not been satisfied"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Priority",type=string,JSONPath=`.spec.priorityClassName`,priority=1
+// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.status.placement`,priority=1,description="The domains of the topology levels in which bound pods run"
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`,priority=1
 type PodGroup struct {
 	metav1.TypeMeta `json:",inline"`
@@ -289,6 +290,18 @@ type PodGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
 
+	// placement is where the bound pods run, in terms of the topology levels
+	// that the gang and its sub-groups name: "rack r7", or with several domains
+	// "3 racks (r1, r2, r7)"; "decode: rack r7; prefill: rack r3" for sub-groups,
+	// of which tree contains all. The name of a level is that of its node label
+	// without the prefix. Domains are told apart by this label alone. Nodes that
+	// do not exist, or lack the label, are counted: "rack r7, 1 node without
+	// rack". Changed labels of a node appear when the gang is next checked, which
+	// happens every minute. Empty if no level is named, or no pod is bound.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Placement string `json:"placement,omitempty"`
+
 	// waitingSince is when the existing pods became sufficient for the minimum
 	// while the gang was not admitted. It determines the order among gangs of
 	// the same priority, and is preserved when muster-scheduler restarts. Unset
@@ -311,9 +324,11 @@ type PodGroupStatus struct {
 	// "decode-0: 3/4 bound, 4 exist, admitted". A leaf counts pods: the bound
 	// pods, the pods it needs, and the existing pods. A sub-group with children
 	// counts its direct children: those whose minimum is bound, those it needs,
-	// and those that the existing pods would satisfy. "admitted" is set once
-	// the minimum was bound below an admitted parent, until no pod of the
-	// sub-group exists. Empty for a PodGroup without sub-groups.
+	// and those that the existing pods would satisfy. A sub-group that names
+	// topology levels continues with where its bound pods run, as in placement:
+	// ", on rack r7". "admitted" is set once the minimum was bound below an
+	// admitted parent, until no pod of the sub-group exists. Empty for a PodGroup
+	// without sub-groups.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
