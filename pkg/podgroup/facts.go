@@ -31,6 +31,11 @@ type Facts struct {
 	// bound pods, including pods that are being deleted.
 	GPUs, HeldGPUs int64
 
+	// Nodes contains the nodes of the bound pods that count, by leaf, in no order. nil unless HasTopologyLevel. NodeLabels
+	// contains the labels of those of the nodes that exist, by name. The reporter sets it.
+	Nodes      map[string][]string
+	NodeLabels map[string]map[string]string
+
 	// Admitted: the minimum was bound, and some pod of the gang is still bound (sticky). AdmittedGroups contains the
 	// same for sub-groups, below admitted parents only.
 	Admitted       bool

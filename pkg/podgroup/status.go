@@ -49,11 +49,13 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		return *old.DeepCopy()
 	}
 	v := dominantVerdict(f)
+	placement, ofSubGroups := describePlacement(f)
 	s := v2alpha2.PodGroupStatus{
 		ObservedGeneration: f.Group.Generation,
 		Phase:              v.phase,
 		Summary:            message.Shorten(v.summary, message.MaxSummary),
-		SubGroups:          subGroupStatuses(f),
+		SubGroups:          subGroupStatuses(f, ofSubGroups),
+		Placement:          placement,
 		Needs:              describeMinimum(f.Tree),
 		GPUs:               boundOfRequestedGPUs(f),
 	}
@@ -318,9 +320,9 @@ func boundOfNeeded(f Facts) string {
 	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
 }
 
-// subGroupStatuses returns the counts of every sub-group in spec order. For an invalid tree it keeps only the state that must
+// subGroupStatuses returns the counts of every sub-group in spec order, and where it runs, by name. For an invalid tree it keeps only the state that must
 // survive: which sub-groups were admitted.
-func subGroupStatuses(f Facts) []v2alpha2.SubGroupStatus {
+func subGroupStatuses(f Facts, placements map[string]string) []v2alpha2.SubGroupStatus {
 	var out []v2alpha2.SubGroupStatus
 	if f.Tree == nil {
 		seen := sets.New[string]()
@@ -336,6 +338,7 @@ func subGroupStatuses(f Facts) []v2alpha2.SubGroupStatus {
 		s := v2alpha2.SubGroupStatus{
 			Name: g.Name(), Required: int32(g.Min()),
 			Satisfied: g.Satisfied(f.Bound), Admitted: f.AdmittedGroups.Has(g.Name()),
+			Placement: placements[g.Name()],
 		}
 		if g.IsLeaf() {
 			s.Created, s.Bound = int32(f.Created[g.Name()]), int32(f.Bound[g.Name()])

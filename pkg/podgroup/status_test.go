@@ -665,6 +665,7 @@ func TestCompare(t *testing.T) {
 		"fewer pods exist, by the count alone":      {status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 6 exist", "", metav1.ConditionFalse), status(v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist", "", metav1.ConditionFalse), Content},
 		"the number of pods of another scheduler":   {status(v2alpha2.ReasonOtherScheduler, "3 pods of scheduler a", "", metav1.ConditionFalse), status(v2alpha2.ReasonOtherScheduler, "2 pods of scheduler a", "", metav1.ConditionFalse), Content},
 		"a count of a sub-group":                    {v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{SubGroups: []v2alpha2.SubGroupStatus{{Name: "a", Bound: 1}}}, Content},
+		"other domains are used":                    {v2alpha2.PodGroupStatus{Placement: "rack r1"}, v2alpha2.PodGroupStatus{Placement: "rack r2"}, Content},
 		"another GPU is held":                       {v2alpha2.PodGroupStatus{GPUs: "3/8"}, v2alpha2.PodGroupStatus{GPUs: "4/8"}, Content},
 		"another number of children is needed":      {v2alpha2.PodGroupStatus{Needs: "3 of 4"}, v2alpha2.PodGroupStatus{Needs: "all"}, Content},
 		"fields of an earlier version are removed":  {v2alpha2.PodGroupStatus{FormerSubGroups: []v2alpha2.FormerSubGroupStatus{{Name: "a"}}}, v2alpha2.PodGroupStatus{}, Content},

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package podgroup
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// maxDomains is the maximum number of domains of a level that are named, maxPlacement the longest text about a sub-group, in
+// characters. A status has up to 1,024 of them, in one object.
+const (
+	maxDomains   = 3
+	maxPlacement = 128
+)
+
+// HasTopologyLevel reports whether the PodGroup or one of its sub-groups names a topology level. Only then does its status
+// contain where its pods run.
+func HasTopologyLevel(spec *v2alpha2.PodGroupSpec) bool {
+	return len(levelKeys(spec.TopologyConstraint)) > 0 ||
+		slices.ContainsFunc(spec.SubGroups, func(s v2alpha2.SubGroup) bool { return len(levelKeys(s.TopologyConstraint)) > 0 })
+}
+
+// levelKeys returns the node labels that a constraint names, the required one first. Text that cannot be the key of a label is
+// left out: no node has it, and it must not get into texts that are read again. nil: the constraint names none, or is nil.
+func levelKeys(tc *v2alpha2.TopologyConstraint) []string {
+	if tc == nil {
+		return nil
+	}
+	var keys []string
+	for _, key := range []string{tc.RequiredTopologyLevel, tc.PreferredTopologyLevel} {
+		if key != "" && !slices.Contains(keys, key) && len(content.IsLabelKey(key)) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// usedLevel is what the bound pods of a group use of a topology level.
+type usedLevel struct {
+	key     string
+	domains sets.Set[string] // values of the label
+	outside sets.Set[string] // nodes without the label, and nodes that do not exist
+}
+
+// describePlacement returns where the bound pods of a gang run, in terms of the levels that it and its sub-groups name: the text
+// about the gang, and by name those about its sub-groups. A group that names no level, or of which no pod is bound, has none. "" and
+// nil if that is so for all groups, or if the spec is invalid.
+func describePlacement(f Facts) (gang string, ofSubGroups map[string]string) {
+	if f.Tree == nil || len(f.Nodes) == 0 {
+		return "", nil
+	}
+	levels := map[string][]usedLevel{} // by name of the group, "" for the root
+	add := func(group string, tc *v2alpha2.TopologyConstraint) {
+		for _, key := range levelKeys(tc) {
+			levels[group] = append(levels[group], usedLevel{key, sets.New[string](), sets.New[string]()})
+		}
+	}
+	spec := &f.Group.Spec
+	add("", spec.TopologyConstraint)
+	for i := range spec.SubGroups {
+		add(spec.SubGroups[i].Name, spec.SubGroups[i].TopologyConstraint)
+	}
+	for _, leaf := range f.Tree.Leaves() {
+		nodes := sets.New(f.Nodes[leaf.Name()]...)
+		for g := leaf; g != nil; g = g.Parent() {
+			for _, level := range levels[g.Name()] {
+				level.addNodes(nodes, f.NodeLabels)
+			}
+		}
+	}
+	ofSubGroups = map[string]string{}
+	var parts []string
+	if text := describeLevels(levels[""]); text != "" {
+		parts = append(parts, text)
+	}
+	for _, g := range f.Tree.Groups() {
+		if text := message.Truncate(describeLevels(levels[g.Name()]), maxPlacement); text != "" {
+			ofSubGroups[g.Name()] = text
+			parts = append(parts, g.Name()+": "+text)
+		}
+	}
+	return message.Shorten(message.ListNames(parts, maxNamed, len(parts), clauses), message.MaxSummary), ofSubGroups
+}
+
+// addNodes adds nodes on which pods are bound. labels contains the labels of the nodes that exist.
+func (l *usedLevel) addNodes(nodes sets.Set[string], labels map[string]map[string]string) {
+	for node := range nodes {
+		if value, ok := labels[node][l.key]; ok {
+			l.domains.Insert(value)
+		} else {
+			l.outside.Insert(node)
+		}
+	}
+}
+
+// describeLevels returns the domains of the levels: "block b1, 2 racks (r1, r2)". "" if no pod is bound.
+func describeLevels(levels []usedLevel) string {
+	var parts []string
+	for i := range levels {
+		if text := levels[i].describe(); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// describe returns the domains of the level: "rack r7", "3 racks (r1, r2, r7)", "rack r7, 1 node without rack". "": no pod is
+// bound. Names in a list are in parentheses, because SubGroupStatus must not end with one of them.
+func (l *usedLevel) describe() string {
+	noun := l.key[strings.LastIndex(l.key, "/")+1:]
+	names := sets.List(l.domains)
+	for i, name := range names[:min(len(names), maxDomains)] {
+		if names[i] = message.Truncate(name, content.LabelValueMaxLength); name == "" {
+			names[i] = strconv.Quote(name) // a domain like any other
+		}
+	}
+	var parts []string
+	switch n := len(names); n {
+	case 0:
+	case 1:
+		parts = append(parts, noun+" "+names[0])
+	default:
+		parts = append(parts, fmt.Sprintf("%d %s (%s)", n, pluralOfLevel(noun), message.ListNames(names, maxDomains, n, ", ")))
+	}
+	if n := len(l.outside); n > 0 {
+		parts = append(parts, message.Count(n, "node")+" without "+noun)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pluralOfLevel returns the plural of the name of a level: racks, switches.
+func pluralOfLevel(noun string) string {
+	for _, ending := range []string{"s", "x", "ch", "sh"} {
+		if strings.HasSuffix(noun, ending) {
+			return noun + "es"
+		}
+	}
+	return noun + "s"
+}
