@@ -113,14 +113,23 @@ func (w *imagined) AreaOf(level string, within placement.Area, node string) (pla
 	return w.numbers[areaKey{level, domains[i], within}], true
 }
 
-// Encloses implements placement.World.
-func (w *imagined) Encloses(outer, inner placement.Area) bool {
+// AreaAround implements placement.World.
+func (w *imagined) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
+	around := placement.Area(0)
 	for i := range w.of.Nodes {
-		if w.isIn(inner, int32(i)) && !w.isIn(outer, int32(i)) {
-			return false
+		switch {
+		case !w.isIn(inner, int32(i)):
+		case around == 0:
+			area, ok := w.AreaOf(level, within, strconv.Itoa(i))
+			if !ok {
+				return 0, false
+			}
+			around = area
+		case !w.isIn(around, int32(i)):
+			return 0, false
 		}
 	}
-	return true
+	return around, around != 0
 }
 
 // Within implements placement.World.

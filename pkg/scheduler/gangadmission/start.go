@@ -111,6 +111,7 @@ func (g *Gangs) newReporter(h fwk.Handle, client *report.PodGroupClient, ended c
 		NeedsCapacityAfter:  g.args.NeedsCapacityAfter.Duration,
 		Pods:                g.podLister,
 		Failed:              failedPods(ended),
+		Nodes:               h.SharedInformerFactory().Core().V1().Nodes().Lister(),
 	})
 }
 

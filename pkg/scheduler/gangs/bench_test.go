@@ -248,6 +248,24 @@ func BenchmarkFacts(b *testing.B) {
 	})
 }
 
+// BenchmarkFactsOfBoundPods measures Facts of a gang of 10,000 bound pods, which names a topology level or none.
+func BenchmarkFactsOfBoundPods(b *testing.B) {
+	for name, spec := range map[string]func(*v2alpha2.PodGroupSpec){"none": func(*v2alpha2.PodGroupSpec) {}, "level": preferRack} {
+		b.Run(name, func(b *testing.B) {
+			r := newBenchRegistry()
+			r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("uid-g").MinMember(10_000).Spec(spec).Obj(), benchStart)
+			for i := range 10_000 {
+				r.SetPod(benchPod("g", i).Node(fmt.Sprintf("node-%d", i/8)).Obj(), benchStart)
+			}
+			r.SetSynced(benchStart)
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Facts(Key{Namespace: "ml", Name: "g"})
+			}
+		})
+	}
+}
+
 func BenchmarkBegin(b *testing.B) {
 	r := newBenchRegistry()
 	pods := fill(r, "g", 20000, 20000)

@@ -184,7 +184,7 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 		Created: n.Created.Counts(), Usable: n.Usable(profile).Counts(), Bound: n.Bound.Counts(),
 		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
 		Binding: g.plan != nil && !g.plan.aborted,
-		GPUs:    n.GPUs, HeldGPUs: n.HeldGPUs,
+		GPUs:    n.GPUs, HeldGPUs: n.HeldGPUs, Nodes: g.placed.nodes(),
 		Profile:  profile,
 		Failures: g.failures,
 		Pods:     len(g.members), NotOurs: len(g.members) > 0 && n.Flagged(count.IsOurs) == 0,

@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,11 @@ func placementOf(work *Work, uid, node string) placement.Placement {
 		}
 	}
 	panic("no pod " + uid + " waits")
+}
+
+// preferRack names a topology level.
+func preferRack(spec *v2alpha2.PodGroupSpec) {
+	spec.TopologyConstraint = &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "topology.example.com/rack"}
 }
 
 func TestFacts(t *testing.T) {
@@ -106,6 +112,25 @@ func TestFacts(t *testing.T) {
 				Created: gang.Counts{"y": 1}, Usable: gang.Counts{"y": 1}, Bound: gang.Counts{"y": 1}, Leaving: 1,
 				StrayTotal: 1, Stray: []podgroup.Misplaced{{Why: `carries sub-group "x", which the PodGroup does not have`, Pods: []string{"c"}, Total: 1}},
 			},
+		},
+		"a gang that names a level has the nodes of the pods that are bound and count": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("x", 1).SubGroup("y", 1).SubGroup("z", 1).Spec(preferRack),
+			pods: []*wrappers.PodWrapper{
+				pod("a").SubGroup("x").Node("n2"), pod("b").SubGroup("x").Node("n1"), pod("c").SubGroup("x").Node("n1"), pod("d").SubGroup("y").Node("n3"),
+				pod("e").SubGroup("y").Node("n4").Terminating(), pod("f").SubGroup("y").Node("n5").Phase(corev1.PodFailed),
+				pod("g").SubGroup("y").Node("n6").Phase(corev1.PodSucceeded), pod("h").SubGroup("other").Node("n7"), pod("i").SubGroup("z"),
+			},
+			want: podgroup.Facts{
+				Profile: "muster-scheduler", Waiting: waiting("i"), WaitingSince: now, Leaving: 1,
+				Created: gang.Counts{"x": 3, "y": 2, "z": 1}, Usable: gang.Counts{"x": 3, "y": 2, "z": 1}, Bound: gang.Counts{"x": 3, "y": 2},
+				StrayTotal: 1, Stray: []podgroup.Misplaced{{Why: `carries sub-group "other", which the PodGroup does not have`, Pods: []string{"h"}, Total: 1}},
+				Nodes: map[string][]string{"x": {"n1", "n2"}, "y": {"n3"}},
+			},
+		},
+		"a gang whose PodGroup is deleted names no level": {
+			group: flat(1).Spec(preferRack), pods: []*wrappers.PodWrapper{pod("a").Node("n1")},
+			do:   func(r *Registry) { r.RemoveGroup(Key{Namespace: "ml", Name: "g"}, now) },
+			want: podgroup.Facts{Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
 		},
 		"a gang that lacks pods": {
 			group: wrappers.MakePodGroup("g", "ml").UID("group").SubGroup("x", 3).SubGroup("y", 1),
@@ -259,6 +284,7 @@ func TestFacts(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got,
 				cmpopts.IgnoreFields(podgroup.Facts{}, "Namespace", "Name", "Group", "Tree"),
 				cmpopts.EquateEmpty(),
+				cmpopts.SortSlices(strings.Compare), // the nodes are in no order
 				cmpopts.IgnoreFields(podgroup.WaitingPod{}, "Since"),
 				cmp.Transformer("name", func(p *corev1.Pod) string { return p.Name }),
 			); diff != "" {

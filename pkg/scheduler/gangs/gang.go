@@ -25,6 +25,8 @@ type gangState struct {
 	numbers *count.Numbers
 	rows    []row // the members that Facts and BeginAttempt need, in no order
 
+	placed *placedPods // nil: the gang names no topology level
+
 	opts     *Options         // of the Registry; constant, like the profiles
 	profiles sets.Set[string] // of the Registry
 

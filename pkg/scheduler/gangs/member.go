@@ -59,6 +59,7 @@ func (g *gangState) recountAll() {
 	g.numbers = count.NewNumbers(g.countingTree())
 	g.partial.fresh = false
 	g.rows = g.rows[:0]
+	g.placed = newPlacedPods(g)
 	for _, m := range g.members {
 		m.entry, m.row = count.Entry{UID: m.pod.UID}, 0
 	}
@@ -75,6 +76,7 @@ func (m *member) recount() {
 		m.gang.partial.fresh = false
 	}
 	m.gang.updateRow(m)
+	m.gang.placed.update(m)
 }
 
 // countedPod returns the member as it is counted.
@@ -93,6 +95,7 @@ func (m *member) counted() count.Pod {
 func (g *gangState) removeFromNumbers(m *member) {
 	g.numbers.Remove(&m.entry)
 	g.updateRow(m)
+	g.placed.update(m)
 }
 
 // isBound reports whether the member counts as bound (docs/decisions, G11).

@@ -100,6 +100,21 @@ func naiveElect(g *gangState, profile string, bound gang.Counts) *member {
 	return first
 }
 
+// naivePlacedPods visits every member of the gang.
+func naivePlacedPods(g *gangState) *placedPods {
+	if g.group == nil || g.group.Spec.TopologyConstraint == nil {
+		return nil
+	}
+	p := &placedPods{of: map[*member]podPlace{}, number: map[podPlace]int{}}
+	for _, m := range g.members {
+		if m.misplaced == "" && m.isBound() {
+			p.of[m] = podPlace{m.leaf, m.node}
+			p.number[podPlace{m.leaf, m.node}]++
+		}
+	}
+	return p
+}
+
 // checkNumbers compares all incrementally maintained values with the results of visiting every member.
 func checkNumbers(s *simulation, r *Registry) {
 	s.t.Helper()
@@ -123,6 +138,9 @@ func checkNumbers(s *simulation, r *Registry) {
 		}
 		if first := naiveElect(g, profile, want.bound); first != elected {
 			s.fail("%s would elect %v, want %v", key, elected, first)
+		}
+		if got, want := g.placed, naivePlacedPods(g); !cmp.Equal(want, got, cmp.AllowUnexported(placedPods{}, podPlace{}), cmp.Comparer(func(a, b *member) bool { return a == b })) {
+			s.fail("placed pods of %s are %v, want %v", key, got, want)
 		}
 		total := map[count.Flags]int{}
 		highest, any := int32(0), false

@@ -534,6 +534,9 @@ func (s *simulation) createPod(key Key) {
 
 // simulatedSpec selects one of a few trees; the pods carry labels a, b and c.
 func (s *simulation) simulatedSpec(w *wrappers.PodGroupWrapper) *wrappers.PodGroupWrapper {
+	if s.serial%2 == 0 {
+		w.Spec(preferRack)
+	}
 	if s.ranked && s.chance(80) {
 		return w.SubGroup("a", 1+int32(s.rand.Intn(3)))
 	}

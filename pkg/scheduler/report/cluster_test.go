@@ -15,7 +15,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -34,6 +36,7 @@ type cluster struct {
 	registry *gangs.Registry
 	groups   *fakeapi.PodGroups
 	pods     *fake.Clientset
+	nodes    cache.Indexer
 	events   *eventLog
 	reporter *Reporter
 	patches  []string // "<pod> <patch>"
@@ -46,7 +49,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{
 		t: t, clock: testclock.NewFakeClock(start), registry: gangs.New(), pods: fake.NewClientset(),
-		groups: fakeapi.NewPodGroups(), events: &eventLog{},
+		groups: fakeapi.NewPodGroups(), nodes: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), events: &eventLog{},
 	}
 	c.registry.Configure(gangs.Options{RepairTimeout: 30 * time.Second})
 	c.registry.AddProfile(wrappers.SchedulerName)
@@ -71,7 +74,7 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) restart() {
 	c.reporter = New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
-		Busy:           func() bool { return c.busy },
+		Busy: func() bool { return c.busy }, Nodes: corelisters.NewNodeLister(c.nodes),
 		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
 	})
 }

@@ -57,6 +57,8 @@ type Options struct {
 	// podgroup.FailedStatus keeps. Both explain why a gang lacks pods. nil: this information is omitted.
 	Pods   corelisters.PodLister
 	Failed func(gangs.Key) []*corev1.Pod
+	// Nodes lists the nodes of the scheduler's cache, whose labels say where gangs run.
+	Nodes corelisters.NodeLister
 	// StatusInterval is the minimum time between two status writes of one PodGroup; a changed condition is written
 	// immediately, unless Busy.
 	StatusInterval time.Duration

@@ -23,7 +23,7 @@ var ErrForeignSchema = errors.New("CustomResourceDefinition podgroups.scheduling
 var schemaFields = []string{
 	"spec.minSubGroup", "spec.subGroups.parent", "spec.subGroups.minSubGroup", "spec.preemptibility",
 	"status.observedGeneration", "status.conditions", "status.reason", "status.scheduled", "status.needs", "status.gpus", "status.summary", "status.waitingSince",
-	"status.tree",
+	"status.tree", "status.placement",
 }
 
 // CheckSchema compares the schema of PodGroups in the API server with the fields that this program reads and writes.

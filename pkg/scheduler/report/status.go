@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -53,6 +54,7 @@ type statuses struct {
 	busy     func() bool
 	queue    queue
 	makers   *makers
+	nodes    corelisters.NodeLister
 
 	mu     sync.Mutex
 	groups map[gangs.Key]*groupStatus // guarded by mu; an entry belongs to the worker that processes the key
@@ -85,7 +87,7 @@ type groupStatus struct {
 func newStatuses(o Options, m *makers) *statuses {
 	return &statuses{
 		pace: newPacer(o.Registry), writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
-		queue: newQueue(o.Clock), groups: map[gangs.Key]*groupStatus{}, makers: m,
+		queue: newQueue(o.Clock), groups: map[gangs.Key]*groupStatus{}, makers: m, nodes: o.Nodes,
 	}
 }
 
@@ -113,6 +115,7 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 		st.written, st.superseded = nil, sets.New[string]()
 	}
 	f = s.makers.factsOfLastRun(f)
+	f.NodeLabels = s.labelsOf(f.Nodes)
 	group := f.Group
 
 	// 2. Check whether the status differs, and whether the write is due.
@@ -151,6 +154,22 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 		}
 	}
 	return shorterWait(later, s.reportSettled(st, written, &after, now)), nil
+}
+
+// labelsOf returns the labels of those of the nodes that exist, by name. nil for no nodes. The labels must not be modified.
+func (s *statuses) labelsOf(nodes map[string][]string) map[string]map[string]string {
+	if len(nodes) == 0 {
+		return nil
+	}
+	labels := map[string]map[string]string{}
+	for _, names := range nodes {
+		for _, name := range names {
+			if node, err := s.nodes.Get(name); err == nil { // the only error is that it does not exist
+				labels[name] = node.Labels
+			}
+		}
+	}
+	return labels
 }
 
 // delayOf returns how long a change of a status may wait, so that several are written at once.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+)
+
+// podPlace is where a bound pod runs and counts.
+type podPlace struct{ leaf, node string }
+
+// placedPods contains the bound pods of a gang that count, so that its nodes are known without visiting every member.
+type placedPods struct {
+	of     map[*member]podPlace
+	number map[podPlace]int // of the pods in the place; not 0
+}
+
+// newPlacedPods returns placedPods without pods. nil if the gang names no topology level: its nodes are not needed.
+func newPlacedPods(g *gangState) *placedPods {
+	if g.group == nil || !podgroup.HasTopologyLevel(&g.group.Spec) {
+		return nil
+	}
+	return &placedPods{of: map[*member]podPlace{}, number: map[podPlace]int{}}
+}
+
+// update records where a member runs after it has changed.
+func (p *placedPods) update(m *member) {
+	if p == nil {
+		return
+	}
+	old, known := p.of[m]
+	now, placed := m.place()
+	if known == placed && old == now {
+		return
+	}
+	if known {
+		delete(p.of, m)
+		if p.number[old]--; p.number[old] == 0 {
+			delete(p.number, old)
+		}
+	}
+	if placed {
+		p.of[m] = now
+		p.number[now]++
+	}
+}
+
+// place returns where a member runs. False if it is not bound, or does not count.
+func (m *member) place() (podPlace, bool) {
+	share := m.entry.Share()
+	if share.Leaf == nil || share.Flags&count.IsStanding == 0 {
+		return podPlace{}, false
+	}
+	return podPlace{share.Leaf.Name(), m.node}, true
+}
+
+// nodes returns the nodes of the pods by leaf, each once, in no order. nil for nil.
+func (p *placedPods) nodes() map[string][]string {
+	if p == nil {
+		return nil
+	}
+	nodes := map[string][]string{}
+	for at := range p.number {
+		nodes[at.leaf] = append(nodes[at.leaf], at.node)
+	}
+	return nodes
+}
