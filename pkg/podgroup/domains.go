@@ -79,11 +79,11 @@ func describePlacement(f Facts) (gang string, ofSubGroups map[string]string) {
 	}
 	ofSubGroups = map[string]string{}
 	var parts []string
-	if text := describeLevels(levels[""]); text != "" {
+	if text := describeUsedLevels(levels[""]); text != "" {
 		parts = append(parts, text)
 	}
 	for _, g := range f.Tree.Groups() {
-		if text := message.Truncate(describeLevels(levels[g.Name()]), maxPlacement); text != "" {
+		if text := message.Truncate(describeUsedLevels(levels[g.Name()]), maxPlacement); text != "" {
 			ofSubGroups[g.Name()] = text
 			parts = append(parts, g.Name()+": "+text)
 		}
@@ -102,8 +102,8 @@ func (l *usedLevel) addNodes(nodes sets.Set[string], labels map[string]map[strin
 	}
 }
 
-// describeLevels returns the domains of the levels: "block b1, 2 racks (r1, r2)". "" if no pod is bound.
-func describeLevels(levels []usedLevel) string {
+// describeUsedLevels returns the domains of the levels: "block b1, 2 racks (r1, r2)". "" if no pod is bound.
+func describeUsedLevels(levels []usedLevel) string {
 	var parts []string
 	for i := range levels {
 		if text := levels[i].describe(); text != "" {

@@ -49,11 +49,6 @@ func Constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v
 	}
 }
 
-// HasConstraints reports whether a PodGroup or a sub-group of it has a topology constraint.
-func HasConstraints(spec *v2alpha2.PodGroupSpec) bool {
-	return spec.TopologyConstraint != nil || slices.ContainsFunc(spec.SubGroups, func(s v2alpha2.SubGroup) bool { return s.TopologyConstraint != nil })
-}
-
 // NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology.
 func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
 	for _, c := range Constraints(spec) {

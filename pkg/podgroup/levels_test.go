@@ -61,9 +61,6 @@ func TestRequiredLevels(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got) + cmp.Diff(tt.why, why); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if has := podgroup.HasConstraints(&pg.Spec); has != (len(tt.of) > 0) {
-				t.Errorf("HasConstraints is %t", has)
-			}
 		})
 	}
 }

@@ -170,7 +170,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts}
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
-	if podgroup.HasConstraints(&g.group.Spec) {
+	if podgroup.HasTopologyLevel(&g.group.Spec) {
 		w.Problem.Nodes = g.boundNodes()
 	}
 	if task == Refill {
