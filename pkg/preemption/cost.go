@@ -40,7 +40,7 @@ func (s *search) cost() Cost {
 		w := &s.Workloads[i]
 		lost := 0
 		for k, p := range w.Pods {
-			if s.freed[i][k] == 0 {
+			if s.freedOf(i)[k] == 0 {
 				continue
 			}
 			lost++

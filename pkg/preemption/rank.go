@@ -18,7 +18,7 @@ func (a loss) compare(b loss) int {
 
 func (s *search) lossOf(u int) loss {
 	return loss{
-		budgets: int64(s.budgetsOf(u)), priority: int64(s.priorityOf(u)), ends: int64(max(SurplusSubGroup, s.units[u].rung)),
+		budgets: int64(s.budgets[u]), priority: int64(s.priorityOf(u)), ends: int64(max(SurplusSubGroup, s.units[u].rung)),
 		amount: s.amount[u], pods: int64(len(s.units[u].pods)),
 	}
 }

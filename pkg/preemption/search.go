@@ -67,11 +67,24 @@ const (
 // that were found in time are returned, although the plan for them has to be made once more. Without a Decision the World
 // is left unchanged.
 func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
-	if !mayHelp(in, w) {
-		return nil, Hopeless
+	fits, freed, highest := mayFit(placement.NewDemand(in.Problem), w), int32(math.MinInt32), int32(math.MaxInt32)
+	if !fits {
+		var ok bool
+		if highest, ok = freeByNumbers(in, w); !ok {
+			return nil, Hopeless
+		}
+		freed = highest
 	}
-	s := newSearch(in, w, budget)
-	s.findBest()
+	s := newSearch(in, w, budget, freed, highest)
+	if !(fits && s.plan() && s.record()) {
+		s.findBest()
+	}
+	isHigher := func(w Workload) bool { return w.Priority > highest }
+	if !s.isSpent() && !(s.found && s.bestCost.Violations == 0) && slices.ContainsFunc(in.Workloads, isHigher) {
+		s.leaveWorld()
+		s = newSearch(in, w, budget, math.MinInt32, math.MaxInt32)
+		s.findBest()
+	}
 	spent := s.isSpent()
 	s.selectUnits(s.best)
 	switch {
@@ -87,10 +100,6 @@ func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 
 // findBest looks for the cheapest set of victims.
 func (s *search) findBest() {
-	if s.plan() {
-		s.record() // nobody has to end
-		return
-	}
 	all := s.byRank
 	sparing := slices.DeleteFunc(slices.Clone(all), s.violatesAlone)
 	s.findByPriority(sparing)
@@ -121,13 +130,20 @@ func (s *search) findByPriority(units []int) {
 
 // findAmong looks for the cheapest set of victims among the units, which are in the order of rank.
 func (s *search) findAmong(units []int) {
-	var tooLittle []int // all that may end together in an order, if it is not sufficient
-	for _, orderOf := range []func() []int{
+	var tooLittle []int  // all that may end together in an order, if it is not sufficient
+	firstFailed := false // the same, of the first order
+	for i, orderOf := range []func() []int{
 		func() []int { return units },
 		func() []int { return sortedBy(units, func(u int) int64 { return -s.amount[u] }) },      // few workloads: those that free the most come first
 		func() []int { return sortedBy(units, func(u int) int { return s.units[u].workload }) }, // neighbours come together
 	} {
+		if i == byWorkload && firstFailed { // it changes no order within a workload, so the same units may end together
+			continue
+		}
 		order := orderOf()
+		if i > 0 && slices.Equal(order, units) {
+			continue
+		}
 		if tooLittle != nil {
 			s.selectUnits(nil)
 			if s.addAllowed(order); slices.Equal(s.selection(), tooLittle) {
@@ -135,7 +151,7 @@ func (s *search) findAmong(units []int) {
 			}
 		}
 		if !s.selectSufficientPrefix(order) {
-			tooLittle = s.selection()
+			tooLittle, firstFailed = s.selection(), firstFailed || i == 0
 			continue
 		}
 		sufficient := slices.Clone(s.list)
@@ -299,6 +315,11 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	fits := s.plan()
 	if fits {
 		for _, part := range parts {
+			if s.selected[part] {
+				s.restoreBesidePlan(part)
+			}
+		}
+		for _, part := range parts {
 			if s.selected[part] && !s.planWithout(part) {
 				s.planWithLess(part)
 			}
@@ -338,6 +359,8 @@ func (s *search) findByLeavingOut(units []int) bool {
 	s.record()
 	return true
 }
+
+const byWorkload = 2 // index of the order of findAmong in which neighbours come together
 
 const (
 	maxLeftOut    = 256 // units up to which every way to leave some of them out is tried
@@ -388,19 +411,24 @@ func (s *search) record() bool {
 
 // sortedBy returns the units in the order of few distinct keys, those with the same key in the order given.
 func sortedBy[K cmp.Ordered](units []int, keyOf func(u int) K) []int {
-	next := map[K]int{} // where the next unit with the key comes
-	for _, u := range units {
-		next[keyOf(u)]++
+	keys := make([]K, len(units))
+	for i, u := range units {
+		keys[i] = keyOf(u)
 	}
-	n := 0
-	for _, key := range slices.Sorted(maps.Keys(next)) {
-		n, next[key] = n+next[key], n
+	if slices.IsSorted(keys) {
+		return units
 	}
-	sorted := make([]int, len(units))
-	for _, u := range units {
-		key := keyOf(u)
-		sorted[next[key]] = u
-		next[key]++
+	runs := map[K][][]int{} // neighbours mostly have the same key
+	for start, end := 0, 0; start < len(units); start = end {
+		for end = start + 1; end < len(units) && keys[end] == keys[start]; end++ {
+		}
+		runs[keys[start]] = append(runs[keys[start]], units[start:end])
+	}
+	sorted := make([]int, 0, len(units))
+	for _, key := range slices.Sorted(maps.Keys(runs)) {
+		for _, run := range runs[key] {
+			sorted = append(sorted, run...)
+		}
 	}
 	return sorted
 }
@@ -435,24 +463,42 @@ func mayFit(demand *placement.Demand, w World) bool {
 	})
 }
 
-// mayHelp reports whether the numbers allow a plan if all pods end that may. It refuses most hopeless gangs before anything is
+// freeByNumbers returns the lowest priority for which the numbers allow a plan if all pods up to it end that may. Those below it
+// remain free in the World. It returns false, and frees nothing, if there is none: it refuses most hopeless gangs before anything is
 // prepared for a search.
-func mayHelp(in Input, w World) bool {
-	demand := placement.NewDemand(in.Problem)
-	if mayFit(demand, w) {
-		return true
-	}
+func freeByNumbers(in Input, w World) (highest int32, ok bool) {
 	n := 0
 	for i := range in.Workloads {
 		n += len(in.Workloads[i].Pods)
 	}
 	ids := make([]int, 0, n)
-	for i := range in.Workloads {
-		for k := range in.Workloads[i].Pods {
-			ids = append(ids, in.Workloads[i].Pods[k].ID)
+	appendPods := func(w *Workload) {
+		for i := range w.Pods {
+			ids = append(ids, w.Pods[i].ID)
 		}
 	}
-	w.Free(ids)
-	defer w.Restore(ids)
-	return mayFit(demand, w)
+	for i := range in.Workloads {
+		appendPods(&in.Workloads[i])
+	}
+	demand := placement.NewDemand(in.Problem)
+	if w.Free(ids); !mayFit(demand, w) {
+		w.Restore(ids)
+		return 0, false
+	}
+	ids = ids[:0]
+	var priorities []int32 // ascending
+	var starts []int       // in ids, by priority
+	for _, i := range sortedBy(numbersTo(len(in.Workloads)), func(i int) int32 { return in.Workloads[i].Priority }) {
+		if p := in.Workloads[i].Priority; len(starts) == 0 || priorities[len(priorities)-1] != p {
+			priorities, starts = append(priorities, p), append(starts, len(ids))
+		}
+		appendPods(&in.Workloads[i])
+	}
+	for i, start := range slices.Backward(starts) {
+		w.Restore(ids[start:])
+		if ids = ids[:start]; !mayFit(demand, w) {
+			return priorities[i], true
+		}
+	}
+	return math.MinInt32, true // it fits without
 }

@@ -21,17 +21,21 @@ type search struct {
 	ofGang  [][]int // by workload: its units
 	amount  []int64 // by unit
 	running []int64 // by unit
+	budgets []int   // by unit: its evictions that concern a PodDisruptionBudget
 	rank    []int   // by unit: its position by loss, the least first
 	byRank  []int   // the units in this order
+
+	first   []int  // by workload: the number of its first pod; the others follow
+	ids     []int  // by number of a pod: Pod.ID
+	freed   []int  // by number of a pod: selected units that contain it
+	inWorld []bool // by number of a pod: it is free in the World
+	untold  []int  // numbers of the pods of which the World may have to be told
 
 	selected   []bool        // by unit
 	wanted     []bool        // by unit; only used by selectUnits
 	list       []int         // the selected units, in no order
 	at         []int         // by unit: its index in list
-	freed      [][]int       // by workload and pod: selected units that contain it
 	lost       []int         // by workload: pods that selected units contain
-	inWorld    [][]bool      // by workload and pod: it is free in the World
-	untold     []podAt       // pods of which the World may have to be told
 	told       [2][]int      // IDs of those to be freed, and to be restored; only used by updateWorld
 	counts     []gang.Counts // by workload: pods by leaf; nil: not asked yet
 	left       []gang.Counts // likewise, without those that selected units contain
@@ -44,62 +48,69 @@ type search struct {
 	bestCost Cost
 }
 
-// podAt is a pod by the indexes of its workload and in that.
-type podAt struct{ workload, pod int32 }
-
-func newSearch(in Input, w World, budget Budget) *search {
+// newSearch returns a search among the workloads of at most the highest priority. In the World the pods are free of those whose
+// priority is below freed.
+func newSearch(in Input, w World, budget Budget, freed, highest int32) *search {
 	s := &search{Input: in, world: w, budget: budget, demand: placement.NewDemand(in.Problem), ofGang: make([][]int, len(in.Workloads))}
 	if s.budget.Plans == 0 {
 		s.budget.Plans = defaultPlans
 	}
 	s.budget.Plan.Skip = 0
-	s.makeUnits()
+	s.makeUnits(freed, highest)
 	n := len(s.units)
 	s.list = make([]int, 0, n)
-	s.selected, s.wanted, s.at, s.amount, s.running = make([]bool, n), make([]bool, n), make([]int, n), make([]int64, n), make([]int64, n)
+	s.selected, s.wanted, s.at = make([]bool, n), make([]bool, n), make([]int, n)
+	s.amount, s.running, s.budgets = make([]int64, n), make([]int64, n), make([]int, n)
 	for u := range s.units {
-		for _, pod := range s.units[u].pods {
-			s.amount[u] += s.podOf(u, pod).Amount
-			s.running[u] += s.podOf(u, pod).Running
+		for _, i := range s.units[u].pods {
+			pod := s.podOf(u, i)
+			s.amount[u] += pod.Amount
+			s.running[u] += pod.Running
+			s.budgets[u] += len(pod.Budgets)
 		}
 	}
 	s.rankUnits()
 	return s
 }
 
-// makeUnits lists the units of all workloads, and prepares what is kept by pod. The slices share a few large arrays.
-func (s *search) makeUnits() {
-	pods, most := 0, 0
+// makeUnits lists the units of the workloads, and prepares what is kept by pod: see newSearch.
+func (s *search) makeUnits(freed, highest int32) {
+	n, pods, most := len(s.Workloads), 0, 0
+	s.first = make([]int, n+1)
 	for i := range s.Workloads {
-		n := len(s.Workloads[i].Pods)
-		pods, most = pods+n, max(most, n)
+		if w := &s.Workloads[i]; w.Priority <= highest {
+			pods, most = pods+len(w.Pods), max(most, len(w.Pods))
+		}
+		s.first[i+1] = pods
 	}
 	numbers := numbersTo(most)
-	n := len(s.Workloads)
 	s.units = make([]unit, 0, pods+n) // more only if there are sub-groups
-	freed, inWorld := make([]int, pods), make([]bool, pods)
-	s.untold = make([]podAt, 0, pods)
-	s.freed, s.inWorld = make([][]int, n), make([][]bool, n)
+	s.ids, s.freed, s.inWorld, s.untold = make([]int, 0, pods), make([]int, pods), make([]bool, pods), make([]int, 0, pods)
 	s.lost, s.counts, s.left = make([]int, n), make([]gang.Counts, n), make([]gang.Counts, n)
 	ends, counts := make([]int, n), gang.Counts{}
 	for i := range s.Workloads {
-		w := &s.Workloads[i]
-		s.freed[i], freed = freed[:len(w.Pods)], freed[len(w.Pods):]
-		s.inWorld[i], inWorld = inWorld[:len(w.Pods)], inWorld[len(w.Pods):]
-		if clear(counts); w.Tree != nil {
-			w.count(counts, nil)
+		if w := &s.Workloads[i]; w.Priority <= highest {
+			for k := range w.Pods {
+				if w.Priority < freed {
+					s.inWorld[len(s.ids)], s.untold = true, append(s.untold, len(s.ids))
+				}
+				s.ids = append(s.ids, w.Pods[k].ID)
+			}
+			if clear(counts); w.Tree != nil {
+				w.count(counts, nil)
+			}
+			s.units = appendUnits(s.units, i, w, counts, numbers)
 		}
-		s.units = appendUnits(s.units, i, w, counts, numbers)
 		ends[i] = len(s.units)
 	}
-	all, start := make([]int, len(s.units)), 0
-	for u := range all {
-		all[u] = u
-	}
+	all, start := numbersTo(len(s.units)), 0
 	for i, end := range ends {
 		s.ofGang[i], start = all[start:end], end
 	}
 }
+
+// freedOf returns, by pod of a workload, how many selected units contain it.
+func (s *search) freedOf(w int) []int { return s.freed[s.first[w]:s.first[w+1]] }
 
 // podOf returns a pod of a unit.
 func (s *search) podOf(u, pod int) *Pod { return &s.Workloads[s.units[u].workload].Pods[pod] }
@@ -178,7 +189,7 @@ func (s *search) addIfAllowed(u int) {
 		isEnough := s.lost[w] < s.units[u].spare // even if all lost pods are of the leaf, it keeps its minimum
 		switch {
 		case !isEnough && s.units[u].group.Parent() == nil: // all of them are
-		case s.freed[w][s.units[u].pods[0]] > 0:
+		case s.freedOf(w)[s.units[u].pods[0]] > 0:
 		case isEnough:
 			s.add(u)
 		default:
@@ -199,6 +210,12 @@ func (s *search) addIfAllowed(u int) {
 // addInPlaceOfParts selects a unit instead of the units that are parts of it. It does nothing if the unit is a part of a
 // selected one.
 func (s *search) addInPlaceOfParts(u int) {
+	if s.units[u].rung == SurplusPod { // it has no parts
+		if s.freedOf(s.units[u].workload)[s.units[u].pods[0]] == 0 {
+			s.add(u)
+		}
+		return
+	}
 	for _, other := range s.selectedOf(s.units[u].workload) {
 		switch {
 		case s.isPart(u, other):
@@ -238,12 +255,13 @@ func (s *search) addAll(units []int) {
 		s.list = append(s.list, u)
 		w := s.units[u].workload
 		for _, pod := range s.units[u].pods {
-			if s.freed[w][pod]++; s.freed[w][pod] == 1 {
+			number := s.first[w] + pod
+			if s.freed[number]++; s.freed[number] == 1 {
 				s.lost[w]++
 				if s.left[w] != nil {
 					s.left[w][s.podOf(u, pod).Leaf]--
 				}
-				s.untold = append(s.untold, podAt{int32(w), int32(pod)})
+				s.untold = append(s.untold, number)
 			}
 		}
 	}
@@ -266,12 +284,13 @@ func (s *search) unselect(u int) {
 	s.list = s.list[:len(s.list)-1]
 	w := s.units[u].workload
 	for _, pod := range s.units[u].pods {
-		if s.freed[w][pod]--; s.freed[w][pod] == 0 {
+		number := s.first[w] + pod
+		if s.freed[number]--; s.freed[number] == 0 {
 			s.lost[w]--
 			if s.left[w] != nil {
 				s.left[w][s.podOf(u, pod).Leaf]++
 			}
-			s.untold = append(s.untold, podAt{int32(w), int32(pod)})
+			s.untold = append(s.untold, number)
 		}
 	}
 }
@@ -287,17 +306,15 @@ func (s *search) leaveWorld() {
 // nothing changes.
 func (s *search) updateWorld() {
 	free, restore := s.told[0][:0], s.told[1][:0]
-	for _, at := range s.untold {
-		gone := s.freed[at.workload][at.pod] > 0
-		if gone == s.inWorld[at.workload][at.pod] {
+	for _, number := range s.untold {
+		gone := s.freed[number] > 0
+		if gone == s.inWorld[number] {
 			continue
 		}
-		s.inWorld[at.workload][at.pod] = gone
-		id := s.Workloads[at.workload].Pods[at.pod].ID
-		if gone {
-			free = append(free, id)
+		if s.inWorld[number] = gone; gone {
+			free = append(free, s.ids[number])
 		} else {
-			restore = append(restore, id)
+			restore = append(restore, s.ids[number])
 		}
 	}
 	s.untold, s.told = s.untold[:0], [2][]int{free, restore}
@@ -313,16 +330,15 @@ func (s *search) restoreBesidePlan(u int) {
 	if !s.isRestorable(u) {
 		return
 	}
-	w := s.units[u].workload
-	var pods, ids []int
+	var numbers, ids []int
 	for _, pod := range s.units[u].pods {
-		if s.freed[w][pod] == 1 {
-			pods, ids = append(pods, pod), append(ids, s.podOf(u, pod).ID)
+		if number := s.first[s.units[u].workload] + pod; s.freed[number] == 1 {
+			numbers, ids = append(numbers, number), append(ids, s.ids[number])
 		}
 	}
 	if s.world.Restore(ids) {
-		for _, pod := range pods {
-			s.inWorld[w][pod] = false
+		for _, number := range numbers {
+			s.inWorld[number] = false
 		}
 		s.unselect(u)
 	}
@@ -341,7 +357,7 @@ func (s *search) isAllowed(w int) bool {
 func (s *search) countsOf(w int) (all, left gang.Counts) {
 	if s.counts[w] == nil {
 		s.counts[w] = s.Workloads[w].counts(nil)
-		s.left[w] = s.Workloads[w].counts(func(pod int) bool { return s.freed[w][pod] > 0 })
+		s.left[w] = s.Workloads[w].counts(func(pod int) bool { return s.freedOf(w)[pod] > 0 })
 	}
 	return s.counts[w], s.left[w]
 }
@@ -349,7 +365,7 @@ func (s *search) countsOf(w int) (all, left gang.Counts) {
 // countLeft adds the pods that selected units contain to those that are left (1), or takes them off again (-1).
 func (s *search) countLeft(w int, pods []int, sign int) {
 	for _, pod := range pods {
-		if s.freed[w][pod] > 0 {
+		if s.freedOf(w)[pod] > 0 {
 			s.left[w][s.Workloads[w].Pods[pod].Leaf] += sign
 		}
 	}
@@ -386,7 +402,7 @@ func (s *search) victims() []Victim {
 			v.Rung = max(v.Rung, s.units[u].rung)
 		}
 		for i, p := range s.Workloads[w].Pods {
-			if s.freed[w][i] > 0 {
+			if s.freedOf(w)[i] > 0 {
 				v.Pods = append(v.Pods, p.ID)
 			}
 		}
@@ -411,7 +427,7 @@ func (s *search) prioritiesOf(units []int) []int32 {
 
 // violatesAlone reports whether ending only this unit would exceed what a PodDisruptionBudget allows.
 func (s *search) violatesAlone(u int) bool {
-	if s.budgetsOf(u) == 0 {
+	if s.budgets[u] == 0 {
 		return false
 	}
 	evictions := map[int]int{}
@@ -423,13 +439,4 @@ func (s *search) violatesAlone(u int) bool {
 		}
 	}
 	return false
-}
-
-// budgetsOf returns how many evictions of a unit concern a PodDisruptionBudget.
-func (s *search) budgetsOf(u int) int {
-	n := 0
-	for _, pod := range s.units[u].pods {
-		n += len(s.podOf(u, pod).Budgets)
-	}
-	return n
 }
