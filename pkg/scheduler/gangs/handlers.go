@@ -78,7 +78,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	if !known {
 		m = r.addMember(pod, key, now)
 	}
-	old, stood, waited := m.pod, m.countsInAdmitted(), m.state == count.Pending
+	old, stood, waited, forbade := m.pod, m.countsInAdmitted(), m.state == count.Pending, m.forbidsPreemption()
 	// 3. Its state follows from the pod and its mark. Its part in a plan ends with the new state.
 	m.pod = pod
 	r.readMark(m)
@@ -88,6 +88,9 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before the numbers tell
 	// that the pod is gone.
 	m.setLeaf()
+	if forbade && !m.forbidsPreemption() {
+		m.gang.recordOwnChange()
+	}
 	switch {
 	case pod.DeletionTimestamp != nil:
 		m.recordTermination(old, known, stood, now)

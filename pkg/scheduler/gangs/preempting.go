@@ -288,11 +288,17 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 // neverPreempts reports whether a pod that waits, or is bound, forbids that the gang preempts.
 func (g *gangState) neverPreempts() bool {
 	for _, m := range g.members {
-		if p := m.pod.Spec.PreemptionPolicy; p != nil && *p == corev1.PreemptNever && m.state != count.Succeeded && m.misplaced == "" && m.pod.DeletionTimestamp == nil {
+		if m.forbidsPreemption() {
 			return true
 		}
 	}
 	return false
+}
+
+// forbidsPreemption reports whether the gang may not preempt because of the pod.
+func (m *member) forbidsPreemption() bool {
+	p := m.pod.Spec.PreemptionPolicy
+	return p != nil && *p == corev1.PreemptNever && m.state != count.Succeeded && m.misplaced == "" && m.pod.DeletionTimestamp == nil
 }
 
 // spread returns a time between a quarter of a pause and the pause, which differs from gang to gang.

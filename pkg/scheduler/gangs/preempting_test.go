@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
@@ -318,5 +319,45 @@ func TestMarksAreTakenBackIfRoomBecomesFree(t *testing.T) {
 	m.runFor(2 * time.Second)
 	if m.victims > 0 || m.unmarked != 4 || m.r.gangs[keyNamed("high")].preemption != nil {
 		t.Errorf("%d pods were evicted, the marks of %d were taken back, want none and 4", m.victims, m.unmarked)
+	}
+}
+
+// A gang that may not preempt because of one of its pods is tried again as soon as this pod does not count any more.
+func TestAGangPreemptsWithoutThePodThatForbadeIt(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*corev1.Pod){
+		"succeeded":   func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
+		"terminating": func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 5)
+			low, high := keyNamed("low"), keyNamed("high")
+			m.createGang(low, 2, 2, 0)
+			m.createGang(high, 3, 3, 5)
+			m.runFor(time.Second)
+			var bound []types.UID
+			for _, uid := range sortedUIDs(m.pods) {
+				if keyOf(m.pods[uid]) == high {
+					bound = append(bound, uid)
+				}
+			}
+			never, lost := bound[0], bound[1]
+			m.update(never, func(p *corev1.Pod) { p.Spec.PreemptionPolicy = new(corev1.PreemptNever) })
+			delete(m.pods, lost)
+			m.apply(m.r.RemoveFailedPod(lost, m.now))
+			m.nodes["n0"]--
+			m.createPod(high, 5)
+			m.createPod(high, 5)
+			m.runFor(time.Minute)
+			if m.victims > 0 {
+				t.Fatal("the gang preempts, although one of its pods forbids it")
+			}
+			m.update(never, end)
+			m.runFor(10 * time.Second)
+			if m.victims != 2 {
+				t.Errorf("%d pods were evicted, want the gang of 2", m.victims)
+			}
+		})
 	}
 }
