@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/preemption"
@@ -24,9 +23,6 @@ import (
 // confirms such a decision (docs/decisions, G21 to G24). It changes when the attempt is repeated, and leaves the snapshot as
 // it was.
 func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, a *backlog.Attempt) {
-	if pl.neverPreempts(work.Group) {
-		return
-	}
 	now := pl.gangs.clock.Now()
 	repeatAt := func(t time.Time) {
 		if !t.IsZero() && (a.Until.IsZero() || t.Before(a.Until)) {
@@ -151,12 +147,6 @@ func (s *search) describe(d *preemption.Decision) gangs.Preempting {
 
 // planIDLength is the number of characters that identify a decision.
 const planIDLength = 8
-
-// neverPreempts reports whether the PriorityClass of the PodGroup forbids that the gang preempts.
-func (pl *Admission) neverPreempts(group *v2alpha2.PodGroup) bool {
-	class, err := pl.gangs.classes.Get(group.Spec.PriorityClassName)
-	return err == nil && class.PreemptionPolicy != nil && *class.PreemptionPolicy == corev1.PreemptNever
-}
 
 // describeHopeless returns why preemption would not help.
 func describeHopeless(c *gangs.Candidates) string {

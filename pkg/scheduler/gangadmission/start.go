@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -146,6 +147,10 @@ func (g *Gangs) configureRegistry(logger klog.Logger) {
 				return 0, false
 			}
 			return class.Value, true
+		},
+		NeverPreempts: func(class string) bool {
+			c, err := g.classes.Get(class)
+			return err == nil && c.PreemptionPolicy != nil && *c.PreemptionPolicy == corev1.PreemptNever
 		},
 		Aborted: func(gang gangs.Key, cause gangs.AbortCause, reason string) {
 			plansAborted.WithLabelValues(string(cause)).Inc()

@@ -285,8 +285,11 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	return PreemptDecide, time.Time{}
 }
 
-// neverPreempts reports whether a pod that waits, or is bound, forbids that the gang preempts.
+// neverPreempts reports whether the PriorityClass of the PodGroup, or a pod that waits or is bound, forbids that the gang preempts.
 func (g *gangState) neverPreempts() bool {
+	if g.opts.NeverPreempts != nil && g.opts.NeverPreempts(g.group.Spec.PriorityClassName) {
+		return true
+	}
 	for _, m := range g.members {
 		if m.forbidsPreemption() {
 			return true

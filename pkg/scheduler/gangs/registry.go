@@ -76,6 +76,8 @@ type Options struct {
 	Clock clock.Clock
 	// Priority resolves a PriorityClass. It returns false if there is none of that name.
 	Priority func(name string) (int32, bool)
+	// NeverPreempts reports whether a PriorityClass has preemptionPolicy Never; nil: none has.
+	NeverPreempts func(class string) bool
 	// Aborted is called for every plan that is aborted before any member was bound; nil: no callback. It must not
 	// call the Registry.
 	Aborted func(gang Key, cause AbortCause, reason string)
