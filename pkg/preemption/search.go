@@ -35,6 +35,9 @@ type Input struct {
 type Budget struct {
 	Plan  placement.Budget // of each plan; Expired is that of the whole search, Skip is ignored
 	Plans int              // plans after which the first victims that were found are not improved any more; 0: 512
+	// Again gives more time, to the World as well, if the time is over and the plan for victims that were found in time has to be
+	// made once more. nil: there is no more.
+	Again func()
 }
 
 const defaultPlans = 512
@@ -64,7 +67,7 @@ const (
 )
 
 // FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed. Victims
-// that were found in time are returned, although the plan for them has to be made once more. Without a Decision the World
+// that were found in time are returned if the plan for them, which has to be made once more, is made in time, too. Without a Decision the World
 // is left unchanged.
 func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 	fits, freed, highest := mayFit(placement.NewDemand(in.Problem), w), int32(math.MinInt32), int32(math.MaxInt32)

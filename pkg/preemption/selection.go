@@ -135,7 +135,10 @@ func (s *search) plan() bool {
 
 // planAgain makes the plan of the best selection, which was made in time before.
 func (s *search) planAgain() bool {
-	s.late, s.budget.Plan.Expired = false, nil
+	if s.late && s.budget.Again != nil {
+		s.budget.Again()
+		s.late = false
+	}
 	return s.plan()
 }
 

@@ -256,7 +256,8 @@ func TestProtectedPods(t *testing.T) {
 	}
 }
 
-// TestSearchIsCutShort ends the time after each number of questions: there is a valid decision then, or none at all.
+// TestSearchIsCutShort ends the time of search and World after each number of questions: there is a valid decision then, or none at
+// all. The plan for victims that were found before is made in time that is given for it, or not at all.
 func TestSearchIsCutShort(t *testing.T) {
 	t.Parallel()
 	i := &instance{nodes: []fakeNode{{gpus: 6}, {gpus: 6}}, classes: []fakeClass{{gpus: 2}}}
@@ -265,12 +266,19 @@ func TestSearchIsCutShort(t *testing.T) {
 		i.fill(Workload{Name: fmt.Sprint(k), Priority: int32(k), Tree: tree}, []string{"", "", ""}, k%2, k%2, (k+1)%2)
 	}
 	i.in.Problem = problemOf(t, 3)
-	none, some := 0, 0
+	none, some, late := 0, 0, 0
 	for limit := 0; limit < 4000; limit += 7 {
 		w := i.world(t)
-		asked := 0
-		d, result := FindVictims(i.in, w, Budget{Plan: placement.Budget{Expired: func() bool { asked++; return asked > limit }}})
+		asked, again, most := 0, 0, limit
+		w.expired = func() bool { return asked > most }
+		d, result := FindVictims(i.in, w, Budget{
+			Plan:  placement.Budget{Expired: func() bool { asked++; return w.expired() }},
+			Again: func() { again, most = again+1, asked+100*(limit%2) },
+		})
 		w.check(d, i.in.Workloads)
+		if late += again; again > 1 || again > 0 && (d != nil) != (limit%2 > 0) {
+			t.Errorf("after %d questions and %d times more of them the decision is %v", limit, again, d)
+		}
 		switch {
 		case d == nil && result != Cut:
 			t.Errorf("after %d questions the result is %d", limit, result)
@@ -281,7 +289,7 @@ func TestSearchIsCutShort(t *testing.T) {
 			checkAllowed(t, limit, i, d)
 		}
 	}
-	if none == 0 || some == 0 {
-		t.Errorf("%d searches without a decision, %d with one", none, some)
+	if none == 0 || some == 0 || late == 0 {
+		t.Errorf("%d searches without a decision, %d with one; %d of them had more time", none, some, late)
 	}
 }

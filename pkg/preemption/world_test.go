@@ -37,6 +37,7 @@ type cluster struct {
 	gone    []bool
 	placed  [][2]int // class, node
 	plans   int      // plans, times classes
+	expired func() bool
 }
 
 func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []running) *cluster {
@@ -77,6 +78,9 @@ func (w *cluster) takes(class, n int) bool {
 }
 
 func (w *cluster) Place(class int, domain string) (string, bool) {
+	if w.expired != nil && w.expired() {
+		return "", false
+	}
 	best := -1
 	for i, n := range w.nodes {
 		if (domain == "" || domain == "="+n.name) && w.takes(class, i) && (best < 0 || n.gpus < w.nodes[best].gpus) {

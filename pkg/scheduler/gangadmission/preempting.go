@@ -105,7 +105,10 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 	defer s.snapshot.Restore(c.Ending)
 	d, result := preemption.FindVictims(
 		preemption.Input{Problem: s.work.Required(), Workloads: c.Workloads, Allowed: s.budgets.allowed}, s.snapshot,
-		preemption.Budget{Plan: placement.Budget{Placements: int(s.args.PlanBudget), Expired: limit.isOver}})
+		preemption.Budget{
+			Plan:  placement.Budget{Placements: int(s.args.PlanBudget), Expired: limit.isOver},
+			Again: func() { limit.restart(s.gangs.clock.Now(), 0) },
+		})
 	switch result {
 	case preemption.Hopeless:
 		s.why = describeHopeless(c)

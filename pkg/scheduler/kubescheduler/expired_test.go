@@ -21,7 +21,7 @@ func manyNodes(n int) []fwk.NodeInfo {
 	return nodes
 }
 
-// TestPlaceEndsWithTheTime: a search over the nodes does not continue when the plan's time is over.
+// TestPlaceEndsWithTheTime: a search over the nodes does not continue when the plan's time is over, unless it is given more.
 func TestPlaceEndsWithTheTime(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)
@@ -42,6 +42,12 @@ func TestPlaceEndsWithTheTime(t *testing.T) {
 		}
 		if node, _ := w.Place(0, ""); node != tc.want {
 			t.Errorf("expired %t: placed on %q, want %q", tc.expired, node, tc.want)
+		}
+		if tc.expired {
+			tc.expired = false
+			if node, _ := w.Place(0, ""); node != "n199" {
+				t.Errorf("with more time: placed on %q, want n199", node)
+			}
 		}
 	}
 }

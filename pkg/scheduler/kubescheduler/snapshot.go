@@ -153,10 +153,10 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	return w, nil
 }
 
-// timeIsOver reports whether the plan's time is over.
+// timeIsOver reports whether the plan's time is over. It may be given more.
 func (w *Snapshot) timeIsOver() bool {
 	w.asked++
-	if !w.outOfTime && w.asked%32 == 0 {
+	if w.outOfTime || w.asked%32 == 0 {
 		w.outOfTime = w.ctx.Err() != nil || w.expired != nil && w.expired()
 	}
 	return w.outOfTime
