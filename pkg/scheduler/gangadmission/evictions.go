@@ -85,7 +85,14 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) {
 	defer cancel()
 	for left, round := evictionOf(p), 0; ; round++ {
 		var err error
-		g.evictions.run(func(context.Context) { _, err = g.evictions.evictor.DeleteVictims(ctx, left) })
+		g.evictions.run(func(context.Context) {
+			if round > 0 { // kube-controller-manager removes marks after two minutes
+				if err := g.evictions.evictor.MarkVictims(ctx, left); err != nil {
+					logger.V(2).Info("Failed to mark pods again whose eviction is repeated", "podGroup", p.Gang, "err", err)
+				}
+			}
+			_, err = g.evictions.evictor.DeleteVictims(ctx, left)
+		})
 		if err == nil {
 			countVictims(p.Victims, nil)
 			return
@@ -93,10 +100,11 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) {
 		if round == 0 {
 			logger.Error(err, "Failed to evict some of the pods that a gang preempts; it is repeated", "podGroup", p.Gang, "victims", len(p.Victims))
 		}
-		left.Victims = slices.DeleteFunc(left.Victims, g.isEnding)
 		select {
 		case <-g.clock.After(evictPause):
+			left.Victims = g.remaining(left.Victims)
 		case <-ctx.Done():
+			left.Victims = g.remaining(left.Victims)
 			logger.Error(err, "Gave up the eviction of some of the pods that a gang preempts: end them by hand", "podGroup", p.Gang, "pods", len(left.Victims))
 			countVictims(p.Victims, left.Victims)
 			return
@@ -113,10 +121,17 @@ func countVictims(victims []gangs.Victim, left []evict.Victim) {
 	}
 }
 
-// isEnding reports whether the victim is terminating or gone.
-func (g *Gangs) isEnding(v evict.Victim) bool {
-	pod, err := g.podLister.Pods(v.Pod.Namespace).Get(v.Pod.Name)
-	return err != nil || pod.UID != v.Pod.UID || pod.DeletionTimestamp != nil
+// remaining returns those of the victims that are neither terminating nor gone, with their pods as they are now.
+func (g *Gangs) remaining(victims []evict.Victim) []evict.Victim {
+	var left []evict.Victim
+	for _, v := range victims {
+		pod, err := g.podLister.Pods(v.Pod.Namespace).Get(v.Pod.Name)
+		if err == nil && pod.UID == v.Pod.UID && pod.DeletionTimestamp == nil {
+			v.Pod = pod
+			left = append(left, v)
+		}
+	}
+	return left
 }
 
 // run performs a step of a preemption.

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/muster-project/muster/pkg/scheduler/evict"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// A victim whose deletion is refused is marked again when kube-controller-manager has removed its mark after two minutes, so that
+// a later process recognises it, and its witness.
+func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
+	t.Parallel()
+	clock := testingclock.NewFakeClock(time.Now())
+	end := clock.Now().Add(3 * time.Minute)
+	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	p := &gangs.Preemption{ID: "plan", Gang: key("high")}
+	client := fake.NewClientset()
+	for _, name := range []string{"low-0", "low-1"} {
+		pod := wrappers.MakePod(name, "ml").UID(name).Gang("low").Obj()
+		p.Victims = append(p.Victims, gangs.Victim{Pod: pod, Gang: key("low")})
+		if err := client.Tracker().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := func(name string) *corev1.Pod {
+		obj, err := client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "ml", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return obj.(*corev1.Pod).DeepCopy()
+	}
+	sync := func() {
+		for _, v := range p.Victims {
+			if err := pods.Update(stored(v.Pod.Name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	client.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if clock.Now().Before(end) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), a.(clienttesting.DeleteAction).GetName(), nil)
+		}
+		return false, nil, nil
+	})
+	g := &Gangs{clock: clock, podLister: corelisters.NewPodLister(pods), evictions: evictions{
+		ctx: context.Background(), running: make(chan struct{}, 1),
+		evictor: evict.New(evict.Options{Client: client, Recorder: &events.FakeRecorder{}, Clock: clock}),
+	}}
+	if err := g.evictions.evictor.MarkVictims(context.Background(), evictionOf(p)); err != nil {
+		t.Fatal(err)
+	}
+	sync()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.evictVictims(klog.Background(), p)
+	}()
+	for round := 0; ; round++ {
+		for !clock.HasWaiters() {
+			select {
+			case <-done:
+				if round < 100 {
+					t.Errorf("deleted after %d rounds", round)
+				}
+				return
+			default:
+			}
+		}
+		witnesses := 0
+		for _, v := range p.Victims {
+			pod := stored(v.Pod.Name)
+			if !evict.IsMarkedFor(pod, p.ID) {
+				t.Fatalf("round %d: %s has no mark", round, pod.Name)
+			}
+			if evict.IsWitness(pod) {
+				witnesses++
+			}
+			if round == 120 { // what kube-controller-manager does
+				pod.Status.Conditions[0].Status = corev1.ConditionFalse
+				if err := client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), pod, "ml"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if witnesses != 1 {
+			t.Fatalf("round %d: %d witnesses, want 1", round, witnesses)
+		}
+		sync()
+		clock.Step(evictPause)
+	}
+}
