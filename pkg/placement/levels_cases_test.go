@@ -178,6 +178,20 @@ func TestSurplusStaysInItsDomain(t *testing.T) {
 	})
 }
 
+// TestUnitRefusedInsideADomain: a unit that must be in the domain of a group above is not like one that may be anywhere.
+func TestUnitRefusedInsideADomain(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, []class{{gpus: 1}}, racksOf(3, 3)...)
+	p := placement.Problem{Have: gang.Counts{"a1": 1, "b1": 1}, Pods: map[string][]placement.Pod{"a2": pods("a2", 0, 4), "b2": pods("b2", 0, 4)}}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, // the pods of a1 and b1 have succeeded
+		required("rack", inner("a", "", 1)), required("", leaf("a1", "a", 1)), required("", leaf("a2", "a", 4)),
+		required("", inner("b", "", 1)), required("", leaf("b1", "b", 1)), required("", leaf("b2", "b", 4)))
+	plan := placement.Unit(p, w, placement.Budget{})
+	if plan.Group != "b2" || len(plan.Placements) != 4 {
+		t.Errorf("unit %q with %d pods, want b2 with 4", plan.Group, len(plan.Placements))
+	}
+}
+
 func TestLevelsExplain(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, []class{{gpus: 1}}, append(racksOf(6, 4, 3, 2, 2), node{name: "bare", gpus: 8})...)

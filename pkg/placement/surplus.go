@@ -80,11 +80,17 @@ func (l *layout) unitRef(g int32) UnitRef {
 type refusals struct {
 	*planner
 	like    *likeness
-	heights map[int32]int // by likeness: height of the stack when the unit was refused
+	heights map[likeUnit]int // height of the stack when the unit was refused
+}
+
+// likeUnit is what distinguishes a unit for the World: its likeness, and the levels of the open groups above it.
+type likeUnit struct {
+	like  int32
+	above string
 }
 
 func (pl *planner) newRefusals() *refusals {
-	return &refusals{planner: pl, like: pl.newLikeness(), heights: map[int32]int{}}
+	return &refusals{planner: pl, like: pl.newLikeness(), heights: map[likeUnit]int{}}
 }
 
 // planUnit tries to plan a unit and reports whether it succeeded. A unit that looks the same as one that did not fit
@@ -92,14 +98,20 @@ func (pl *planner) newRefusals() *refusals {
 // of these were placed since.
 func (r *refusals) planUnit(unit int32, budget Budget) bool {
 	n := r.like.numberOf(unit)
-	if height, ok := r.heights[n]; ok && (!r.like.dependent[n] || height == len(r.stack)) {
+	key := likeUnit{like: n}
+	for up := r.groups[unit].parent; up >= 0; up = r.groups[up].parent {
+		if r.groups[up].open {
+			key.above += r.groups[up].required + "\n"
+		}
+	}
+	if height, ok := r.heights[key]; ok && (!r.like.dependent[n] || height == len(r.stack)) {
 		return false
 	}
 	if r.planUnitBelow(unit, budget) {
 		r.like.forgetGroup(unit)
 		return true
 	}
-	r.heights[n] = len(r.stack)
+	r.heights[key] = len(r.stack)
 	return false
 }
 
