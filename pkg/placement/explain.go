@@ -59,7 +59,7 @@ const maxDomains = 3
 // recordLevel records the room in the domains of the level that a group requires.
 func (e *explanation) recordLevel(g int32) {
 	at := &e.groups[g]
-	short := LevelShortfall{Group: at.of.Name(), Level: at.required, Torn: at.torn}
+	short := LevelShortfall{Group: at.of.Name(), Level: at.required, Torn: at.torn && !at.gone, Gone: at.gone}
 	switch {
 	case at.torn:
 	case !e.possible[g]:

@@ -37,7 +37,8 @@ type group struct {
 	area     Area   // in which pods below are placed: of the nearest group above or at it whose domain is known; 0: anywhere
 	open     bool   // required is set, and the domain is not known
 	nests    bool   // a group below has a required level
-	torn     bool   // pods below run in more than one domain, or outside: no other pod can join them
+	torn     bool   // pods below run in more than one domain, or outside: no other pod can join them; or gone
+	gone     bool   // all pods below that run are on nodes that do not exist: no other pod can join them until they are deleted
 }
 
 func (g *group) isLeaf() bool { return g.first == g.end }

@@ -109,7 +109,7 @@ func (pl *planner) dropDomains(n int) {
 }
 
 // pinGroups sets the domains of groups with a required level by the nodes of the pods that run. Groups without such pods
-// are open.
+// are open. Nodes that do not exist say nothing about the domain: their pods will be deleted soon.
 func (pl *planner) pinGroups(nodes map[string][]string) {
 	below := make([][]string, len(pl.groups))
 	for i := range pl.groups {
@@ -123,13 +123,19 @@ func (pl *planner) pinGroups(nodes map[string][]string) {
 	}
 	for i := range pl.groups { // a group precedes the groups below it
 		g := &pl.groups[i]
-		g.torn = g.parent >= 0 && pl.groups[g.parent].torn
+		if g.parent >= 0 {
+			g.torn, g.gone = pl.groups[g.parent].torn, pl.groups[g.parent].gone
+		}
 		if g.required == "" || g.torn {
 			continue
 		}
 		g.open = len(below[i]) == 0
+		nodes := slices.DeleteFunc(below[i], func(node string) bool { return !pl.world.HasNode(node) })
+		if len(nodes) == 0 && !g.open {
+			g.torn, g.gone = true, true
+		}
 		var first Area
-		for k, node := range below[i] {
+		for k, node := range nodes {
 			area, ok := pl.world.AreaOf(g.required, pl.areaAbove(int32(i)), node)
 			if k == 0 {
 				first = area

@@ -81,6 +81,13 @@ func TestLevelsChooseDomains(t *testing.T) {
 		"a refill waits if its rack is full": {
 			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 2}, bound: map[string][]string{"": {"r0-0"}}, racks: []int{2, 4}, want: nil,
 		},
+		"a pod on a node that is gone does not count for the rack": {
+			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 1}, bound: map[string][]string{"": {"gone", "r1-0"}}, racks: []int{4, 4},
+			want: map[string]string{"": "r1"},
+		},
+		"a refill waits while all pods are on nodes that are gone": {
+			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 2}, bound: map[string][]string{"": {"gone"}}, racks: []int{4, 4}, want: nil,
+		},
 		"no pod joins those that run in two racks": {
 			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 2}, bound: map[string][]string{"": {"r0-0", "r1-0"}}, racks: []int{4, 4}, want: nil,
 		},
@@ -99,8 +106,9 @@ func TestLevelsChooseDomains(t *testing.T) {
 			for leaf, nodes := range tt.bound {
 				p.Have[leaf], p.Bound[leaf] = len(nodes), len(nodes)
 				for _, name := range nodes {
-					i := slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name })
-					w.nodes[i].gpus, w.nodes[i].free[0] = 0, 0
+					if i := slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name }); i >= 0 {
+						w.nodes[i].gpus, w.nodes[i].free[0] = 0, 0
+					}
 				}
 			}
 			for leaf, n := range tt.pods {
@@ -176,6 +184,20 @@ func TestSurplusStaysInItsDomain(t *testing.T) {
 			t.Errorf("%v join them", lines(plan.Placements))
 		}
 	})
+}
+
+// TestLevelsExplainNodesThatAreGone: a group waits while all of its pods are on nodes that are gone, and says so.
+func TestLevelsExplainNodesThatAreGone(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{Tree: mustBuild(t, leaf("", "", 3)), Required: map[string]string{"": "rack"}, Have: gang.Counts{"": 1}, Bound: gang.Counts{"": 1},
+		Nodes: map[string][]string{"": {"gone"}}, Pods: map[string][]placement.Pod{"": pods("", 0, 2)}}
+	_, short := placement.Minimum(p, newCluster(t, []class{{gpus: 1}}, racksOf(4, 4)...), placement.Budget{})
+	if short == nil {
+		t.Fatal("the group has moved to another rack")
+	}
+	if diff := cmp.Diff([]placement.LevelShortfall{{Level: "rack", Gone: true}}, short.Levels); diff != "" {
+		t.Errorf("levels (-want +got):\n%s", diff)
+	}
 }
 
 // TestUnitRefusedInsideADomain: a unit that must be in the domain of a group above is not like one that may be anywhere.

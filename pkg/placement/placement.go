@@ -22,7 +22,8 @@ type Problem struct {
 	// all of them.
 	Required map[string]string
 	// Nodes are, per leaf, the nodes of the pods in Have that use one. They determine the domains of groups with a
-	// required topology level, and may be omitted for leaves below no such group.
+	// required topology level, and may be omitted for leaves below no such group. Pods on nodes that the World does not have are
+	// ignored if others of the group have a node; if none has, the group gets no pod until the caller leaves them out.
 	Nodes map[string][]string
 }
 
@@ -93,6 +94,7 @@ type LevelShortfall struct {
 	Others  int          // further domains
 	Runs    bool         // pods of the group run in the only one of Domains: the others cannot leave it
 	Torn    bool         // pods of the group run in several domains, or in none: no pod can join them; Domains is empty
+	Gone    bool         // all pods of the group that run are on nodes that do not exist; it waits until they are deleted; Domains is empty
 }
 
 // DomainRoom is how many pods of a class fit in a domain, beside those placed before.

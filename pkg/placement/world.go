@@ -45,6 +45,8 @@ type World interface {
 	FreeIn(level string, within Area) [][]int64
 	// AreaOf returns which of Areas(level, within) contains the node, false if none does.
 	AreaOf(level string, within Area, node string) (Area, bool)
+	// HasNode reports whether there is a node with this name.
+	HasNode(name string) bool
 	// AreaAround returns which of Areas(level, within) contains all nodes of the inner area, false if none does.
 	AreaAround(level string, within, inner Area) (Area, bool)
 	// Within returns a class of pods that differ from those of the given class only in that they must be placed in the
@@ -110,6 +112,9 @@ func (NoTopology) FreeIn(string, Area) [][]int64 { return nil }
 
 // AreaOf implements World.
 func (NoTopology) AreaOf(string, Area, string) (Area, bool) { return 0, false }
+
+// HasNode implements World.
+func (NoTopology) HasNode(string) bool { return true }
 
 // AreaAround implements World.
 func (NoTopology) AreaAround(string, Area, Area) (Area, bool) { return 0, false }

@@ -228,6 +228,12 @@ func (w *Snapshot) isIn(a placement.Area, i int32) bool {
 	return true
 }
 
+// HasNode implements placement.World.
+func (w *Snapshot) HasNode(name string) bool {
+	_, known := w.nodes.position[name]
+	return known
+}
+
 // AreaAround implements placement.World.
 func (w *Snapshot) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
 	nodes := w.areas[inner].nodes

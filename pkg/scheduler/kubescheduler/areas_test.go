@@ -119,6 +119,9 @@ func TestAreas(t *testing.T) {
 	if zone != z1 || !w.encloses(zone, rack) || w.encloses(rack, zone) || w.encloses(areaNamed(t, w, "zone", 0, "z2"), rack) {
 		t.Error("a rack is in its zone, and in no other")
 	}
+	if !w.HasNode("a") || w.HasNode("gone") {
+		t.Error("there is a node a, and none named gone")
+	}
 	if around, ok := w.AreaAround("zone", 0, rack); !ok || around != zone {
 		t.Errorf("area %d %t is around the rack, want its zone %d", around, ok, zone)
 	}
