@@ -335,15 +335,19 @@ func (pl *planner) hasLevelsBelow(g int32) bool {
 	return false
 }
 
-// fillDomain is fillGroup for a group with a required level. Of an open group it takes the domain that has room for the most
-// of what the group needs.
+// fillDomain is fillGroup for a group with a required level. Of an open group it takes the best domain or, if none may hold the
+// group, the one that has room for the most of what it needs.
 func (pl *planner) fillDomain(g int32, with *explanation) bool {
 	at, mark := &pl.groups[g], len(pl.stack)
 	chosen := false
 	if at.open && pl.possible[g] {
-		area, ok := pl.roomiestArea(g)
-		if ok {
-			pl.setDomain(g, area)
+		r := pl.requirementOf(g)
+		areas := pl.roomyAreas(g, &r)
+		if len(areas) == 0 {
+			areas = pl.roomiestArea(g, &r)
+		}
+		if len(areas) > 0 {
+			pl.setDomain(g, areas[0])
 			chosen = true
 		}
 	}
@@ -363,13 +367,12 @@ func (pl *planner) fillDomain(g int32, with *explanation) bool {
 	return false
 }
 
-// roomiestArea returns the domain that has room for the most of what an open group needs, false if there is no domain.
-func (pl *planner) roomiestArea(g int32) (Area, bool) {
-	r := pl.requirementOf(g)
+// roomiestArea returns the domain that has room for the most of what an open group needs, none if there is no domain.
+func (pl *planner) roomiestArea(g int32, r *requirement) []Area {
 	level, within := pl.groups[g].required, pl.areaAbove(g)
 	areas := pl.world.Areas(level, within)
 	if len(areas) == 0 {
-		return 0, false
+		return nil
 	}
 	held := make([]int, len(areas))
 	for k, n := range r.needs {
@@ -383,5 +386,5 @@ func (pl *planner) roomiestArea(g int32) (Area, bool) {
 			best = i
 		}
 	}
-	return areas[best], true
+	return areas[best : best+1]
 }

@@ -214,6 +214,25 @@ func TestUnitRefusedInsideADomain(t *testing.T) {
 	}
 }
 
+// TestLevelsExplainWithTheTightestDomains: the room that is reported for a group is what the domains leave that a plan would
+// choose for those before it.
+func TestLevelsExplainWithTheTightestDomains(t *testing.T) {
+	t.Parallel()
+	w := newCluster(t, []class{{gpus: 1}}, racksOf(5, 3, 1, 1)...)
+	p := placement.Problem{Pods: map[string][]placement.Pod{"a": pods("a", 0, 3), "b": pods("b", 0, 6)}}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, required("rack", leaf("a", "", 3)), required("rack", leaf("b", "", 6)))
+	_, short := placement.Minimum(p, w, placement.Budget{})
+	areas := w.Areas("rack", 0)
+	want := []placement.LevelShortfall{{Group: "b", Level: "rack", Pods: 6, Need: 6, Others: 1,
+		Domains: []placement.DomainRoom{{Area: areas[0], Pods: 5}, {Area: areas[2], Pods: 1}, {Area: areas[3], Pods: 1}}}}
+	if short == nil {
+		t.Fatal("a plan where there is none")
+	}
+	if diff := cmp.Diff(want, short.Levels); diff != "" {
+		t.Errorf("levels (-want +got):\n%s", diff)
+	}
+}
+
 func TestLevelsExplain(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, []class{{gpus: 1}}, append(racksOf(6, 4, 3, 2, 2), node{name: "bare", gpus: 8})...)

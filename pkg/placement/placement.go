@@ -35,7 +35,8 @@ type Placement struct {
 }
 
 // Budget limits the search for a plan; zero fields take the defaults. The guarantee for equal pods in the package
-// documentation holds for all values of Attempts and Placements.
+// documentation holds for all values of Attempts and Placements. They bound the search in one domain of a group with a required
+// level, not the number of domains, nor the choices and assignments of domains for equal pods: there only Expired does.
 type Budget struct {
 	Attempts   int // choices to try, including those skipped by Skip; 0: 64
 	Placements int // calls of World.Place in addition to four per waiting pod; 0: 4096
