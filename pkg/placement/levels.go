@@ -253,18 +253,44 @@ func (pl *planner) roomyAreas(open int32, r *requirement) []Area {
 	for k, n := range r.needs {
 		rooms[k] = pl.roomsLeft(n.class, level, within, areas)
 	}
-	var order []int
-	for i := range areas {
-		if r.fits(func(k int) int { return rooms[k][i] }) {
-			order = append(order, i)
-		}
-	}
+	order := slices.DeleteFunc(pl.usedFirst(r.needs[0].class, level, within, areas), func(i int) bool {
+		return !r.fits(func(k int) int { return rooms[k][i] })
+	})
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.tightness(rooms[0][a]), r.tightness(rooms[0][b])) })
 	list := make([]Area, len(order))
 	for k, i := range order {
 		list[k] = areas[i]
 	}
 	return list
+}
+
+// usedFirst returns the indexes of the domains of a level in the order in which equal ones are preferred: those in the wider
+// domain with the least room for the class first, so that other wider domains remain whole. The wider domains are those of the
+// outer keys of the level.
+func (pl *planner) usedFirst(class int32, level string, within Area, areas []Area) []int {
+	order := make([]int, len(areas))
+	for i := range order {
+		order[i] = i
+	}
+	// The innermost of the outer keys decides, so it comes last.
+	for k := range len(level) {
+		if level[k] != ',' {
+			continue
+		}
+		outer := level[:k]
+		wider := pl.world.Areas(outer, within)
+		room := make(map[Area]int, len(wider))
+		for i, n := range pl.roomsLeft(class, outer, within, wider) {
+			room[wider[i]] = n
+		}
+		left := make([]int, len(areas))
+		for i, area := range areas {
+			around, _ := pl.world.AreaAround(outer, within, area)
+			left[i] = room[around]
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(left[a], left[b]) })
+	}
+	return order
 }
 
 // roomsLeft returns World.Rooms less the pods of the class that are on the stack.

@@ -60,6 +60,13 @@ func TestLevelsChooseDomains(t *testing.T) {
 		"enough room, but in two racks": {
 			root: required("rack", leaf("", "", 4)), pods: map[string]int{"": 4}, racks: []int{3, 3}, want: nil,
 		},
+		"among equals the rack in the block with the least room": {
+			root: required("block,rack", leaf("", "", 3)), pods: map[string]int{"": 3}, racks: []int{3, 3, 3, 2}, want: map[string]string{"": "r2"},
+		},
+		"among equals the racks of children in the block with the least room": {
+			root: required("", gang.Node{}), groups: []leveledNode{required("block,rack", leaf("a", "", 3)), required("block,rack", leaf("b", "", 3))},
+			pods: map[string]int{"a": 3, "b": 3}, racks: []int{3, 4, 4, 4, 3, 3}, want: map[string]string{"a": "r4", "b": "r5"},
+		},
 		// The first child alone would fit best in the only rack that holds the second one.
 		"greedy child (KEP-6012)": {
 			root: required("", gang.Node{}), groups: []leveledNode{required("rack", leaf("a", "", 2)), required("rack", leaf("b", "", 3))},

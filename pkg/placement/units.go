@@ -63,18 +63,27 @@ func (s *search) newArrangement() *arrangement {
 }
 
 func (a *arrangement) addTable(level string) {
-	t := table{level: level, areas: a.world.Areas(level, a.inside)}
+	areas := a.world.Areas(level, a.inside)
+	t := table{level: level, areas: make([]Area, len(areas))}
+	order := a.usedFirst(a.classes[0], level, a.inside, areas)
+	for d, i := range order {
+		t.areas[d] = areas[i]
+	}
+	addRow := func(of func(i int) int) {
+		row := make([]int, len(order))
+		for d, i := range order {
+			row[d] = of(i)
+		}
+		t.room = append(t.room, row)
+	}
 	for _, class := range a.classes {
-		t.room = append(t.room, slices.Clone(a.roomsLeft(class, level, a.inside, t.areas)))
+		rooms := a.roomsLeft(class, level, a.inside, areas)
+		addRow(func(i int) int { return rooms[i] })
 	}
 	if a.uses > 0 {
 		free := a.world.FreeIn(level, a.inside)
 		for k := range a.uses {
-			row := make([]int, len(free))
-			for d := range free {
-				row[d] = int(free[d][k])
-			}
-			t.room = append(t.room, row)
+			addRow(func(i int) int { return int(free[i][k]) })
 		}
 	}
 	for _, row := range t.room {
