@@ -29,7 +29,7 @@ type arrangement struct {
 	classes []int32 // of the Problem
 	uses    int     // resources that World.Uses counts; 0 if the pods are alike
 	usesOf  map[int32][]int64
-	tables  []table // the level with the most domains first
+	tables  []table // narrower levels first, among those that do not enclose each other the one with the most domains
 	total   []int   // by row: room in all
 
 	known map[int32]unit // by group
@@ -50,7 +50,8 @@ type arrangement struct {
 // table is the room in the domains of one level. Its rows are the classes, then the resources.
 type table struct {
 	level string
-	areas []Area
+	areas []Area    // see usedFirst
+	wider int       // number of tables of which some domain encloses each domain of this one
 	room  [][]int   // by row, then by domain
 	left  [][]int   // likewise, less what the current assignment puts there
 	outer [][]int32 // by wider table: for each domain the one that encloses it; nil: the table is not wider

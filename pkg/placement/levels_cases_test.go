@@ -221,6 +221,22 @@ func TestUnitRefusedInsideADomain(t *testing.T) {
 	}
 }
 
+// TestFewDomainsInsideAWiderOne: a level with fewer domains than another may be the narrower one.
+func TestFewDomainsInsideAWiderOne(t *testing.T) {
+	t.Parallel()
+	nodes := racksOf(3, 2)
+	for i := range 8 {
+		nodes = append(nodes, node{name: fmt.Sprintf("n%d", i), gpus: 1, block: fmt.Sprintf("b%d", 1+i/4)})
+	}
+	w := newCluster(t, []class{{gpus: 1}}, nodes...)
+	p := placement.Problem{Pods: map[string][]placement.Pod{"l1": pods("l1", 0, 3), "l2": pods("l2", 0, 3)}}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, required("block", gang.Node{Name: "z1"}), required("rack", leaf("l1", "z1", 3)),
+		required("block", gang.Node{Name: "z2"}), required("rack", leaf("l2", "z2", 3)))
+	if plan, short := placement.Minimum(p, w, placement.Budget{}); short == nil || !short.Exhausted {
+		t.Errorf("plan %v, shortfall %+v, want a certain refusal: only one rack has three nodes", lines(plan), short)
+	}
+}
+
 // TestLevelsExplainWithTheTightestDomains: the room that is reported for a group is what the domains leave that a plan would
 // choose for those before it.
 func TestLevelsExplainWithTheTightestDomains(t *testing.T) {

@@ -50,7 +50,17 @@ func (s *search) newArrangement() *arrangement {
 	for _, level := range levels {
 		a.addTable(level)
 	}
-	slices.SortStableFunc(a.tables, func(x, y table) int { return cmp.Compare(len(y.areas), len(x.areas)) })
+	for i := range a.tables {
+		t := &a.tables[i]
+		for j := range a.tables {
+			if i != j && !slices.Contains(a.enclosing(t, &a.tables[j]), -1) {
+				t.wider++
+			}
+		}
+	}
+	slices.SortStableFunc(a.tables, func(x, y table) int {
+		return cmp.Or(cmp.Compare(y.wider, x.wider), cmp.Compare(len(y.areas), len(x.areas)))
+	})
 	for i := range a.tables {
 		t := &a.tables[i]
 		t.outer = make([][]int32, len(a.tables))
