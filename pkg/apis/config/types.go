@@ -62,4 +62,8 @@ type GangAdmissionArgs struct {
 	// among them, before the gang for which they end gives up their room and is planned anew. Default 30s; 1s to 1h.
 	// Source: docs/decisions, G24.
 	PreemptionTimeout metav1.Duration
+
+	// RankOrder is whether pods with neighbouring indexes are placed in the same topology domains, in gangs that require or
+	// prefer a topology level. Default true. Source: docs/decisions, G26.
+	RankOrder bool
 }

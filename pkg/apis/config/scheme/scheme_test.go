@@ -57,6 +57,7 @@ func defaults() *config.GangAdmissionArgs {
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
 		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
 		PreemptionTimeout:   metav1.Duration{Duration: 30 * time.Second},
+		RankOrder:           true,
 	}
 }
 
@@ -118,7 +119,8 @@ func TestLoadingAConfigurationFile(t *testing.T) {
       planDeadline: 1s
       singleSurplusAfter: 3s
       replacementTimeout: 2m
-      preemptionTimeout: 45s`,
+      preemptionTimeout: 45s
+      rankOrder: false`,
 			want: every,
 		},
 		"a zero that was written is not replaced by the default": {
@@ -206,6 +208,7 @@ func TestArgumentsSurviveWritingAndReading(t *testing.T) {
     args:
       planBudget: 4321
       statusInterval: 3s
+      rankOrder: false
 `
 	obj, gvk, err := kubescheme.Codecs.UniversalDecoder().Decode([]byte(file), nil, nil)
 	if err != nil {
@@ -225,6 +228,7 @@ func TestArgumentsSurviveWritingAndReading(t *testing.T) {
 	}
 	want := defaults()
 	want.PlanBudget = 4321
+	want.RankOrder = false
 	want.StatusInterval = metav1.Duration{Duration: 3 * time.Second}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("arguments (-want +got):\n%s", diff)

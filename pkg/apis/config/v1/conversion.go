@@ -37,6 +37,7 @@ func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.SingleSurplusAfter = valueOrZero(in.SingleSurplusAfter)
 	out.ReplacementTimeout = valueOrZero(in.ReplacementTimeout)
 	out.PreemptionTimeout = valueOrZero(in.PreemptionTimeout)
+	out.RankOrder = valueOrZero(in.RankOrder)
 }
 
 // convertFromInternal copies every field, including zeros.
@@ -52,6 +53,7 @@ func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
 	out.SingleSurplusAfter = new(in.SingleSurplusAfter)
 	out.ReplacementTimeout = new(in.ReplacementTimeout)
 	out.PreemptionTimeout = new(in.PreemptionTimeout)
+	out.RankOrder = new(in.RankOrder)
 }
 
 func valueOrZero[T any](field *T) T {

@@ -21,6 +21,7 @@ const (
 	DefaultSingleSurplusAfter  = 2 * time.Second
 	DefaultReplacementTimeout  = 5 * time.Minute
 	DefaultPreemptionTimeout   = 30 * time.Second
+	DefaultRankOrder           = true
 )
 
 // SetDefaults_GangAdmissionArgs sets omitted fields to their defaults. A given value is kept, even a zero, which
@@ -37,6 +38,7 @@ func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.SingleSurplusAfter, metav1.Duration{Duration: DefaultSingleSurplusAfter})
 	setDefault(&args.ReplacementTimeout, metav1.Duration{Duration: DefaultReplacementTimeout})
 	setDefault(&args.PreemptionTimeout, metav1.Duration{Duration: DefaultPreemptionTimeout})
+	setDefault(&args.RankOrder, DefaultRankOrder)
 }
 
 func setDefault[T any](field **T, value T) {

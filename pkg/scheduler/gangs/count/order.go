@@ -23,7 +23,11 @@ type Order struct {
 
 // OrderOf returns the sort key of a pod.
 func OrderOf(pod *corev1.Pod) Order {
-	return Order{Priority: PodPriority(pod), index: podIndex(pod), created: pod.CreationTimestamp.Time, name: pod.Name}
+	index, ok := PodIndex(pod)
+	if !ok {
+		index = 1 << 30 // above all indexes
+	}
+	return Order{Priority: PodPriority(pod), index: index, created: pod.CreationTimestamp.Time, name: pod.Name}
 }
 
 // Compare returns a negative number if the pod of a is planned before that of b.
@@ -80,18 +84,22 @@ func PodPriority(pod *corev1.Pod) int32 {
 }
 
 // indexLabels are the labels in which workload controllers store a pod's index.
-var indexLabels = []string{"batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index", "grove.io/podclique-pod-index"}
+//
+// The pods of a LeaderWorkerSet also have apps.kubernetes.io/pod-index, which is the number of the group for the leader.
+var indexLabels = []string{
+	"batch.kubernetes.io/job-completion-index", "leaderworkerset.sigs.k8s.io/worker-index", "apps.kubernetes.io/pod-index", "grove.io/podclique-pod-index",
+}
 
-// podIndex returns a pod's index, or a number above all indexes if it has none.
-func podIndex(pod *corev1.Pod) int {
+// PodIndex returns the index that a pod's workload controller gave it, false if it has none.
+func PodIndex(pod *corev1.Pod) (int, bool) {
 	for _, l := range indexLabels {
 		if v, ok := pod.Labels[l]; ok {
 			if i, err := strconv.Atoi(v); err == nil {
-				return i
+				return i, true
 			}
 		}
 	}
-	return 1 << 30
+	return 0, false
 }
 
 // priorities counts pods by priority.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+)
+
+// orderByRank exchanges the pods of a plan so that pods with neighbouring indexes are in the same topology domains
+// (docs/decisions, G26). It changes nothing in gangs without a topology level.
+func (pl *Admission) orderByRank(work *gangs.Work, nodes []fwk.NodeInfo, plan []placement.Placement) {
+	keys := topologyKeys(&work.Problem)
+	if !pl.args.RankOrder || len(keys) == 0 {
+		return
+	}
+	domains := make(map[string][]string, len(plan))
+	for i := range plan {
+		domains[plan[i].Node] = nil
+	}
+	for _, n := range nodes {
+		if _, planned := domains[n.Node().Name]; planned {
+			values := make([]string, len(keys))
+			for k, key := range keys {
+				values[k] = n.Node().Labels[key]
+			}
+			domains[n.Node().Name] = values
+		}
+	}
+	ranks := make(map[string]rank, len(plan)) // by UID
+	for i := range plan {
+		ranks[plan[i].Pod.ID] = rankOf(work.Pods[plan[i].Pod.Index])
+	}
+	placement.OrderByRank(plan,
+		func(a, b placement.Pod) int { return ranks[a.ID].compare(ranks[b.ID]) },
+		func(node string) []string { return domains[node] })
+}
+
+// topologyKeys returns the labels of all topology levels of a gang: those of one level the outermost first, those of the level
+// with the most labels before the others.
+func topologyKeys(p *placement.Problem) []string {
+	levels := slices.SortedFunc(maps.Values(p.Required), func(a, b string) int {
+		return cmp.Or(cmp.Compare(strings.Count(b, ","), strings.Count(a, ",")), strings.Compare(a, b))
+	})
+	var keys []string
+	for _, level := range levels {
+		for key := range strings.SplitSeq(level, ",") {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// rank is the position of a pod among those of its leaf: pods of one controller, for example a Job of a JobSet, are
+// neighbours, then the index decides.
+type rank struct {
+	controller string // its name without the number at its end
+	number     int    // that number; -1: none
+	index      int    // from the label, else the number at the end of the pod's name; -1: neither
+}
+
+func rankOf(pod *corev1.Pod) rank {
+	r := rank{number: -1}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		r.controller, r.number = splitNumber(owner.Name)
+	}
+	index, ok := count.PodIndex(pod)
+	if !ok {
+		_, index = splitNumber(pod.Name)
+	}
+	r.index = index
+	return r
+}
+
+func (r rank) compare(other rank) int {
+	return cmp.Or(cmp.Compare(r.controller, other.controller), cmp.Compare(r.number, other.number), cmp.Compare(r.index, other.index))
+}
+
+// splitNumber separates the number after the last hyphen from a name; -1: there is none.
+func splitNumber(name string) (string, int) {
+	if i := strings.LastIndexByte(name, '-'); i >= 0 {
+		if n, err := strconv.ParseUint(name[i+1:], 10, 31); err == nil {
+			return name[:i], int(n)
+		}
+	}
+	return name, -1
+}

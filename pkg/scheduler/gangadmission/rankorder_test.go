@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+type labeledNode struct {
+	fwk.NodeInfo
+
+	node *corev1.Node
+}
+
+func (n labeledNode) Node() *corev1.Node { return n.node }
+
+func TestPodsAreOrderedByRank(t *testing.T) {
+	t.Parallel()
+	pod := func(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, "ml").UID(name) }
+	labeled := func(name, label, value string) *wrappers.PodWrapper { return pod(name).Label(label, value) }
+	for name, tc := range map[string]struct {
+		pods []*wrappers.PodWrapper // planned in racks 1, 2, 1, 2
+		off  bool
+		flat bool     // without a level
+		want []string // nil: they keep their nodes
+	}{
+		"a Job's pods by their completion index": {
+			pods: []*wrappers.PodWrapper{
+				labeled("a", "batch.kubernetes.io/job-completion-index", "10"), labeled("b", "batch.kubernetes.io/job-completion-index", "2"),
+				labeled("c", "batch.kubernetes.io/job-completion-index", "11"), labeled("d", "batch.kubernetes.io/job-completion-index", "3"),
+			},
+			want: []string{"b", "a", "d", "c"},
+		},
+		"the leader of a LeaderWorkerSet by its place in the group": {
+			pods: []*wrappers.PodWrapper{
+				labeled("w2", "leaderworkerset.sigs.k8s.io/worker-index", "2").Label("apps.kubernetes.io/pod-index", "2"),
+				labeled("w1", "leaderworkerset.sigs.k8s.io/worker-index", "1").Label("apps.kubernetes.io/pod-index", "1"),
+				labeled("w3", "leaderworkerset.sigs.k8s.io/worker-index", "3").Label("apps.kubernetes.io/pod-index", "3"),
+				labeled("leader", "leaderworkerset.sigs.k8s.io/worker-index", "0").Label("apps.kubernetes.io/pod-index", "7"),
+			},
+			want: []string{"leader", "w2", "w1", "w3"},
+		},
+		"pods without an index by the number of their name": {
+			pods: []*wrappers.PodWrapper{pod("w-10"), pod("w-2"), pod("w-9"), pod("w-11")},
+			want: []string{"w-2", "w-10", "w-9", "w-11"},
+		},
+		"the pods of a Job beside each other": {
+			pods: []*wrappers.PodWrapper{
+				pod("x-0").Controller("Job", "js-10", "10"), pod("y-0").Controller("Job", "js-9", "9"),
+				pod("x-1").Controller("Job", "js-10", "10"), pod("y-1").Controller("Job", "js-9", "9"),
+			},
+			want: []string{"y-0", "x-0", "y-1", "x-1"},
+		},
+		"random names keep their order":         {pods: []*wrappers.PodWrapper{pod("d-x4k"), pod("d-a2b"), pod("d-zzz"), pod("d-b")}, want: []string{"d-x4k", "d-zzz", "d-a2b", "d-b"}},
+		"the argument turns it off":             {pods: []*wrappers.PodWrapper{pod("w-3"), pod("w-2"), pod("w-1"), pod("w-0")}, off: true},
+		"a gang without levels keeps its nodes": {pods: []*wrappers.PodWrapper{pod("w-3"), pod("w-2"), pod("w-1"), pod("w-0")}, flat: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			work := &gangs.Work{}
+			if !tc.flat {
+				work.Problem.Required = map[string]string{"": "block", "a": "block,rack"}
+			}
+			var nodes []fwk.NodeInfo
+			var plan []placement.Placement
+			var before []string
+			for i, p := range tc.pods {
+				node := wrappers.MakeNode(fmt.Sprintf("n%d", i)).Label("block", "b").Label("rack", fmt.Sprint(i%2)).Obj()
+				nodes = append(nodes, labeledNode{node: node})
+				work.Pods = append(work.Pods, p.Obj())
+				plan = append(plan, placement.Placement{Pod: placement.Pod{ID: string(work.Pods[i].UID), Index: i}, Node: node.Name})
+				before = append(before, work.Pods[i].Name)
+			}
+			(&Admission{args: &config.GangAdmissionArgs{RankOrder: !tc.off}}).orderByRank(work, nodes, plan)
+			var got []string
+			for i, p := range plan {
+				got = append(got, work.Pods[p.Pod.Index].Name)
+				if p.Node != fmt.Sprintf("n%d", i) {
+					t.Errorf("placement %d is on %s", i, p.Node)
+				}
+			}
+			if tc.want == nil {
+				tc.want = before
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("pods on n0 to n3 (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTopologyKeys(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{Required: map[string]string{"": "zone", "a": "zone,block,rack", "b": "zone,block", "c": "power"}}
+	if got := topologyKeys(&p); !slices.Equal(got, strings.Split("zone,block,rack,power", ",")) {
+		t.Errorf("keys %v", got)
+	}
+}
