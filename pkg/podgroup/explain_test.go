@@ -22,6 +22,10 @@ func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[
 
 func (f fakeCapacities) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
 
+func (f fakeCapacities) AreaOf(string, placement.Area, string) (placement.Area, bool) {
+	return 0, false
+}
+
 func (f fakeCapacities) AreaName(placement.Area) (key, value string) { return "", "" }
 
 func (f fakeCapacities) LevelNodes(int, string) (inside, outside int) { return 0, 0 }

@@ -46,7 +46,7 @@ func (k *knownCapacities) domainName(a placement.Area) string {
 // hasNoDomain reports whether no room would help the group: no node that can run its pods is in a domain of the level, or pods of
 // the group do not run in one.
 func (k *knownCapacities) hasNoDomain(l placement.LevelShortfall) bool {
-	return l.Torn || k.isUnlabeled(l)
+	return l.Torn || l.Gone || k.isUnlabeled(l)
 }
 
 // isUnlabeled reports whether all nodes that can run pods of the class lack a label of the level.
@@ -66,7 +66,7 @@ func describeLevels(tree *gang.Tree, levels []placement.LevelShortfall, known *k
 		parts = append(parts, known.describeLevel(tree, l))
 	}
 	for _, l := range levels {
-		if l.Torn || known.isUnlabeled(l) {
+		if known.hasNoDomain(l) {
 			continue
 		}
 		_, outside := known.LevelNodes(l.Class, l.Level)
@@ -111,6 +111,9 @@ func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortf
 	if l.Torn {
 		return fmt.Sprintf("the pods of %s do not run in one %s, which it requires: no pod is added until they are deleted and start together", where, name)
 	}
+	if l.Gone {
+		return fmt.Sprintf("the pods of %s that run are on nodes that are gone: until they are deleted, it is not known in which %s it may have more", where, name)
+	}
 	if k.isUnlabeled(l) {
 		_, outside := k.LevelNodes(l.Class, l.Level)
 		return fmt.Sprintf("no node that can run pods of %s has %s: label the nodes (%d without), since it requires one %s", where, labelsOf(l.Level), outside, name)
@@ -149,18 +152,35 @@ func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortf
 }
 
 // describeDomain describes where the pods of a group must be because of the innermost topology level that it, or a group above it,
-// requires: "in one rack", or "in the rack of decode". "": anywhere.
-func describeDomain(p placement.Problem, group string) string {
+// requires: "in one rack", "in the rack of decode", or "in rack r7, where it runs". "": anywhere.
+func (k *knownCapacities) describeDomain(p placement.Problem, group string) string {
 	if p.Tree == nil {
 		return ""
 	}
 	for g := p.Tree.Group(group); g != nil; g = g.Parent() {
 		switch level := p.Required[g.Name()]; {
 		case level == "":
+		case k.domainWhereRuns(p, g, level) != "":
+			return fmt.Sprintf("in %s %s, where it runs", levelName(level), k.domainWhereRuns(p, g, level))
 		case g.Name() == group:
 			return "in one " + levelName(level)
 		default:
 			return fmt.Sprintf("in the %s of %s", levelName(level), pathOf(p.Tree, g.Name()))
+		}
+	}
+	return ""
+}
+
+// domainWhereRuns returns the name of the domain in which pods of a group run; "": none does.
+func (k *knownCapacities) domainWhereRuns(p placement.Problem, g *gang.Group, level string) string {
+	for _, leaf := range p.Tree.Leaves() {
+		if leaf != g && !isBelow(p.Tree, leaf.Name(), g.Name()) {
+			continue
+		}
+		for _, node := range p.Nodes[leaf.Name()] {
+			if area, ok := k.AreaOf(level, 0, node); ok {
+				return k.domainName(area)
+			}
 		}
 	}
 	return ""

@@ -73,6 +73,10 @@ func newRacks(unlabeled int, list []fakeRack, gpus ...int64) racks {
 	return w
 }
 
+func (w racks) AreaOf(level string, within placement.Area, node string) (placement.Area, bool) {
+	return w.imagined.AreaOf(level, within, node)
+}
+
 func (w racks) Inventory(placement.Problem) *Inventory { return w.of }
 
 func (w racks) AreaName(a placement.Area) (key, value string) {
@@ -218,6 +222,10 @@ func TestExplainLevels(t *testing.T) {
 		"it runs outside of any rack": {
 			problem: runningOn(whole(rackLevel, 4), "", 4), unlabeled: 1, racks: []fakeRack{{4, 4, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
 			message: "the pods of the gang do not run in one rack, which it requires: no pod is added until they are deleted and start together",
+		},
+		"it runs on a node that is gone": {
+			problem: runningOn(whole(rackLevel, 4), "", 99), racks: []fakeRack{{4, 4, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "the pods of the gang that run are on nodes that are gone: until they are deleted, it is not known in which rack it may have more",
 		},
 		"pods of two sizes": {
 			problem: mixed, racks: []fakeRack{{4, 2, 0}, {4, 3, 0}}, gpus: []int64{2, 8}, reason: v2alpha2.ReasonTopologyUnavailable,

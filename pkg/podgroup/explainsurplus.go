@@ -33,7 +33,7 @@ func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
 	var parts []string
 	for _, u := range units {
 		reason, text := u.judgeUnit(known)
-		if in := describeDomain(p, u.group); reason == v2alpha2.ReasonFragmented && in != "" {
+		if in := known.describeDomain(p, u.group); reason == v2alpha2.ReasonFragmented && in != "" {
 			reason, text = v2alpha2.ReasonTopologyUnavailable, text+" "+in
 		}
 		if s := severity(reason); s > easiest {

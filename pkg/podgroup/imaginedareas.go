@@ -113,6 +113,12 @@ func (w *imagined) AreaOf(level string, within placement.Area, node string) (pla
 	return w.numbers[areaKey{level, domains[i], within}], true
 }
 
+// HasNode implements placement.World.
+func (w *imagined) HasNode(name string) bool {
+	i, err := strconv.Atoi(name)
+	return err == nil && i >= 0 && i < len(w.of.Nodes)
+}
+
 // AreaAround implements placement.World.
 func (w *imagined) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
 	around := placement.Area(0)

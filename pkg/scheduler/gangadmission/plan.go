@@ -5,6 +5,7 @@ package gangadmission
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,7 +79,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, backlog.Attempt{Took: pl.gangs.clock.Since(start), Cut: true})
 		return false
 	}
-	if !pl.commit(ctx, logger, work, placements, start) {
+	if !pl.commit(ctx, logger, work, snapshot, placements, start) {
 		result = "stale"
 		return false
 	}
@@ -98,6 +99,26 @@ func domainsOf(work *gangs.Work, snapshot *kubescheduler.Snapshot) backlog.Domai
 	}
 	d.Pinned = placement.PinnedDomains(snapshot, work.Problem, work.Singles)
 	return d
+}
+
+// reliedLabels returns, by planned node, its labels of the topology levels that the gang requires: if one changes before the
+// pods are bound, the plan is not bound. nil: there are none.
+func reliedLabels(work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) map[string]map[string]string {
+	keys := sets.New[string]()
+	for _, level := range work.Problem.Required {
+		keys.Insert(strings.Split(level, ",")...)
+	}
+	if keys.Len() == 0 {
+		return nil
+	}
+	relied := map[string]map[string]string{}
+	for i := range placements {
+		name := placements[i].Node
+		if relied[name] == nil {
+			relied[name] = snapshot.LabelsOf(name, keys)
+		}
+	}
+	return relied
 }
 
 // deadline is the end of the time for a plan.
@@ -135,14 +156,14 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 }
 
 // commit puts a plan in force. It returns false if the plan is stale.
-func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, placements []placement.Placement, start time.Time) bool {
+func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement, start time.Time) bool {
 	plan, why := pl.registry.CommitPlan(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		logger.V(2).Info("Plan is stale", "reason", why)
 		return false
 	}
-	pl.gangs.committed = true
+	pl.gangs.committed, pl.gangs.relied = true, reliedLabels(work, snapshot, placements)
 	pl.gangs.binds.expect()
 	pl.gangs.backlog.RoomClaimed()
 	planPods.Observe(float64(len(placements)))

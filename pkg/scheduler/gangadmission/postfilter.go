@@ -40,6 +40,8 @@ func (pl *Admission) recordRefusedMember(ctx context.Context, pod *corev1.Pod, n
 	// Without a single status no node was asked: a plugin refused the pod itself.
 	switch asked, ok := statuses.(interface{ Len() int }); {
 	case ok && asked.Len() == 0:
+	case why.Plugin() == Name:
+		taught = true // the next plan is made with the labels that the node has now
 	case kubescheduler.LacksDevices(why) && deallocateOwn(ctx, pl.profile, pod):
 		taught = true // the node would take other pods of the class
 	default:

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/placement"
 )
@@ -214,6 +215,19 @@ func (w *Snapshot) AreaValue(a placement.Area) string {
 		return ""
 	}
 	return w.areas[a].topology.names[w.areas[a].value]
+}
+
+// LabelsOf returns the labels of a node with the keys.
+func (w *Snapshot) LabelsOf(node string, keys sets.Set[string]) map[string]string {
+	labels := map[string]string{}
+	if i, ok := w.nodes.position[node]; ok {
+		for key, value := range w.nodes.objects[i].Labels {
+			if keys.Has(key) {
+				labels[key] = value
+			}
+		}
+	}
+	return labels
 }
 
 // isIn reports whether a node is in the area.

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// labeledRacks adds racks r0, r1, ... with so many nodes of one GPU: r0-0, r0-1, ...
+func (c *cluster) labeledRacks(sizes ...int) *cluster {
+	for i, size := range sizes {
+		for k := range size {
+			c.rackNode(i, k)
+		}
+	}
+	return c
+}
+
+func (c *cluster) rackNode(rack, k int) *cluster {
+	return c.node(wrappers.MakeNode(fmt.Sprintf("r%d-%d", rack, k)).GPUs(1).Label("rack", fmt.Sprintf("r%d", rack)))
+}
+
+// leveledGang creates a PodGroup that requires one rack, of pods with one GPU each, of which so many are needed.
+func (c *cluster) leveledGang(name string, priority int32, minimum, pods int) *cluster {
+	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(minimum)).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+	}).Obj())
+	for _, w := range members(name, pods) {
+		c.pod(w.Priority(priority))
+	}
+	return c
+}
+
+// racksOf returns the racks of the bound pods of a gang by the names of their nodes, without duplicates.
+func (c *cluster) racksOf(gang string) []string {
+	c.t.Helper()
+	pods, err := c.client.CoreV1().Pods("ml").List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var racks []string
+	for i := range pods.Items {
+		if p := &pods.Items[i]; strings.HasPrefix(p.Name, gang+"-") && p.Spec.NodeName != "" {
+			rack, _, _ := strings.Cut(p.Spec.NodeName, "-")
+			racks = append(racks, rack)
+		}
+	}
+	slices.Sort(racks)
+	return slices.Compact(racks)
+}
+
+func (c *cluster) inRacks(gang string, want ...string) *cluster {
+	c.t.Helper()
+	if got := c.racksOf(gang); !slices.Equal(got, want) {
+		c.t.Errorf("%s runs in racks %v, want %v", gang, got, want)
+	}
+	return c
+}
+
+// saysWhy waits until a gang is refused with a message that contains the text.
+func (c *cluster) saysWhy(gang, text string) *cluster {
+	c.t.Helper()
+	said := ""
+	c.t.Cleanup(func() {
+		if c.t.Failed() {
+			c.t.Logf("%s says %s", gang, said)
+		}
+	})
+	return c.eventually(gang+" says "+text, func() bool {
+		f, ok := c.gangs.registry.Facts(key(gang))
+		said = string(f.Refused.Reason) + ": " + f.Refused.Message
+		return ok && strings.Contains(f.Refused.Message, text)
+	})
+}
+
+func TestARequiredLevel(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(3, 5, 4).run().leveledGang("a", 0, 4, 4).wholeOf("a", 4).inRacks("a", "r2")
+	// Nine nodes are free, and none of the racks has six.
+	c.leveledGang("b", 0, 6, 6).saysWhy("b", "the largest rack, r1, would hold only 5")
+	// A node without the label does not help; one of the rack does.
+	c.node(wrappers.MakeNode("bare").GPUs(8)).rackNode(1, 5).wholeOf("b", 6).inRacks("b", "r1")
+}
+
+func TestANodeThatIsLabeledLetsAGangStart(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(3, 3).node(wrappers.MakeNode("bare").GPUs(1)).run().leveledGang("a", 0, 4, 4).saysWhy("a", "1 node without label rack is outside")
+	c.label("bare", "r1").wholeOf("a", 4)
+}
+
+// label sets the rack of a node.
+func (c *cluster) label(node, rack string) *cluster {
+	c.t.Helper()
+	n, err := c.client.CoreV1().Nodes().Get(c.ctx, node, metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n.Labels = map[string]string{"rack": rack}
+	if _, err := c.client.CoreV1().Nodes().Update(c.ctx, n, metav1.UpdateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.eventually("the label seen", func() bool {
+		return c.sched.Cache.Dump().Nodes[node].Node().Labels["rack"] == rack
+	})
+}
+
+func TestARefillStaysInItsRack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(2, 5).run().leveledGang("a", 0, 2, 2).wholeOf("a", 2).inRacks("a", "r0")
+	c.deletePod("a-1")
+	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("a")); return f.Created[""] == 1 })
+	c.gang("b", 6).wholeOf("b", 6) // all that is free, in both racks
+	c.rackNode(1, 9)               // of another rack
+	c.pod(members("a", 3)[2:]...).saysWhy("a", "the gang needs 1 pod, and the room there is does not fit them in rack r0, where it runs")
+	c.rackNode(0, 9).eventually("the pod bound", func() bool { return len(c.boundOf("a-2")) == 1 }).inRacks("a", "r0")
+}
+
+func TestSurplusStaysInItsRack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(3, 2).leveledGang("a", 0, 2, 5).run()
+	c.saysWhy("a", "the gang needs 2 pods, and the room there is does not fit them in rack r0, where it runs").wholeOf("a", 3).inRacks("a", "r0")
+}
+
+func TestANodeIsRelabeledWhileAGangIsBound(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(4, 0, 5)
+	c.onPop = func(pod string) {
+		if pod == "a-1" { // the plan is in force
+			c.mu.Lock()
+			c.onPop = nil
+			c.mu.Unlock()
+			c.label("r0-3", "elsewhere").label("r0-2", "elsewhere").label("r0-1", "elsewhere").label("r0-0", "elsewhere")
+			c.label("r0-0", "r0")
+		}
+	}
+	c.run().leveledGang("a", 0, 4, 4).wholeOf("a", 4).inRacks("a", "r2")
+}
+
+func TestPreemptionInOneRack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(3, 4).rankedGang("low", 0, 1, 7).run().wholeOf("low", 7)
+	c.leveledGang("high", 100, 4, 4).wholeOf("high", 4).inRacks("high", "r1")
+	if n := len(c.evicted()); n != 4 {
+		t.Errorf("%d pods were evicted, want the four of the rack", n)
+	}
+	c.leveledGang("more", 100, 4, 4).refused("more")
+	if n := len(c.evicted()); n != 4 {
+		t.Errorf("%d pods were evicted, although no rack can hold the gang", n)
+	}
+}
+
+func TestATopologyThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(2).run()
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "rack"}
+	}).Obj())
+	c.pod(members("a", 2)...).saysWhy("a", `Topology "fabric", whose level "rack" is required, is not known`)
+	c.leveledGang("b", 0, 2, 2).wholeOf("b", 2) // the other gang takes nothing
+}
