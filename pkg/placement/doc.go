@@ -37,6 +37,13 @@
 // refuses what the numbers allow changes the numbers, and the assignment is made again. A level is wider than another if
 // its domains enclose those of the other.
 //
+// A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each, as if
+// the level were required. If that fails, or pods have to follow others that run, a walk lets each group take what it can get
+// (prefer.go): one domain of its level, else one of a wider level, else several; of several domains those in which pods of the
+// group run come first, then as few as possible. Of a group that needs only some of its children, those that have a domain
+// come first. If the walk fails, or Budget.PreferencesExpired ends it, the preferences are ignored: a plan is found whenever
+// one is found without them. Units of surplus, and single pods, are planned by the walk in the same way.
+//
 // Surplus is planned one unit at a time (Unit), then one pod at a time (Singles).
 //
 // # What is exact, and what is a heuristic
@@ -68,6 +75,8 @@
 // Budget.Skip; this works because the order of the choices depends on the facts alone. The planner itself needs a
 // fraction of a microsecond per pod (bench_test.go). It calls World.Kind and World.Capacity once per class, and
 // World.Explain for a few refusals per Shortfall.
+//
+// Preferred levels cost no more than Budget.PreferencesExpired allows, and nothing if there are none.
 //
 // The package is pure: it uses no clock, logger or Kubernetes client, and the same facts lead to the same plan.
 // Sources: KAI Scheduler's minSubGroups proposal; docs/decisions, G5.

@@ -81,7 +81,7 @@ func TestDomainNeedsAreNecessary(t *testing.T) {
 			continue
 		}
 		plans++
-		if solvableWithLevels(p, w) {
+		if solvableWithLevels(p, w, nil) {
 			t.Fatalf("seed %d: there is a plan, and the needs %+v are not met", seed, list)
 		}
 	}

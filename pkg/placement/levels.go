@@ -247,7 +247,11 @@ func (r *requirement) tightness(room int) int {
 
 // roomyAreas returns the domains of an open group that may hold a group below it, or this group itself, the best first.
 func (pl *planner) roomyAreas(open int32, r *requirement) []Area {
-	level, within := pl.groups[open].required, pl.areaAbove(open)
+	return pl.roomyAreasOf(pl.groups[open].required, pl.areaAbove(open), r)
+}
+
+// roomyAreasOf returns the domains of a level inside an area of which the numbers allow what a group needs, the best first.
+func (pl *planner) roomyAreasOf(level string, within Area, r *requirement) []Area {
 	areas := pl.world.Areas(level, within)
 	rooms := make([][]int, len(r.needs))
 	for k, n := range r.needs {

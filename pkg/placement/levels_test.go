@@ -259,8 +259,8 @@ func randomLevels(t testing.TB, r *rand.Rand, v leveled) (placement.Problem, *cl
 }
 
 // solvableWithLevels is the exhaustive solver for problems with required levels: every set of leaves, every set of their
-// pods and every node for each pod.
-func solvableWithLevels(p placement.Problem, w *cluster) bool {
+// pods and every node for each pod. used is nil, or limits the domains of the preferred levels that are used.
+func solvableWithLevels(p placement.Problem, w *cluster, used *usedDomains) bool {
 	type wanted struct {
 		leaf  *gang.Group
 		class int
@@ -340,7 +340,8 @@ func solvableWithLevels(p placement.Problem, w *cluster) bool {
 			if len(list) > 1 && list[1] == list[0] {
 				next = i
 			}
-			ok = place(list[1:], next)
+			ok = used.add(list[0].leaf, w.nodes[i], 1) && place(list[1:], next)
+			used.add(list[0].leaf, w.nodes[i], -1)
 			w.Undo(1)
 			undo()
 			if ok {
@@ -413,7 +414,7 @@ func TestLevelsAgainstExhaustiveSearch(t *testing.T) {
 			for round := range 1500 {
 				p, w := randomLevels(t, r, tt.leveled)
 				classes := slices.Clone(w.classes)
-				want := solvableWithLevels(p, w)
+				want := solvableWithLevels(p, w, nil)
 				plan, short := placement.Minimum(p, w, placement.Budget{})
 				again := newCluster(t, classes, w.nodes...)
 				for i := range again.nodes {

@@ -74,18 +74,3 @@ func (l *likeness) numberOf(g int32) int32 {
 	l.numbers[g] = n
 	return n
 }
-
-// forgetGroup drops the numbers of a group, of the groups below it and of the groups above it.
-func (l *likeness) forgetGroup(g int32) {
-	for i := g; i >= 0; i = l.groups[i].parent {
-		l.numbers[i] = 0
-	}
-	var below func(g int32)
-	below = func(g int32) {
-		l.numbers[g] = 0
-		for k := l.groups[g].first; k < l.groups[g].end; k++ {
-			below(k)
-		}
-	}
-	below(g)
-}

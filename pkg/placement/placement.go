@@ -21,9 +21,14 @@ type Problem struct {
 	// one or more keys of node labels, the outermost first, separated by commas: nodes of one domain have the same values of
 	// all of them.
 	Required map[string]string
+	// Preferred is likewise the level of which as few domains as possible should hold the pods below a group. If a level with
+	// fewer of its keys, from the first on, has one domain that holds them, they are placed there. See
+	// Budget.PreferencesExpired.
+	Preferred map[string]string
 	// Nodes are, per leaf, the nodes of the pods in Have that use one. They determine the domains of groups with a
-	// required topology level, and may be omitted for leaves below no such group. Pods on nodes that the World does not have are
-	// ignored if others of the group have a node; if none has, the group gets no pod until the caller leaves them out.
+	// required or preferred topology level, and may be omitted for leaves below no such group. Pods on nodes that the World
+	// does not have are ignored if others of the group have a node; if none has, a group with a required level gets no pod
+	// until the caller leaves them out.
 	Nodes map[string][]string
 }
 
@@ -47,6 +52,9 @@ type Budget struct {
 	// and in the loops of the search. Once it has returned true, the planner calls neither Expired nor World.Place
 	// again. nil: there is no time limit.
 	Expired func() bool
+	// PreferencesExpired reports whether the time that may be spent on Problem.Preferred is over. The planner calls it as
+	// Expired, and continues without preferred levels once it has returned true. nil: preferred levels are ignored.
+	PreferencesExpired func() bool
 }
 
 const (
@@ -120,6 +128,11 @@ func Minimum(p Problem, w World, budget Budget) ([]Placement, *Shortfall) {
 	if !pl.mayFit() {
 		pl.exhausted = true
 		return nil, pl.explainByNumbers()
+	}
+	if budget.usesPreferences(&p) && budget.Skip == 0 {
+		if plan := planPreferring(p, w, budget); plan != nil {
+			return plan, nil
+		}
 	}
 	if pl.planGroup(root, budget) {
 		return pl.placements(), nil

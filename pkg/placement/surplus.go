@@ -27,9 +27,12 @@ func Unit(p Problem, w World, budget Budget) UnitPlan {
 	budget.Skip = 0
 	var plan UnitPlan
 	refusals := pl.newRefusals()
+	if budget.usesPreferences(&p) {
+		refusals.near = newPreferring(newPlanner(p, w, budget.preferencesExpired), p)
+	}
 	for unit := range pl.unsatisfiedUnits(pl.possible) {
-		if refusals.planUnit(unit, budget) {
-			plan.UnitRef, plan.Placements = pl.unitRef(unit), pl.placements()
+		if plan.Placements = refusals.planUnit(unit, budget); plan.Placements != nil {
+			plan.UnitRef = pl.unitRef(unit)
 			return plan
 		}
 		if pl.timeIsOver() {
@@ -46,7 +49,11 @@ func Unit(p Problem, w World, budget Budget) UnitPlan {
 // Budget.Expired is used; when the time is over, the pods placed so far are returned.
 func Singles(p Problem, w World, budget Budget) []Placement {
 	pl := newPlanner(p, w, budget.Expired)
-	pl.placeSingles()
+	var near *preferring
+	if budget.usesPreferences(&p) {
+		near = newPreferring(pl, p)
+	}
+	pl.placeSingles(near, budget)
 	return pl.placements()
 }
 
@@ -79,6 +86,7 @@ func (l *layout) unitRef(g int32) UnitRef {
 // refusals records which units did not fit.
 type refusals struct {
 	*planner
+	near    *preferring // nil: no level is preferred
 	like    *likeness
 	heights map[likeUnit]int // height of the stack when the unit was refused
 }
@@ -93,10 +101,10 @@ func (pl *planner) newRefusals() *refusals {
 	return &refusals{planner: pl, like: pl.newLikeness(), heights: map[likeUnit]int{}}
 }
 
-// planUnit tries to plan a unit and reports whether it succeeded. A unit that looks the same as one that did not fit
+// planUnit returns the plan of a unit, nil if there is none. A unit that looks the same as one that did not fit
 // is not tried: the available room has not grown since, unless its pods depend on the location of other pods and some
 // of these were placed since.
-func (r *refusals) planUnit(unit int32, budget Budget) bool {
+func (r *refusals) planUnit(unit int32, budget Budget) []Placement {
 	n := r.like.numberOf(unit)
 	key := likeUnit{like: n}
 	for up := r.groups[unit].parent; up >= 0; up = r.groups[up].parent {
@@ -105,14 +113,16 @@ func (r *refusals) planUnit(unit int32, budget Budget) bool {
 		}
 	}
 	if height, ok := r.heights[key]; ok && (!r.like.dependent[n] || height == len(r.stack)) {
-		return false
+		return nil
+	}
+	if plan := r.near.planUnit(unit); plan != nil {
+		return plan
 	}
 	if r.planUnitBelow(unit, budget) {
-		r.like.forgetGroup(unit)
-		return true
+		return r.placements()
 	}
 	r.heights[key] = len(r.stack)
-	return false
+	return nil
 }
 
 // planUnitBelow plans a unit below groups whose pods have all ended, which may have any domain.
@@ -123,8 +133,8 @@ func (pl *planner) planUnitBelow(unit int32, budget Budget) bool {
 	return pl.planGroup(unit, budget)
 }
 
-// placeSingles places waiting pods in leaves that are satisfied, together with all groups above them.
-func (pl *planner) placeSingles() {
+// placeSingles places waiting pods in leaves that are satisfied, together with all groups above them. near may be nil.
+func (pl *planner) placeSingles(near *preferring, budget Budget) {
 	for _, leaf := range pl.inSpecOrder() {
 		g := &pl.groups[leaf]
 		if !g.isLeaf() || g.waiting() == 0 || g.torn || !pl.satisfiedUpwards(leaf) {
@@ -134,7 +144,7 @@ func (pl *planner) placeSingles() {
 			if pl.late {
 				return
 			}
-			if !pl.isTaken(leaf, i) {
+			if !pl.isTaken(leaf, i) && !near.placeSingle(leaf, i, budget) {
 				pl.placeSingle(leaf, i) // a refused pod does not end the loop
 			}
 		}

@@ -11,13 +11,16 @@ import (
 // imaginedArea is what a placement.Area of an imagined world stands for: the nodes that one domain of a level has in another
 // area.
 type imaginedArea struct {
+	areaKey
+	nodes []int32
+}
+
+// areaKey identifies an area of which domain is set, or all areas of the level inside another one.
+type areaKey struct {
 	level  string
 	domain placement.Area // of Inventory.Levels
 	within placement.Area
 }
-
-// areaKey identifies an area of which domain is set, or all areas of the level inside another one.
-type areaKey imaginedArea
 
 // confinement is a class that is confined to an area.
 type confinement struct {
@@ -34,12 +37,17 @@ func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
 	}
 	for i, domain := range w.of.Levels[level] {
 		at := areaKey{level, domain, within}
-		if domain == 0 || w.numbers[at] != 0 || !w.isIn(within, int32(i)) {
+		if domain == 0 || !w.isIn(within, int32(i)) {
 			continue
 		}
-		w.areas = append(w.areas, imaginedArea(at))
-		w.numbers[at] = placement.Area(len(w.areas))
-		list = append(list, w.numbers[at])
+		number := w.numbers[at]
+		if number == 0 {
+			w.areas = append(w.areas, imaginedArea{areaKey: at})
+			number = placement.Area(len(w.areas))
+			w.numbers[at] = number
+			list = append(list, number)
+		}
+		w.areas[number-1].nodes = append(w.areas[number-1].nodes, int32(i))
 	}
 	w.lists[key] = list
 	return list
@@ -104,13 +112,20 @@ func (w *imagined) FreeIn(level string, within placement.Area) [][]int64 {
 
 // AreaOf implements placement.World. The name of a node is its index.
 func (w *imagined) AreaOf(level string, within placement.Area, node string) (placement.Area, bool) {
-	w.Areas(level, within)
 	i, err := strconv.Atoi(node)
-	domains := w.of.Levels[level]
-	if err != nil || i >= len(domains) || domains[i] == 0 || !w.isIn(within, int32(i)) {
+	if err != nil || i < 0 || i >= len(w.of.Nodes) {
 		return 0, false
 	}
-	return w.numbers[areaKey{level, domains[i], within}], true
+	return w.areaOf(level, within, int32(i))
+}
+
+func (w *imagined) areaOf(level string, within placement.Area, node int32) (placement.Area, bool) {
+	w.Areas(level, within)
+	domains := w.of.Levels[level]
+	if int(node) >= len(domains) || domains[node] == 0 || !w.isIn(within, node) {
+		return 0, false
+	}
+	return w.numbers[areaKey{level, domains[node], within}], true
 }
 
 // HasNode implements placement.World.
@@ -122,20 +137,26 @@ func (w *imagined) HasNode(name string) bool {
 // AreaAround implements placement.World.
 func (w *imagined) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
 	around := placement.Area(0)
-	for i := range w.of.Nodes {
-		switch {
-		case !w.isIn(inner, int32(i)):
-		case around == 0:
-			area, ok := w.AreaOf(level, within, strconv.Itoa(i))
-			if !ok {
-				return 0, false
-			}
-			around = area
-		case !w.isIn(around, int32(i)):
+	for _, i := range w.nodesIn(inner) {
+		area, ok := w.areaOf(level, within, i)
+		if !ok || around != 0 && area != around {
 			return 0, false
 		}
+		around = area
 	}
 	return around, around != 0
+}
+
+// nodesIn returns the nodes of an area.
+func (w *imagined) nodesIn(a placement.Area) []int32 {
+	if a != 0 {
+		return w.areas[a-1].nodes
+	}
+	all := make([]int32, len(w.of.Nodes))
+	for i := range all {
+		all[i] = int32(i)
+	}
+	return all
 }
 
 // Within implements placement.World.

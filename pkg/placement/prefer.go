@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package placement
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxDomainsTried is how many domains of a level inside one area are tried for a whole group with a preferred level.
+const maxDomainsTried = 8
+
+// preferring plans groups with preferred levels in one walk over the tree. A group takes the first of these that holds it: one
+// domain of its level, one of the next wider level and in it few domains of the narrower ones, then few domains of each. The
+// walk may fail where a planner that ignores these levels succeeds.
+type preferring struct {
+	*planner
+	levels  [][]string // by group: the levels of which one domain is tried for all its pods, the narrowest first
+	below   []bool     // by group: it, or a group below it, has a preferred level
+	running [][]string // by group with a preferred level: nodes of the pods that run below it
+	saved   []savedArea
+	around  map[int32][]Area // by leaf, for single pods
+}
+
+// savedArea is the area of a group before the walk changed it.
+type savedArea struct {
+	group int32
+	area  Area
+	open  bool
+}
+
+// walkMark identifies what the walk has done so far.
+type walkMark struct{ stack, domains, saved int }
+
+// usesPreferences reports whether the problem has preferred levels, and there may be time for them.
+func (b *Budget) usesPreferences(p *Problem) bool {
+	return len(p.Preferred) > 0 && b.PreferencesExpired != nil
+}
+
+// preferencesExpired reports whether the time for preferred levels, or for the plan, is over.
+func (b *Budget) preferencesExpired() bool {
+	return b.Expired != nil && b.Expired() || b.PreferencesExpired()
+}
+
+// preferredLevels returns the preferred level of a group and the wider levels of its topology, the narrowest first, as far as
+// they are narrower than the level that the group requires. All of them include that level.
+func preferredLevels(required, preferred string) []string {
+	var levels []string
+	for level := preferred; level != "" && !strings.HasPrefix(required+",", level+","); level = level[:max(0, strings.LastIndexByte(level, ','))] {
+		if required == "" || strings.HasPrefix(level, required+",") {
+			levels = append(levels, level)
+		} else {
+			levels = append(levels, required+","+level)
+		}
+	}
+	return levels
+}
+
+// planPreferring plans the smallest set of pods that satisfies the tree, as Minimum, with preferred levels. If no pod has to
+// follow others that run, it first takes all of these levels for required, which finds the domains in which every group is
+// whole. It returns nil and leaves the World unchanged if it finds no plan, which does not mean that there is none.
+func planPreferring(p Problem, w World, budget Budget) []Placement {
+	f := newPreferring(newPlanner(p, w, budget.preferencesExpired), p)
+	follows := false // some pods have to follow those that run
+	for i := range f.groups {
+		follows = follows || len(f.running[i]) > 0 && !f.satisfied(int32(i))
+	}
+	if !follows {
+		narrowed := p
+		narrowed.Required = maps.Clone(p.Required)
+		if narrowed.Required == nil {
+			narrowed.Required = map[string]string{}
+		}
+		for i := range f.groups {
+			if f.prefers(int32(i)) && !f.satisfied(int32(i)) {
+				narrowed.Required[f.groups[i].of.Name()] = f.levels[i][0]
+			}
+		}
+		all := newPlanner(narrowed, w, budget.preferencesExpired)
+		if all.planGroup(root, Budget{Attempts: budget.Attempts, Placements: budget.Placements}) {
+			return all.placements()
+		}
+	}
+	return f.planUnit(root)
+}
+
+// newPreferring returns the walk for a planner of the problem.
+func newPreferring(pl *planner, p Problem) *preferring {
+	n := len(pl.groups)
+	f := &preferring{planner: pl, levels: make([][]string, n), below: make([]bool, n), running: make([][]string, n), around: map[int32][]Area{}}
+	for i := n - 1; i >= 0; i-- {
+		g := &pl.groups[i]
+		f.levels[i] = preferredLevels(g.required, p.Preferred[g.of.Name()])
+		f.below[i] = f.below[i] || len(f.levels[i]) > 0
+		if g.parent >= 0 {
+			f.below[g.parent] = f.below[g.parent] || f.below[i]
+		}
+	}
+	for i := range pl.groups {
+		if g := &pl.groups[i]; g.isLeaf() {
+			for up := int32(i); up >= 0; up = pl.groups[up].parent {
+				if f.prefers(up) {
+					f.running[up] = append(f.running[up], p.Nodes[g.of.Name()]...)
+				}
+			}
+		}
+	}
+	for i := range pl.groups {
+		if g := &pl.groups[i]; g.open {
+			f.levels[i] = append(f.levels[i], g.required)
+		}
+	}
+	return f
+}
+
+// prefers reports whether a group has a preferred level, apart from the one that it requires.
+func (f *preferring) prefers(g int32) bool {
+	return len(f.levels[g]) > 0 && f.levels[g][0] != f.groups[g].required
+}
+
+// planUnit plans a group below groups that are satisfied, or the root. nil: there is no plan, and nothing is placed.
+func (f *preferring) planUnit(g int32) []Placement {
+	if f == nil || f.late {
+		return nil
+	}
+	areas := f.areasFor(g, f.groups[g].parent)
+	f.nested++
+	defer func() { f.nested-- }()
+	if len(areas) > 0 && f.fill(g, areas) {
+		return f.placements()
+	}
+	f.undoTo(walkMark{})
+	return nil
+}
+
+// areasFor returns the areas to try for pods below a group, the best first, because of the levels of another group and those
+// above it. nil: these have no domain yet.
+func (f *preferring) areasFor(g, above int32) []Area {
+	if above < 0 {
+		return []Area{0}
+	}
+	at, areas := &f.groups[above], f.areasFor(g, f.groups[above].parent)
+	switch {
+	case at.open || at.torn:
+		return nil
+	case at.required != "":
+		areas = []Area{at.area}
+	}
+	r := f.requirementOf(g)
+	if len(r.needs) == 0 { // single pods
+		r.needs = []need{{int32(f.groups[g].pods[0].Class), f.groups[g].waiting()}}
+	}
+	return f.domainsInOrder(above, r.needs[0], areas)
+}
+
+// domainsInOrder returns the domains of the preferred levels of a group inside each of the areas, followed by that area.
+func (f *preferring) domainsInOrder(g int32, n need, areas []Area) []Area {
+	if !f.prefers(g) {
+		return areas
+	}
+	var list []Area
+	for _, within := range areas {
+		list = append(f.appendFewest(list, f.running[g], n, f.levels[g], within), within)
+	}
+	return list
+}
+
+// fill satisfies a group. Each of its pods is placed in the first area that takes it, if the groups with levels allow that. On
+// failure some placements may remain.
+func (f *preferring) fill(g int32, areas []Area) bool {
+	at := &f.groups[g]
+	switch {
+	case at.satisfied():
+		return true
+	case !f.possible[g] || f.timeIsOver():
+		return false
+	case at.required != "" && !at.open:
+		areas = []Area{at.area}
+	}
+	if len(f.levels[g]) == 0 {
+		return f.fillInAreas(g, areas)
+	}
+	r := f.requirementOf(g)
+	if len(f.running[g]) == 0 {
+		for k, level := range f.levels[g] {
+			for _, within := range areas {
+				for n, area := range f.roomyAreasOf(level, within, &r) {
+					if n == maxDomainsTried || f.timeIsOver() {
+						break
+					}
+					if f.fillInOneDomain(g, area, f.levels[g][:k], r.needs[0]) {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return !at.open && f.fillInAreas(g, f.domainsInOrder(g, r.needs[0], areas))
+}
+
+// fillInOneDomain satisfies a group of which no pod runs in one domain, and in few domains of the narrower levels. On failure
+// nothing is placed.
+func (f *preferring) fillInOneDomain(g int32, area Area, narrower []string, n need) bool {
+	before := f.mark()
+	if len(narrower) > 0 || f.hasPreferencesBelow(g) {
+		if f.fillInAreas(g, append(f.appendFewest(nil, nil, n, narrower, area), area)) {
+			return true
+		}
+		f.undoTo(before)
+	}
+	if f.hasPreferencesBelow(g) {
+		return false
+	}
+	f.save(g)
+	f.groups[g].open = false
+	f.setArea(g, area)
+	if f.planGroup(g, Budget{}) {
+		return true
+	}
+	f.undoTo(before)
+	return false
+}
+
+// hasPreferencesBelow reports whether a group below the given one has a preferred level.
+func (f *preferring) hasPreferencesBelow(g int32) bool {
+	at := &f.groups[g]
+	return slices.Contains(f.below[at.first:at.end], true)
+}
+
+// fillInAreas satisfies a group whose own level is observed by the areas.
+func (f *preferring) fillInAreas(g int32, areas []Area) bool {
+	at := &f.groups[g]
+	switch {
+	case at.isLeaf():
+		return f.fillLeafInAreas(g, areas)
+	case !f.hasPreferencesBelow(g) && len(areas) == 1 && areas[0] == at.area && !at.open:
+		return f.planGroup(g, Budget{})
+	}
+	missing := at.missing()
+	children := f.childrenInOrder(g, missing)
+	for k, child := range children {
+		if missing == 0 || len(children)-k < missing {
+			break
+		}
+		before := f.mark()
+		if f.fill(child, areas) {
+			missing--
+		} else {
+			f.undoTo(before)
+		}
+	}
+	return missing == 0
+}
+
+// childrenInOrder returns the children that may be satisfied, those with bound pods first. If all are needed, those with
+// levels come first, then the largest.
+func (f *preferring) childrenInOrder(g int32, missing int) []int32 {
+	at := &f.groups[g]
+	var children []int32
+	for _, bound := range []bool{true, false} {
+		for k := at.first; k < at.end; k++ {
+			if child := &f.groups[k]; child.bound == bound && !child.satisfied() && f.possible[k] {
+				children = append(children, k)
+			}
+		}
+	}
+	if len(children) == missing {
+		loose := func(g int32) int {
+			if f.below[g] || f.groups[g].required != "" || f.groups[g].nests {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(children, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(loose(a), loose(b)), cmp.Compare(f.fewestPods(b), f.fewestPods(a)))
+		})
+	}
+	return children
+}
+
+// fillLeafInAreas places as many pods as a leaf lacks, each in the first area that takes it.
+func (f *preferring) fillLeafInAreas(leaf int32, areas []Area) bool {
+	at := &f.groups[leaf]
+	f.save(leaf)
+	first := 0 // area that may take another pod
+	for i := range int32(len(at.pods)) {
+		if at.satisfied() || f.late {
+			break
+		}
+		if f.isTaken(leaf, i) {
+			continue
+		}
+		k, ok := f.placeInFirst(leaf, i, areas[first:])
+		if !at.mixed && f.kinds[f.classOf(leaf, i)].kind == Independent {
+			if first += k; !ok {
+				break
+			}
+		}
+	}
+	return at.satisfied()
+}
+
+// placeInFirst places a pod in the first area that takes it, and returns its index.
+func (f *preferring) placeInFirst(leaf, pod int32, areas []Area) (int, bool) {
+	for k, area := range areas {
+		f.setArea(leaf, area)
+		if f.placePod(leaf, pod, f.domainFor(f.classOf(leaf, pod), "")) {
+			return k, true
+		}
+	}
+	return len(areas), false
+}
+
+// placeSingle places a pod of a satisfied leaf near those that run.
+func (f *preferring) placeSingle(leaf, pod int32, budget Budget) bool {
+	if f == nil || budget.preferencesExpired() {
+		return false
+	}
+	areas, known := f.around[leaf]
+	if !known {
+		areas = f.areasFor(leaf, leaf)
+		f.around[leaf] = areas
+	}
+	before := f.groups[leaf].area
+	_, ok := f.placeInFirst(leaf, pod, areas)
+	f.setArea(leaf, before)
+	return ok
+}
+
+// appendFewest appends the domains of the narrowest level in an area in the order that uses the fewest: by level, the widest
+// first, those in which pods run come first, the one with the most of them before the others; then that with the most room,
+// but the tightest that has room for all pods that are left. Each domain of a wider level follows those inside it. Domains
+// without room are left out.
+func (f *preferring) appendFewest(list []Area, running []string, n need, levels []string, within Area) []Area {
+	if len(levels) == 0 || f.timeIsOver() {
+		return list
+	}
+	level, narrower := levels[len(levels)-1], levels[:len(levels)-1]
+	areas := f.world.Areas(level, within)
+	rooms := f.roomsLeft(n.class, level, within, areas)
+	pods := map[Area]int{}
+	for _, node := range running {
+		if area, ok := f.world.AreaOf(level, within, node); ok {
+			pods[area]++
+		}
+	}
+	var order []int
+	for i := range areas {
+		if rooms[i] > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(pods[areas[b]], pods[areas[a]]), cmp.Compare(rooms[b], rooms[a]))
+	})
+	for len(order) > 0 {
+		next := 0
+		for k := 1; k < len(order) && pods[areas[order[0]]] == 0 && rooms[order[k]] >= n.pods; k++ {
+			next = k
+		}
+		i := order[next]
+		order = slices.Delete(order, next, next+1)
+		list = f.appendFewest(list, running, need{n.class, min(n.pods, rooms[i])}, narrower, areas[i])
+		list = append(list, areas[i])
+		n.pods = max(0, n.pods-rooms[i])
+	}
+	return list
+}
+
+func (f *preferring) mark() walkMark { return walkMark{len(f.stack), len(f.domains), len(f.saved)} }
+
+// save records the area of a group whose area is about to change.
+func (f *preferring) save(g int32) {
+	f.saved = append(f.saved, savedArea{g, f.groups[g].area, f.groups[g].open})
+}
+
+// undoTo takes back what was done since.
+func (f *preferring) undoTo(m walkMark) {
+	f.undoAbove(m.stack)
+	f.dropDomains(m.domains)
+	for len(f.saved) > m.saved {
+		last := f.saved[len(f.saved)-1]
+		f.saved = f.saved[:len(f.saved)-1]
+		f.setArea(last.group, last.area)
+		f.groups[last.group].open = last.open
+	}
+}
