@@ -55,7 +55,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
 		return false
 	}
-	placements, refusal, cut := pl.place(work, snapshot, limit.isOver)
+	placements, refusal, cut := pl.place(work, snapshot, limit)
 	extender, partial := snapshot.ExtenderFailure()
 	if refusal != nil {
 		if extender != nil {
@@ -123,9 +123,10 @@ func reliedLabels(work *gangs.Work, snapshot *kubescheduler.Snapshot, placements
 
 // deadline is the end of the time for a plan.
 type deadline struct {
-	clock clock.PassiveClock
-	limit time.Duration
-	end   time.Time
+	clock       clock.PassiveClock
+	limit       time.Duration
+	end         time.Time
+	preferences time.Time // end of the time for preferred topology levels
 }
 
 func (d *deadline) isOver() bool { return d.clock.Now().After(d.end) }
@@ -133,6 +134,18 @@ func (d *deadline) isOver() bool { return d.clock.Now().After(d.end) }
 // restart sets the end for a search that begins now. It has twice the time for each of the last cuts, and for each time that
 // it has started over, up to maxCuts: otherwise a search that takes longer would be repeated without end.
 func (d *deadline) restart(now time.Time, cuts int) { d.end = now.Add(d.limit << min(cuts, maxCuts)) }
+
+// addPreferences adds half of planDeadline, for preferred topology levels, so that what does without them has all of its time.
+func (d *deadline) addPreferences(now time.Time) {
+	d.preferences, d.end = now.Add(d.limit/2), d.end.Add(d.limit/2)
+}
+
+func (d *deadline) preferencesExpired() bool { return d.clock.Now().After(d.preferences) }
+
+// extend adds time that was not spent on planning.
+func (d *deadline) extend(by time.Duration) {
+	d.preferences, d.end = d.preferences.Add(by), d.end.Add(by)
+}
 
 const maxCuts = 4
 
@@ -147,9 +160,12 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 	})
 	limit := &deadline{clock: pl.gangs.clock, limit: pl.args.PlanDeadline.Duration}
 	limit.restart(start, work.Progress.Stuck+work.Progress.Again)
+	if len(work.Problem.Preferred) > 0 {
+		limit.addPreferences(start)
+	}
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
 		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: limit.isOver,
-		Extenders: pl.gangs.extenders, Waited: func(d time.Duration) { limit.end = limit.end.Add(d) },
+		Extenders: pl.gangs.extenders, Waited: limit.extend,
 		Reserved: pl.registry.Reservations(), Asker: work.Asker(), Leaves: work.Leaves(),
 	})
 	return snapshot, limit, err
@@ -174,8 +190,8 @@ func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs
 
 // place searches for nodes until the time is over. Without a plan it returns the reason, and whether only time was
 // lacking.
-func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, expired func() bool) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
-	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: expired}
+func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
+	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: limit.isOver, PreferencesExpired: limit.preferencesExpired}
 	var short *placement.Shortfall
 	switch work.Task {
 	case gangs.SurplusUnit:

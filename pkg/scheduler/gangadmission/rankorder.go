@@ -50,7 +50,8 @@ func (pl *Admission) orderByRank(work *gangs.Work, nodes []fwk.NodeInfo, plan []
 // topologyKeys returns the labels of all topology levels of a gang: those of one level the outermost first, those of the level
 // with the most labels before the others.
 func topologyKeys(p *placement.Problem) []string {
-	levels := slices.SortedFunc(maps.Values(p.Required), func(a, b string) int {
+	levels := append(slices.Collect(maps.Values(p.Required)), slices.Collect(maps.Values(p.Preferred))...)
+	slices.SortFunc(levels, func(a, b string) int {
 		return cmp.Or(cmp.Compare(strings.Count(b, ","), strings.Count(a, ",")), strings.Compare(a, b))
 	})
 	var keys []string

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/placement"
@@ -101,9 +103,29 @@ func TestPodsAreOrderedByRank(t *testing.T) {
 	}
 }
 
+// TestPreferredLevelsTakeHalfOfTheTime: a plan without preferred levels has all of its time after them.
+func TestPreferredLevelsTakeHalfOfTheTime(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	clock := testingclock.NewFakePassiveClock(start)
+	d := &deadline{clock: clock, limit: 200 * time.Millisecond}
+	d.restart(start, 0)
+	d.addPreferences(now)
+	d.extend(10 * time.Millisecond)
+	for _, tt := range []struct {
+		after             time.Duration
+		preferences, plan bool
+	}{{110 * time.Millisecond, false, false}, {111 * time.Millisecond, true, false}, {310 * time.Millisecond, true, false}, {311 * time.Millisecond, true, true}} {
+		clock.SetTime(start.Add(tt.after))
+		if d.preferencesExpired() != tt.preferences || d.isOver() != tt.plan {
+			t.Errorf("after %s: expired %t and %t, want %t and %t", tt.after, d.preferencesExpired(), d.isOver(), tt.preferences, tt.plan)
+		}
+	}
+}
+
 func TestTopologyKeys(t *testing.T) {
 	t.Parallel()
-	p := placement.Problem{Required: map[string]string{"": "zone", "a": "zone,block,rack", "b": "zone,block", "c": "power"}}
+	p := placement.Problem{Required: map[string]string{"": "zone", "a": "zone,block,rack", "b": "zone,block"}, Preferred: map[string]string{"c": "power"}}
 	if got := topologyKeys(&p); !slices.Equal(got, strings.Split("zone,block,rack,power", ",")) {
 		t.Errorf("keys %v", got)
 	}
