@@ -12,27 +12,35 @@ import (
 	"github.com/muster-project/muster/pkg/topology"
 )
 
-// RequiredLevels returns the topology levels that a PodGroup and its sub-groups require, by name ("" is the PodGroup), as
-// placement.Problem.Required has them: the node label of the level after those of all levels above it in its Topology,
-// separated by commas; nil: none requires one. levelsOf returns the levels of a Topology, nil if it is not known. A level
-// that names no Topology is a node label by itself. If a level is not known, the pods cannot be placed: the refusal says why
-// (docs/decisions, G26).
-func RequiredLevels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) (map[string]string, *Refusal) {
-	var levels map[string]string
+// Levels returns the topology levels that a PodGroup and its sub-groups require and prefer, by name ("" is the PodGroup), as
+// placement.Problem has them: the node label of the level after those of all levels above it in its Topology, separated by
+// commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not known. A level that names no
+// Topology is a node label by itself. If a required level is not known, the pods cannot be placed: the refusal says why. A
+// preferred one that is not known has no effect (docs/decisions, G26).
+func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) (required, preferred map[string]string, why *Refusal) {
 	for group, c := range Constraints(spec) {
-		if c.RequiredTopologyLevel == "" {
-			continue
+		if c.RequiredTopologyLevel != "" {
+			level, problem := levelKey(c, c.RequiredTopologyLevel, levelsOf)
+			if problem != "" {
+				return nil, nil, &Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: pathOf(tree, group) + ": " + problem}
+			}
+			required = withLevel(required, group, level)
 		}
-		level, problem := levelKey(c, c.RequiredTopologyLevel, levelsOf)
-		if problem != "" {
-			return nil, &Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: pathOf(tree, group) + ": " + problem}
+		if c.PreferredTopologyLevel != "" {
+			if level, problem := levelKey(c, c.PreferredTopologyLevel, levelsOf); problem == "" {
+				preferred = withLevel(preferred, group, level)
+			}
 		}
-		if levels == nil {
-			levels = map[string]string{}
-		}
-		levels[group] = level
 	}
-	return levels, nil
+	return required, preferred, nil
+}
+
+func withLevel(levels map[string]string, group, level string) map[string]string {
+	if levels == nil {
+		levels = map[string]string{}
+	}
+	levels[group] = level
+	return levels
 }
 
 // Constraints yields the topology constraints of a PodGroup ("") and of its sub-groups, in spec order.

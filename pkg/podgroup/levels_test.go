@@ -14,25 +14,29 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-func TestRequiredLevels(t *testing.T) {
+func TestLevels(t *testing.T) {
 	t.Parallel()
 	levelsOf := func(name string) topology.Levels {
 		return map[string]topology.Levels{"fabric": {"example.com/block", "example.com/rack", "kubernetes.io/hostname"}}[name]
 	}
 	at := func(topology, required string) *v2alpha2.TopologyConstraint {
-		return &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: required, PreferredTopologyLevel: "kubernetes.io/hostname"}
+		return &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: required}
 	}
 	for name, tt := range map[string]struct {
-		of   map[string]*v2alpha2.TopologyConstraint // by sub-group
-		want map[string]string
-		why  string
+		of     map[string]*v2alpha2.TopologyConstraint // by sub-group
+		want   map[string]string
+		prefer map[string]string
+		why    string
 	}{
-		"none":                     {},
-		"only preferred":           {of: map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "")}},
+		"none": {},
+		"only preferred": {
+			of:     map[string]*v2alpha2.TopologyConstraint{"": {Topology: "fabric", PreferredTopologyLevel: "example.com/rack"}},
+			prefer: map[string]string{"": "example.com/block,example.com/rack"},
+		},
 		"the outermost":            {of: map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "example.com/block")}, want: map[string]string{"": "example.com/block"}},
 		"those above it":           {of: map[string]*v2alpha2.TopologyConstraint{"a": at("fabric", "example.com/rack")}, want: map[string]string{"a": "example.com/block,example.com/rack"}},
 		"a label without Topology": {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "zone")}, want: map[string]string{"b": "zone"}},
-		"a preferred level of a Topology that does not exist": {of: map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "")}},
+		"a preferred level of a Topology that does not exist": {of: map[string]*v2alpha2.TopologyConstraint{"a": {Topology: "gone", PreferredTopologyLevel: "rack"}}},
 		"a Topology that does not exist": {
 			of:  map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "rack")},
 			why: `a: Topology "gone", whose level "rack" is required, is not known: create it, or change topologyConstraint.topology`,
@@ -53,12 +57,12 @@ func TestRequiredLevels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, refusal := podgroup.RequiredLevels(tree, &pg.Spec, levelsOf)
+			got, preferred, refusal := podgroup.Levels(tree, &pg.Spec, levelsOf)
 			why := ""
 			if refusal != nil {
 				why = refusal.Message
 			}
-			if diff := cmp.Diff(tt.want, got) + cmp.Diff(tt.why, why); diff != "" {
+			if diff := cmp.Diff(tt.want, got) + cmp.Diff(tt.prefer, preferred) + cmp.Diff(tt.why, why); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

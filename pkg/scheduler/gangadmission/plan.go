@@ -41,14 +41,14 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.gangs.recordGates(logger, gates)
 		return false
 	}
-	levels, unknown := podgroup.RequiredLevels(work.Tree, &work.Group.Spec, pl.gangs.topologies.LevelsOf)
+	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, pl.gangs.topologies.LevelsOf)
 	if unknown != nil {
 		pl.refuse(logger, work, *unknown, backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Nodes: nodes, Task: work.Task,
 		})
 		return false
 	}
-	work.SetRequired(levels)
+	work.SetLevels(required, preferred)
 	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, start)
 	if err != nil {
 		logger.Error(err, "Failed to plan a gang")

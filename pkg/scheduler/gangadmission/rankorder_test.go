@@ -110,7 +110,7 @@ func TestPreferredLevelsTakeHalfOfTheTime(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(start)
 	d := &deadline{clock: clock, limit: 200 * time.Millisecond}
 	d.restart(start, 0)
-	d.addPreferences(now)
+	d.addPreferences(start)
 	d.extend(10 * time.Millisecond)
 	for _, tt := range []struct {
 		after             time.Duration

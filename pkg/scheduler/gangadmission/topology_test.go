@@ -166,3 +166,24 @@ func TestATopologyThatIsNotKnown(t *testing.T) {
 	c.pod(members("a", 2)...).saysWhy("a", `Topology "fabric", whose level "rack" is required, is not known`)
 	c.leveledGang("b", 0, 2, 2).wholeOf("b", 2) // the other gang takes nothing
 }
+
+// A preferred level never delays: six pods start although no rack has six nodes, in as few racks as possible.
+func TestAPreferredLevel(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(2, 4, 2, 4)
+	c.preferringGang("a", 6).preferringGang("b", 2).run().wholeOf("a", 6).wholeOf("b", 2)
+	if racks := c.racksOf("a"); len(racks) != 2 {
+		t.Errorf("a runs in racks %v, want two", racks)
+	}
+	if racks := c.racksOf("b"); len(racks) != 1 {
+		t.Errorf("b runs in racks %v, want one", racks)
+	}
+}
+
+// preferringGang creates a PodGroup that prefers one rack.
+func (c *cluster) preferringGang(name string, n int) *cluster {
+	c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(n)).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "rack"}
+	}).Obj())
+	return c.pod(members(name, n)...)
+}

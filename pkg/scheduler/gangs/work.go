@@ -203,9 +203,11 @@ func (g *gangState) boundNodes() map[string][]string {
 	return nodes
 }
 
-// SetRequired sets the topology levels that the groups of the tree require: placement.Problem.Required.
-func (w *Work) SetRequired(levels map[string]string) {
-	w.Problem.Required, w.Singles.Required = levels, levels
+// SetLevels sets the topology levels that the groups of the tree require and prefer, as placement.Problem has them.
+func (w *Work) SetLevels(required, preferred map[string]string) {
+	for _, p := range []*placement.Problem{&w.Problem, &w.Singles} {
+		p.Required, p.Preferred = required, preferred
+	}
 }
 
 // standing returns the facts that divide needs for a task.
