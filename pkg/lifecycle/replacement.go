@@ -180,8 +180,8 @@ type UnitDecision struct {
 	// Earlier: an object of an earlier attempt exists. The PodGroup of the current attempt is not created before it is
 	// gone, because its pods would count towards that PodGroup.
 	Earlier bool
-	// Paused describes until when the creation of the PodGroup and the PodCliques waits because the unit has failed
-	// repeatedly, "" if it does not wait.
+	// Paused describes what the creation of the PodGroup and the PodCliques waits for: the time of a restart, or what Pause
+	// was given; "" if it does not wait.
 	Paused string
 	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
@@ -365,6 +365,12 @@ func (d UnitDecision) Frozen(attempt Attempt) UnitDecision {
 	if d.Paused != "" {
 		d.Paused, d.RequeueAfter = "", 0
 	}
+	return d
+}
+
+// Pause returns the decision for a unit whose PodGroup and PodCliques cannot be created yet, for the given reason.
+func (d UnitDecision) Pause(why string) UnitDecision {
+	d.Create, d.Paused = nil, why
 	return d
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -130,10 +132,29 @@ func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1
 		}
 	}
 	warnings = append(warnings, validation.SchedulerWarnings(pcs, nil, v.schedulerName)...)
+	topologyErrs, topologyWarnings, err := validation.ValidateNewTopology(pcs, func(name string) (*v1alpha1.ClusterTopologyBinding, error) {
+		return v.readBinding(ctx, name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	errs, warnings = append(errs, topologyErrs...), append(warnings, topologyWarnings...)
 	if len(errs) == 0 {
 		warnings = append(warnings, v.warnIfMissing(ctx, "spec.template.priorityClassName", pcs.Spec.Template.PriorityClassName, untilClassOfSet)...)
 	}
 	return unlessRejected(warnings, errs), invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, errs)
+}
+
+// readBinding returns the ClusterTopologyBinding with a name, nil if there is none or no CRD.
+func (v podCliqueSetValidator) readBinding(ctx context.Context, name string) (*v1alpha1.ClusterTopologyBinding, error) {
+	binding := &v1alpha1.ClusterTopologyBinding{}
+	switch err := v.Reader.Get(ctx, client.ObjectKey{Name: name}, binding); {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, undecidedError("reading ClusterTopologyBinding %s: %w", name, err)
+	}
+	return binding, nil
 }
 
 // ValidateUpdate validates a changed PodCliqueSet.

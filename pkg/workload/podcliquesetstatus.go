@@ -38,6 +38,8 @@ type SetStatusFacts struct {
 	NextTermination time.Time
 	// SchedulerName is the scheduler of pods whose template has none.
 	SchedulerName string
+	// Topology is what the topology constraints refer to.
+	Topology Topology
 	// Update is the decision on an update; nil: the set is not reconciled, or it is a Training workload.
 	Update   *lifecycle.SetUpdateDecision
 	Problems []Problem
@@ -106,6 +108,11 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	}
 	available := setAvailable(pcs, &s, f, first, troubled)
 	setConditions(&s.Conditions, pcs.Generation, now, available)
+	if levels := topologyCondition(&pcs.Spec.Template, f.Topology); levels != nil {
+		setConditions(&s.Conditions, pcs.Generation, now, *levels)
+	} else {
+		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionTopologyLevelsUnavailable)
+	}
 	if f.Update != nil {
 		setSetUpdate(pcs, &s, f.Update, now)
 	}

@@ -18,6 +18,8 @@ type Children struct {
 	Groups  map[string]*v1alpha1.PodCliqueScalingGroup
 	// PodGroups are the existing PodGroups of the set's replicas that are not being deleted.
 	PodGroups map[string]*v2alpha2.PodGroup
+	// Topology is what the topology constraints of the set refer to.
+	Topology Topology
 }
 
 // PodGroup returns the PodGroup of replica i of a set. nil if the replica needs none, because all of it is scaled to
@@ -35,6 +37,10 @@ type Children struct {
 // tree. A scaling group with fewer replicas than an explicit minAvailable, which admission rejects, lists minAvailable
 // replicas, so that it waits rather than run below its minimum.
 //
+// The topology constraint of the set is that of the PodGroup, the one of a scaling group that of each of its replicas, and
+// the one of a clique that of its leaves. New nodes that require an unknown domain are left out. If the PodGroup itself is new,
+// the caller has to wait (TopologyWait).
+//
 // The minimum of a leaf is the enforced one (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and
 // it rises after the status of the PodClique. A PodClique that has succeeded is removed from the tree as long as
 // others of the replica have not: the scheduler counts its pods only together with other pods of the same run, which
@@ -43,7 +49,8 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	if FailedReason(set) != "" {
 		return nil
 	}
-	t := treeNodes{existing: live.PodGroups[naming.PodGroupName(set.Name, i)], attempt: SetAttempt(set, i).Set}
+	t := treeNodes{existing: live.PodGroups[naming.PodGroupName(set.Name, i)], attempt: SetAttempt(set, i).Set, topology: live.Topology}
+	t.listNodes()
 	if t.addReplica(set, i, live); len(t.nodes) == 0 { // no clique has pods left to run
 		t.withFinished = true
 		t.addReplica(set, i, live)
@@ -52,6 +59,10 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 		return nil
 	}
 	template := &set.Spec.Template
+	constraint, known := t.constraint("", template.TopologyConstraint)
+	if !known {
+		return nil
+	}
 	name := naming.PodGroupName(set.Name, i)
 	annotations := withAttempt(map[string]string{}, v1alpha1.AnnotationPodCliqueSetAttempt, ReplicaAttempt(set.Status.ReplicaAttempts, i))
 	if IsCurrentlyUpdating(set, i) {
@@ -62,7 +73,7 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 		ObjectMeta: objectMeta(set, v1alpha1.KindPodCliqueSet, name,
 			naming.ReplicaLabels(set.Name, i, name, v1alpha1.ComponentPodGroup),
 			annotations),
-		Spec: v2alpha2.PodGroupSpec{SubGroups: t.nodes, PriorityClassName: template.PriorityClassName},
+		Spec: v2alpha2.PodGroupSpec{SubGroups: t.nodes, PriorityClassName: template.PriorityClassName, TopologyConstraint: constraint},
 	}
 }
 
@@ -73,6 +84,25 @@ type treeNodes struct {
 	// withFinished: cliques that have succeeded are listed as long as their pods exist; otherwise they are left out.
 	withFinished bool
 	nodes        []v2alpha2.SubGroup
+	topology     Topology
+	listed       map[string]*v2alpha2.TopologyConstraint // of existing, by node; "": the PodGroup
+}
+
+// listNodes fills listed.
+func (t *treeNodes) listNodes() {
+	if t.existing == nil {
+		return
+	}
+	t.listed = map[string]*v2alpha2.TopologyConstraint{"": t.existing.Spec.TopologyConstraint}
+	for i := range t.existing.Spec.SubGroups {
+		t.listed[t.existing.Spec.SubGroups[i].Name] = t.existing.Spec.SubGroups[i].TopologyConstraint
+	}
+}
+
+// constraint returns the constraint of a node and whether the node can be in the PodGroup: Topology.constraint.
+func (t *treeNodes) constraint(node string, tc *v1alpha1.TopologyConstraint) (*v2alpha2.TopologyConstraint, bool) {
+	existing, listed := t.listed[node]
+	return t.topology.constraint(tc, listed, existing)
 }
 
 // addReplica adds all nodes of replica i of a set.
@@ -81,7 +111,7 @@ func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children)
 	for _, c := range template.CliquesInOrder() {
 		if template.ScalingGroupOf(c.Name) == nil {
 			name := naming.PodCliqueName(set.Name, i, c.Name)
-			t.addLeaf(name, "", t.leafMinimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)))
+			t.addLeaf(name, "", t.leafMinimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)), c.TopologyConstraint)
 		}
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
@@ -89,12 +119,15 @@ func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children)
 	}
 }
 
-// addLeaf adds a clique unless its minimum is 0, and reports whether it did. parent "" is the root.
-func (t *treeNodes) addLeaf(name, parent string, minMember int32) bool {
-	if minMember <= 0 {
+// addLeaf adds a clique unless its minimum is 0 or it has to wait for its topology, and reports whether it did. parent "" is
+// the root.
+func (t *treeNodes) addLeaf(name, parent string, minMember int32, tc *v1alpha1.TopologyConstraint) bool {
+	constraint, known := t.constraint(name, tc)
+	if minMember <= 0 || !known {
 		return false
 	}
-	t.addNode(name, parent).MinMember = &minMember
+	node := t.addNode(name, parent)
+	node.MinMember, node.TopologyConstraint = &minMember, constraint
 	return true
 }
 
@@ -138,7 +171,11 @@ func (t *treeNodes) addScalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v
 func (t *treeNodes) addGroupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
 	at := len(t.nodes)
 	node := naming.GroupReplica(set.Name, i, config.Name, j)
-	t.addNode(node, naming.ScalingGroup(set.Name, i, config.Name))
+	constraint, known := t.constraint(node, config.TopologyConstraint)
+	if !known {
+		return false
+	}
+	t.addNode(node, naming.ScalingGroup(set.Name, i, config.Name)).TopologyConstraint = constraint
 	empty := true
 	for _, clique := range config.CliqueNames {
 		c := set.Spec.Template.Clique(clique)
@@ -146,7 +183,7 @@ func (t *treeNodes) addGroupReplica(set *v1alpha1.PodCliqueSet, i int, config *v
 			continue
 		}
 		name := naming.MemberPodClique(set.Name, i, config.Name, j, clique)
-		if t.addLeaf(name, node, t.leafMinimum(name, live.Cliques[name], c, templateScale(c.Spec.Replicas))) {
+		if t.addLeaf(name, node, t.leafMinimum(name, live.Cliques[name], c, templateScale(c.Spec.Replicas)), c.TopologyConstraint) {
 			empty = false
 		}
 	}

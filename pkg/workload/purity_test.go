@@ -12,5 +12,5 @@ import (
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/resource",
-		purity.Module+"/pkg/apis/...", purity.Module+"/pkg/lifecycle", purity.Module+"/pkg/message", purity.Module+"/pkg/naming")
+		purity.Module+"/pkg/apis/...", purity.Module+"/pkg/lifecycle", purity.Module+"/pkg/message", purity.Module+"/pkg/naming", purity.Module+"/pkg/topology")
 }

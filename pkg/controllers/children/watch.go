@@ -11,9 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,9 +223,14 @@ const (
 // of their own, because the manager's cache becomes ready only when all its kinds are; the objects are read by
 // CreateOrUpdateUncached.
 func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.GroupVersionKind) ([]source.Source, error) {
+	return separateSources(mgr, h, ManagedSelector(), kinds)
+}
+
+// separateSources returns sources with a cache of their own, of the objects that the selector selects; nil: all.
+func separateSources(mgr ctrl.Manager, h handler.EventHandler, selector labels.Selector, kinds []schema.GroupVersionKind) ([]source.Source, error) {
 	separate, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: ManagedSelector(), DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultLabelSelector: selector, DefaultTransform: cache.TransformStripManagedFields(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a cache: %w", err)
@@ -237,6 +245,41 @@ func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.G
 		sources = append(sources, unawaited{source.Kind[client.Object](separate, object, h)})
 	}
 	return sources, nil
+}
+
+// servedCheckPeriod is how often it is checked whether the API server has begun to serve a kind.
+const servedCheckPeriod = 30 * time.Second
+
+// ServedSources returns sources of events about all objects of kinds whose CRDs are optional. A controller starts without
+// them and receives events at most servedCheckPeriod after the API server has begun to serve the kind.
+func ServedSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.GroupVersionKind) ([]source.Source, error) {
+	sources, err := separateSources(mgr, h, nil, kinds)
+	for i, kind := range kinds[:len(sources)] {
+		sources[i] = served{sources[i], func() bool {
+			_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+			return err == nil
+		}}
+	}
+	return sources, err
+}
+
+// served starts a source once its kind is served. controller-runtime would log an error every 10 s until then.
+type served struct {
+	source.Source
+	isServed func() bool
+}
+
+func (s served) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	go func() {
+		err := wait.PollUntilContextCancel(ctx, servedCheckPeriod, true, func(context.Context) (bool, error) { return s.isServed(), nil })
+		if err == nil {
+			err = s.Source.Start(ctx, queue)
+		}
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Failed to watch an optional kind")
+		}
+	}()
+	return nil
 }
 
 // unawaited hides the WaitForSync method of a source.

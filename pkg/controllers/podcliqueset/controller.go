@@ -25,6 +25,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -62,8 +63,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
+	topologies, err := children.ServedSources(mgr, handler.EnqueueRequestsFromMapFunc(r.constrainedSets),
+		v1alpha1.SchemeGroupVersion.WithKind("ClusterTopologyBinding"), topologyv1alpha1.SchemeGroupVersion.WithKind("Topology"))
+	if err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr)
-	for _, source := range access {
+	for _, source := range append(access, topologies...) {
 		b = b.WatchesRawSource(source)
 	}
 	return b.

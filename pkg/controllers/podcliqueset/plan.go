@@ -26,6 +26,7 @@ type observation struct {
 	revision *workload.Revision     // nil: the set is not reconciled, because of invalid
 	invalid  error
 	facts    []lifecycle.SetReplica // of the desired replicas
+	topology workload.Topology      // what the topology constraints refer to
 	owned    ownedObjects
 	cliques  []*v1alpha1.PodClique             // of owned, listed
 	groups   []*v1alpha1.PodCliqueScalingGroup // of owned, listed
@@ -75,7 +76,9 @@ func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, o
 			seen.facts[i].PreemptedBy = workload.PreemptorOf(pg)
 		}
 	}
-	return seen, nil
+	var err error
+	seen.topology, err = r.readTopology(ctx, seen.set)
+	return seen, err
 }
 
 // liveIfMissing returns the set as it was read, or, if an object of a set that was complete before is missing, as it
@@ -119,7 +122,7 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	}
 	set, owned := seen.set, seen.owned
 	plan.current = owned.children()
-	plan.current.PodGroups = owned.presentPodGroups(set)
+	plan.current.PodGroups, plan.current.Topology = owned.presentPodGroups(set), seen.topology
 	plan.termination = lifecycle.DecideSetTermination(seen.facts, now)
 	var err error
 	if plan.training, err = r.decideTraining(ctx, set, owned, now); err != nil {
@@ -130,6 +133,11 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	}
 	if plan.units, err = r.decideUnits(ctx, set, owned, plan.termination.Replicas, now); err != nil {
 		return nil, err
+	}
+	for i := range plan.units {
+		if why := workload.TopologyWait(set, i, plan.current); why != "" && !workload.IsFrozen(set, i) {
+			plan.units[i] = plan.units[i].Pause(why)
+		}
 	}
 	plan.raised = lifecycle.RaisedAttempts(plan.units, func(i int) lifecycle.Attempt { return workload.SetAttempt(set, i) })
 	for i, raised := range plan.raised { // the PodGroup that tells of a preemption is deleted with its attempt

@@ -26,7 +26,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	set, recorded := seen.live, seen.live.DeepCopy()
 	recorded.Status = workload.PodCliqueSetStatus(set, workload.SetStatusFacts{
 		Replicas: seen.facts, Running: running, Recorded: plan.recordedReplicas, Reported: r.storyOf(set).Recorded(), Raised: plan.raised, Training: plan.training,
-		NextTermination: plan.termination.Next, Update: plan.update, SchedulerName: r.schedulerName, Problems: r.children.Problems(set, createErr, now),
+		NextTermination: plan.termination.Next, Update: plan.update, SchedulerName: r.schedulerName, Topology: seen.topology, Problems: r.children.Problems(set, createErr, now),
 	}, metav1.NewTime(now))
 	change, differs := workload.PodCliqueSetStatusChange(&set.Status, &recorded.Status)
 	if delay := r.unwritten.StatusDelay(string(set.UID), change, differs, now, r.clock.Now()); delay > 0 && !removing {

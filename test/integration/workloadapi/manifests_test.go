@@ -21,6 +21,15 @@ import (
 // and manifests of Grove's shape, server-side. Applying them again changes nothing, and every field is kept.
 func TestManifestsApplyUnchanged(t *testing.T) {
 	t.Parallel()
+	admin := newUser(t, cluster)
+	if _, err := admin.apply(admin.read(`
+apiVersion: grove.io/v1alpha1
+kind: ClusterTopologyBinding
+metadata: {name: dc}
+spec:
+  levels: [{domain: zone, key: topology.kubernetes.io/zone}, {domain: rack, key: example.com/rack}, {domain: host, key: kubernetes.io/hostname}]`)); err != nil {
+		t.Fatal(err)
+	}
 	for file, want := range map[string]struct {
 		warnings []string
 		check    func(*testing.T, *v1alpha1.PodCliqueSet)
@@ -75,7 +84,6 @@ func TestManifestsApplyUnchanged(t *testing.T) {
 		"grove/kept.yaml": {warnings: []string{
 			"metadata.annotations[kai.scheduler/queue]: stored, but has no effect",
 			"metadata.annotations[grove.io/mnnvl-group] (and 1 more): stored, but has no effect",
-			"spec.template.topologyConstraint (and 2 more): stored, but has no effect",
 			"spec.template.resourceClaimTemplates (and 3 more): stored, but has no effect",
 		}},
 	} {

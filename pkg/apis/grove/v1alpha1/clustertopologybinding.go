@@ -67,6 +67,24 @@ type ClusterTopologyBindingSpec struct {
 	SchedulerTopologyBindings []SchedulerTopologyBinding `json:"schedulerTopologyBindings,omitempty"`
 }
 
+// Domains returns the names of the levels, outermost first.
+func (s *ClusterTopologyBindingSpec) Domains() []string {
+	domains := make([]string, len(s.Levels))
+	for i, level := range s.Levels {
+		domains[i] = level.Domain
+	}
+	return domains
+}
+
+// Keys returns the node labels of the levels, outermost first.
+func (s *ClusterTopologyBindingSpec) Keys() []string {
+	keys := make([]string, len(s.Levels))
+	for i, level := range s.Levels {
+		keys[i] = level.Key
+	}
+	return keys
+}
+
 // ClusterTopologyLevel is one level of a topology, with its name.
 type ClusterTopologyLevel struct {
 	// domain is the name of the level, for example rack.

@@ -43,6 +43,13 @@ const (
 	// alone. Present only while True.
 	ConditionForeignObject = "ForeignObject"
 
+	// ConditionTopologyLevelsUnavailable, on a PodCliqueSet with a topology
+	// constraint: a domain that a constraint names is not a level of its
+	// ClusterTopologyBinding any more. PodGroups that exist keep the levels that they have,
+	// and running pods are left alone. PodGroups and sub-groups that require such a domain
+	// are not created.
+	ConditionTopologyLevelsUnavailable = "TopologyLevelsUnavailable"
+
 	// ConditionReplicaFailure, on all three kinds: a required object cannot be
 	// created, because the API server rejects it, because requests have failed
 	// for 10 s, or because another object of its name is being deleted; or the
@@ -88,6 +95,22 @@ const (
 	// ReasonPodsPreempted: a PodClique of a Training workload is below its
 	// minimum, and all of its missing pods were preempted by a scheduler.
 	ReasonPodsPreempted = "PodsPreempted"
+)
+
+// Reasons of ConditionTopologyLevelsUnavailable.
+const (
+	// ReasonTopologyNameMissing: Unknown, no topology constraint of the
+	// PodCliqueSet has a topologyName.
+	ReasonTopologyNameMissing = "TopologyNameMissing"
+	// ReasonClusterTopologyNotFound: Unknown, the ClusterTopologyBinding does not
+	// exist.
+	ReasonClusterTopologyNotFound = "ClusterTopologyNotFound"
+	// ReasonClusterTopologyLevelsUnavailable: True, the ClusterTopologyBinding
+	// does not have a level.
+	ReasonClusterTopologyLevelsUnavailable = "ClusterTopologyLevelsUnavailable"
+	// ReasonAllClusterTopologyLevelsAvailable: False, the ClusterTopologyBinding
+	// has all levels.
+	ReasonAllClusterTopologyLevelsAvailable = "AllClusterTopologyLevelsAvailable"
 )
 
 // Reasons of ConditionPodCliqueScheduled.

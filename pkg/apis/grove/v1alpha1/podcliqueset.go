@@ -258,8 +258,7 @@ type PodCliqueSetTemplateSpec struct {
 	HeadlessServiceConfig *HeadlessServiceConfig `json:"headlessServiceConfig,omitempty"`
 
 	// topologyConstraint requests that each replica is placed close together.
-	// Immutable. Not implemented: a required domain is rejected, a preferred
-	// domain is stored without effect.
+	// Immutable.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 
@@ -326,9 +325,9 @@ type PodCliqueTemplateSpec struct {
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// topologyConstraint requests that the pods of the clique are placed close
-	// together. Immutable. Not implemented: a required domain is rejected, a
-	// preferred domain is stored without effect.
+	// topologyConstraint requests that the pods of each PodClique are placed
+	// close together, inside the domains of the scaling group and of the
+	// PodCliqueSet. Immutable.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 
@@ -416,8 +415,7 @@ type PodCliqueScalingGroupConfig struct {
 	ResourceSharing []PodCliqueScalingGroupResourceSharing `json:"resourceSharing,omitempty"`
 
 	// topologyConstraint requests that each replica of the group is placed
-	// close together. Immutable. Not implemented: a required domain is
-	// rejected, a preferred domain is stored without effect.
+	// close together, inside the domains of the PodCliqueSet. Immutable.
 	// +optional
 	TopologyConstraint *TopologyConstraint `json:"topologyConstraint,omitempty"`
 }

@@ -31,40 +31,46 @@ type AutoScalingConfig struct {
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
 }
 
-// TopologyConstraint requests that pods are placed close together. Not
-// implemented: a required domain is rejected, a preferred domain is stored
-// without effect.
+// TopologyConstraint requests that pods are placed close together: in one
+// domain of a level of a ClusterTopologyBinding. It becomes the
+// topologyConstraint of a node in the PodGroups of the PodCliqueSet. Immutable.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.packDomain) || self.packDomain == ""`,fieldPath=".packDomain",reason=FieldValueForbidden,message="a required topology is not supported, and placing the pods without it would break what needs it: use pack.preferred, or pod affinity with the node label of this domain"
+// +kubebuilder:validation:XValidation:rule=`has(self.pack) || has(self.packDomain) && self.packDomain != ""`,fieldPath=".pack",reason=FieldValueRequired,message="a required or a preferred domain is needed"
+// +kubebuilder:validation:XValidation:rule=`!has(self.packDomain) || self.packDomain == "" || !has(self.pack) || !has(self.pack.required) || self.pack.required == ""`,fieldPath=".packDomain",reason=FieldValueForbidden,message="is the older form of pack.required: use pack.required alone"
 type TopologyConstraint struct {
-	// topologyName is the name of the topology whose levels are the domains
-	// below.
+	// topologyName is the name of the ClusterTopologyBinding whose levels the
+	// domains below are. Unset means that of the scaling group or of the
+	// PodCliqueSet that contains the clique. It is the same in the whole
+	// PodCliqueSet.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	TopologyName string `json:"topologyName,omitempty"`
 
-	// pack defines the domain in which all the pods should be placed.
+	// pack defines the domains.
 	// +optional
 	Pack *TopologyPackConstraint `json:"pack,omitempty"`
 
-	// packDomain is the older form of pack.required. Rejected like pack.required.
+	// packDomain is the older form of pack.required. Rejected in a new
+	// PodCliqueSet.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	PackDomain string `json:"packDomain,omitempty"`
 }
 
-// TopologyPackConstraint defines the domain in which all the pods should be placed.
+// TopologyPackConstraint defines the levels of which all the pods are placed in
+// one domain.
 //
-// +kubebuilder:validation:XValidation:rule=`!has(self.required) || self.required == ""`,fieldPath=".required",reason=FieldValueForbidden,message="a required topology is not supported, and placing the pods without it would break what needs it: use pack.preferred, or pod affinity with the node label of this domain"
+// +kubebuilder:validation:XValidation:rule=`has(self.required) && self.required != "" || has(self.preferred) && self.preferred != ""`,reason=FieldValueRequired,message="required or preferred is needed"
 type TopologyPackConstraint struct {
-	// required is the domain in which all the pods must be placed. Rejected,
-	// because a workload that needs it must not be placed without it.
+	// required is the domain, for example rack, that all the pods must share. It
+	// must not be wider than one that the scaling group or the PodCliqueSet
+	// requires.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Required string `json:"required,omitempty"`
 
-	// preferred is the domain in which all the pods should be placed if
-	// possible. Stored without effect.
+	// preferred is the domain that all the pods should share if possible; they
+	// start without it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Preferred string `json:"preferred,omitempty"`

@@ -83,3 +83,48 @@ func (t *PodCliqueSetTemplateSpec) TopLevelNames() []string {
 	slices.Sort(names)
 	return names
 }
+
+// TopologyConstraints returns the topology constraints of the set, of its scaling groups and of its cliques, in this order.
+func (t *PodCliqueSetTemplateSpec) TopologyConstraints() []*TopologyConstraint {
+	var constraints []*TopologyConstraint
+	add := func(tc *TopologyConstraint) {
+		if tc != nil {
+			constraints = append(constraints, tc)
+		}
+	}
+	add(t.TopologyConstraint)
+	for i := range t.PodCliqueScalingGroupConfigs {
+		add(t.PodCliqueScalingGroupConfigs[i].TopologyConstraint)
+	}
+	for _, clique := range t.CliquesInOrder() {
+		add(clique.TopologyConstraint)
+	}
+	return constraints
+}
+
+// TopologyName returns the name of the ClusterTopologyBinding that the constraints of the set refer to, "" if none of them
+// has a name. Validation ensures that there is no other.
+func (t *PodCliqueSetTemplateSpec) TopologyName() string {
+	for _, tc := range t.TopologyConstraints() {
+		if tc.TopologyName != "" {
+			return tc.TopologyName
+		}
+	}
+	return ""
+}
+
+// Required returns the required domain, also in the older form, "" if there is none.
+func (c *TopologyConstraint) Required() string {
+	if c.Pack != nil && c.Pack.Required != "" {
+		return c.Pack.Required
+	}
+	return c.PackDomain
+}
+
+// Preferred returns the preferred domain, "" if there is none.
+func (c *TopologyConstraint) Preferred() string {
+	if c.Pack == nil {
+		return ""
+	}
+	return c.Pack.Preferred
+}

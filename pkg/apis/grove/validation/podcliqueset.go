@@ -71,7 +71,6 @@ func validateDefaulted(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	template := &pcs.Spec.Template
 	errs = append(errs, oneOf(startTypePath, *template.StartupType, v1alpha1.CliqueStartupTypeAnyOrder,
 		v1alpha1.CliqueStartupTypeInOrder, v1alpha1.CliqueStartupTypeExplicit)...)
-	errs = append(errs, validateTopology(template.TopologyConstraint, templatePath)...)
 	errs = append(errs, validateDelays(&pcs.Spec)...)
 	errs = append(errs, validateResourceClaims(template)...)
 	errs = append(errs, validateCliques(pcs)...)
@@ -233,7 +232,6 @@ func validateCliques(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 		errs = append(errs, validateChildName(path.Child("name"), clique.Name, names)...)
 		errs = append(errs, metav1validation.ValidateLabels(clique.Labels, path.Child("labels"))...)
 		errs = append(errs, apivalidation.ValidateAnnotations(clique.Annotations, path.Child("annotations"))...)
-		errs = append(errs, validateTopology(clique.TopologyConstraint, path)...)
 
 		spec, path := &clique.Spec, path.Child("spec")
 		if other, taken := roles[spec.RoleName]; taken && other != clique.Name {
@@ -381,7 +379,6 @@ func validateGroups(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 		path := groupsPath.Index(i)
 		errs = append(errs, validateChildName(path.Child("name"), group.Name, names)...)
 		errs = append(errs, apivalidation.ValidateAnnotations(group.Annotations, path.Child("annotations"))...)
-		errs = append(errs, validateTopology(group.TopologyConstraint, path)...)
 		if len(group.CliqueNames) == 0 {
 			errs = append(errs, field.Required(path.Child("cliqueNames"), "at least one clique is needed"))
 		}
@@ -424,27 +421,6 @@ func scalingGroupsOfCliques(template *v1alpha1.PodCliqueSetTemplateSpec) map[str
 		}
 	}
 	return groups
-}
-
-// validateTopology rejects a required domain: a workload that needs it could produce wrong results if it were placed
-// without it.
-func validateTopology(tc *v1alpha1.TopologyConstraint, path *field.Path) field.ErrorList {
-	if tc == nil {
-		return nil
-	}
-	path = path.Child("topologyConstraint")
-	refuse := func(path *field.Path, domain string) *field.Error {
-		return field.Forbidden(path, fmt.Sprintf(
-			"a required topology is not supported, and placing the pods without %q would break what needs it; use pack.preferred, or pod affinity with the node label of this domain", domain))
-	}
-	var errs field.ErrorList
-	if tc.Pack != nil && tc.Pack.Required != "" {
-		errs = append(errs, refuse(path.Child("pack", "required"), tc.Pack.Required))
-	}
-	if tc.PackDomain != "" {
-		errs = append(errs, refuse(path.Child("packDomain"), tc.PackDomain))
-	}
-	return errs
 }
 
 func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {

@@ -135,16 +135,6 @@ func TestValidatePodCliqueSet(t *testing.T) {
 		"minReadySeconds of a year": {change: minReady(365*24*60*60, 1)},
 		"minReadySeconds of Training": {change: both(training, minReady(1, 1)),
 			wantWarnings: []string{"spec.template.cliques[0].spec.minReadySeconds (and 1 more): has no effect: "}},
-		"preferred topology": {
-			change: both(
-				template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
-					s.TopologyConstraint = &v1alpha1.TopologyConstraint{Pack: &v1alpha1.TopologyPackConstraint{Preferred: "rack"}}
-				}),
-				firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) {
-					g.TopologyConstraint = &v1alpha1.TopologyConstraint{Pack: &v1alpha1.TopologyPackConstraint{Preferred: "rack"}}
-				})),
-			wantWarnings: []string{"spec.template.topologyConstraint (and 1 more): "},
-		},
 		"other fields that have no effect": {
 			change: func(s *v1alpha1.PodCliqueSet) {
 				s.Labels = map[string]string{"kai.scheduler/queue": "q"}
@@ -213,11 +203,11 @@ func TestValidatePodCliqueSet(t *testing.T) {
 			c.Spec.PodSpec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}, {Name: "A"}, {Name: "="}}
 		}), want: []string{"Duplicate value: spec.template.cliques[0].spec.podSpec.containers[0].env[1].name", "Invalid value: spec.template.cliques[0].spec.podSpec.containers[0].env[2].name"}},
 		"two schedulers": {change: cliques(clique("a", 1), withScheduler(clique("b", 1), "other")), want: []string{"Invalid value: spec.template.cliques[1].spec.podSpec.schedulerName"}},
-		"required topology": {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
+		"topology constraints of a stored set, also without a name": {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
 			s.TopologyConstraint = &v1alpha1.TopologyConstraint{Pack: &v1alpha1.TopologyPackConstraint{Required: "rack"}}
 			s.Cliques[1].TopologyConstraint = &v1alpha1.TopologyConstraint{PackDomain: "rack"}
-			s.PodCliqueScalingGroupConfigs[0].TopologyConstraint = s.TopologyConstraint
-		}), want: []string{"Forbidden: spec.template.topologyConstraint.pack.required", "Forbidden: spec.template.cliques[1].topologyConstraint.packDomain", "Forbidden: spec.template.podCliqueScalingGroups[0].topologyConstraint.pack.required"}},
+			s.PodCliqueScalingGroupConfigs[0].TopologyConstraint = &v1alpha1.TopologyConstraint{}
+		})},
 		"claims without names": {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) {
 			s.ResourceClaimTemplates = []v1alpha1.ResourceClaimTemplateConfig{{}, {Name: "a"}, {Name: "a"}}
 			s.Cliques[0].ResourceSharing = []v1alpha1.ResourceSharing{{Name: "a", Scope: "X"}}

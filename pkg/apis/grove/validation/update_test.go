@@ -128,7 +128,7 @@ func TestValidatePodCliqueSetUpdate(t *testing.T) {
 				"Forbidden: spec.template.podCliqueScalingGroups[0].topologyConstraint", "Forbidden: spec.template.podCliqueScalingGroups[0].resourceSharing",
 				"Forbidden: spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]",
 			},
-			wantWarnings: []string{"spec.template.topologyConstraint (and 2 more): ", "spec.template.resourceClaimTemplates (and 3 more): ", "spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]: "},
+			wantWarnings: []string{"spec.template.resourceClaimTemplates (and 3 more): ", "spec.template.podCliqueScalingGroups[0].annotations[grove.io/mnnvl-group]: "},
 		},
 		"the time to live of Training": {old: training, change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{TTLSecondsAfterFinished: ptr(int32(60))}

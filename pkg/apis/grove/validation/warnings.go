@@ -38,7 +38,6 @@ func fieldWarnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 	w.warnKeys(field.NewPath("metadata", "labels"), pcs.Labels)
 	w.warnKeys(field.NewPath("metadata", "annotations"), pcs.Annotations)
-	w.warnTopology(templatePath, template.TopologyConstraint)
 	if len(template.ResourceClaimTemplates) > 0 {
 		w.warn(templatePath.Child("resourceClaimTemplates"), warnClaims)
 	}
@@ -50,7 +49,6 @@ func fieldWarnings(pcs *v1alpha1.PodCliqueSet) []string {
 	}
 	for i, group := range template.PodCliqueScalingGroupConfigs {
 		path := groupsPath.Index(i)
-		w.warnTopology(path, group.TopologyConstraint)
 		w.warnMinReadySeconds(path, group.MinReadySeconds)
 		w.warnSharing(path, len(group.ResourceSharing))
 		w.warnKeys(path.Child("annotations"), group.Annotations)
@@ -87,12 +85,6 @@ func (w *warner) warnMinReadySeconds(path *field.Path, seconds int32) {
 	}
 }
 
-func (w *warner) warnTopology(path *field.Path, tc *v1alpha1.TopologyConstraint) {
-	if tc != nil && tc.PackDomain == "" && (tc.Pack == nil || tc.Pack.Required == "") {
-		w.warn(path.Child("topologyConstraint"), "stored, but has no effect: pods are placed without regard to it; use preferred pod affinity")
-	}
-}
-
 func (w *warner) warnSharing(path *field.Path, claims int) {
 	if claims > 0 {
 		w.warn(path.Child("resourceSharing"), warnClaims)
@@ -111,7 +103,6 @@ func (w *warner) warnKeys(path *field.Path, keys map[string]string) {
 }
 
 func (w *warner) warnClique(path *field.Path, clique *v1alpha1.PodCliqueTemplateSpec, template *v1alpha1.PodCliqueSetTemplateSpec) {
-	w.warnTopology(path, clique.TopologyConstraint)
 	w.warnSharing(path, len(clique.ResourceSharing))
 	for _, meta := range []struct {
 		path *field.Path
