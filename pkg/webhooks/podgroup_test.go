@@ -5,6 +5,7 @@ package webhooks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -14,16 +15,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// clusterReader has the PriorityClass high and the Topology fabric, returns an error for what is called unknown, and has no
-// CRD for what is called early.
+// clusterReader has the PriorityClass high, and the Topology and the ClusterTopologyBinding fabric, returns an error for what
+// is called unknown, forbids what is called secret, and has no CRD for what is called early.
 type clusterReader struct{ client.Reader }
 
 func (clusterReader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -31,8 +34,15 @@ func (clusterReader) Get(_ context.Context, key client.ObjectKey, into client.Ob
 	case "high":
 		return nil
 	case "fabric":
-		into.(*topologyv1alpha1.Topology).Spec.Levels = []topologyv1alpha1.TopologyLevel{{NodeLabel: "block"}, {NodeLabel: "rack"}}
+		switch into := into.(type) {
+		case *topologyv1alpha1.Topology:
+			into.Spec.Levels = []topologyv1alpha1.TopologyLevel{{NodeLabel: "block"}, {NodeLabel: "rack"}}
+		case *v1alpha1.ClusterTopologyBinding:
+			into.Spec.Levels = []v1alpha1.ClusterTopologyLevel{{Domain: "block", Key: "l/block"}, {Domain: "rack", Key: "l/rack"}}
+		}
 		return nil
+	case "secret":
+		return apierrors.NewForbidden(schema.GroupResource{}, key.Name, errors.New("no right"))
 	case "early":
 		return &meta.NoKindMatchError{}
 	case "unknown":
@@ -78,6 +88,7 @@ func TestPodGroupValidator(t *testing.T) {
 		"create, a Topology that does not exist":                         {operation: admissionv1.Create, pg: levels("lost", "rack", "block"), wantWarning: `topologyConstraint.topology: Topology "lost" does not exist; until it does, pods with a required level of it wait`},
 		"create, no CRD of Topologies":                                   {operation: admissionv1.Create, pg: levels("early", "rack", "block"), wantWarning: `Topology "early" does not exist`},
 		"create, a Topology that cannot be read":                         {operation: admissionv1.Create, pg: levels("unknown", "rack", "block")},
+		"create, a Topology that must not be read":                       {operation: admissionv1.Create, pg: levels("secret", "rack", "block")},
 		"update to a required level wider than the one above":            {operation: admissionv1.Update, old: levels("fabric", "rack", "rack"), pg: levels("fabric", "rack", "block"), wantMessage: []string{"is wider than"}},
 		"update that leaves the spec alone, with levels that contradict": {operation: admissionv1.Update, old: levels("fabric", "rack", "block"), pg: levels("fabric", "rack", "block")},
 		"create, refused with every error":                               {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},

@@ -16,6 +16,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -208,6 +209,38 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 			got = slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, "priorityClassName") })
 			if err != nil || !slices.Equal(got, tc.want) {
 				t.Errorf("warnings %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+// TestPodCliqueSetWithATopology: a ClusterTopologyBinding that does not exist is an error of the set; one that cannot be read
+// leaves the request undecided.
+func TestPodCliqueSetWithATopology(t *testing.T) {
+	t.Parallel()
+	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
+	for name, tc := range map[string]struct {
+		binding, domain string
+		invalid         bool
+		want            string // part of the error; "": accepted
+	}{
+		"a domain of the binding":     {binding: "fabric", domain: "rack"},
+		"a domain that it lacks":      {binding: "fabric", domain: "row", invalid: true, want: `topologyConstraint.pack.required: Unsupported value: "row": supported values: "block", "rack"`},
+		"no such binding":             {binding: "lost", domain: "rack", invalid: true, want: `topologyConstraint.topologyName: Not found: "lost": no ClusterTopologyBinding has this name`},
+		"no CRD":                      {binding: "early", domain: "rack", invalid: true, want: "no ClusterTopologyBinding has this name"},
+		"the API server is away":      {binding: "unknown", domain: "rack", want: "reading ClusterTopologyBinding unknown: down"},
+		"the binding may not be read": {binding: "secret", domain: "rack", want: "reading ClusterTopologyBinding secret: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := podCliqueSet()
+			set.Spec.Template.TopologyConstraint = &v1alpha1.TopologyConstraint{TopologyName: tc.binding, Pack: &v1alpha1.TopologyPackConstraint{Required: tc.domain}}
+			switch _, err := v.ValidateCreate(t.Context(), set); {
+			case tc.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tc.want == "":
+			case err == nil || !strings.Contains(err.Error(), tc.want) || apierrors.IsInvalid(err) != tc.invalid || apierrors.IsInternalError(err) == tc.invalid:
+				t.Errorf("error %v, want %q, invalid: %t", err, tc.want, tc.invalid)
 			}
 		})
 	}
