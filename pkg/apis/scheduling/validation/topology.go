@@ -95,6 +95,27 @@ func ValidateTopologyLevels(spec *v2alpha2.PodGroupSpec, levelsOf func(topology 
 	return errs, warnings
 }
 
+// unorderedLevels warns about the first node of a valid tree on whose path, from the root, more than two different levels are
+// requested without a Topology. Which of two labels is the wider one can be seen from the nodes, but not the order of more.
+func unorderedLevels(spec *v2alpha2.PodGroupSpec) []string {
+	nodes := treeNodes(spec)
+	for i := range nodes {
+		var levels []string
+		for up := i; up >= 0; up = nodes[up].Parent {
+			for _, level := range []string{nodes[up].Preferred, nodes[up].Required} {
+				if nodes[up].Topology == "" && level != "" && !slices.Contains(levels, level) {
+					levels = append(levels, level)
+				}
+			}
+		}
+		if len(levels) > 2 {
+			slices.Reverse(levels) // from the root
+			return []string{fmt.Sprintf("%s: the levels %s are not ordered without a Topology: name one that has them all", constraintPath(i).Child("topology"), strings.Join(levels, ", "))}
+		}
+	}
+	return nil
+}
+
 // treeNodes returns the tree of a valid spec, in the order of topologyConstraints.
 func treeNodes(spec *v2alpha2.PodGroupSpec) []topology.Node {
 	index := make(map[string]int, len(spec.SubGroups))

@@ -92,3 +92,44 @@ func TestValidateTopologyLevels(t *testing.T) {
 		t.Errorf("Topologies() = %q", got)
 	}
 }
+
+// TestLevelsWithoutATopology: of two labels the nodes show which one is wider; of more, a warning asks for a Topology.
+func TestLevelsWithoutATopology(t *testing.T) {
+	t.Parallel()
+	// tree returns the tree root > group > member, with the required and the preferred level of each node; a Topology is
+	// written before the level, as in t:rack.
+	tree := func(levels ...string) *v2alpha2.PodGroup {
+		pg := wrappers.MakePodGroup("pg", "ns").SubGroupOf("group", "member", 1).Inner("", "group", 1).Obj()
+		constraint := func(required, preferred string) *v2alpha2.TopologyConstraint {
+			name, level, named := strings.Cut(required, ":")
+			if !named {
+				name, level = "", required
+			}
+			return &v2alpha2.TopologyConstraint{Topology: name, RequiredTopologyLevel: level, PreferredTopologyLevel: preferred}
+		}
+		pg.Spec.TopologyConstraint = constraint(levels[0], levels[1])
+		pg.Spec.SubGroups[1].TopologyConstraint = constraint(levels[2], levels[3])
+		pg.Spec.SubGroups[0].TopologyConstraint = constraint(levels[4], levels[5])
+		return pg
+	}
+	for name, tc := range map[string]struct {
+		pg   *v2alpha2.PodGroup
+		want string // "": no warning
+	}{
+		"two required":             {pg: tree("block", "", "rack", "", "", "")},
+		"two, several times":       {pg: tree("block", "rack", "rack", "", "rack", "block")},
+		"three, two in a Topology": {pg: tree("t:block", "", "t:rack", "", "host", "")},
+		"three required": {pg: tree("block", "", "rack", "", "host", ""),
+			want: "spec.subGroups[0].topologyConstraint.topology: the levels block, rack, host are not ordered without a Topology: name one that has them all"},
+		"three, one of them preferred": {pg: tree("block", "rack", "host", "", "", ""),
+			want: "spec.subGroups[0].topologyConstraint.topology: the levels block, rack, host are not ordered without a Topology: name one that has them all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			errs, warnings := validation.ValidatePodGroup(tc.pg)
+			if got := strings.Join(warnings, "\n"); len(errs) > 0 || got != tc.want {
+				t.Errorf("errors %v, warnings %q, want %q", errs, got, tc.want)
+			}
+		})
+	}
+}
