@@ -74,6 +74,7 @@ func updateSpec(live, want Object) {
 	case *v2alpha2.PodGroup:
 		to, from := &live.(*v2alpha2.PodGroup).Spec, want.Spec.DeepCopy()
 		to.MinMember, to.MinSubGroup, to.SubGroups, to.PriorityClassName = from.MinMember, from.MinSubGroup, from.SubGroups, from.PriorityClassName
+		to.TopologyConstraint = from.TopologyConstraint
 	case *corev1.Service:
 		to, from := &live.(*corev1.Service).Spec, want.Spec.DeepCopy()
 		to.Selector, to.PublishNotReadyAddresses = from.Selector, from.PublishNotReadyAddresses

@@ -104,6 +104,25 @@ llm-0-prefill-1-prefill-worker: TOPOLOGY host/`
 	}
 }
 
+// TestUpdatedTopologyOfAPodGroup: an existing PodGroup gets the constraints of all its nodes, that of the root included.
+func TestUpdatedTopologyOfAPodGroup(t *testing.T) {
+	t.Parallel()
+	all := Topology{Binding: fabric("block", "rack", "host"), Name: "fabric"}
+	want := PodGroup(podCliqueSet(packed), 0, Children{Topology: all})
+	for name, live := range map[string]*v2alpha2.PodGroup{
+		"of no Topology":      PodGroup(podCliqueSet(packed), 0, Children{Topology: Topology{Binding: all.Binding}}),
+		"without constraints": PodGroup(podCliqueSet(), 0, Children{}),
+	} {
+		updated, differs := Updated(live, want)
+		if diff := cmp.Diff(constraints(want), constraints(updated)); diff != "" || !differs {
+			t.Errorf("%s: differs: %t; (-want +got):\n%s", name, differs, diff)
+		}
+		if _, differs := Updated(updated, want); differs {
+			t.Errorf("%s: differs after the update", name)
+		}
+	}
+}
+
 // A replica of a scaling group that is added while its required level is unknown is not listed: it would be placed anywhere.
 func TestNewNodesWaitForTheirTopology(t *testing.T) {
 	t.Parallel()
