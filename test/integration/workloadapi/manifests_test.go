@@ -81,6 +81,7 @@ spec:
 			},
 		},
 		"grove/disaggregated.yaml": {},
+		"grove/topology.yaml":      {},
 		"grove/kept.yaml": {warnings: []string{
 			"metadata.annotations[kai.scheduler/queue]: stored, but has no effect",
 			"metadata.annotations[grove.io/mnnvl-group] (and 1 more): stored, but has no effect",
