@@ -30,6 +30,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 )
 
 // API is an API server in memory for the kinds of the workload API and the kinds that these own. It implements the rules
@@ -92,6 +93,8 @@ func NewAPI(clock clock.PassiveClock) *API {
 		{gvk: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueScalingGroup), namespaced: true, status: true, custom: true},
 		{gvk: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodClique), namespaced: true, status: true, custom: true},
 		{gvk: v2alpha2.SchemeGroupVersion.WithKind("PodGroup"), namespaced: true, status: true, custom: true},
+		{gvk: v1alpha1.SchemeGroupVersion.WithKind("ClusterTopologyBinding"), custom: true},
+		{gvk: topologyv1alpha1.SchemeGroupVersion.WithKind("Topology"), custom: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Node"), status: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Service"), namespaced: true, status: true},
@@ -116,7 +119,7 @@ func NewAPI(clock clock.PassiveClock) *API {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, rbacv1.AddToScheme, v2alpha2.AddToScheme, v1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, rbacv1.AddToScheme, v2alpha2.AddToScheme, v1alpha1.AddToScheme, topologyv1alpha1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}

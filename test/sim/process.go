@@ -107,7 +107,7 @@ func (c *controllerQueue) run(ctx context.Context, r reconcile.Request) error {
 func (p *process) Add(r manager.Runnable) error {
 	controller, ok := r.(reconcile.Reconciler)
 	if !ok {
-		return nil // a cache of optional kinds: Roles and RoleBindings, whose changes the controllers do not receive here
+		return nil // a cache of optional kinds, such as Roles and Topologies, whose changes the controllers do not receive here
 	}
 	c := &controllerQueue{Reconciler: controller}
 	newQueue := func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
