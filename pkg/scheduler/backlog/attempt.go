@@ -79,7 +79,8 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	case a.Cut:
 		what.Again = now.Add(max(minPause, sliceShare*a.Took))
 	}
-	what.Fits = func(at gangs.Shape) int { return b.fits(at, a.Asker) }
+	asker := a.Asker // the functions must not keep the attempt, and with it the snapshot, while the gang waits
+	what.Fits = func(at gangs.Shape) int { return b.fits(at, asker) }
 	if a.RoomDecides != nil {
 		what.Needs, what.MayFit = t.needs(a, what.Fits)
 		b.addDomains(&t, &a, &what)
@@ -155,7 +156,8 @@ func (t *tracked) needs(a Attempt, fitsOf func(gangs.Shape) int) (needs []gangs.
 		return fitsOf(t.byClass[class])
 	}
 	least := func(int) int { return 0 } // any pod may be placed by itself: any additional room may help
-	mayFit = func() bool { return anyFits(len(a.Classes), fits) }
+	classes := len(a.Classes)
+	mayFit = func() bool { return anyFits(classes, fits) }
 	if a.Task == gangs.Minimum {
 		demand := placement.NewDemand(a.Problem)
 		least = func(class int) int { return leastOf(demand, class) }

@@ -5,9 +5,11 @@ package gangadmission
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
@@ -166,6 +169,41 @@ func TestRoomKeptForAPodThatIsBoundElsewhereIsReported(t *testing.T) {
 				t.Errorf("a refused gang is tried again: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// A gang may wait for days: what it waits for must not keep the snapshot of its attempt.
+func TestAWaitingGangKeepsNoSnapshot(t *testing.T) {
+	t.Parallel()
+	for _, task := range []gangs.Task{gangs.Minimum, gangs.Refill} {
+		b, r := backlogOf(newCluster(t))
+		pod := big("a", 1)[0].UID("a-0").Obj()
+		size := int32(1)
+		tree, err := gang.Build(gang.Node{MinMember: &size}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := func() weak.Pointer[[1 << 20]byte] {
+			snapshot := new([1 << 20]byte)
+			triedAgain(t, b, r, pod, backlog.Attempt{
+				Task: task, Classes: []*corev1.Pod{pod}, RoomDecides: func(i int) (bool, bool) { return snapshot[i] == 0, true },
+				Problem: placement.Problem{Tree: tree, Pods: map[string][]placement.Pod{"": {{ID: "a-0"}}}, Required: map[string]string{"": "rack"}},
+				Domains: backlog.Domains{
+					Needs:   []placement.DomainNeed{{Level: "rack", Area: 1, Pods: 1}},
+					Pinned:  map[int][]placement.Domain{0: {{Level: "rack", Area: 1}}},
+					ValueOf: func(a placement.Area) string { return fmt.Sprint(snapshot[a]) },
+				},
+			})
+			return weak.Make(snapshot)
+		}()
+		runtime.GC()
+		if seen.Value() != nil {
+			t.Errorf("%s: a gang that waits keeps the snapshot of its attempt", task)
+		}
+		if r.WaitingGangs() != 1 {
+			t.Errorf("%s: the gang does not wait", task)
+		}
+		b.Evaluate(klog.Background(), gangs.Key{})
 	}
 }
 
