@@ -53,8 +53,8 @@ const graceSeconds = 6
 
 // gangs are the gangs in order of appearance; letters mark their GPUs.
 var (
-	gangs   = []string{training, inference, tuning, chatGang, chatGang1, pretrainGang}
-	letters = map[string]string{training: "A", inference: "B", tuning: "C", chatGang: "D", chatGang1: "E", pretrainGang: "F"}
+	gangs   = append([]string{training, inference, tuning, chatGang, chatGang1, pretrainGang}, rings...)
+	letters = map[string]string{training: "A", inference: "B", tuning: "C", chatGang: "D", chatGang1: "E", pretrainGang: "F", rings[0]: "G", rings[1]: "H", rings[2]: "I", rings[3]: "J", rings[4]: "K"}
 )
 
 const (
@@ -415,7 +415,7 @@ func story() []step {
 			},
 		},
 	}...)
-	return append(steps, preemption()...)
+	return slices.Concat(steps, preemption(), topology())
 }
 
 // waits claims that a gang waits for this reason and holds no GPU.
