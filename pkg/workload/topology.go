@@ -21,7 +21,10 @@ import (
 type Topology struct {
 	// Binding is the ClusterTopologyBinding; nil: it does not exist.
 	Binding *v1alpha1.ClusterTopologyBinding
-	// Name is the name of the Topology that PodGroups refer to; "": none has the levels of the binding.
+	// Reference is the name of the Topology that the binding refers to, whether it exists or not: TopologyReference.
+	Reference string
+	// Name is the name of the Topology that PodGroups refer to: Reference, or "" if that one does not have the levels of the
+	// binding.
 	Name string
 }
 
@@ -38,7 +41,7 @@ func TopologyReference(binding *v1alpha1.ClusterTopologyBinding, scheduler strin
 // NewTopology returns the Topology of a binding, given the node labels of the Topology that TopologyReference names; nil: it
 // does not exist. A Topology without the levels of the binding in the same order is not referred to.
 func NewTopology(binding *v1alpha1.ClusterTopologyBinding, reference string, nodeLabels []string) Topology {
-	t := Topology{Binding: binding}
+	t := Topology{Binding: binding, Reference: reference}
 	if topology.Levels(nodeLabels).ContainsInOrder(binding.Spec.Keys()) {
 		t.Name = reference
 	}
@@ -132,5 +135,9 @@ func topologyCondition(template *v1alpha1.PodCliqueSetTemplateSpec, t Topology) 
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonClusterTopologyLevelsUnavailable, "ClusterTopologyBinding %s has no level %s, only %s",
 			name, message.ListNames(unknown, 3, len(unknown), ", "), strings.Join(t.Binding.Spec.Domains(), ", "))
 	}
-	return condition(metav1.ConditionFalse, v1alpha1.ReasonAllClusterTopologyLevelsAvailable, "ClusterTopologyBinding %s has all levels", name)
+	noTopology := ""
+	if t.Name == "" && len(t.Binding.Spec.Levels) > 1 {
+		noTopology = fmt.Sprintf("; Topology %s does not exist or has other levels: in new PodGroups the label of a level alone defines its domains", t.Reference)
+	}
+	return condition(metav1.ConditionFalse, v1alpha1.ReasonAllClusterTopologyLevelsAvailable, "ClusterTopologyBinding %s has all levels%s", name, noTopology)
 }

@@ -171,17 +171,21 @@ func TestTopologyCondition(t *testing.T) {
 		packed(set)
 		set.Spec.Template.TopologyConstraint.TopologyName = ""
 	}
+	alone := func(set *v1alpha1.PodCliqueSet) {
+		set.Spec.Template.TopologyConstraint = &v1alpha1.TopologyConstraint{TopologyName: "fabric", Pack: &v1alpha1.TopologyPackConstraint{Required: "rack"}}
+	}
 	for name, tc := range map[string]struct {
 		set      *v1alpha1.PodCliqueSet
 		topology Topology
 		want     string
 	}{
-		"no constraints":      {podCliqueSet(), Topology{Binding: fabric("rack")}, "none"},
-		"no name":             {podCliqueSet(nameless), Topology{}, "Unknown TopologyNameMissing: no topologyConstraint has a topologyName"},
-		"no binding":          {podCliqueSet(packed), Topology{}, "Unknown ClusterTopologyNotFound: ClusterTopologyBinding fabric does not exist"},
-		"levels are missing":  {podCliqueSet(packed), Topology{Binding: fabric("zone", "block")}, "True ClusterTopologyLevelsUnavailable: ClusterTopologyBinding fabric has no level host, rack, only zone, block"},
-		"all levels":          {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host")}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
-		"no Topology is used": {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host"), Name: "fabric"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
+		"no constraints":              {podCliqueSet(), Topology{Binding: fabric("rack")}, "none"},
+		"no name":                     {podCliqueSet(nameless), Topology{}, "Unknown TopologyNameMissing: no topologyConstraint has a topologyName"},
+		"no binding":                  {podCliqueSet(packed), Topology{}, "Unknown ClusterTopologyNotFound: ClusterTopologyBinding fabric does not exist"},
+		"levels are missing":          {podCliqueSet(packed), Topology{Binding: fabric("zone", "block")}, "True ClusterTopologyLevelsUnavailable: ClusterTopologyBinding fabric has no level host, rack, only zone, block"},
+		"all levels":                  {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host"), Reference: "t", Name: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
+		"no Topology is used":         {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host"), Reference: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels; Topology t does not exist or has other levels: in new PodGroups the label of a level alone defines its domains"},
+		"a Topology would not differ": {podCliqueSet(alone), Topology{Binding: fabric("rack"), Reference: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
