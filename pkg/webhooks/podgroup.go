@@ -66,7 +66,7 @@ func (v PodGroupValidator) validateTopologies(ctx context.Context, pg *v2alpha2.
 		case err == nil:
 			levels[name] = found.Spec.NodeLabels()
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-			warnings = append(warnings, fmt.Sprintf("topologyConstraint.topology: Topology %q does not exist; until it does, pods with a required level of it wait", name))
+			warnings = append(warnings, fmt.Sprintf("topologyConstraint.topology: Topology %q does not exist; until it does, pods with a required level of it wait, and a preferred one has no effect", name))
 		}
 	}
 	errs, more := validation.ValidateTopologyLevels(&pg.Spec, func(name string) topology.Levels { return levels[name] })

@@ -162,6 +162,7 @@ func fieldWarnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	if spec.StalenessGracePeriod != nil {
 		warn("spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang because it fell below its minimum")
 	}
+	out = append(out, levelsWithoutEffect(spec)...)
 	if tree != nil {
 		out = append(out, unorderedLevels(spec)...)
 	}

@@ -170,7 +170,12 @@ func TestValidatePodGroup(t *testing.T) {
 				}).
 				Append(v2alpha2.SubGroup{Name: "a", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack", PreferredTopologyLevel: "host"}}).
 				Append(v2alpha2.SubGroup{Name: "b", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "of any form"}}).
-				Append(v2alpha2.SubGroup{Name: "c", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{}}),
+				Append(v2alpha2.SubGroup{Name: "c", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{}}).
+				Append(v2alpha2.SubGroup{Name: "d", MinMember: n(1), TopologyConstraint: &v2alpha2.TopologyConstraint{Topology: "t"}}),
+			wantWarnings: []string{
+				`spec.subGroups[1].topologyConstraint.preferredTopologyLevel: has no effect: "of any form" is not the key of a node label`,
+				"spec.subGroups[3].topologyConstraint: has no effect: neither requiredTopologyLevel nor preferredTopologyLevel is set",
+			},
 		},
 		"required levels that are no node labels": {
 			pg: podGroup().

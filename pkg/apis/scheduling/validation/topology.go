@@ -59,6 +59,24 @@ func validateLevels(spec *v2alpha2.PodGroupSpec) field.ErrorList {
 	return errs
 }
 
+// levelsWithoutEffect warns about constraints that name a Topology and no level, and about preferred levels that cannot be node
+// labels.
+func levelsWithoutEffect(spec *v2alpha2.PodGroupSpec) []string {
+	var warnings []string
+	for i, tc := range topologyConstraints(spec) {
+		switch {
+		case tc == nil:
+		case tc.PreferredTopologyLevel != "":
+			if problems := validation.IsQualifiedName(tc.PreferredTopologyLevel); len(problems) > 0 {
+				warnings = append(warnings, fmt.Sprintf("%s: has no effect: %q is not the key of a node label", constraintPath(i).Child("preferredTopologyLevel"), tc.PreferredTopologyLevel))
+			}
+		case tc.Topology != "" && tc.RequiredTopologyLevel == "":
+			warnings = append(warnings, fmt.Sprintf("%s: has no effect: neither requiredTopologyLevel nor preferredTopologyLevel is set", constraintPath(i)))
+		}
+	}
+	return warnings
+}
+
 // ValidateTopologyLevels returns the errors of a spec whose tree is valid (ValidatePodGroup) that depend on the levels of
 // the Topologies, and warnings. levelsOf returns the node labels of a Topology, outermost first; nil: it does not exist, and
 // nothing that depends on it is an error.
