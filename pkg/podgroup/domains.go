@@ -25,16 +25,17 @@ const (
 // HasTopologyLevel reports whether the PodGroup or one of its sub-groups names a topology level. Only then does its status
 // contain where its pods run.
 func HasTopologyLevel(spec *v2alpha2.PodGroupSpec) bool {
-	return len(levelKeys(spec.TopologyConstraint)) > 0 ||
-		slices.ContainsFunc(spec.SubGroups, func(s v2alpha2.SubGroup) bool { return len(levelKeys(s.TopologyConstraint)) > 0 })
+	for _, tc := range constraints(spec) {
+		if len(namedLabels(tc)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
-// levelKeys returns the node labels that a constraint names, the required one first. Text that cannot be the key of a label is
-// left out: no node has it, and it must not get into texts that are read again. nil: the constraint names none, or is nil.
-func levelKeys(tc *v2alpha2.TopologyConstraint) []string {
-	if tc == nil {
-		return nil
-	}
+// namedLabels returns the node labels that a constraint names, the required one first. Text that cannot be the key of a label is
+// left out: no node has it, and it must not get into texts that are read again. nil: the constraint names none.
+func namedLabels(tc *v2alpha2.TopologyConstraint) []string {
 	var keys []string
 	for _, key := range []string{tc.RequiredTopologyLevel, tc.PreferredTopologyLevel} {
 		if key != "" && !slices.Contains(keys, key) && len(content.IsLabelKey(key)) == 0 {
@@ -59,15 +60,10 @@ func describePlacement(f Facts) (gang string, ofSubGroups map[string]string) {
 		return "", nil
 	}
 	levels := map[string][]usedLevel{} // by name of the group, "" for the root
-	add := func(group string, tc *v2alpha2.TopologyConstraint) {
-		for _, key := range levelKeys(tc) {
+	for group, tc := range constraints(&f.Group.Spec) {
+		for _, key := range namedLabels(tc) {
 			levels[group] = append(levels[group], usedLevel{key, sets.New[string](), sets.New[string]()})
 		}
-	}
-	spec := &f.Group.Spec
-	add("", spec.TopologyConstraint)
-	for i := range spec.SubGroups {
-		add(spec.SubGroups[i].Name, spec.SubGroups[i].TopologyConstraint)
 	}
 	for _, leaf := range f.Tree.Leaves() {
 		nodes := sets.New(f.Nodes[leaf.Name()]...)
@@ -116,7 +112,7 @@ func describeUsedLevels(levels []usedLevel) string {
 // describe returns the domains of the level: "rack r7", "3 racks (r1, r2, r7)", "rack r7, 1 node without rack". "": no pod is
 // bound. Names in a list are in parentheses, because SubGroupStatus must not end with one of them.
 func (l *usedLevel) describe() string {
-	noun := l.key[strings.LastIndex(l.key, "/")+1:]
+	noun := levelName(l.key)
 	names := sets.List(l.domains)
 	for i, name := range names[:min(len(names), maxDomains)] {
 		if names[i] = message.Truncate(name, content.LabelValueMaxLength); name == "" {
@@ -132,7 +128,7 @@ func (l *usedLevel) describe() string {
 		parts = append(parts, fmt.Sprintf("%d %s (%s)", n, pluralOfLevel(noun), message.ListNames(names, maxDomains, n, ", ")))
 	}
 	if n := len(l.outside); n > 0 {
-		parts = append(parts, message.Count(n, "node")+" without "+noun)
+		parts = append(parts, message.Count(n, "node")+" without "+labelName(l.key))
 	}
 	return strings.Join(parts, ", ")
 }

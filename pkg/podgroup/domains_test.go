@@ -111,7 +111,7 @@ func TestPlacement(t *testing.T) {
 		},
 		"hosts": {
 			group: flat().Spec(constrain("", preferring("kubernetes.io/hostname"))), nodes: map[string][]string{"": {"n1"}},
-			labels: map[string]map[string]string{"n1": {"kubernetes.io/hostname": "gpu-17"}}, want: "hostname gpu-17",
+			labels: map[string]map[string]string{"n1": {"kubernetes.io/hostname": "gpu-17"}}, want: "node gpu-17",
 		},
 		"a node without the label": {
 			group: flat().Spec(constrain("", preferring(rackLabel))), nodes: map[string][]string{"": {"n1", "unlabelled", "unlabelled"}}, want: "rack r1, 1 node without rack",

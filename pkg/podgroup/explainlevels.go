@@ -31,8 +31,11 @@ func levelName(level string) string {
 	if key == corev1.LabelHostname {
 		return "node"
 	}
-	return key[strings.LastIndex(key, "/")+1:]
+	return labelName(key)
 }
+
+// labelName returns what follows the last slash of the key of a label.
+func labelName(key string) string { return key[strings.LastIndex(key, "/")+1:] }
 
 // domainName returns the value of the innermost label of a domain, in quotes if it is empty.
 func (k *knownCapacities) domainName(a placement.Area) string {

@@ -18,7 +18,7 @@ import (
 // Topology is a node label by itself. If a required level is not known, the pods cannot be placed: the refusal says why. A
 // preferred one that is not known has no effect (docs/decisions, G26).
 func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) (required, preferred map[string]string, why *Refusal) {
-	for group, c := range Constraints(spec) {
+	for group, c := range constraints(spec) {
 		if c.RequiredTopologyLevel != "" {
 			level, problem := levelKey(c, c.RequiredTopologyLevel, levelsOf)
 			if problem != "" {
@@ -43,8 +43,9 @@ func withLevel(levels map[string]string, group, level string) map[string]string 
 	return levels
 }
 
-// Constraints yields the topology constraints of a PodGroup ("") and of its sub-groups, in spec order.
-func Constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v2alpha2.TopologyConstraint) bool) {
+// constraints yields the topology constraints of a PodGroup ("") and of its sub-groups, in spec order. A group without one is
+// left out.
+func constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v2alpha2.TopologyConstraint) bool) {
 	return func(yield func(string, *v2alpha2.TopologyConstraint) bool) {
 		if spec.TopologyConstraint != nil && !yield("", spec.TopologyConstraint) {
 			return
@@ -57,9 +58,10 @@ func Constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v
 	}
 }
 
-// NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology.
+// NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology, which
+// need not exist.
 func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
-	for _, c := range Constraints(spec) {
+	for _, c := range constraints(spec) {
 		if c.Topology == name {
 			return true
 		}
@@ -67,7 +69,7 @@ func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
 	return false
 }
 
-// levelKey returns the keys of a level, or what is wrong with it.
+// levelKey returns a level as placement.Problem has it, or what is wrong with it if it is required.
 func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name string) topology.Levels) (key, problem string) {
 	if c.Topology == "" {
 		return level, ""

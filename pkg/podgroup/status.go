@@ -320,8 +320,8 @@ func boundOfNeeded(f Facts) string {
 	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
 }
 
-// subGroupStatuses returns the counts of every sub-group in spec order, and where it runs, by name. For an invalid tree it keeps only the state that must
-// survive: which sub-groups were admitted.
+// subGroupStatuses returns the counts of every sub-group in spec order, with where it runs, which placements has by name. For an
+// invalid tree it keeps only the state that must survive: which sub-groups were admitted.
 func subGroupStatuses(f Facts, placements map[string]string) []v2alpha2.SubGroupStatus {
 	var out []v2alpha2.SubGroupStatus
 	if f.Tree == nil {

@@ -295,10 +295,11 @@ type PodGroupStatus struct {
 	// that the gang and its sub-groups name: "rack r7", or with several domains
 	// "3 racks (r1, r2, r7)"; "decode: rack r7; prefill: rack r3" for sub-groups,
 	// of which tree contains all. The name of a level is that of its node label
-	// without the prefix. Domains are told apart by this label alone. Nodes that
-	// do not exist, or lack the label, are counted: "rack r7, 1 node without
-	// rack". Changed labels of a node appear when the gang is next checked, which
-	// happens every minute. Empty if no level is named, or no pod is bound.
+	// without the prefix, and node for kubernetes.io/hostname. Domains are told
+	// apart by this label alone. Nodes that do not exist, or lack the label, are
+	// counted: "rack r7, 1 node without rack". Changed labels of a node appear when
+	// the gang is next checked, which happens every minute. Empty if no level is
+	// named, or no pod is bound.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Placement string `json:"placement,omitempty"`
