@@ -12,7 +12,6 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -170,8 +169,9 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts}
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
-	if podgroup.HasTopologyLevel(&g.group.Spec) {
-		w.Problem.Nodes = g.boundNodes()
+	w.Problem.Nodes = g.placed.nodes()
+	for _, nodes := range w.Problem.Nodes {
+		slices.Sort(nodes) // the same facts lead to the same plan and the same message
 	}
 	if task == Refill {
 		w.LostFrom = slices.Clone(g.lostFrom)
@@ -186,21 +186,6 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		}
 	}
 	return w, g.standing(task, profile), ""
-}
-
-// boundNodes returns, by leaf, the nodes of its bound pods, without duplicates.
-func (g *gangState) boundNodes() map[string][]string {
-	nodes := map[string][]string{}
-	for _, m := range g.members {
-		if m.isBound() && m.misplaced == "" && m.node != "" {
-			nodes[m.leaf] = append(nodes[m.leaf], m.node)
-		}
-	}
-	for leaf, list := range nodes {
-		slices.Sort(list)
-		nodes[leaf] = slices.Compact(list)
-	}
-	return nodes
 }
 
 // SetLevels sets the topology levels that the groups of the tree require and prefer, as placement.Problem has them.
