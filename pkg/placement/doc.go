@@ -32,10 +32,10 @@
 // group run, their domain is the only one (levels.go); a group whose pods run in several, or in none, gets no further pod.
 // Pods on nodes that do not exist are ignored; if there are no others, the group waits until they are deleted. A group that is
 // planned itself tries its domains one after another: the tightest that has room for all its waiting pods, then those with the
-// most room; of equal ones those in the wider domain with the least room. The levels below it are part of each choice (units.go): domains are assigned to them by
-// numbers, all levels at once (assign.go), and the pods are placed in them by steps 2 to 6 (arrange.go). A domain that
-// refuses what the numbers allow changes the numbers, and the assignment is made again. A level is wider than another if
-// its domains enclose those of the other.
+// most room; of equal ones those in the wider domain with the least room. The levels below it are part of each choice
+// (units.go): domains are assigned to them by numbers, all levels at once (assign.go), and the pods are placed in them by
+// steps 2 to 6 (arrange.go). A domain that refuses what the numbers allow changes the numbers, and the assignment is made
+// again. A level is wider than another if its domains enclose those of the other.
 //
 // A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each, as if
 // the level were required. If that fails, or pods have to follow others that run, a walk lets each group take what it can get

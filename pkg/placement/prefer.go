@@ -19,7 +19,7 @@ type preferring struct {
 	*planner
 	levels  [][]string // by group: the levels of which one domain is tried for all its pods, the narrowest first
 	below   []bool     // by group: it, or a group below it, has a preferred level
-	running [][]string // by group with a preferred level: nodes of the pods that run below it
+	running [][]string // by group with a preferred level: nodes of the pods that run below it, once for each leaf
 	saved   []savedArea
 	around  map[int32][]Area // by leaf, for single pods
 }
@@ -330,7 +330,7 @@ func (f *preferring) placeSingle(leaf, pod int32, budget Budget) bool {
 }
 
 // appendFewest appends the domains of the narrowest level in an area in the order that uses the fewest: by level, the widest
-// first, those in which pods run come first, the one with the most of them before the others; then that with the most room,
+// first, those in which pods run come first, the one with the most of their nodes before the others; then that with the most room,
 // but the tightest that has room for all pods that are left. Each domain of a wider level follows those inside it. Domains
 // without room are left out.
 func (f *preferring) appendFewest(list []Area, running []string, n need, levels []string, within Area) []Area {
@@ -340,10 +340,10 @@ func (f *preferring) appendFewest(list []Area, running []string, n need, levels 
 	level, narrower := levels[len(levels)-1], levels[:len(levels)-1]
 	areas := f.world.Areas(level, within)
 	rooms := f.roomsLeft(n.class, level, within, areas)
-	pods := map[Area]int{}
+	used := map[Area]int{} // nodes on which pods run
 	for _, node := range running {
 		if area, ok := f.world.AreaOf(level, within, node); ok {
-			pods[area]++
+			used[area]++
 		}
 	}
 	var order []int
@@ -353,11 +353,11 @@ func (f *preferring) appendFewest(list []Area, running []string, n need, levels 
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(pods[areas[b]], pods[areas[a]]), cmp.Compare(rooms[b], rooms[a]))
+		return cmp.Or(cmp.Compare(used[areas[b]], used[areas[a]]), cmp.Compare(rooms[b], rooms[a]))
 	})
 	for len(order) > 0 {
 		next := 0
-		for k := 1; k < len(order) && pods[areas[order[0]]] == 0 && rooms[order[k]] >= n.pods; k++ {
+		for k := 1; k < len(order) && used[areas[order[0]]] == 0 && rooms[order[k]] >= n.pods; k++ {
 			next = k
 		}
 		i := order[next]

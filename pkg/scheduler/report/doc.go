@@ -7,6 +7,8 @@
 // scheduling loop then read the facts from the registry, let package podgroup compute the status, and write it if it
 // differs from the status in the API server. Only this package writes to PodGroups (docs/decisions, G14).
 //
+// The package also has the clients of custom resources that the scheduler reads: PodGroups and Topologies.
+//
 // Writes compete with bindings for the API server, so their number is limited:
 //
 //   - Marks are collected for 25 ms. A status is written immediately only if a change occurred for which clients may wait
