@@ -32,7 +32,7 @@ func (v PodGroupValidator) ValidateCreate(ctx context.Context, pg *v2alpha2.PodG
 	errs, warnings := validation.ValidatePodGroup(pg)
 	if len(errs) == 0 {
 		warnings = append(warnings, v.warnIfMissing(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
-		errs, warnings = v.validateTopologies(ctx, pg, warnings)
+		errs, warnings = v.validateTopologies(ctx, nil, pg, warnings)
 	}
 	return warnings, invalidError(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
 }
@@ -44,15 +44,16 @@ func (v PodGroupValidator) ValidateUpdate(ctx context.Context, old, pg *v2alpha2
 		warnings = append(warnings, v.warnIfMissing(ctx, "spec.priorityClassName", pg.Spec.PriorityClassName, untilClassOfGroup)...)
 	}
 	if len(errs) == 0 && pg.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(pg.Spec, old.Spec) {
-		errs, warnings = v.validateTopologies(ctx, pg, warnings)
+		errs, warnings = v.validateTopologies(ctx, old, pg, warnings)
 	}
 	return warnings, invalidError(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
 }
 
 // validateTopologies returns the errors of a PodGroup that depend on the Topologies that it refers to, and the warnings with
 // those about levels without effect and about Topologies that do not exist. What cannot be read within a second is no error:
-// the scheduler checks the levels again.
-func (v PodGroupValidator) validateTopologies(ctx context.Context, pg *v2alpha2.PodGroup, warnings []string) (field.ErrorList, []string) {
+// the scheduler checks the levels again. old is the PodGroup before an update, nil: it is new. If it has such errors itself,
+// because a Topology was created again with other levels, they are warnings: other fields can still be updated.
+func (v PodGroupValidator) validateTopologies(ctx context.Context, old, pg *v2alpha2.PodGroup, warnings []string) (field.ErrorList, []string) {
 	names := validation.Topologies(&pg.Spec)
 	if v.Reader == nil || len(names) == 0 {
 		return nil, warnings
@@ -69,8 +70,22 @@ func (v PodGroupValidator) validateTopologies(ctx context.Context, pg *v2alpha2.
 			warnings = append(warnings, fmt.Sprintf("topologyConstraint.topology: Topology %q does not exist; until it does, pods with a required level of it wait, and a preferred one has no effect", name))
 		}
 	}
-	errs, more := validation.ValidateTopologyLevels(&pg.Spec, func(name string) topology.Levels { return levels[name] })
-	return errs, append(warnings, more...)
+	levelsOf := func(name string) topology.Levels { return levels[name] }
+	errs, more := validation.ValidateTopologyLevels(&pg.Spec, levelsOf)
+	warnings = append(warnings, more...)
+	if old == nil || len(errs) == 0 {
+		return errs, warnings
+	}
+	if tree, _ := validation.BuildTree(&old.Spec); tree == nil { // ValidateTopologyLevels needs a valid tree
+		return errs, warnings
+	}
+	if former, _ := validation.ValidateTopologyLevels(&old.Spec, levelsOf); len(former) == 0 {
+		return errs, warnings
+	}
+	for _, err := range errs {
+		warnings = append(warnings, err.Error())
+	}
+	return nil, warnings
 }
 
 // ValidateDelete allows every deletion.

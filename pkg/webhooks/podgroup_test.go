@@ -63,6 +63,10 @@ func TestPodGroupValidator(t *testing.T) {
 		}
 		return pg
 	}
+	withPriority := func(pg *v2alpha2.PodGroup, class string) *v2alpha2.PodGroup {
+		pg.Spec.PriorityClassName = class
+		return pg
+	}
 	nameless := invalid.DeepCopy()
 	nameless.Name, nameless.GenerateName = "", "pg-"
 
@@ -82,14 +86,16 @@ func TestPodGroupValidator(t *testing.T) {
 			wantWarning: `PriorityClass "lost" does not exist`},
 		"update, the priority class stays": {operation: admissionv1.Update,
 			old: wrappers.MakePodGroup("pg", "ns").Priority("lost").Obj(), pg: wrappers.MakePodGroup("pg", "ns").Priority("lost").MinMember(2).Obj()},
-		"create, required levels in the order of the Topology":           {operation: admissionv1.Create, pg: levels("fabric", "block", "rack")},
-		"create, a required level wider than the one above":              {operation: admissionv1.Create, pg: levels("fabric", "rack", "block"), wantMessage: []string{"spec.subGroups[0].topologyConstraint.requiredTopologyLevel", `is wider than "rack", which the PodGroup requires`}},
-		"create, a level that the Topology does not have":                {operation: admissionv1.Create, pg: levels("fabric", "zone", ""), wantMessage: []string{`is not a level of Topology "fabric": block, rack`}},
-		"create, a Topology that does not exist":                         {operation: admissionv1.Create, pg: levels("lost", "rack", "block"), wantWarning: `topologyConstraint.topology: Topology "lost" does not exist; until it does, pods with a required level of it wait`},
-		"create, no CRD of Topologies":                                   {operation: admissionv1.Create, pg: levels("early", "rack", "block"), wantWarning: `Topology "early" does not exist`},
-		"create, a Topology that cannot be read":                         {operation: admissionv1.Create, pg: levels("unknown", "rack", "block")},
-		"create, a Topology that must not be read":                       {operation: admissionv1.Create, pg: levels("secret", "rack", "block")},
-		"update to a required level wider than the one above":            {operation: admissionv1.Update, old: levels("fabric", "rack", "rack"), pg: levels("fabric", "rack", "block"), wantMessage: []string{"is wider than"}},
+		"create, required levels in the order of the Topology": {operation: admissionv1.Create, pg: levels("fabric", "block", "rack")},
+		"create, a required level wider than the one above":    {operation: admissionv1.Create, pg: levels("fabric", "rack", "block"), wantMessage: []string{"spec.subGroups[0].topologyConstraint.requiredTopologyLevel", `is wider than "rack", which the PodGroup requires`}},
+		"create, a level that the Topology does not have":      {operation: admissionv1.Create, pg: levels("fabric", "zone", ""), wantMessage: []string{`is not a level of Topology "fabric": block, rack`}},
+		"create, a Topology that does not exist":               {operation: admissionv1.Create, pg: levels("lost", "rack", "block"), wantWarning: `topologyConstraint.topology: Topology "lost" does not exist; until it does, pods with a required level of it wait`},
+		"create, no CRD of Topologies":                         {operation: admissionv1.Create, pg: levels("early", "rack", "block"), wantWarning: `Topology "early" does not exist`},
+		"create, a Topology that cannot be read":               {operation: admissionv1.Create, pg: levels("unknown", "rack", "block")},
+		"create, a Topology that must not be read":             {operation: admissionv1.Create, pg: levels("secret", "rack", "block")},
+		"update to a required level wider than the one above":  {operation: admissionv1.Update, old: levels("fabric", "rack", "rack"), pg: levels("fabric", "rack", "block"), wantMessage: []string{"is wider than"}},
+		"update of a PodGroup whose level the Topology does not have any more": {operation: admissionv1.Update, old: levels("fabric", "zone", ""), pg: withPriority(levels("fabric", "zone", ""), "high"),
+			wantWarning: `is not a level of Topology "fabric": block, rack`},
 		"update that leaves the spec alone, with levels that contradict": {operation: admissionv1.Update, old: levels("fabric", "rack", "block"), pg: levels("fabric", "rack", "block")},
 		"create, refused with every error":                               {operation: admissionv1.Create, pg: invalid, wantMessage: []string{`PodGroup.scheduling.run.ai "pg" is invalid`, "spec.minSubGroup", "spec.subGroups[0].minMember"}},
 		"create, refused, name not generated yet":                        {operation: admissionv1.Create, pg: nameless, wantMessage: []string{`PodGroup.scheduling.run.ai "pg-" is invalid`}},
