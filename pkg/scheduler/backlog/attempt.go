@@ -66,7 +66,12 @@ func (b *Backlog) Refuse(logger klog.Logger, a Attempt, why podgroup.Refusal) ga
 	b.reserved = b.registry.Reservations()
 	b.updateShapes(logger)
 	now := b.clock.Now()
-	return b.registry.RecordGangRefused(a.Gang, why, b.waitAfter(logger, a, now), now)
+	e := b.registry.RecordGangRefused(a.Gang, why, b.waitAfter(logger, a, now), now)
+	b.podMu.Lock()
+	relabeled := b.relabeledInCycle.Clone()
+	b.podMu.Unlock()
+	b.registry.RecordRelabeled(relabeled, now) // the attempt may not have seen it
+	return e
 }
 
 // waitAfter returns what a gang waits for after a refused attempt.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -38,9 +39,11 @@ type Backlog struct {
 	// lowest is the lowest priority of any bound pod observed so far.
 	lowest atomic.Int32
 
-	// Pods of events that have not been evaluated, and of those since the current cycle began.
+	// podMu guards the next fields: pods of events that have not been evaluated, and of those since the current cycle began.
 	podMu                  sync.Mutex
 	podEvents, podsInCycle podEvents
+	// Nodes whose labels changed, likewise.
+	relabeled, relabeledInCycle sets.Set[string]
 
 	mu       sync.Mutex // acquired before the registry's lock; guards the fields below
 	shapes   *kubescheduler.Shapes
@@ -59,6 +62,7 @@ func New(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangs.Registry) 
 	b := &Backlog{
 		clock: c, registry: registry, shapes: shapes, signal: make(chan struct{}, 1),
 		raised: map[gangs.Shape]struct{}{}, plain: newPlainPods(), labels: newLabelTopics(),
+		relabeled: sets.New[string](), relabeledInCycle: sets.New[string](),
 	}
 	b.plain.fits = b.fits
 	b.lowest.Store(math.MaxInt32)
@@ -74,6 +78,10 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	b.podMu.Lock()
 	b.podEvents.add(oldObj, newObj)
 	b.podsInCycle.add(oldObj, newObj)
+	if name := relabeledNode(oldObj, newObj); name != "" {
+		b.relabeled.Insert(name)
+		b.relabeledInCycle.Insert(name)
+	}
 	b.podMu.Unlock()
 	b.during.Or(uint32(c))
 	if pod, ok := newObj.(*corev1.Pod); ok && oldObj == nil && pod.Spec.NodeName != "" {
@@ -83,6 +91,22 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 		}
 	}
 	b.note(c)
+}
+
+// relabeledNode returns the name of a node that was added or removed, or whose labels changed, "" for other events. Pods may run
+// on a node that is added: it existed before.
+func relabeledNode(oldObj, newObj any) string {
+	old, _ := oldObj.(*corev1.Node)
+	updated, _ := newObj.(*corev1.Node)
+	switch {
+	case updated == nil && old == nil:
+		return ""
+	case updated == nil:
+		return old.Name
+	case old != nil && maps.Equal(old.Labels, updated.Labels):
+		return ""
+	}
+	return updated.Name
 }
 
 // note schedules an evaluation of the causes.
@@ -117,6 +141,7 @@ func (b *Backlog) AttemptBegins() {
 	defer b.podMu.Unlock()
 	b.during.Store(0)
 	b.podsInCycle = podEvents{}
+	b.relabeledInCycle = sets.New[string]()
 }
 
 // Ready contains the gangs and pods to be tried again.
@@ -135,8 +160,8 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	}
 	b.reserved = b.registry.Reservations()
 	b.podMu.Lock()
-	pods := b.podEvents
-	b.podEvents = podEvents{}
+	pods, relabeled := b.podEvents, b.relabeled
+	b.podEvents, b.relabeled = podEvents{}, sets.New[string]()
 	b.podMu.Unlock()
 	events := causes(b.events.Swap(0))
 	if events&moreRoom != 0 {
@@ -153,6 +178,7 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	raised := slices.Collect(maps.Keys(b.raised))
 	clear(b.raised)
 	now := b.clock.Now()
+	b.registry.RecordRelabeled(relabeled, now)
 	topics := append(events.topics(), b.labels.topics(pods)...)
 	return Ready{Gangs: b.registry.RetryWaiting(raised, topics, before, now), Pods: b.plain.wake(raised, now)}
 }

@@ -187,3 +187,10 @@ func (c *cluster) preferringGang(name string, n int) *cluster {
 	}).Obj())
 	return c.pod(members(name, n)...)
 }
+
+// A node on which pods of the gang run gets the label of another rack: the gang belongs there from now on.
+func TestTheRackOfARunningGangIsRenamed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(2, 1).run().leveledGang("a", 0, 2, 3).wholeOf("a", 2).saysWhy("a", "in rack r0, where it runs")
+	c.label("r0-0", "r1").label("r0-1", "r1").wholeOf("a", 3)
+}

@@ -3,6 +3,10 @@
 package gangs
 
 import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
@@ -44,6 +48,36 @@ func (p *placedPods) update(m *member) {
 		p.of[m] = now
 		p.number[now]++
 	}
+}
+
+// RecordRelabeled records that labels of nodes have changed: refused gangs of which pods run there may belong to another domain
+// by now, and are tried again, with a pause. What the attempt sees of the nodes must have changed before.
+func (r *Registry) RecordRelabeled(nodes sets.Set[string], now time.Time) {
+	if len(nodes) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	for g := range r.waiting.all {
+		if g.placed.runsOn(nodes) {
+			g.recordOwnChange()
+			r.reindex(g)
+		}
+	}
+}
+
+// runsOn reports whether a pod runs on one of the nodes. False for nil.
+func (p *placedPods) runsOn(nodes sets.Set[string]) bool {
+	if p == nil {
+		return false
+	}
+	for at := range p.number {
+		if nodes.Has(at.node) {
+			return true
+		}
+	}
+	return false
 }
 
 // place returns where a member runs. False if it is not bound, or does not count.

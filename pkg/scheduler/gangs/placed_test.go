@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+func leveledGroup(minimum int32) *wrappers.PodGroupWrapper {
+	return podGroup().MinMember(minimum).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+	})
+}
+
+// Surplus waits for room in the domain in which its gang runs, until the domain may be another one.
+func TestTheDomainOfARefusedGangMayChange(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(s *story)
+		want   bool
+	}{
+		"its node is relabeled":     {func(s *story) { s.r.RecordRelabeled(sets.New("n", "x"), s.now) }, true},
+		"another node is relabeled": {func(s *story) { s.r.RecordRelabeled(sets.New("x"), s.now) }, false},
+		"nothing":                   {func(*story) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(leveledGroup(1)).members("a", "b", "c").binds("a", "a").shownBound("b").leads("c").refusesFor(Wait{Needs: []Need{{&fakeShape{}, 1}}}).after(time.Minute)
+			tt.change(s)
+			if s.after(retryInterval); len(s.activated()) > 0 != tt.want {
+				t.Errorf("activated %v, want any: %t", s.activated(), tt.want)
+			}
+		})
+	}
+}
