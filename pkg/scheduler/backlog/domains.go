@@ -3,6 +3,8 @@
 package backlog
 
 import (
+	"slices"
+
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
@@ -24,7 +26,7 @@ func (d *Domains) explainLabels(a *Attempt) bool {
 		return true
 	}
 	if a.Task != gangs.Minimum {
-		return len(d.Pinned) == len(a.Classes)
+		return d.pinnedAtOneLevel(a)
 	}
 	tracked := map[string]bool{}
 	for _, n := range d.Needs {
@@ -33,6 +35,22 @@ func (d *Domains) explainLabels(a *Attempt) bool {
 	for _, level := range a.Problem.Required {
 		if !tracked[level] {
 			return false
+		}
+	}
+	return true
+}
+
+// pinnedAtOneLevel reports whether all classes are restricted to domains of the only level that is required. Of several levels on
+// a path only one is counted, and groups below it may have any domain of theirs.
+func (d *Domains) pinnedAtOneLevel(a *Attempt) bool {
+	if len(d.Pinned) != len(a.Classes) {
+		return false
+	}
+	for _, level := range a.Problem.Required {
+		for _, domains := range d.Pinned {
+			if slices.ContainsFunc(domains, func(at placement.Domain) bool { return at.Level != level }) {
+				return false
+			}
 		}
 	}
 	return true

@@ -194,3 +194,39 @@ func TestTheRackOfARunningGangIsRenamed(t *testing.T) {
 	c := newCluster(t).labeledRacks(2, 1).run().leveledGang("a", 0, 2, 3).wholeOf("a", 2).saysWhy("a", "in rack r0, where it runs")
 	c.label("r0-0", "r1").label("r0-1", "r1").wholeOf("a", 3)
 }
+
+// fabricNode creates a node of one GPU in a rack of a block.
+func (c *cluster) fabricNode(name, block, rack string) *cluster {
+	return c.node(wrappers.MakeNode(name).GPUs(1).Label("block", block).Label("rack", rack))
+}
+
+func TestALabelLetsASubGroupStartInTheBlockOfItsGang(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).run()
+	for i, rack := range []string{"r0", "r0", "r1", "r2"} {
+		c.fabricNode(fmt.Sprintf("n%d", i), "b0", rack)
+	}
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).Spec(func(s *v2alpha2.PodGroupSpec) {
+		one, two := int32(1), int32(2)
+		s.MinSubGroup = &one
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "block"}
+		for _, name := range []string{"u", "v"} {
+			s.SubGroups = append(s.SubGroups, v2alpha2.SubGroup{
+				Name: name, MinMember: &two, TopologyConstraint: &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"},
+			})
+		}
+	}).Obj())
+	for i, w := range members("a", 4) {
+		c.pod(w.SubGroup([]string{"u", "v"}[i/2]))
+	}
+	c.wholeOf("a", 2).refused("a")
+	n, err := c.client.CoreV1().Nodes().Get(c.ctx, "n3", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Labels["rack"] = "r1"
+	if _, err := c.client.CoreV1().Nodes().Update(c.ctx, n, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.wholeOf("a", 4)
+}
