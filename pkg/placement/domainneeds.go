@@ -12,17 +12,19 @@ type DomainNeed struct {
 	Level string
 	Area  Area // the only domain that counts, where pods of the group run; 0: any
 	Class int
-	Pods  int
+	Pods  int // 0: a plan may do without it
 }
 
-// DomainNeeds returns necessary conditions of a plan for the minimum that follow from required topology levels, with at least
-// one pod each. nil: there is none.
+// DomainNeeds returns necessary conditions of a plan for the minimum that follow from required topology levels: one for each
+// level, domain and class of groups that may be part of a plan, so that a change of the domains helps only by room for one of
+// them. nil: there is none.
 func DomainNeeds(p Problem, w World) []DomainNeed {
 	if len(p.Required) == 0 { // most gangs
 		return nil
 	}
 	pl := newPlanner(p, w, nil)
 	var needs []DomainNeed
+	seen := map[DomainNeed]bool{} // without the number of pods
 	for i := range pl.groups {
 		g := &pl.groups[i]
 		if g.required == "" || g.torn || g.satisfied() || !pl.possible[i] {
@@ -33,10 +35,12 @@ func DomainNeeds(p Problem, w World) []DomainNeed {
 			if !g.open {
 				n.Area = g.area
 			}
-			known := slices.ContainsFunc(needs, func(x DomainNeed) bool { return x.Level == n.Level && x.Area == n.Area && x.Class == n.Class })
-			if n.Pods = pl.leastInDomain(root, &n); n.Pods > 0 && !known {
-				needs = append(needs, n)
+			if seen[n] {
+				continue
 			}
+			seen[n] = true
+			n.Pods = pl.leastInDomain(root, &n)
+			needs = append(needs, n)
 		}
 	}
 	slices.SortFunc(needs, func(a, b DomainNeed) int {

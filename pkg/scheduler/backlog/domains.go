@@ -28,7 +28,7 @@ func (d *Domains) explainLabels(a *Attempt) bool {
 	if a.Task != gangs.Minimum {
 		return d.pinnedAtOneLevel(a)
 	}
-	tracked := map[string]bool{}
+	tracked := map[string]bool{} // with each domain and class, if pods of no group run in several domains
 	for _, n := range d.Needs {
 		tracked[n.Level] = true
 	}
