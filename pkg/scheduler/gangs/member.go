@@ -76,7 +76,9 @@ func (m *member) recount() {
 		m.gang.partial.fresh = false
 	}
 	m.gang.updateRow(m)
-	m.gang.placed.update(m)
+	if m.gang.placed.update(m) {
+		m.gang.recordOwnChange()
+	}
 }
 
 // countedPod returns the member as it is counted.

@@ -28,15 +28,16 @@ func newPlacedPods(g *gangState) *placedPods {
 	return &placedPods{of: map[*member]podPlace{}, number: map[podPlace]int{}}
 }
 
-// update records where a member runs after it has changed.
-func (p *placedPods) update(m *member) {
+// update records where a member runs after it has changed. It reports whether the member no longer runs where it did: then the
+// gang may not be bound to a domain any more.
+func (p *placedPods) update(m *member) (left bool) {
 	if p == nil {
-		return
+		return false
 	}
 	old, known := p.of[m]
 	now, placed := m.place()
 	if known == placed && old == now {
-		return
+		return false
 	}
 	if known {
 		delete(p.of, m)
@@ -48,6 +49,7 @@ func (p *placedPods) update(m *member) {
 		p.of[m] = now
 		p.number[now]++
 	}
+	return known
 }
 
 // RecordRelabeled records that labels of nodes have changed: refused gangs of which pods run there may belong to another domain

@@ -27,6 +27,7 @@ func TestTheDomainOfARefusedGangMayChange(t *testing.T) {
 	}{
 		"its node is relabeled":     {func(s *story) { s.r.RecordRelabeled(sets.New("n", "x"), s.now) }, true},
 		"another node is relabeled": {func(s *story) { s.r.RecordRelabeled(sets.New("x"), s.now) }, false},
+		"a pod begins to terminate": {func(s *story) { s.terminates("a") }, true},
 		"nothing":                   {func(*story) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
