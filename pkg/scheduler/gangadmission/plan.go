@@ -173,13 +173,14 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 
 // commit puts a plan in force. It returns false if the plan is stale.
 func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement, start time.Time) bool {
+	work.Relied = reliedLabels(work, snapshot, placements)
 	plan, why := pl.registry.CommitPlan(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		logger.V(2).Info("Plan is stale", "reason", why)
 		return false
 	}
-	pl.gangs.committed, pl.gangs.relied = true, reliedLabels(work, snapshot, placements)
+	pl.gangs.committed, pl.gangs.relied = true, work.Relied
 	pl.gangs.binds.expect()
 	pl.gangs.backlog.RoomClaimed()
 	planPods.Observe(float64(len(placements)))

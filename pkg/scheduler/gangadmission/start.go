@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -39,7 +40,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		ctx: ctx, running: make(chan struct{}, parallelPreemptions),
 		evictor: evict.New(evict.Options{Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock}),
 	}
-	g.configureRegistry(logger)
+	g.configureRegistry(logger, h.SharedInformerFactory().Core().V1().Nodes().Lister())
 	g.keys = secret.NewKeySource(secret.Options{
 		Secrets: h.ClientSet().CoreV1().Secrets(secret.Namespace()), Clock: g.clock,
 		SetKeys: func(keys *marks.Keys) {
@@ -126,7 +127,7 @@ func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 	}
 }
 
-func (g *Gangs) configureRegistry(logger klog.Logger) {
+func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeLister) {
 	g.registry.Configure(gangs.Options{
 		Clock:              g.clock,
 		RepairTimeout:      g.args.RepairTimeout.Duration,
@@ -155,6 +156,13 @@ func (g *Gangs) configureRegistry(logger klog.Logger) {
 		Aborted: func(gang gangs.Key, cause gangs.AbortCause, reason string) {
 			plansAborted.WithLabelValues(string(cause)).Inc()
 			logger.V(2).Info("Plan aborted", "podGroup", gang, "cause", cause, "reason", reason)
+		},
+		NodeLabels: func(name string) (map[string]string, bool) {
+			node, err := nodes.Get(name)
+			if err != nil {
+				return nil, false
+			}
+			return node.Labels, true
 		},
 		UnknownKey: func() { g.keys.RequestRead() },
 	})

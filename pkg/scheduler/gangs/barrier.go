@@ -44,7 +44,7 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 }
 
 // recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
-// sub-group that the plan starts would not have its minimum.
+// sub-group that the plan starts would not have its minimum, or labels of its nodes have changed.
 func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,16 +56,35 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 		p.member(uid).arrived = true
 		p.arrived++
 		if p.arrived == len(p.members) && !p.open {
-			if r.makesWhole(p) {
+			switch relabeled := r.relabeledNode(p); {
+			case !r.makesWhole(p):
+				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
+			case relabeled != "":
+				r.abortPlan(p, AbortChanged, "labels of node "+relabeled+", on which the plan relied, have changed")
+			default:
 				p.open = true
 				close(p.opened)
 				r.reindex(p.gang)
-			} else {
-				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
 			}
 		}
 	}
 	return p, nil
+}
+
+// relabeledNode returns a node of which a label on which the plan relies has changed, "" if there is none.
+func (r *Registry) relabeledNode(p *Plan) string {
+	if r.opts.NodeLabels == nil {
+		return ""
+	}
+	for name, relied := range p.relied {
+		labels, exists := r.opts.NodeLabels(name)
+		for key, value := range relied {
+			if now, ok := labels[key]; exists && (!ok || now != value) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // notArrived returns the names of the members that have not arrived at the barrier.

@@ -40,3 +40,18 @@ func TestTheDomainOfARefusedGangMayChange(t *testing.T) {
 		})
 	}
 }
+
+func TestLabelsOnWhichAPlanReliesAreCheckedBeforeItIsBound(t *testing.T) {
+	t.Parallel()
+	for rack, open := range map[string]bool{"r0": true, "r1": false, "": false} {
+		s := begin(t).group(leveledGroup(2)).members("a", "b").leads("a")
+		s.r.opts.NodeLabels = func(string) (map[string]string, bool) {
+			if rack == "" {
+				return nil, true
+			}
+			return map[string]string{"rack": rack}, true
+		}
+		s.work.Relied = map[string]map[string]string{"n": {"rack": "r0"}}
+		s.commits("a", "b").assumes("a", "b").arrives("a", "b").wantOpen(open).wantAborted(!open)
+	}
+}

@@ -53,6 +53,8 @@ type Plan struct {
 	mark      marks.Mark // of all members, without Next (marks.go); immutable, like the next two fields
 	needed    []int      // indexes in members of those without which the plan does not satisfy the tree, ascending
 	tags      []uint64   // by index in needed
+
+	relied map[string]map[string]string // Work.Relied; immutable
 }
 
 // plannedMember is one member of a plan.
@@ -98,7 +100,7 @@ func (p *Plan) member(uid types.UID) *plannedMember {
 func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
 	p := &Plan{
 		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
-		tree: w.Tree, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
+		tree: w.Tree, relied: w.Relied, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
 	}
 	p.passable = !slices.ContainsFunc(w.Classes, dependsBeyondNode)
 	for i := range placements {
