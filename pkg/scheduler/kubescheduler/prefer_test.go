@@ -37,7 +37,7 @@ func TestPreferredLevels(t *testing.T) {
 		running string // node of a pod that runs; "": none
 		want    racks
 	}{
-		"the tightest rack":              {level: "block,rack", pods: 4, want: racks{'b': 4}},
+		"the tightest rack, in the block with the least room": {level: "block,rack", pods: 4, want: racks{'c': 4}},
 		"the only rack":                  {level: "block,rack", pods: 6, want: racks{'a': 6}},
 		"a block":                        {level: "block,rack", pods: 8, want: racks{'a': 6, 'b': 2}},
 		"as few as possible":             {level: "block,rack", pods: 12, want: racks{'a': 6, 'b': 4, 'c': 2}},
