@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
@@ -60,8 +61,13 @@ func (w *world) startSteadily(perSecond int) {
 		creating.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		w.must(cp.Client().CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{},
-			metav1.ListOptions{LabelSelector: v1alpha1.LabelPartOf + "=busy"}), "deleting the other pods")
+		// The API server deletes a collection one by one, and ends a request after a minute: not enough for all on a busy machine.
+		pods := cp.Client().CoreV1().Pods(w.namespace)
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelPartOf + "=busy"})
+		w.must(err, "listing the other pods")
+		w.must(controlplane.InParallel(len(list.Items), 32, func(i int) error {
+			return client.IgnoreNotFound(pods.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{}))
+		}), "deleting the other pods")
 	})
 	slots := make(chan struct{}, 32)
 	creating.Go(func() {
