@@ -22,15 +22,16 @@ func DomainNeeds(p Problem, w World) []DomainNeed {
 	if len(p.Required) == 0 { // most gangs
 		return nil
 	}
-	pl := newPlanner(p, w, nil)
+	e := estimate{newPlanner(p, w, nil), nil}
+	e.countClasses()
 	var needs []DomainNeed
 	seen := map[DomainNeed]bool{} // without the number of pods
-	for i := range pl.groups {
-		g := &pl.groups[i]
-		if g.required == "" || g.torn || g.satisfied() || !pl.possible[i] {
+	for i := range e.groups {
+		g := &e.groups[i]
+		if g.required == "" || g.torn || g.satisfied() || !e.possible[i] {
 			continue
 		}
-		for class := range pl.waitingByClass(int32(i)) {
+		for class := range e.waitingByClass(int32(i)) {
 			n := DomainNeed{Level: g.required, Class: int(class)}
 			if !g.open {
 				n.Area = g.area
@@ -39,7 +40,7 @@ func DomainNeeds(p Problem, w World) []DomainNeed {
 				continue
 			}
 			seen[n] = true
-			n.Pods = pl.leastInDomain(root, &n)
+			n.Pods = e.leastInDomain(root, &n)
 			needs = append(needs, n)
 		}
 	}
@@ -49,40 +50,85 @@ func DomainNeeds(p Problem, w World) []DomainNeed {
 	return needs
 }
 
+// estimate is a planner that has placed nothing, with the waiting pods of each leaf by class.
+type estimate struct {
+	*planner
+	counts [][]need // by group; those of a leaf
+}
+
+func (e *estimate) countClasses() {
+	e.counts = make([][]need, len(e.groups))
+	for i := range e.groups {
+		for _, pod := range e.groups[i].pods {
+			list := e.counts[i]
+			at := len(list) - 1 // mostly that of the pod before
+			if at < 0 || list[at].class != int32(pod.Class) {
+				at = slices.IndexFunc(list, func(n need) bool { return n.class == int32(pod.Class) })
+			}
+			if at < 0 {
+				e.counts[i] = append(list, need{int32(pod.Class), 1})
+				continue
+			}
+			list[at].pods++
+		}
+	}
+}
+
 // leastInDomain returns the fewest pods of the need's class that each plan for a group puts in one domain of the need.
-func (pl *planner) leastInDomain(g int32, n *DomainNeed) int {
-	at := &pl.groups[g]
+func (e *estimate) leastInDomain(g int32, n *DomainNeed) int {
+	at := &e.groups[g]
 	switch {
-	case at.satisfied() || !pl.possible[g]:
+	case at.satisfied() || !e.possible[g]:
 		return 0
 	case at.required == n.Level && !at.torn && (at.open && n.Area == 0 || !at.open && n.Area == at.area):
-		return pl.fewestOfClass(g, int32(n.Class))
+		return e.fewestOf(g, int32(n.Class))
 	case at.isLeaf():
 		return 0
 	}
-	var values []int // a plan contains all children but those with the highest values
+	children, none := 0, 0
+	var values []int // of children with a value; a plan contains all children but those with the highest values
 	for k := at.first; k < at.end; k++ {
-		if !pl.satisfied(k) && pl.possible[k] {
-			values = append(values, pl.leastInDomain(k, n))
+		if e.satisfied(k) || !e.possible[k] {
+			continue
+		}
+		children++
+		if value := e.leastInDomain(k, n); value > 0 {
+			values = append(values, value)
+		} else {
+			none++
 		}
 	}
-	if len(values) < at.missing() {
+	missing := at.missing()
+	switch {
+	case children < missing || missing <= none:
 		return 0
+	case children == missing:
+		return slices.Max(values)
 	}
 	slices.Sort(values)
-	return values[at.missing()-1]
+	return values[missing-none-1]
+}
+
+// fewestOf is fewestOfClass of an estimate.
+func (e *estimate) fewestOf(g, class int32) int {
+	return e.least(g, func(leaf int32) int {
+		at := &e.groups[leaf]
+		if i := slices.IndexFunc(e.counts[leaf], func(n need) bool { return n.class == class }); i >= 0 {
+			return max(0, at.missing()-(len(at.pods)-e.counts[leaf][i].pods))
+		}
+		return 0 // it has enough pods of other classes
+	})
 }
 
 // waitingByClass returns the number of waiting pods below a group by class of the Problem.
-func (pl *planner) waitingByClass(g int32) map[int32]int {
+func (e *estimate) waitingByClass(g int32) map[int32]int {
 	waiting := map[int32]int{}
 	var visit func(g int32)
 	visit = func(g int32) {
-		at := &pl.groups[g]
-		for i := range at.pods {
-			waiting[int32(at.pods[i].Class)]++
+		for _, n := range e.counts[g] {
+			waiting[n.class] += n.pods
 		}
-		for k := at.first; k < at.end; k++ {
+		for k := e.groups[g].first; k < e.groups[g].end; k++ {
 			visit(k)
 		}
 	}
@@ -105,20 +151,22 @@ func PinnedDomains(w World, problems ...Problem) map[int][]Domain {
 		if p.Tree == nil {
 			continue
 		}
-		pl := newPlanner(p, w, nil)
-		for i := range pl.groups {
-			if !pl.groups[i].isLeaf() {
+		e := estimate{newPlanner(p, w, nil), nil}
+		e.countClasses()
+		for i := range e.groups {
+			if !e.groups[i].isLeaf() {
 				continue
 			}
-			domain := pl.pinnedDomain(int32(i))
-			for class := range pl.waitingByClass(int32(i)) {
+			domain := e.pinnedDomain(int32(i))
+			for _, n := range e.counts[i] {
+				class := int(n.class)
 				switch {
 				case domain.Area == 0:
-					free[int(class)] = true
-				case pinned[int(class)] == nil:
-					pinned[int(class)] = map[Domain]bool{domain: true}
+					free[class] = true
+				case pinned[class] == nil:
+					pinned[class] = map[Domain]bool{domain: true}
 				default:
-					pinned[int(class)][domain] = true
+					pinned[class][domain] = true
 				}
 			}
 		}
