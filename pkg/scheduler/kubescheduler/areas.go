@@ -221,8 +221,8 @@ func (w *Snapshot) AreaValue(a placement.Area) string {
 func (w *Snapshot) LabelsOf(node string, keys sets.Set[string]) map[string]string {
 	labels := map[string]string{}
 	if i, ok := w.nodes.position[node]; ok {
-		for key, value := range w.nodes.objects[i].Labels {
-			if keys.Has(key) {
+		for key := range keys { // fewer than a node has labels
+			if value, ok := w.nodes.objects[i].Labels[key]; ok {
 				labels[key] = value
 			}
 		}
