@@ -74,10 +74,8 @@ func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *core
 	if want := string(data.(planned)); node.Node().Name != want {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "node(s) are not the one planned for the gang's pod")
 	}
-	for key, value := range pl.gangs.relied[node.Node().Name] {
-		if now, ok := node.Node().Labels[key]; !ok || now != value {
-			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("its label %s, on which the plan of the gang relied, has changed", key))
-		}
+	if key := pl.registry.ChangedLabel(pod.UID, node.Node().Name, node.Node().Labels); key != "" {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("its label %s, on which the plan of the gang relied, has changed", key))
 	}
 	return nil
 }

@@ -60,10 +60,6 @@ type Gangs struct {
 	// the scheduling loop.
 	committed bool
 
-	// relied are the labels of nodes on which the plan relies that is being bound; see reliedLabels. Used only by the
-	// scheduling loop.
-	relied map[string]map[string]string
-
 	leading chan struct{} // closed when this process schedules: it must not write before
 	lead    sync.Once
 	backlog *backlog.Backlog     // nil before Attach

@@ -180,7 +180,7 @@ func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs
 		logger.V(2).Info("Plan is stale", "reason", why)
 		return false
 	}
-	pl.gangs.committed, pl.gangs.relied = true, work.Relied
+	pl.gangs.committed = true
 	pl.gangs.binds.expect()
 	pl.gangs.backlog.RoomClaimed()
 	planPods.Observe(float64(len(placements)))

@@ -77,11 +77,29 @@ func (r *Registry) relabeledNode(p *Plan) string {
 		return ""
 	}
 	for name, relied := range p.relied {
-		labels, exists := r.opts.NodeLabels(name)
-		for key, value := range relied {
-			if now, ok := labels[key]; exists && (!ok || now != value) {
-				return name
-			}
+		if labels, exists := r.opts.NodeLabels(name); exists && changedLabel(relied, labels) != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// ChangedLabel returns the key of a label of a node on which the pod's plan relies and that has changed since, given the labels
+// that the node has now. "": none has.
+func (r *Registry) ChangedLabel(uid types.UID, node string, labels map[string]string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.planOf(uid); p != nil {
+		return changedLabel(p.relied[node], labels)
+	}
+	return ""
+}
+
+// changedLabel returns the key of a label that is not what a plan relies on, "" if there is none.
+func changedLabel(relied, labels map[string]string) string {
+	for key, value := range relied {
+		if now, ok := labels[key]; !ok || now != value {
+			return key
 		}
 	}
 	return ""
