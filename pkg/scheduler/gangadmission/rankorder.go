@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
@@ -19,27 +19,23 @@ import (
 )
 
 // orderByRank exchanges the pods of a plan so that pods with neighbouring indexes are in the same topology domains
-// (docs/decisions, G26). It changes nothing in gangs without a topology level.
-func (pl *Admission) orderByRank(work *gangs.Work, nodes []fwk.NodeInfo, plan []placement.Placement) {
+// (docs/decisions, G26). It changes nothing in gangs without a topology level. labelsOf returns the labels of a node with the
+// keys, as Snapshot.LabelsOf does.
+func (pl *Admission) orderByRank(work *gangs.Work, labelsOf func(node string, keys sets.Set[string]) map[string]string, plan []placement.Placement) {
 	keys := topologyKeys(&work.Problem)
 	if !pl.args.RankOrder || len(keys) == 0 {
 		return
 	}
+	set := sets.New(keys...)
 	domains := make(map[string][]string, len(plan))
-	for i := range plan {
-		domains[plan[i].Node] = nil
-	}
-	for _, n := range nodes {
-		if _, planned := domains[n.Node().Name]; planned {
-			values := make([]string, len(keys))
-			for k, key := range keys {
-				values[k] = n.Node().Labels[key]
-			}
-			domains[n.Node().Name] = values
-		}
-	}
 	ranks := make(map[string]rank, len(plan)) // by UID
 	for i := range plan {
+		if node := plan[i].Node; domains[node] == nil {
+			labels := labelsOf(node, set)
+			for _, key := range keys {
+				domains[node] = append(domains[node], labels[key])
+			}
+		}
 		ranks[plan[i].Pod.ID] = rankOf(work.Pods[plan[i].Pod.Index])
 	}
 	placement.OrderByRank(plan,

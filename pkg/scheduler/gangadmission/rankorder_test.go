@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/apimachinery/pkg/util/sets"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/apis/config"
@@ -19,14 +18,6 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
-
-type labeledNode struct {
-	fwk.NodeInfo
-
-	node *corev1.Node
-}
-
-func (n labeledNode) Node() *corev1.Node { return n.node }
 
 func TestPodsAreOrderedByRank(t *testing.T) {
 	t.Parallel()
@@ -75,17 +66,18 @@ func TestPodsAreOrderedByRank(t *testing.T) {
 			if !tc.flat {
 				work.Problem.Required = map[string]string{"": "block", "a": "block,rack"}
 			}
-			var nodes []fwk.NodeInfo
+			labels := map[string]map[string]string{}
+			labelsOf := func(node string, _ sets.Set[string]) map[string]string { return labels[node] }
 			var plan []placement.Placement
 			var before []string
 			for i, p := range tc.pods {
-				node := wrappers.MakeNode(fmt.Sprintf("n%d", i)).Label("block", "b").Label("rack", fmt.Sprint(i%2)).Obj()
-				nodes = append(nodes, labeledNode{node: node})
+				node := fmt.Sprintf("n%d", i)
+				labels[node] = map[string]string{"block": "b", "rack": fmt.Sprint(i % 2)}
 				work.Pods = append(work.Pods, p.Obj())
-				plan = append(plan, placement.Placement{Pod: placement.Pod{ID: string(work.Pods[i].UID), Index: i}, Node: node.Name})
+				plan = append(plan, placement.Placement{Pod: placement.Pod{ID: string(work.Pods[i].UID), Index: i}, Node: node})
 				before = append(before, work.Pods[i].Name)
 			}
-			(&Admission{args: &config.GangAdmissionArgs{RankOrder: !tc.off}}).orderByRank(work, nodes, plan)
+			(&Admission{args: &config.GangAdmissionArgs{RankOrder: !tc.off}}).orderByRank(work, labelsOf, plan)
 			var got []string
 			for i, p := range plan {
 				got = append(got, work.Pods[p.Pod.Index].Name)
