@@ -78,7 +78,7 @@ func TestOnDelete(t *testing.T) {
 			w.untilProgressing(sets, "s", "False", v1alpha1.ReasonUpdateDeferred)
 			w.scale(cliques, "s-0-web", 4) // a new pod is of the new template
 			w.untilUpdatedReplicas("s-0-web", 2)
-			r.was(map[string]string{"s-0-web": "-2 +2 +3"})
+			r.reaches("s-0-web", "-2 +2 +3") // updated replicas count it before it is ready
 			w.image(2, "web")
 			w.untilUpdated()
 			r.was(map[string]string{"s-0-web": "-2 +2 +3 -0 +0 -1 +1 -2 +2 -3 +3"})
