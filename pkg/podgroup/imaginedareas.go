@@ -22,6 +22,12 @@ type areaKey struct {
 	within placement.Area
 }
 
+// roomsKey identifies an answer of Rooms; domain is not set.
+type roomsKey struct {
+	class int
+	areaKey
+}
+
 // confinement is a class that is confined to an area.
 type confinement struct {
 	class int
@@ -68,26 +74,42 @@ func (w *imagined) isIn(a placement.Area, node int32) bool {
 // nodesByArea divides nodes by the areas of a level.
 func (w *imagined) nodesByArea(level string, within placement.Area, nodes []int32) [][]int32 {
 	list := w.Areas(level, within)
+	parts := make([][]int32, len(list))
+	if len(list) == 0 {
+		return parts
+	}
 	index := make(map[placement.Area]int, len(list))
+	all := make([]int32, 0, len(w.of.Nodes)) // one array for all parts
 	for k, a := range list {
 		index[w.areas[a-1].domain] = k
+		n := len(all)
+		all = all[:n+len(w.areas[a-1].nodes)]
+		parts[k] = all[n:n:len(all)]
 	}
-	parts := make([][]int32, len(list))
-	for _, i := range nodes {
-		if domain := w.of.Levels[level]; len(list) > 0 && domain[i] != 0 && w.isIn(within, i) {
-			k := index[domain[i]]
-			parts[k] = append(parts[k], i)
+	for domain, last, k := w.of.Levels[level], placement.Area(0), 0; len(nodes) > 0; nodes = nodes[1:] {
+		i := nodes[0]
+		if domain[i] == 0 || !w.isIn(within, i) {
+			continue
 		}
+		if domain[i] != last { // neighbours are often in the same domain: no look-up
+			last, k = domain[i], index[domain[i]]
+		}
+		parts[k] = append(parts[k], i)
 	}
 	return parts
 }
 
 // Rooms implements placement.World.
 func (w *imagined) Rooms(class int, level string, within placement.Area) []int {
-	parts := w.nodesByArea(level, within, w.order[class])
-	rooms := make([]int, len(parts))
-	for k, nodes := range parts {
-		rooms[k] = w.capacityOn(class, nodes).Pods
+	key := roomsKey{class, areaKey{level: level, within: within}}
+	rooms, known := w.rooms[key]
+	if !known {
+		parts := w.nodesByArea(level, within, w.order[class])
+		rooms = make([]int, len(parts))
+		for k, nodes := range parts {
+			rooms[k] = w.capacityOn(class, nodes).Pods
+		}
+		w.rooms[key] = rooms
 	}
 	return rooms
 }

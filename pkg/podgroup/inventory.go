@@ -56,6 +56,7 @@ type imagined struct {
 	areas    []imaginedArea // by placement.Area - 1
 	numbers  map[areaKey]placement.Area
 	lists    map[areaKey][]placement.Area // by level and area: Areas, as far as asked
+	rooms    map[roomsKey][]int           // Rooms, as far as asked: they do not depend on the pods that are placed
 	confined map[confinement]int          // number of a class
 	useful   []int32                      // nodes that are in order of any class
 }
@@ -69,7 +70,7 @@ type imaginedPod struct {
 func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 	classes := len(v.Requests)
 	w := &imagined{of: v, open: open, empty: empty, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), base: make([]int, classes), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes),
-		numbers: map[areaKey]placement.Area{}, lists: map[areaKey][]placement.Area{}, confined: map[confinement]int{}}
+		numbers: map[areaKey]placement.Area{}, lists: map[areaKey][]placement.Area{}, rooms: map[roomsKey][]int{}, confined: map[confinement]int{}}
 	for i := range v.Nodes {
 		w.room = append(w.room, w.firstRoom(int32(i))...)
 	}

@@ -67,6 +67,8 @@ type class struct {
 	resource    corev1.ResourceName // the main resource
 	request     int64
 
+	nodeUses []nodeUse // by node; nil: not asked
+
 	leaf string              // of its pods; this and uses are set if anything is reserved
 	uses reservations.Amount // resources that one of its pods uses
 }

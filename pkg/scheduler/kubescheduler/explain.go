@@ -111,12 +111,10 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 // countNodes adds the amounts of the nodes that match the class to each, which is by resource. It returns these nodes, and
 // those that would match if they were not closed, by the cause.
 func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.ResourceName, each []podgroup.ResourceCapacity) (matching []int32, unavailable map[closure][]int32) {
-	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 	unavailable = map[closure][]int32{}
-	for i := range w.nodes.nodes {
+	for i, use := range w.usesOf(c) {
 		node := w.nodes.currentNode(i)
-		cause, advice := w.whyClosed(c, i)
-		if !w.isIn(a, int32(i)) || !w.matchesButForRoom(c, i, &required, cause != "") {
+		if !use.matches || !w.isIn(a, int32(i)) {
 			for k, name := range resources {
 				if total := amountOf(node.GetAllocatable(), name); c.refuse == nil && total > 0 && total >= each[k].PerPod {
 					each[k].Elsewhere++
@@ -124,7 +122,8 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 			}
 			continue
 		}
-		if cause != "" {
+		if use.closed {
+			cause, advice := w.whyClosed(c, i)
 			unavailable[closure{cause, advice}] = append(unavailable[closure{cause, advice}], int32(i))
 			continue
 		}
@@ -168,6 +167,22 @@ func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavaila
 
 // claimPlugins refuse pods in PreFilter for claims that do not exist or cannot be used.
 var claimPlugins = sets.New(names.VolumeBinding, names.VolumeRestrictions, names.VolumeZone, names.NodeVolumeLimits, names.DynamicResources)
+
+// nodeUse is whether a node would take the class if it was large, empty and open enough, and whether it is closed.
+type nodeUse struct{ matches, closed bool }
+
+// usesOf returns the nodeUse of all nodes. It is called after the plan.
+func (w *Snapshot) usesOf(c *class) []nodeUse {
+	if c.nodeUses == nil {
+		required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+		c.nodeUses = make([]nodeUse, len(w.nodes.nodes))
+		for i := range c.nodeUses {
+			cause, _ := w.whyClosed(c, i)
+			c.nodeUses[i] = nodeUse{w.matchesButForRoom(c, i, &required, cause != ""), cause != ""}
+		}
+	}
+	return c.nodeUses
+}
 
 // matchesButForRoom reports whether a node takes the class or is refused only for lack of resources. For a closed node it reports
 // whether this would be the case if the node were open.
@@ -221,9 +236,12 @@ func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 	return "with taint " + taint.ToString(), "tolerate or remove it"
 }
 
+// nothing is what an empty node has given away. It is never modified.
+var nothing = &framework.Resource{}
+
 // emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
 func (w *Snapshot) emptySlots(c *class, i int32) int {
-	return c.known.demand.computeSlots(w.nodes.currentNode(int(i)).GetAllocatable(), &framework.Resource{}, 0)
+	return c.known.demand.computeSlots(w.nodes.currentNode(int(i)).GetAllocatable(), nothing, 0)
 }
 
 func (w *Snapshot) freeSlots(c *class, i int32) int {
@@ -298,19 +316,19 @@ var ofOneNode = strings.NewReplacer("uncordon them", "uncordon it", "bring them 
 
 // HeldByLower implements podgroup.Capacities.
 func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
-	required := make([]nodeaffinity.RequiredNodeAffinity, len(classes))
+	uses := make([][]nodeUse, len(classes))
 	for k, index := range classes {
 		c, _ := w.classAt(index)
 		w.findNodesOf(c)
-		required[k] = nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+		uses[k] = w.usesOf(c)
 	}
 	held := int64(0)
 	for i := range w.nodes.nodes {
 		node := w.nodes.currentNode(i)
 		serves := false
 		for k, index := range classes {
-			c, area := w.classAt(index)
-			if cause, _ := w.whyClosed(c, i); cause == "" && w.isIn(area, int32(i)) && w.matchesButForRoom(c, i, &required[k], false) {
+			_, area := w.classAt(index)
+			if use := uses[k][i]; use.matches && !use.closed && w.isIn(area, int32(i)) {
 				serves = true
 				break
 			}
@@ -331,11 +349,10 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 func (w *Snapshot) LevelNodes(index int, level string) (inside, outside int) {
 	c, _ := w.classAt(index)
 	w.findNodesOf(c)
-	required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+	uses := w.usesOf(c)
 	for i, value := range w.nodes.topologyOf(level).value {
-		cause, _ := w.whyClosed(c, i)
 		switch {
-		case !w.matchesButForRoom(c, i, &required, cause != "") || w.emptySlots(c, int32(i)) == 0:
+		case !uses[i].matches || w.emptySlots(c, int32(i)) == 0:
 		case value < 0:
 			outside++
 		default:

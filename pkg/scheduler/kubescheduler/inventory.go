@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -35,10 +34,11 @@ func (w *Snapshot) Inventory(p placement.Problem) *podgroup.Inventory {
 		if v.Levels == nil {
 			v.Levels = map[string][]placement.Area{}
 		}
-		for _, n := range v.Nodes {
-			a, _ := w.AreaOf(level, 0, n.Name)
-			v.Levels[level] = append(v.Levels[level], a)
+		list, areas := w.Areas(level, 0), make([]placement.Area, len(nodes))
+		for k, i := range nodes {
+			areas[k], _ = w.areaAt(list, int(i))
 		}
+		v.Levels[level] = areas
 	}
 	for _, c := range w.classes {
 		v.Apart = append(v.Apart, w.apartOn(c, nodes))
@@ -71,10 +71,11 @@ func (w *Snapshot) inventoryRequests(v *podgroup.Inventory) {
 
 // inventoryNodes adds the nodes, and returns their positions in the snapshot. named are those that need not match a class.
 func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (positions []int32) {
-	required := make([]nodeaffinity.RequiredNodeAffinity, len(w.classes))
+	uses := make([][]nodeUse, len(w.classes))
 	for k, c := range w.classes {
-		required[k] = nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+		uses[k] = w.usesOf(c)
 	}
+	v.Nodes, positions = make([]podgroup.InventoryNode, 0, len(w.nodes.nodes)), make([]int32, 0, len(w.nodes.nodes))
 	// All nodes share two arrays: thousands of small ones would cost more than what is written to them.
 	classes, resources := len(w.classes), len(v.Resources)
 	flags := make([]bool, 0, 3*classes*len(w.nodes.nodes))
@@ -84,9 +85,7 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (po
 		all := flags[len(flags) : len(flags)+3*classes]
 		n := podgroup.InventoryNode{Name: w.nodes.objects[i].Name, Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
 		for k, c := range w.classes {
-			cause, _ := w.whyClosed(c, i)
-			n.Closed[k] = cause != ""
-			n.Matches[k], n.Taken[k] = w.matchesButForRoom(c, i, &required[k], n.Closed[k]), w.isPortTaken(c, i)
+			n.Matches[k], n.Closed[k], n.Taken[k] = uses[k][i].matches, uses[k][i].closed, w.isPortTaken(c, i)
 		}
 		if !slices.Contains(n.Matches, true) && !named[i] {
 			continue
