@@ -22,8 +22,8 @@ type areaKey struct {
 	within placement.Area
 }
 
-// roomsKey identifies an answer of Rooms; domain is not set.
-type roomsKey struct {
+// classIn is a class and all areas of a level inside another one: domain is not set.
+type classIn struct {
 	class int
 	areaKey
 }
@@ -99,12 +99,23 @@ func (w *imagined) nodesByArea(level string, within placement.Area, nodes []int3
 	return parts
 }
 
+// takersIn returns, for each of Areas, its nodes that are in order of the class, in that order.
+func (w *imagined) takersIn(class int, level string, within placement.Area) [][]int32 {
+	key := classIn{class, areaKey{level: level, within: within}}
+	parts, known := w.takers[key]
+	if !known {
+		parts = w.nodesByArea(level, within, w.order[class])
+		w.takers[key] = parts
+	}
+	return parts
+}
+
 // Rooms implements placement.World.
 func (w *imagined) Rooms(class int, level string, within placement.Area) []int {
-	key := roomsKey{class, areaKey{level: level, within: within}}
+	key := classIn{class, areaKey{level: level, within: within}}
 	rooms, known := w.rooms[key]
 	if !known {
-		parts := w.nodesByArea(level, within, w.order[class])
+		parts := w.takersIn(class, level, within)
 		rooms = make([]int, len(parts))
 		for k, nodes := range parts {
 			rooms[k] = w.capacityOn(class, nodes).Pods
@@ -191,12 +202,9 @@ func (w *imagined) Within(class int, area placement.Area) int {
 	if !known {
 		number = len(w.base)
 		w.confined[key] = number
-		var order []int32
-		for _, i := range w.order[class] {
-			if w.isIn(area, i) {
-				order = append(order, i)
-			}
-		}
+		at := &w.areas[area-1]
+		first := w.Areas(at.level, at.within)[0] // the areas of a list have consecutive numbers
+		order := w.takersIn(class, at.level, at.within)[area-first]
 		w.base, w.order, w.from = append(w.base, class), append(w.order, order), append(w.from, 0)
 	}
 	return number

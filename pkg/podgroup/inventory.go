@@ -56,7 +56,8 @@ type imagined struct {
 	areas    []imaginedArea // by placement.Area - 1
 	numbers  map[areaKey]placement.Area
 	lists    map[areaKey][]placement.Area // by level and area: Areas, as far as asked
-	rooms    map[roomsKey][]int           // Rooms, as far as asked: they do not depend on the pods that are placed
+	takers   map[classIn][][]int32        // takersIn, as far as asked
+	rooms    map[classIn][]int            // Rooms, as far as asked: they do not depend on the pods that are placed
 	confined map[confinement]int          // number of a class
 	useful   []int32                      // nodes that are in order of any class
 }
@@ -70,7 +71,7 @@ type imaginedPod struct {
 func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 	classes := len(v.Requests)
 	w := &imagined{of: v, open: open, empty: empty, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), base: make([]int, classes), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes),
-		numbers: map[areaKey]placement.Area{}, lists: map[areaKey][]placement.Area{}, rooms: map[roomsKey][]int{}, confined: map[confinement]int{}}
+		numbers: map[areaKey]placement.Area{}, lists: map[areaKey][]placement.Area{}, takers: map[classIn][][]int32{}, rooms: map[classIn][]int{}, confined: map[confinement]int{}}
 	for i := range v.Nodes {
 		w.room = append(w.room, w.firstRoom(int32(i))...)
 	}
@@ -100,7 +101,8 @@ func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 	return w
 }
 
-// sortNodes puts the nodes with the least of the class's main resource first, so that pods fill them.
+// sortNodes puts the nodes with the least of the class's main resource first, so that pods fill them. It must come before all
+// questions about areas.
 func (w *imagined) sortNodes() {
 	for c, order := range w.order {
 		main, _ := w.mainResource(c)
