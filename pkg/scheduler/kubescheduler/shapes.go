@@ -39,7 +39,9 @@ type Shapes struct {
 	// generations are those on which the counts are based, by position. A generation identifies one state of one
 	// node.
 	generations []int64
+	objects     []*corev1.Node // likewise
 	shapes      map[string]*Shape
+	levels      map[string]*nodeLevel // by topology level, as far as tracked
 	reserved    reservedSlots
 }
 
@@ -64,7 +66,7 @@ func NewShapes(sched *scheduler.Scheduler) *Shapes {
 }
 
 func newShapes(refresh func(*cache.Snapshot) error, profile func(*corev1.Pod) framework.Framework) *Shapes {
-	return &Shapes{refresh: refresh, profile: profile, snapshot: cache.NewEmptySnapshot(), shapes: map[string]*Shape{}}
+	return &Shapes{refresh: refresh, profile: profile, snapshot: cache.NewEmptySnapshot(), shapes: map[string]*Shape{}, levels: map[string]*nodeLevel{}}
 }
 
 // FittingPods returns how many pods of the shape fit on all nodes according to the last Update. It is an upper bound.
@@ -138,9 +140,7 @@ func (s *Shapes) UpdateNodes() ([]*Shape, []*DomainShape, error) {
 		}
 		s.generations[i] = generation
 		s.reserved.slots = nil
-		for _, shape := range s.shapes {
-			shape.setNode(i, n, &raised)
-		}
+		s.setNode(i, n, &raised)
 	}
 	out := make([]*Shape, 0, len(raised.shapes))
 	for _, key := range slices.Sorted(maps.Keys(raised.shapes)) {
@@ -208,6 +208,7 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *raisedShapes) {
 			from[i], generations[i] = k, s.generations[k]
 		}
 	}
+	s.moveLevels(from)
 	for _, shape := range s.shapes {
 		slots := make([]int64, len(list))
 		shape.fits = 0
@@ -218,17 +219,10 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *raisedShapes) {
 			}
 		}
 		shape.slots = slots
-		for _, level := range shape.levels {
-			level.moveNodes(from, slots)
-		}
-		for i, n := range list {
-			if from[i] < 0 {
-				shape.setNode(i, n, raised)
-			}
-		}
 	}
 	for i, n := range list {
 		if from[i] < 0 {
+			s.setNode(i, n, raised)
 			generations[i] = n.GetGeneration()
 		}
 	}
@@ -239,14 +233,23 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *raisedShapes) {
 	}
 }
 
+// setNode records the slots and the domains of a node that changed.
+func (s *Shapes) setNode(i int, n fwk.NodeInfo, raised *raisedShapes) {
+	s.setLevels(i, n.Node())
+	for _, shape := range s.shapes {
+		shape.setNode(i, n, raised)
+	}
+	s.endLevels(i)
+}
+
 // setNode records the slots on a node that changed.
 func (s *Shape) setNode(i int, n fwk.NodeInfo, raised *raisedShapes) {
 	before := s.slots[i]
 	if s.setSlots(i, s.slotsOn(n)) {
 		raised.shapes[s.key] = s
 	}
-	for _, level := range s.levels {
-		level.setNode(i, n.Node(), before, s.slots[i], func(d *DomainShape) { raised.domains.Insert(d) })
+	for _, l := range s.levels {
+		l.setNode(l.level.before, l.level.of[i], before, s.slots[i], func(d *DomainShape) { raised.domains.Insert(d) })
 	}
 }
 
