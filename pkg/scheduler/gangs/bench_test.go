@@ -279,6 +279,25 @@ func BenchmarkBegin(b *testing.B) {
 	}
 }
 
+// BenchmarkBeginBesideBoundPods measures BeginAttempt for one more pod of a gang of 10,000 bound pods that names a topology level.
+func BenchmarkBeginBesideBoundPods(b *testing.B) {
+	r := newBenchRegistry()
+	r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("uid-g").MinMember(10_001).Spec(preferRack).Obj(), benchStart)
+	for i := range 10_000 {
+		r.SetPod(benchPod("g", i).Node(fmt.Sprintf("node-%d", i/8)).Obj(), benchStart)
+	}
+	last := benchPod("g", 10_000).Obj()
+	r.SetPod(last, benchStart)
+	r.SetSynced(benchStart)
+	r.MayEnterQueue(last)
+	b.ReportAllocs()
+	for b.Loop() {
+		if work, why := r.BeginAttempt(last); work == nil || len(work.Problem.Nodes[""]) != 1250 {
+			b.Fatal(why)
+		}
+	}
+}
+
 // BenchmarkBurst measures a gang of that many pods from its plan to its last binding.
 func BenchmarkBurst(b *testing.B) {
 	const n = 5000

@@ -94,6 +94,9 @@ func (r *Registry) BeginAttempt(pod *corev1.Pod) (*Work, string) {
 		return nil, why
 	}
 	// The remaining work needs no lock.
+	for _, nodes := range w.Problem.Nodes {
+		slices.Sort(nodes) // the same facts lead to the same plan and the same message
+	}
 	rows := count.Sorted(*buffer, func(x *row) *count.Order { return &x.order })
 	w.Pods, w.members = make([]*corev1.Pod, len(rows)), make([]*member, len(rows))
 	classes, class := map[string]int{}, -1
@@ -172,9 +175,6 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	w.Problem.Nodes = g.placed.nodes()
-	for _, nodes := range w.Problem.Nodes {
-		slices.Sort(nodes) // the same facts lead to the same plan and the same message
-	}
 	if task == Refill {
 		w.LostFrom = slices.Clone(g.lostFrom)
 	}
