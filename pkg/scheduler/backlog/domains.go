@@ -82,20 +82,37 @@ func (b *Backlog) trackDomain(t *tracked, a *Attempt, class int, level string, a
 }
 
 func (b *Backlog) addDomainNeeds(t *tracked, a *Attempt, what *gangs.Wait) {
-	most := 0
+	most := make([]int, len(t.byClass)) // by class: pods in one domain
 	var needs []gangs.Need
 	for _, n := range a.Domains.Needs {
 		if d := b.trackDomain(t, a, n.Class, n.Level, n.Area); d != nil {
-			needs, most = append(needs, gangs.Need{Shape: d, Pods: n.Pods}), max(most, n.Pods)
+			needs = append(needs, gangs.Need{Shape: d, Pods: n.Pods})
+			most[n.Class] = max(most[n.Class], n.Pods)
 		}
 	}
-	if len(what.Needs) == 1 && len(t.byClass) == 1 && most >= what.Needs[0].Pods {
-		// The room of one domain is room of the cluster: without its condition, the gang is not visited whenever pods
-		// leave other domains.
+	if len(needs) > 0 && t.impliesNeeds(most, what.Needs) {
+		// The room of one domain is room of the cluster: without the conditions of the cluster, the gang is not visited
+		// whenever pods leave other domains.
 		what.Needs, what.MayFit = needs, nil
 		return
 	}
 	what.Needs = append(what.Needs, needs...)
+}
+
+// impliesNeeds reports whether all needs, which are by class without those of unknown room, follow from room for so many pods of
+// each class.
+func (t *tracked) impliesNeeds(pods []int, needs []gangs.Need) bool {
+	k := 0
+	for class, shape := range t.byClass {
+		if shape == nil {
+			continue
+		}
+		if pods[class] == 0 || pods[class] < needs[k].Pods {
+			return false
+		}
+		k++
+	}
+	return true
 }
 
 // restrictToDomains makes room for pods of a class count only in the domains to which they are restricted.
