@@ -22,6 +22,13 @@ import (
 // Shape is a kind of pod. FittingPods returns an upper bound of how many of these pods fit on all nodes.
 type Shape interface{ FittingPods() int }
 
+// DividedShape is a Shape of which one of several domains must hold all pods of a Need.
+type DividedShape interface {
+	Shape
+	// FittingGroups returns an upper bound of how many groups of so many pods fit, each in one domain.
+	FittingGroups(pods int) int
+}
+
 // Topic identifies the gangs that an event may help other than by room for pods of a shape. It is comparable.
 type Topic any
 
@@ -439,22 +446,59 @@ func (r *Registry) retryLacking(lacking []*gangState) Effects {
 	}
 	slices.SortFunc(gangs, func(a, b *gangState) int { return ranks[a].Compare(ranks[b]) })
 	var e Effects
-	claimed := map[Shape]int{}
+	claimed := claims{pods: map[Shape]int{}, groups: map[Need]int{}, fitting: map[Need]int{}}
 	for _, g := range gangs {
 		if g.phase == Lacking {
-			w := g.wait
-			if slices.ContainsFunc(w.Needs, func(n Need) bool { return w.fitsOf(n.Shape)-claimed[n.Shape] < n.Pods }) {
+			if slices.ContainsFunc(g.wait.Needs, func(n Need) bool { return !claimed.leave(g.wait, n) }) {
 				continue
 			}
 			e.add(r.retryRefused(g))
 		}
 		if g.retried && g.wait != nil {
 			for _, n := range g.wait.Needs {
-				claimed[n.Shape] += n.Pods
+				claimed.add(n)
 			}
 		}
 	}
 	return e
+}
+
+// claims are the room that gangs claim which are tried.
+type claims struct {
+	pods    map[Shape]int
+	groups  map[Need]int // of DividedShapes: gangs that claim the same
+	fitting map[Need]int // results of FittingGroups
+}
+
+func (c *claims) add(n Need) {
+	if _, divided := n.Shape.(DividedShape); divided {
+		c.groups[n]++
+		return
+	}
+	c.pods[n.Shape] += n.Pods
+}
+
+// leave reports whether the claims leave room for a gang's need. A claim in one domain takes the place of at most as many groups as
+// it has pods for, rounded up.
+func (c *claims) leave(w *wait, n Need) bool {
+	divided, ok := n.Shape.(DividedShape)
+	switch {
+	case !ok:
+		return w.fitsOf(n.Shape)-c.pods[n.Shape] >= n.Pods
+	case n.Pods == 0:
+		return true
+	}
+	left, known := c.fitting[n]
+	if !known {
+		left = divided.FittingGroups(n.Pods)
+		c.fitting[n] = left
+	}
+	for other, gangs := range c.groups {
+		if other.Shape == n.Shape {
+			left -= gangs * ((other.Pods + n.Pods - 1) / n.Pods)
+		}
+	}
+	return left > 0
 }
 
 // retryRefused lets a refused gang be tried again.

@@ -25,6 +25,18 @@ func (s *DomainShape) FittingPods() int {
 	return int(s.slots.fits.largest())
 }
 
+// FittingGroups returns how many groups of so many pods fit, each in one domain. It is an upper bound.
+func (s *DomainShape) FittingGroups(pods int) int {
+	if s.domain != noDomain {
+		return s.FittingPods() / pods
+	}
+	groups := 0
+	for _, n := range s.slots.fits[len(s.slots.fits)/2:] {
+		groups += int(n) / pods
+	}
+	return groups
+}
+
 // noDomain is the number of no domain.
 const noDomain int32 = -1
 
