@@ -66,8 +66,8 @@ type Facts struct {
 	// Refused is the reason why the last attempt found no plan. Its Reason is "" if there was no attempt, or it
 	// succeeded.
 	Refused Refusal
-	// RefusedSurplus: the refused attempt was for surplus; otherwise it was for the minimum (of a new gang, or of one
-	// that needs a refill).
+	// RefusedSurplus: the refused attempt was for surplus; otherwise it was for the minimum of a new gang, or for a refill:
+	// of the minimum, or of a sub-group above it.
 	RefusedSurplus bool
 	// Failures counts consecutive plans that were aborted or bound only in part; the next attempt waits for its
 	// back-off.
@@ -194,6 +194,7 @@ type WaitingPod struct {
 	// Misplaced is why it counts towards no leaf, "" if it has one: "carries sub-group ...".
 	Misplaced string
 	// NeedsCapacity: the last attempt was refused for a lack of capacity that another node could resolve, and the pod
-	// belongs to the missing minimum or to a surplus sub-group planned as a unit (docs/decisions, G13).
+	// belongs to the missing minimum, or to a surplus sub-group that is planned as a unit or has lost pods (docs/decisions,
+	// G13).
 	NeedsCapacity bool
 }

@@ -264,9 +264,9 @@ func (g *gangState) isUnattended(now time.Time) bool {
 }
 
 // lackingPods returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the
-// missing minimum the fewest pods that satisfy it, or of the surplus the sub-groups that would be planned as units.
-// It is empty if nothing was refused, or if the refusal is not about capacity. Single pods above minMember are not
-// counted: they do not justify a new node.
+// missing minimum the fewest pods that satisfy it; of sub-groups above it that have lost pods, the pods that they lack; or
+// of the surplus the sub-groups that would be planned as units. It is empty if nothing was refused, or if the refusal is
+// not about capacity. Single pods above minMember are not counted: they do not justify a new node.
 func (g *gangState) lackingPods(f podgroup.Facts) gang.Counts {
 	if g.tree == nil || !capacityReasons.Has(f.Refused.Reason) {
 		return nil
@@ -287,12 +287,13 @@ func (g *gangState) lackingPods(f podgroup.Facts) gang.Counts {
 			}
 		}
 	}
-	if !f.RefusedSurplus {
+	if !f.RefusedSurplus && !g.tree.Satisfied(f.Bound) {
 		visit(g.tree.Root())
 		return need
 	}
 	for _, group := range g.tree.Groups() {
-		if group.Parent().Satisfied(f.Bound) {
+		// The refill of a gang that has its minimum begins no sub-group.
+		if group.Parent().Satisfied(f.Bound) && (f.RefusedSurplus || g.numbers.Bound.Pods(group) > 0) {
 			visit(group)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -246,6 +247,21 @@ func TestFacts(t *testing.T) {
 				Waiting: []podgroup.WaitingPod{
 					{Pod: pod("x0").Obj(), NeedsCapacity: true}, {Pod: pod("x1").Obj(), NeedsCapacity: true}, {Pod: pod("y0").Obj()}, {Pod: pod("z1").Obj(), NeedsCapacity: true},
 				},
+			},
+		},
+		"a sub-group above the minimum that lost a pod needs capacity for it; one without bound pods was not tried": {
+			group: wrappers.MakePodGroup("g", "ml").UID("group").MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2).SubGroup("z", 1),
+			pods: []*wrappers.PodWrapper{
+				pod("x0").SubGroup("x").Node("n1"), pod("y0").SubGroup("y").Node("n1"), pod("y1").SubGroup("y"), pod("y2").SubGroup("y"), pod("z0").SubGroup("z"),
+			},
+			do: func(r *Registry) {
+				r.RecordGangRefused(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "m"}, Wait{}, now)
+			},
+			want: podgroup.Facts{
+				Admitted: true, AdmittedGroups: sets.New("x"), Profile: "muster-scheduler",
+				Created: gang.Counts{"x": 1, "y": 3, "z": 1}, Usable: gang.Counts{"x": 1, "y": 3, "z": 1}, Bound: gang.Counts{"x": 1, "y": 1},
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "m", At: now},
+				Waiting: []podgroup.WaitingPod{{Pod: pod("y1").Obj(), NeedsCapacity: true}, {Pod: pod("y2").Obj()}, {Pod: pod("z0").Obj()}},
 			},
 		},
 		"a gang that is being bound": {

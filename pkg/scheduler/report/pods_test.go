@@ -88,6 +88,12 @@ func TestConditionsOfGatedPods(t *testing.T) {
 			do: refuse, after: time.Minute,
 			want: map[string]string{"y0": "Unschedulable: " + unit, "y1": "WaitingForGang: " + unit, "z0": "WaitingForGang: " + unitLacks},
 		},
+		"and for the pods that one lacks of which others are bound": {
+			group: podGroup("train").MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2),
+			pods:  []*wrappers.PodWrapper{member("train", "x0").SubGroup("x").Node("n1"), member("train", "y0").SubGroup("y").Node("n1"), member("train", "y1").SubGroup("y")},
+			do:    refuse, after: time.Minute,
+			want: map[string]string{"y1": "Unschedulable: " + unit},
+		},
 		"pods with scheduling gates are left to the API server": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulingGate("kueue"), member("train", "b")}, after: time.Minute,
 			want: map[string]string{"b": "WaitingForGang: PodGroup train: Gated: needs 2 pods, they exist, but only 1 can be placed; 1 pod with scheduling gates that are to be lifted: kueue"},
