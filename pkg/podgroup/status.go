@@ -300,7 +300,7 @@ func satisfiedSummary(f Facts) string {
 		s += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
 	}
 	s += describeStrays(f)
-	if f.RefusedSurplus && f.Refused.Reason != "" {
+	if f.Refused.Reason != "" { // of surplus, or of pods that a sub-group above the minimum has lost
 		s += fmt.Sprintf("; more wait, %s: %s", f.Refused.Reason, f.Refused.Message)
 	}
 	return s

@@ -438,6 +438,24 @@ func TestStatus(t *testing.T) {
 				},
 			},
 		},
+		"an admitted gang, pods that a sub-group above its minimum has lost refused": {
+			group: tree().Obj(),
+			facts: Facts{
+				Created: full, Usable: full, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 3, "prefill-2": 4, "decode": 8}, Admitted: true,
+				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "prefill-2", "decode"),
+				Refused:        Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "prefill/prefill-1 needs 1 nvidia.com/gpu for 1 pod, 0 are free"},
+			},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupAdmitted, Scheduled: "16/16",
+				Summary:    "16/16 pods bound, 3 above the minimum; more wait, InsufficientGPUs: prefill/prefill-1 needs 1 nvidia.com/gpu for 1 pod, 0 are free",
+				Conditions: conditions(wasAdmitted(), satisfied(v2alpha2.ReasonSatisfied, "the minimum of 16 pods is bound")),
+				SubGroups: []v2alpha2.SubGroupStatus{
+					inner("prefill", 2, 3, 2, true, true),
+					leaf("prefill-0", 4, 4, 4, true, true), leaf("prefill-1", 4, 4, 3, false, true), leaf("prefill-2", 4, 4, 4, true, true),
+					leaf("decode", 8, 8, 8, true, true),
+				},
+			},
+		},
 		"bound surplus is counted": {
 			group: tree().Obj(),
 			facts: Facts{Created: full, Usable: full, Bound: full, Admitted: true, AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "prefill-2", "decode")},
