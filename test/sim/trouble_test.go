@@ -64,6 +64,39 @@ func TestTrouble(t *testing.T) {
 	c.Timeline.Golden(t, "trouble")
 }
 
+// TestPhaseOfSetWhoseNodesDoNotAnswer: nobody knows whether its pods run, so it is not Running, whether its pods were ready
+// before or not. Source: docs/decisions, J7 and J11.
+func TestPhaseOfSetWhoseNodesDoNotAnswer(t *testing.T) {
+	for name, unready := range map[string]bool{"ready pods": false, "pods that are not ready": true} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(1, 8), Check: invariants()})
+			wantPhase := func(want v1alpha1.PodCliqueSetPhase) {
+				t.Helper()
+				if got := theSet(c, "chat").Status.Phase; got != want {
+					c.Fatalf("the phase is %s, want %s", got, want)
+				}
+			}
+			c.Create(podCliqueSet())
+			c.Advance(time.Minute)
+			for _, pod := range All[*corev1.Pod](c) {
+				if unready {
+					must(t, c.Kubelet.FailReadiness(pod))
+				}
+			}
+			c.Advance(10 * time.Second)
+			wantPhase(v1alpha1.PodCliqueSetPhaseRunning)
+
+			must(t, c.Kubelet.LoseNode("n0"))
+			c.Advance(10 * time.Second)
+			wantPhase(v1alpha1.PodCliqueSetPhasePending)
+
+			must(t, c.Kubelet.RestoreNode("n0"))
+			c.Advance(10 * time.Second)
+			wantPhase(v1alpha1.PodCliqueSetPhaseRunning)
+		})
+	}
+}
+
 // TestWaitsForRoom: two sets on nodes with room for one. The second starts when the first is gone, and neither is partly
 // bound.
 func TestWaitsForRoom(t *testing.T) {

@@ -51,15 +51,17 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	return recorded, 0, nil
 }
 
-// anyRunning reports whether a pod of the set is running. The counts of PodCliques may lag behind their pods.
+// anyRunning reports whether a pod of the set is running, on a node that responds. The counts of PodCliques may lag behind
+// their pods. Source: docs/decisions, J7 and J11.
 func (r *Reconciler) anyRunning(ctx context.Context, owned ownedObjects) (bool, error) {
+	unreachable := r.children.Unreachable(ctx)
 	for _, c := range owned.children().Cliques {
 		pods := &corev1.PodList{}
 		if err := r.children.ListOwned(ctx, c, pods); err != nil {
 			return false, err
 		}
 		for i := range pods.Items {
-			if pods.Items[i].Status.Phase == corev1.PodRunning {
+			if pod := &pods.Items[i]; pod.Status.Phase == corev1.PodRunning && !unreachable(pod.Spec.NodeName) {
 				return true, nil
 			}
 		}
