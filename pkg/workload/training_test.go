@@ -177,6 +177,12 @@ job-0-ring-0 in job-0-ring
 job-0-ring-0-worker in job-0-ring-0, pods 2
 job-0-ring-2 in job-0-ring
 job-0-ring-2-worker in job-0-ring-2, pods 2`},
+		"as many group replicas as are required have succeeded and left no pods: the last one is required": {
+			map[string]func(*v1alpha1.PodClique){"job-0-ring-0-worker": completed(4, 4, true), "job-0-ring-1-worker": completed(4, 4, true)},
+			`job-0-launcher, pods 1
+job-0-ring, children 1
+job-0-ring-2 in job-0-ring
+job-0-ring-2-worker in job-0-ring-2, pods 2`},
 		"all cliques have succeeded and left no pods": {
 			map[string]func(*v1alpha1.PodClique){"job-0-launcher": completed(1, 1, true), "job-0-ring-0-worker": completed(4, 4, true),
 				"job-0-ring-1-worker": completed(4, 4, true), "job-0-ring-2-worker": completed(4, 4, true)}, ""},
