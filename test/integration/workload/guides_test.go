@@ -49,6 +49,6 @@ func TestManifestsOfTheGuides(t *testing.T) {
 		}
 	}
 	if applied < 6 {
-		t.Errorf("%d manifests found, want at least those of README, workloads.md, training.md, lifecycle.md and updates.md", applied)
+		t.Errorf("%d manifests found, want at least those of README, topology.md, training.md, lifecycle.md and updates.md", applied)
 	}
 }
