@@ -4,8 +4,7 @@
 // not be completed within the repair time (docs/decisions, G11). The same applies to a sub-group above the minimum
 // (docs/decisions, G20).
 //
-// Package gangs decides which pods these are, (see its partial.go and torn.go). This package does the
-// work that needs a client: it checks whether the API server answers, which is the condition for the repair time to
-// run, deletes the pods, and emits events. Because of this check it also reports the end of an outage, which ends
-// every gang's back-off.
+// Package gangs decides which pods these are (partial.go, torn.go). This package does the work that needs a client: it
+// checks whether the API server answers, which is the condition for the repair time to run, deletes the pods, and emits
+// events. Because of this check it also reports the end of an outage, which ends every gang's back-off.
 package release

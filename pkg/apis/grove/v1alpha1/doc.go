@@ -7,7 +7,8 @@
 // PodCliqueScalingGroups (cliques that scale together, replica by replica).
 // muster-controller creates the PodCliqueScalingGroups, the PodCliques, their
 // pods, and one PodGroup for each replica. muster-scheduler binds the minimum
-// of each PodGroup together.
+// of each PodGroup together. A ClusterTopologyBinding has the node labels of
+// the topology domains that PodCliqueSets name.
 //
 // The names of fields, labels and child objects are those of NVIDIA Grove, so
 // that manifests and tools written for Grove work unchanged. Users write the
