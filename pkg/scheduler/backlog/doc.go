@@ -9,4 +9,7 @@
 // woken in as many as fit.
 //
 // Room that is reserved from a gang or pod does not count for it.
+//
+// The lock of a Backlog (mu) is acquired before that of the Registry. Observe, which runs for each event, takes neither: the
+// pods of events have a lock of their own (podMu).
 package backlog
