@@ -5,6 +5,7 @@ package gangs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -44,7 +45,8 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 }
 
 // recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
-// sub-group that the plan starts would not have its minimum, or labels of its nodes have changed.
+// sub-group that the plan starts would not have its minimum, if labels of its nodes have changed, or if a pod was bound beside
+// it where it knows none of the gang.
 func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,11 +58,13 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 		p.member(uid).arrived = true
 		p.arrived++
 		if p.arrived == len(p.members) && !p.open {
-			switch relabeled := r.relabeledNode(p); {
+			switch relabeled, beside := r.relabeledNode(p), p.nodeBeside(); {
 			case !r.makesWhole(p):
 				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
 			case relabeled != "":
 				r.abortPlan(p, AbortChanged, "labels of node "+relabeled+", on which the plan relied, have changed")
+			case beside != "":
+				r.abortPlan(p, AbortChanged, "a pod of the gang that is not part of the plan was bound to node "+beside)
 			default:
 				p.open = true
 				close(p.opened)
@@ -79,6 +83,21 @@ func (r *Registry) relabeledNode(p *Plan) string {
 	for name, relied := range p.relied {
 		if labels, exists := r.opts.NodeLabels(name); exists && changedLabel(relied, labels) != "" {
 			return name
+		}
+	}
+	return ""
+}
+
+// nodeBeside returns a node on which the plan knows no pod of a leaf that runs there, if the plan has chosen domains: they may be
+// others than the one of that node. Another scheduler bound the pod, or an earlier binding that seemed to fail was accepted.
+// "": there is none.
+func (p *Plan) nodeBeside() string {
+	if p.placed == nil || p.gang.placed == nil {
+		return ""
+	}
+	for at := range p.gang.placed.number {
+		if _, known := slices.BinarySearch(p.placed[at.leaf], at.node); !known {
+			return at.node
 		}
 	}
 	return ""

@@ -3,9 +3,11 @@
 package gangs
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -36,6 +38,47 @@ func TestTheDomainOfARefusedGangMayChange(t *testing.T) {
 			tt.change(s)
 			if s.after(retryInterval); len(s.activated()) > 0 != tt.want {
 				t.Errorf("activated %v, want any: %t", s.activated(), tt.want)
+			}
+		})
+	}
+}
+
+// A pod that is bound beside a plan may run in another domain than the one that the plan has chosen.
+func TestAPodIsBoundBesideThePlan(t *testing.T) {
+	t.Parallel()
+	required := map[string]string{"": "rack"}
+	for name, tt := range map[string]struct {
+		required map[string]string
+		before   []string // bound when the gang is planned
+		beside   *corev1.Pod
+		early    bool // bound before the plan is put in force
+		want     bool // the plan is bound
+	}{
+		"before the plan is in force":         {required: required, beside: memberPod("c").Node("x").Obj(), early: true},
+		"while it is in force":                {required: required, beside: memberPod("c").Node("x").Obj()},
+		"where its gang runs":                 {required: required, before: []string{"d"}, beside: memberPod("c").Node("n").Obj(), want: true},
+		"elsewhere, beside others":            {required: required, before: []string{"d"}, beside: memberPod("c").Node("x").Obj()},
+		"no level is required":                {beside: memberPod("c").Node("x").Obj(), want: true},
+		"the pod belongs to another PodGroup": {required: required, beside: memberPod("c").Gang("other").Node("x").Obj(), want: true},
+		"the pod does not count":              {required: required, beside: memberPod("c").Node("x").Terminating().Obj(), want: true},
+		"nothing is bound":                    {required: required, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(leveledGroup(2)).shownBound(tt.before...).members("a", "b").leads("a")
+			s.work.SetLevels(tt.required, nil)
+			if tt.early {
+				s.r.SetPod(tt.beside, s.now)
+			}
+			if s.commits("a", "b").assumes("a", "b"); tt.beside != nil && !tt.early {
+				s.r.SetPod(tt.beside, s.now)
+			}
+			s.arrives("a", "b").wantOpen(tt.want).wantAborted(!tt.want)
+			if !tt.want { // it is planned again, with the pod
+				s.releases("a", "b").after(maxBackoff).leads("a")
+				if got := s.work.Problem.Nodes[""]; !slices.Contains(got, "x") {
+					t.Errorf("the next plan knows pods on %v, want x among them", got)
+				}
 			}
 		})
 	}

@@ -55,6 +55,7 @@ type Plan struct {
 	tags      []uint64   // by index in needed
 
 	relied map[string]map[string]string // Work.Relied; immutable
+	placed map[string][]string          // by leaf: the nodes of bound pods that the plan knows, sorted; nil: no level is required; immutable
 }
 
 // plannedMember is one member of a plan.
@@ -101,6 +102,9 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	p := &Plan{
 		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
 		tree: w.Tree, relied: w.Relied, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
+	}
+	if len(w.Problem.Required) > 0 {
+		p.placed = w.Problem.Nodes
 	}
 	p.passable = !slices.ContainsFunc(w.Classes, dependsBeyondNode)
 	for i := range placements {
