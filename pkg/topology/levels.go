@@ -41,14 +41,17 @@ type Node struct {
 type Conflict struct {
 	// Node is the index of the node with the request.
 	Node int
-	// Ancestor is the index of the node that it contradicts: it requires a narrower level than Node does. It is Node itself if
-	// Node prefers a wider level than it requires, which has no effect.
+	// Ancestor is the index of the node that it contradicts, which is Node itself or one above it: it requires a narrower level
+	// than Node does.
 	Ancestor int
+	// Preferred: the request is for a preferred level, which has no effect.
+	Preferred bool
 }
 
-// Conflicts returns the contradictions in a tree, in the order of the nodes: of each node, the one with its nearest ancestor
-// that requires a narrower level, and the one with itself. Only levels of the same topology are compared; levelsOf returns
-// those of a topology, nil if it is not known. The parents have no cycles.
+// Conflicts returns the contradictions in a tree, in the order of the nodes: of each node, those of its required and of its
+// preferred level with the nearest node that requires a narrower one. A preferred level may contradict the node itself. Only
+// levels of the same topology are compared; levelsOf returns those of a topology, nil if it is not known. The parents have no
+// cycles.
 func Conflicts(nodes []Node, levelsOf func(topology string) Levels) []Conflict {
 	var conflicts []Conflict
 	for i, n := range nodes {
@@ -56,14 +59,19 @@ func Conflicts(nodes []Node, levelsOf func(topology string) Levels) []Conflict {
 			continue
 		}
 		levels := levelsOf(n.Topology)
-		for up := n.Parent; up >= 0 && n.Required != ""; up = nodes[up].Parent {
-			if nodes[up].Topology == n.Topology && levels.IsNarrower(nodes[up].Required, n.Required) {
-				conflicts = append(conflicts, Conflict{Node: i, Ancestor: up})
-				break
+		nearest := func(from int, level string) int {
+			for ; from >= 0; from = nodes[from].Parent {
+				if nodes[from].Topology == n.Topology && levels.IsNarrower(nodes[from].Required, level) {
+					break
+				}
 			}
+			return from
 		}
-		if levels.IsNarrower(n.Required, n.Preferred) {
-			conflicts = append(conflicts, Conflict{Node: i, Ancestor: i})
+		if up := nearest(n.Parent, n.Required); up >= 0 {
+			conflicts = append(conflicts, Conflict{Node: i, Ancestor: up})
+		}
+		if up := nearest(i, n.Preferred); up >= 0 {
+			conflicts = append(conflicts, Conflict{Node: i, Ancestor: up, Preferred: true})
 		}
 	}
 	return conflicts

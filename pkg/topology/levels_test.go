@@ -75,26 +75,32 @@ func TestConflicts(t *testing.T) {
 		"wider at the parent": {[]Node{root("block", ""), {0, "t", "rack", ""}}, nil},
 		"the same level":      {[]Node{root("rack", ""), {0, "t", "rack", ""}}, nil},
 		"narrower at the parent": {
-			[]Node{root("rack", ""), {0, "t", "block", ""}}, []Conflict{{1, 0}}},
+			[]Node{root("rack", ""), {0, "t", "block", ""}}, []Conflict{{1, 0, false}}},
 		"narrower at an ancestor beyond one without a constraint": {
-			[]Node{root("rack", ""), {Parent: 0}, {1, "t", "block", ""}}, []Conflict{{2, 0}}},
+			[]Node{root("rack", ""), {Parent: 0}, {1, "t", "block", ""}}, []Conflict{{2, 0, false}}},
 		"narrower at two ancestors: the nearest": {
-			[]Node{root("rack", ""), {0, "t", "rack", ""}, {1, "t", "zone", ""}}, []Conflict{{2, 1}}},
+			[]Node{root("rack", ""), {0, "t", "rack", ""}, {1, "t", "zone", ""}}, []Conflict{{2, 1, false}}},
 		"siblings are independent": {
 			[]Node{root("", ""), {0, "t", "rack", ""}, {0, "t", "block", ""}}, nil},
 		"the child is listed before its parent": {
-			[]Node{{1, "t", "block", ""}, root("host", "")}, []Conflict{{0, 1}}},
+			[]Node{{1, "t", "block", ""}, root("host", "")}, []Conflict{{0, 1, false}}},
 		"a preferred level constrains no child": {
 			[]Node{root("", "rack"), {0, "t", "block", ""}}, nil},
 		"prefers narrower than it requires": {[]Node{root("block", "rack")}, nil},
 		"prefers what it requires":          {[]Node{root("rack", "rack")}, nil},
-		"prefers wider than it requires":    {[]Node{root("rack", "block")}, []Conflict{{0, 0}}},
+		"prefers wider than it requires":    {[]Node{root("rack", "block")}, []Conflict{{0, 0, true}}},
+		"prefers wider than a node above it requires": {
+			[]Node{root("rack", ""), {Parent: 0}, {1, "t", "", "block"}}, []Conflict{{2, 0, true}}},
+		"prefers narrower than a node above it requires": {
+			[]Node{root("block", ""), {0, "t", "", "rack"}}, nil},
+		"prefers wider than it and a node above it require: itself": {
+			[]Node{root("rack", ""), {0, "t", "host", "block"}}, []Conflict{{1, 1, true}}},
 		"both contradictions in one node": {
-			[]Node{root("host", ""), {0, "t", "rack", "zone"}}, []Conflict{{1, 0}, {1, 1}}},
+			[]Node{root("host", ""), {0, "t", "rack", "zone"}}, []Conflict{{1, 0, false}, {1, 1, true}}},
 		"different topologies are not compared": {
 			[]Node{root("rack", ""), {0, "other", "block", ""}}, nil},
 		"an ancestor of another topology in between": {
-			[]Node{root("rack", ""), {0, "other", "rack", ""}, {1, "t", "block", ""}}, []Conflict{{2, 0}}},
+			[]Node{root("rack", ""), {0, "other", "rack", ""}, {1, "t", "block", ""}}, []Conflict{{2, 0, false}}},
 		"without a topology nothing is compared": {
 			[]Node{{-1, "", "rack", "zone"}, {0, "", "block", ""}}, nil},
 		"an unknown topology is not compared": {

@@ -108,12 +108,15 @@ func validateDomains(nodes []topologyNode, binding *v1alpha1.ClusterTopologyBind
 	}
 	for _, c := range topology.Conflicts(tree, func(string) topology.Levels { return domains }) {
 		pack, required := field.NewPath(nodes[c.Node].path).Child("pack"), tree[c.Ancestor].Required
-		if c.Ancestor == c.Node {
+		switch {
+		case c.Ancestor == c.Node:
 			warnings = append(warnings, fmt.Sprintf("%s: has no effect: %q is wider than the required domain %q", pack.Child("preferred"), tree[c.Node].Preferred, required))
-			continue
+		case c.Preferred:
+			warnings = append(warnings, fmt.Sprintf("%s: has no effect: %q is wider than %q, which %s requires", pack.Child("preferred"), tree[c.Node].Preferred, required, nodes[c.Ancestor].what))
+		default:
+			errs = append(errs, field.Invalid(pack.Child("required"), tree[c.Node].Required, fmt.Sprintf(
+				"is wider than %q, which %s requires: use the same domain or a narrower one", required, nodes[c.Ancestor].what)))
 		}
-		errs = append(errs, field.Invalid(pack.Child("required"), tree[c.Node].Required, fmt.Sprintf(
-			"is wider than %q, which %s requires: use the same domain or a narrower one", required, nodes[c.Ancestor].what)))
 	}
 	return errs, warnings
 }

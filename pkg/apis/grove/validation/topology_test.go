@@ -74,6 +74,10 @@ func TestValidateNewTopology(t *testing.T) {
 			set: pack("fabric", "zone", ""), group: pack("", "host", ""), worker: pack("", "rack", ""),
 			want: []string{`spec.template.cliques[2].topologyConstraint.pack.required: is wider than "host", which scaling group "decode" requires: use the same domain or a narrower one`},
 		},
+		"prefers wider than the group requires": {
+			set: pack("fabric", "zone", ""), group: pack("", "host", ""), worker: pack("", "", "rack"),
+			wantWarnings: []string{`spec.template.cliques[2].topologyConstraint.pack.preferred: has no effect: "rack" is wider than "host", which scaling group "decode" requires`},
+		},
 		"prefers wider than it requires": {
 			set:          pack("fabric", "rack", "zone"),
 			wantWarnings: []string{`spec.template.topologyConstraint.pack.preferred: has no effect: "zone" is wider than the required domain "rack"`},

@@ -99,16 +99,19 @@ func ValidateTopologyLevels(spec *v2alpha2.PodGroupSpec, levelsOf func(topology 
 	nodes := treeNodes(spec)
 	for _, c := range topology.Conflicts(nodes, levelsOf) {
 		path, required := constraintPath(c.Node), nodes[c.Ancestor].Required
-		if c.Ancestor == c.Node {
-			warnings = append(warnings, fmt.Sprintf("%s: has no effect: %q is wider than the required level %q", path.Child("preferredTopologyLevel"), nodes[c.Node].Preferred, required))
-			continue
-		}
 		ancestor := "the PodGroup"
 		if c.Ancestor > 0 {
 			ancestor = fmt.Sprintf("sub-group %q above it", spec.SubGroups[c.Ancestor-1].Name)
 		}
-		errs = append(errs, field.Invalid(path.Child("requiredTopologyLevel"), nodes[c.Node].Required, fmt.Sprintf(
-			"is wider than %q, which %s requires: use the same level or a narrower one", required, ancestor)))
+		switch {
+		case c.Ancestor == c.Node:
+			warnings = append(warnings, fmt.Sprintf("%s: has no effect: %q is wider than the required level %q", path.Child("preferredTopologyLevel"), nodes[c.Node].Preferred, required))
+		case c.Preferred:
+			warnings = append(warnings, fmt.Sprintf("%s: has no effect: %q is wider than %q, which %s requires", path.Child("preferredTopologyLevel"), nodes[c.Node].Preferred, required, ancestor))
+		default:
+			errs = append(errs, field.Invalid(path.Child("requiredTopologyLevel"), nodes[c.Node].Required, fmt.Sprintf(
+				"is wider than %q, which %s requires: use the same level or a narrower one", required, ancestor)))
+		}
 	}
 	return errs, warnings
 }

@@ -58,6 +58,14 @@ func TestValidateTopologyLevels(t *testing.T) {
 			spec: tree(levels("zone", ""), levels("rack", ""), levels("block", ""), nil),
 			want: []string{`spec.subGroups[0].topologyConstraint.requiredTopologyLevel: is wider than "rack", which sub-group "group" above it requires: use the same level or a narrower one`},
 		},
+		"prefers wider than the PodGroup requires": {
+			spec:         tree(levels("rack", ""), nil, levels("", "zone"), nil),
+			wantWarnings: []string{`spec.subGroups[0].topologyConstraint.preferredTopologyLevel: has no effect: "zone" is wider than "rack", which the PodGroup requires`},
+		},
+		"prefers wider than a sub-group above it requires": {
+			spec:         tree(levels("zone", ""), levels("rack", ""), levels("", "block"), nil),
+			wantWarnings: []string{`spec.subGroups[0].topologyConstraint.preferredTopologyLevel: has no effect: "block" is wider than "rack", which sub-group "group" above it requires`},
+		},
 		"prefers wider than it requires": {
 			spec:         tree(levels("rack", "zone"), nil, nil, nil),
 			wantWarnings: []string{`spec.topologyConstraint.preferredTopologyLevel: has no effect: "zone" is wider than the required level "rack"`},
