@@ -157,12 +157,12 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 			plansAborted.WithLabelValues(string(cause)).Inc()
 			logger.V(2).Info("Plan aborted", "podGroup", gang, "cause", cause, "reason", reason)
 		},
-		NodeLabels: func(name string) (map[string]string, bool) {
+		NodeLabels: func(name string) map[string]string {
 			node, err := nodes.Get(name)
 			if err != nil {
-				return nil, false
+				return nil
 			}
-			return node.Labels, true
+			return node.Labels
 		},
 		UnknownKey: func() { g.keys.RequestRead() },
 	})

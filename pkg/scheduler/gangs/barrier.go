@@ -45,8 +45,8 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 }
 
 // recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
-// sub-group that the plan starts would not have its minimum, if labels of its nodes have changed, or if a pod was bound beside
-// it where it knows none of the gang.
+// sub-group that the plan starts would not have its minimum, if a node on whose labels it relies has changed or is gone, or if a
+// pod was bound beside it where it knows none of the gang.
 func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,11 +58,11 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 		p.member(uid).arrived = true
 		p.arrived++
 		if p.arrived == len(p.members) && !p.open {
-			switch relabeled, beside := r.relabeledNode(p), p.nodeBeside(); {
+			switch changed, beside := r.changedNode(p), p.nodeBeside(); {
 			case !r.makesWhole(p):
 				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
-			case relabeled != "":
-				r.abortPlan(p, AbortChanged, "labels of node "+relabeled+", on which the plan relied, have changed")
+			case changed != "":
+				r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
 			case beside != "":
 				r.abortPlan(p, AbortChanged, "a pod of the gang that is not part of the plan was bound to node "+beside)
 			default:
@@ -75,13 +75,13 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 	return p, nil
 }
 
-// relabeledNode returns a node of which a label on which the plan relies has changed, "" if there is none.
-func (r *Registry) relabeledNode(p *Plan) string {
+// changedNode returns a node that is gone, or of which a label has changed, although the plan relies on its labels. "": there is none.
+func (r *Registry) changedNode(p *Plan) string {
 	if r.opts.NodeLabels == nil {
 		return ""
 	}
 	for name, relied := range p.relied {
-		if labels, exists := r.opts.NodeLabels(name); exists && changedLabel(relied, labels) != "" {
+		if changedLabel(relied, r.opts.NodeLabels(name)) != "" {
 			return name
 		}
 	}

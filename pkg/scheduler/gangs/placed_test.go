@@ -86,15 +86,21 @@ func TestAPodIsBoundBesideThePlan(t *testing.T) {
 
 func TestLabelsOnWhichAPlanReliesAreCheckedBeforeItIsBound(t *testing.T) {
 	t.Parallel()
-	for rack, open := range map[string]bool{"r0": true, "r1": false, "": false} {
-		s := begin(t).group(leveledGroup(2)).members("a", "b").leads("a")
-		s.r.opts.NodeLabels = func(string) (map[string]string, bool) {
-			if rack == "" {
-				return nil, true
-			}
-			return map[string]string{"rack": rack}, true
-		}
-		s.work.Relied = map[string]map[string]string{"n": {"rack": "r0"}}
-		s.commits("a", "b").assumes("a", "b").arrives("a", "b").wantOpen(open).wantAborted(!open)
+	for name, tc := range map[string]struct {
+		labels map[string]string // nil: the node is gone
+		open   bool
+	}{
+		"the same label":   {map[string]string{"rack": "r0"}, true},
+		"another rack":     {map[string]string{"rack": "r1"}, false},
+		"no label":         {map[string]string{}, false},
+		"the node is gone": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(leveledGroup(2)).members("a", "b").leads("a")
+			s.r.opts.NodeLabels = func(string) map[string]string { return tc.labels }
+			s.work.Relied = map[string]map[string]string{"n": {"rack": "r0"}}
+			s.commits("a", "b").assumes("a", "b").arrives("a", "b").wantOpen(tc.open).wantAborted(!tc.open)
+		})
 	}
 }

@@ -81,8 +81,8 @@ type Options struct {
 	// Aborted is called for every plan that is aborted before any member was bound; nil: no callback. It must not
 	// call the Registry.
 	Aborted func(gang Key, cause AbortCause, reason string)
-	// NodeLabels returns the labels of a node, false if it does not exist; nil: plans rely on none. It must not call the Registry.
-	NodeLabels func(node string) (map[string]string, bool)
+	// NodeLabels returns the labels of a node, nil if it does not exist; nil: plans rely on none. It must not call the Registry.
+	NodeLabels func(node string) map[string]string
 	// UnknownKey is called when a pod's mark names an unknown key; nil: no callback. It must not call the Registry.
 	UnknownKey func()
 }
