@@ -34,6 +34,7 @@ import (
 	grove "github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -94,7 +95,7 @@ func readKustomization(t *testing.T, folder string) kustomization {
 func read(t *testing.T, files ...string) []object {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v2alpha2.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, v2alpha2.AddToScheme, topologyv1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -478,16 +479,14 @@ func value(b *bool) bool { return b != nil && *b }
 const (
 	podCliqueSetSample = "samples/podcliqueset.yaml"
 	trainingSample     = "samples/podcliqueset-training.yaml"
+	topologySample     = "samples/topology.yaml"
 )
 
-// podCliqueSet returns the PodCliqueSet of a sample, with defaults, and fails the test if it is not valid.
+// podCliqueSet returns the PodCliqueSet of a sample, its last object, with defaults, and fails the test if it is not valid.
 func podCliqueSet(t *testing.T, sample string) *v1alpha1.PodCliqueSet {
 	t.Helper()
 	objects := read(t, sample)
-	if len(objects) != 1 {
-		t.Fatalf("%d objects, want 1", len(objects))
-	}
-	set := objects[0].Object.(*v1alpha1.PodCliqueSet)
+	set := objects[len(objects)-1].Object.(*v1alpha1.PodCliqueSet)
 	v1alpha1.SetDefaults(set, profile.SchedulerName)
 	if errs, warnings := grove.ValidatePodCliqueSet(set); len(errs) > 0 || len(warnings) > 0 {
 		t.Errorf("errors %v, warnings %v", errs, warnings)
@@ -533,17 +532,46 @@ func TestThePodCliqueSetSampleIsWhatItSays(t *testing.T) {
 	}
 }
 
+// The set refers to the binding, and its PodGroup to the Topology of the same name, whose rack each replica requires.
+func TestTheTopologySampleIsWhatItSays(t *testing.T) {
+	t.Parallel()
+	objects := read(t, topologySample)
+	levels, binding := objects[0].Object.(*topologyv1alpha1.Topology), objects[1].Object.(*v1alpha1.ClusterTopologyBinding)
+	set := podCliqueSet(t, topologySample)
+	errs, warnings, err := grove.ValidateNewTopology(set, func(name string) (*v1alpha1.ClusterTopologyBinding, error) {
+		return map[string]*v1alpha1.ClusterTopologyBinding{binding.Name: binding}[name], nil
+	})
+	if len(errs) > 0 || len(warnings) > 0 || err != nil {
+		t.Errorf("errors %v, warnings %v, %v", errs, warnings, err)
+	}
+	group := workload.PodGroup(set, 0, workload.Children{Topology: workload.NewTopology(binding, levels.Name, levels.Spec.NodeLabels())})
+	got := map[string]v2alpha2.TopologyConstraint{"": *group.Spec.TopologyConstraint}
+	for _, g := range group.Spec.SubGroups {
+		if g.TopologyConstraint != nil {
+			got[g.Name] = *g.TopologyConstraint
+		}
+	}
+	replica := v2alpha2.TopologyConstraint{Topology: "example-fabric", RequiredTopologyLevel: "topology.example.com/rack"}
+	want := map[string]v2alpha2.TopologyConstraint{
+		"":                  {Topology: "example-fabric", PreferredTopologyLevel: "topology.example.com/block"},
+		"packed-0-decode-0": replica, "packed-0-decode-1": replica,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("constraints (-want +got):\n%s", diff)
+	}
+}
+
 // TestSamplesAreWholeGangs checks that the objects of a sample satisfy its PodGroup: the names match, and every leaf
 // gets the pods that it needs.
 func TestSamplesAreWholeGangs(t *testing.T) {
 	t.Parallel()
 	files := samples(t)
-	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", trainingSample, podCliqueSetSample, "samples/training-job.yaml"}
+	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", trainingSample, podCliqueSetSample, topologySample, "samples/training-job.yaml"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	for _, file := range files {
-		if file == podCliqueSetSample || file == trainingSample {
+		if file == podCliqueSetSample || file == trainingSample || file == topologySample {
 			continue // muster-controller creates its PodGroup
 		}
 		t.Run(file, func(t *testing.T) {

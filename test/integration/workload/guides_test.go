@@ -13,8 +13,8 @@ import (
 // manifest is a YAML block of a document.
 var manifest = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// TestManifestsOfTheGuides applies every manifest of README and docs, as a reader does who copies it, and waits until its
-// gangs are admitted and its sets run. docs/configuration.md has configuration, not objects.
+// TestManifestsOfTheGuides applies every manifest of README and docs, as a reader does who copies it, and the sample of topology,
+// and waits until its gangs are admitted and its sets run. docs/configuration.md has configuration, not objects.
 func TestManifestsOfTheGuides(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../docs/*.md")
@@ -22,13 +22,16 @@ func TestManifestsOfTheGuides(t *testing.T) {
 		t.Fatal(err)
 	}
 	applied := 0
-	for _, file := range append(files, "../../../README.md") {
+	for _, file := range append(files, "../../../README.md", "../../../manifests/samples/topology.yaml") {
 		if base := filepath.Base(file); base == "configuration.md" || base == "preemption.md" {
 			continue // their manifests change the cluster for all
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if filepath.Ext(file) == ".yaml" {
+			content = []byte("```yaml\n" + string(content) + "```\n")
 		}
 		for _, block := range manifest.FindAllStringSubmatch(string(content), -1) {
 			applied++
