@@ -70,6 +70,19 @@ func TestTopologies(t *testing.T) {
 			}
 		}
 	}
+	t.Run("wider than above", func(t *testing.T) {
+		check(t, u.Create(t.Context(), u.read(`
+apiVersion: scheduling.run.ai/v2alpha2
+kind: PodGroup
+metadata: {name: wider}
+spec:
+  topologyConstraint: {topology: gpu-fabric, requiredTopologyLevel: kubernetes.io/hostname}
+  subGroups: [{name: a, minMember: 1, topologyConstraint: {topology: gpu-fabric, requiredTopologyLevel: topology.example.com/rack}}]`), client.DryRunAll),
+			`spec.subGroups[0].topologyConstraint.requiredTopologyLevel`, `is wider than "kubernetes.io/hostname", which the PodGroup requires`)
+		check(t, u.Create(t.Context(), u.read(service("    cliques:\n", "    topologyConstraint: {topologyName: gpu-fabric, pack: {required: host}}\n    cliques:\n",
+			"name: frontend\n", "name: frontend\n      topologyConstraint: {pack: {required: rack}}\n")), client.DryRunAll),
+			`spec.template.cliques[0].topologyConstraint.pack.required`, `is wider than "host", which the PodCliqueSet requires`)
+	})
 	t.Run("levels are immutable", func(t *testing.T) {
 		existing := u.read("apiVersion: kai.scheduler/v1alpha1\nkind: Topology\nmetadata: {name: gpu-fabric}")
 		check(t, u.patch(existing, `{"metadata":{"labels":{"a":"b"}}}`))
