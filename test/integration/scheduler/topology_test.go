@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 const blockLabel = "topology.example.com/block"
@@ -38,8 +39,13 @@ func (c *cluster) setRack(node string, rack int) {
 
 func (c *cluster) createTopology(name string) {
 	c.t.Helper()
+	c.createTopologyOf(name, blockLabel, rackLabel, corev1.LabelHostname)
+}
+
+func (c *cluster) createTopologyOf(name string, labels ...string) {
+	c.t.Helper()
 	var levels []any
-	for _, label := range []string{blockLabel, rackLabel, corev1.LabelHostname} {
+	for _, label := range labels {
 		levels = append(levels, map[string]any{"nodeLabel": label})
 	}
 	topology := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"levels": levels}}}
@@ -56,14 +62,18 @@ func (c *cluster) deleteTopology(name string) {
 	}
 }
 
-// createIn creates a gang of n pods with all GPUs of a node each, which requires a level of a Topology.
-func (c *cluster) createIn(topology, level, name string, n int) {
+// createIn creates a gang of n pods with all GPUs of a node each, which requires a level of a Topology; "": of none.
+func (c *cluster) createIn(topology, level, name string, n int, change ...func(i int, w *wrappers.PodWrapper)) {
 	c.t.Helper()
 	c.apply(c.group(name).MinMember(int32(n)).Spec(func(s *v2alpha2.PodGroupSpec) {
 		s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: level}
 	}))
 	for i := range n {
-		c.create(c.pod(fmt.Sprintf("%s-%d", name, i), name, 8))
+		w := c.pod(fmt.Sprintf("%s-%d", name, i), name, 8)
+		for _, f := range change {
+			f(i, w)
+		}
+		c.create(w)
 	}
 }
 
