@@ -213,14 +213,22 @@ type SetReplica struct {
 	Succeeded bool
 	// Replaced is the recorded attempt of the replica.
 	Replaced Raised
-	// PreemptedBy is the gang that has preempted the replica as a whole, if it has not been bound since, with both priorities:
-	// "ml/urgent (priority 1000 over 100)". "": there is none.
-	PreemptedBy string
+	// Preempted is what the replica has lost to a preemption. Zero: nothing, or it is made up for.
+	Preempted Preemption
 	// Waits describes what the creation of PodCliques of the replica waits for: UnitDecision.Note.
 	Waits string
 	// Trouble is the message of the first clique or scaling group whose objects cannot be created as specified, "" if
 	// there is none.
 	Trouble string
+}
+
+// Preemption is the loss of pods of a replica to a gang of higher priority.
+type Preemption struct {
+	// Text is when, by whom and what was lost: "preempted at 2026-03-01 10:31:35 UTC by ml/urgent (priority 1000 over 100): 4 pods
+	// above its minimum". "": nothing.
+	Text string
+	// Whole: it lost all of its pods. Otherwise they were above its minimum.
+	Whole bool
 }
 
 // Available reports whether every standalone clique and every scaling group exists and is available in the current
@@ -262,12 +270,13 @@ func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool)
 	return len(r.Missing) == 0
 }
 
-// Preemptions returns which of the replicas are not available and were preempted, and by whom, each as a clause.
+// Preemptions returns which of the replicas have lost pods to a preemption, each as a clause: those that were preempted as a whole and
+// are not available, and all those that lack pods above their minimum.
 func Preemptions(replicas []SetReplica) []string {
 	var clauses []string
 	for _, r := range replicas {
-		if r.PreemptedBy != "" && !r.Available() {
-			clauses = append(clauses, fmt.Sprintf("replica %d was %s", r.Index, PreemptedBy(r.PreemptedBy)))
+		if r.Preempted.Text != "" && !(r.Preempted.Whole && r.Available()) {
+			clauses = append(clauses, fmt.Sprintf("replica %d was %s", r.Index, r.Preempted.Text))
 		}
 	}
 	return clauses

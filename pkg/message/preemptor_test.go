@@ -39,3 +39,35 @@ func TestPreemptor(t *testing.T) {
 		})
 	}
 }
+
+func TestPreemption(t *testing.T) {
+	t.Parallel()
+	const surplus = "preempted at 2026-03-01 10:31:35 UTC by default/chat-0.a (priority 1000 over -5): 4 pods above its minimum"
+	long := "preempted at 2026-03-01 10:31:35 UTC by " + strings.Repeat("a", 63) + "/" + strings.Repeat("b", 253) + " (priority -1000000000 over -2147483648): "
+	for name, tc := range map[string]struct{ text, want string }{
+		"pods above the minimum":         {surplus, surplus},
+		"pods of it wait":                {surplus + "; pods of it wait for room", surplus},
+		"control characters around it":   {"\x1b[31m\n" + surplus + "\x00\u202e", surplus},
+		"a very long text after it":      {long + strings.Repeat("x", 1<<15), long + strings.Repeat("x", 100)},
+		"a time that is none":            {strings.Replace(surplus, "2026-03-01", "yesterday", 1), ""},
+		"nothing was lost":               {"preempted at 2026-03-01 10:31:35 UTC by default/chat (priority 1000 over 5): ", ""},
+		"the preemptor is no PodGroup":   {strings.Replace(surplus, "/", " ", 1), ""},
+		"control characters in the name": {strings.Replace(surplus, "chat", "ch\x1b[31mat", 1), ""},
+		"the mark of a pod has no time":  {"preempted by ml/urgent (priority 1000): 4 pods above its minimum", ""},
+		"no text":                        {"", ""},
+		"of two the first":               {surplus + "; " + strings.Replace(surplus, "4 pods", "5 pods", 1), surplus},
+		"letters that look alike":        {strings.Replace(surplus, "chat", "ch\u0430t", 1), ""},
+		"what was lost ends with a letter that cannot be printed": {surplus + "\u0430", surplus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := message.Preemption(tc.text)
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if len(got) > 600 {
+				t.Errorf("%d characters", len(got))
+			}
+		})
+	}
+}

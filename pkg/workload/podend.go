@@ -35,14 +35,16 @@ func preemptionMark(pod *corev1.Pod) *corev1.PodCondition {
 	return c
 }
 
-// PreemptorOf returns the gang that has preempted the gang of a PodGroup as a whole, according to its status, which keeps that until the
-// minimum is bound again: lifecycle.SetReplica.PreemptedBy. "": there is none.
-func PreemptorOf(group *v2alpha2.PodGroup) string {
+// PreemptionOf returns what the gang of a PodGroup has lost to another one and is not made up for, according to the status of the
+// PodGroup. Zero: nothing.
+func PreemptionOf(group *v2alpha2.PodGroup) lifecycle.Preemption {
 	c := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionPreempted)
-	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != string(v2alpha2.ReasonGangPreempted) {
-		return ""
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return lifecycle.Preemption{}
 	}
-	return message.Preemptor(c.Message)
+	p := lifecycle.Preemption{Text: message.Preemption(c.Message)}
+	p.Whole = p.Text != "" && c.Reason == string(v2alpha2.ReasonGangPreempted)
+	return p
 }
 
 // podFailure returns why a pod failed, when it failed if a container status contains the time, and whether it failed.

@@ -262,8 +262,8 @@ func TestPodCliqueSetStatus(t *testing.T) {
 		r.Trouble = fmt.Sprintf("PodCliqueScalingGroup s-%d-g: the name is taken", r.Index)
 		return r
 	}
-	preempted := func(r lifecycle.SetReplica, by string) lifecycle.SetReplica {
-		r.PreemptedBy = by + " (priority 1000 over 100)"
+	preempted := func(r lifecycle.SetReplica, by string, whole bool) lifecycle.SetReplica {
+		r.Preempted = lifecycle.Preemption{Text: "preempted by " + by, Whole: whole}
 		return r
 	}
 	for name, tc := range map[string]struct {
@@ -273,9 +273,17 @@ func TestPodCliqueSetStatus(t *testing.T) {
 		told     string
 	}{
 		"two were preempted, and one of them is available again": {2,
-			SetStatusFacts{Running: true, Replicas: []lifecycle.SetReplica{preempted(replica(0, 2), "ml/a"), preempted(replica(1, 1), "ml/b")}},
+			SetStatusFacts{Running: true, Replicas: []lifecycle.SetReplica{preempted(replica(0, 2), "ml/a", true), preempted(replica(1, 1), "ml/b", true)}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
-			"Available=False ReplicasUnavailable: 1 of 2 replicas are available; replica 1 was preempted by PodGroup ml/b (priority 1000 over 100); replica 1 lacks s-1-a"},
+			"Available=False ReplicasUnavailable: 1 of 2 replicas are available; replica 1 was preempted by ml/b; replica 1 lacks s-1-a"},
+		"pods above the minimum of two were preempted, and one of them lacks more": {2,
+			SetStatusFacts{Running: true, Replicas: []lifecycle.SetReplica{preempted(replica(0, 2), "ml/a", false), preempted(replica(1, 1), "ml/b", false)}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 2, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
+			"Available=False ReplicasUnavailable: 1 of 2 replicas are available; replica 0 was preempted by ml/a; replica 1 was preempted by ml/b; replica 1 lacks s-1-a"},
+		"pods above the minimum were preempted": {1,
+			SetStatusFacts{Running: true, Replicas: []lifecycle.SetReplica{preempted(replica(0, 2), "ml/a", false)}},
+			v1alpha1.PodCliqueSetStatus{Replicas: 1, ScheduledReplicas: 1, AvailableReplicas: 1, UpdatedReplicas: 1, Phase: "Running"},
+			"Available=True AllReplicasAvailable: 1 of 1 replica is available; replica 0 was preempted by ml/a"},
 		"one of three is ready, one not made yet": {3,
 			SetStatusFacts{Running: true, Replicas: []lifecycle.SetReplica{replica(0, 2), replica(1, 1), replica(2, 2, "b")}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 3, ScheduledReplicas: 2, AvailableReplicas: 1, UpdatedReplicas: 2, Phase: "Running"},
@@ -342,7 +350,7 @@ func TestNewPreemptions(t *testing.T) {
 	set := makePodCliqueSet("s", 5).Clique("a", 1).Obj()
 	observe := func(preempted ...int) []string {
 		for _, i := range preempted {
-			replicas[i].PreemptedBy = fmt.Sprintf("ml/urgent-%d (priority 1000 over 100)", i)
+			replicas[i].Preempted = lifecycle.Preemption{Text: fmt.Sprintf("preempted by ml/urgent-%d", i), Whole: i%2 == 0}
 		}
 		after := PodCliqueSetStatus(set, SetStatusFacts{Replicas: replicas}, now)
 		told := NewPreemptions(&set.Status, &after, replicas)
@@ -350,7 +358,7 @@ func TestNewPreemptions(t *testing.T) {
 		return told
 	}
 	clause := func(i int) string {
-		return fmt.Sprintf("replica %d was preempted by PodGroup ml/urgent-%d (priority 1000 over 100)", i, i)
+		return fmt.Sprintf("replica %d was preempted by ml/urgent-%d", i, i)
 	}
 	for _, step := range []struct {
 		preempted []int
@@ -362,28 +370,32 @@ func TestNewPreemptions(t *testing.T) {
 	}
 }
 
-func TestPreemptorOf(t *testing.T) {
+func TestPreemptionOf(t *testing.T) {
 	t.Parallel()
 	const text = "preempted at 2026-03-01 10:31:35 UTC by ml/urgent (priority 1000 over 100): all 8 pods, because its minimum ends as a whole or not at all"
+	wholly := lifecycle.Preemption{Text: text, Whole: true}
 	whole := metav1.Condition{Type: v2alpha2.ConditionPreempted, Status: metav1.ConditionTrue, Reason: string(v2alpha2.ReasonGangPreempted), Message: text}
 	for name, tc := range map[string]struct {
 		edit func(*metav1.Condition)
-		want string
+		want lifecycle.Preemption
 	}{
-		"the whole gang":       {func(*metav1.Condition) {}, "ml/urgent (priority 1000 over 100)"},
-		"surplus":              {func(c *metav1.Condition) { c.Reason = string(v2alpha2.ReasonSurplusPreempted) }, ""},
-		"another condition":    {func(c *metav1.Condition) { c.Type = v2alpha2.ConditionPreempting }, ""},
-		"it is not True":       {func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }, ""},
-		"no preemptor in it":   {func(c *metav1.Condition) { c.Message = "preempted" }, ""},
-		"written by whom ever": {func(c *metav1.Condition) { c.Message = strings.Repeat("\x1b]0;", 8000) + text + "\n\r" }, "ml/urgent (priority 1000 over 100)"},
+		"the whole gang": {func(*metav1.Condition) {}, wholly},
+		"surplus that waits for room": {func(c *metav1.Condition) {
+			c.Reason = string(v2alpha2.ReasonSurplusPreempted)
+			c.Message = "preempted at 2026-03-01 10:31:35 UTC by ml/urgent (priority 1000 over 100): 4 pods above its minimum; pods of it wait for room"
+		}, lifecycle.Preemption{Text: "preempted at 2026-03-01 10:31:35 UTC by ml/urgent (priority 1000 over 100): 4 pods above its minimum"}},
+		"another condition":    {func(c *metav1.Condition) { c.Type = v2alpha2.ConditionPreempting }, lifecycle.Preemption{}},
+		"it is not True":       {func(c *metav1.Condition) { c.Status = metav1.ConditionFalse }, lifecycle.Preemption{}},
+		"no preemptor in it":   {func(c *metav1.Condition) { c.Message = "preempted" }, lifecycle.Preemption{}},
+		"written by whom ever": {func(c *metav1.Condition) { c.Message = strings.Repeat("\x1b]0;", 8000) + text + "\n\r" }, wholly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			group, c := &v2alpha2.PodGroup{}, whole
 			tc.edit(&c)
 			group.Status.Conditions = []metav1.Condition{c}
-			if got := PreemptorOf(group); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
+			if got := PreemptionOf(group); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
 	}

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // preemptor is the gang that preempts, as texts name it, and mark the message of its mark on a pod.
@@ -36,6 +38,15 @@ func preempt(c *Cluster, pods ...*corev1.Pod) {
 	for _, pod := range pods {
 		c.Delete(pod)
 	}
+}
+
+// recordPreempted writes the condition of the gang that has lost pods, as its scheduler does.
+func recordPreempted(c *Cluster, reason v2alpha2.Reason, message string) {
+	c.t.Helper()
+	group := All[*v2alpha2.PodGroup](c)[0].DeepCopy()
+	meta.SetStatusCondition(&group.Status.Conditions, metav1.Condition{
+		Type: v2alpha2.ConditionPreempted, Status: metav1.ConditionTrue, Reason: string(reason), Message: message})
+	writeStatus(c, group)
 }
 
 // cordon makes all nodes unschedulable, or schedulable again.
@@ -230,18 +241,14 @@ func TestPreemptedInferenceIsTerminatedOnce(t *testing.T) {
 				c.HoldBack(&corev1.Pod{}, &v2alpha2.PodGroup{})
 			}
 			preempt(c, All[*corev1.Pod](c)...)
-			group := All[*v2alpha2.PodGroup](c)[0].DeepCopy()
-			meta.SetStatusCondition(&group.Status.Conditions, metav1.Condition{
-				Type: v2alpha2.ConditionPreempted, Status: metav1.ConditionTrue, Reason: string(v2alpha2.ReasonGangPreempted),
-				Message: "preempted at 2026-01-05 09:01:00 UTC by ml/urgent (priority 1000 over 100): all 8 pods, because its minimum ends as a whole or not at all"})
-			writeStatus(c, group)
+			const clause = "preempted at 2026-01-01 00:01:00 UTC by ml/urgent (priority 1000 over 100): all 8 pods, because its minimum ends as a whole or not at all"
+			recordPreempted(c, v2alpha2.ReasonGangPreempted, clause)
 			if tc.unseen { // until all pods are gone
 				c.Advance(time.Minute)
 				c.Restart()
 				c.Deliver(&corev1.Pod{}, &v2alpha2.PodGroup{})
 			}
 			c.Advance(30 * time.Second)
-			const clause = "preempted by PodGroup ml/urgent (priority 1000 over 100)"
 			if message := meta.FindStatusCondition(theSet(c, "chat").Status.Conditions, v1alpha1.ConditionAvailable).Message; !strings.Contains(message, "; replica 0 was "+clause+"; ") {
 				c.Fatalf("Available: %q, want %q in it", message, clause)
 			}
@@ -264,6 +271,51 @@ func TestPreemptedInferenceIsTerminatedOnce(t *testing.T) {
 			if n, _ := attempts(c); n != want {
 				c.Fatalf("attempt %d when it is available again, want %d", n, want)
 			}
+		})
+	}
+}
+
+// TestSurplusThatIsPreempted: a set tells what was taken above its minimum, when and by whom, until pods have taken its place. Its minimum
+// runs on, and nothing is restarted. Source: docs/decisions, G24.
+func TestSurplusThatIsPreempted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set     *v1alpha1.PodCliqueSet
+		surplus func(*corev1.Pod) bool
+		lost    string
+	}{
+		"chat": {podCliqueSet(), func(p *corev1.Pod) bool { return strings.HasPrefix(p.Name, "chat-0-model-1-") }, "3 pods"},
+		"job": {wrappers.MakePodCliqueSet("job", "ns").Training().
+			Clique("worker", 3, wrappers.MinAvailable(2), wrappers.RestartPolicy(corev1.RestartPolicyNever), wrappers.GPUs(1)).Obj(),
+			func(p *corev1.Pod) bool { return strings.HasPrefix(p.Name, "job-0-worker-2") }, "1 pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
+			c.Create(tc.set)
+			c.Advance(time.Minute)
+			c.Timeline.Say("what is above its minimum is preempted")
+			preempt(c, slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return !tc.surplus(p) })...)
+			clause := "preempted at 2026-01-01 00:01:00 UTC by ml/urgent (priority 1000 over 100): " + tc.lost + " above its minimum"
+			recordPreempted(c, v2alpha2.ReasonSurplusPreempted, clause)
+			c.Advance(10 * time.Minute)
+			available := func() metav1.Condition {
+				return *meta.FindStatusCondition(theSet(c, name).Status.Conditions, v1alpha1.ConditionAvailable)
+			}
+			if a, want := available(), "1 of 1 replica is available; replica 0 was "+clause; a.Status != metav1.ConditionTrue || a.Message != want {
+				c.Fatalf("Available is %s: %q, want True: %q", a.Status, a.Message, want)
+			}
+			c.Timeline.Say("there is room again")
+			cordon(c, false)
+			c.Advance(2 * time.Minute)
+			if a := available(); a.Message != "1 of 1 replica is available" {
+				c.Fatalf("Available: %q when nothing is missing any more", a.Message)
+			}
+			if n := strings.Count(c.Timeline.String(), "event ReplicaPreempted: Waiting for room again: replica 0 was "+clause+"\n"); n != 1 {
+				c.Fatalf("%d events tell what was taken, want 1", n)
+			}
+			if n, inGroup := attempts(c); n != 0 || inGroup != 0 {
+				c.Fatalf("attempts %d and %d, want none", n, inGroup)
+			}
+			c.Timeline.Golden(t, name+"-surplus-preempted")
 		})
 	}
 }

@@ -153,12 +153,12 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 	return nil
 }
 
-// podGroupUrgency returns the urgency of an update of a PodGroup, of whose status the set tells by whom it was preempted.
+// podGroupUrgency returns the urgency of an update of a PodGroup, of whose status the set tells what was preempted.
 func podGroupUrgency(before, after client.Object) children.Urgency {
 	if urgency := children.SpecChanged(before, after); urgency != children.Never {
 		return urgency
 	}
-	if workload.PreemptorOf(before.(*v2alpha2.PodGroup)) != workload.PreemptorOf(after.(*v2alpha2.PodGroup)) {
+	if workload.PreemptionOf(before.(*v2alpha2.PodGroup)) != workload.PreemptionOf(after.(*v2alpha2.PodGroup)) {
 		return children.Prompt
 	}
 	return children.Never

@@ -73,7 +73,7 @@ func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, o
 	podGroups := owned.presentPodGroups(seen.set)
 	for i := range seen.facts {
 		if pg := podGroups[naming.PodGroupName(seen.set.Name, i)]; pg != nil {
-			seen.facts[i].PreemptedBy = workload.PreemptorOf(pg)
+			seen.facts[i].Preempted = workload.PreemptionOf(pg)
 		}
 	}
 	var err error
@@ -141,8 +141,8 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	}
 	plan.raised = lifecycle.RaisedAttempts(plan.units, func(i int) lifecycle.Attempt { return workload.SetAttempt(set, i) })
 	for i, raised := range plan.raised { // the PodGroup that tells of a preemption is deleted with its attempt
-		if by := seen.facts[i].PreemptedBy; by != "" && raised.Reason == lifecycle.ReplacedTermination {
-			raised.Message += "; " + lifecycle.PreemptedBy(by)
+		if p := seen.facts[i].Preempted; p.Whole && raised.Reason == lifecycle.ReplacedTermination {
+			raised.Message += "; " + p.Text
 			plan.raised[i] = raised
 		}
 	}

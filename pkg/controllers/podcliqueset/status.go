@@ -4,6 +4,7 @@ package podcliqueset
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -37,11 +39,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	}
 	r.unwritten.Observe(string(set.UID), now)
 	children.ReportReplaced(r.recorder, set, v1alpha1.KindPodCliqueSet, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
-	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining { // there a failure has events of its own, and by default is due at once
+	preempted := seen.facts
+	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining { // there a breach has events of its own, and by default is due at once
+		preempted = slices.DeleteFunc(slices.Clone(preempted), func(r lifecycle.SetReplica) bool { return r.Preempted.Whole })
+	} else {
 		children.ReportTerminationDue(r.recorder, set, set.Status.TerminationDeadline, recorded.Status.TerminationDeadline)
-		for _, clause := range workload.NewPreemptions(&set.Status, &recorded.Status, seen.facts) {
-			r.recorder.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaPreempted, v1alpha1.ActionWatchMinimum, "Waiting for room again: %s", clause)
-		}
+	}
+	for _, clause := range workload.NewPreemptions(&set.Status, &recorded.Status, preempted) {
+		r.recorder.Eventf(set, nil, corev1.EventTypeNormal, v1alpha1.EventReplicaPreempted, v1alpha1.ActionWatchMinimum, "Waiting for room again: %s", clause)
 	}
 	r.emitOutcome(set, recorded, plan.training)
 	r.reportUpdate(set, recorded, plan.update)

@@ -29,9 +29,9 @@ const (
 	EventDegraded = "Degraded"
 	// EventRecovered, Normal, on a PodCliqueSet, Inference only: every replica is available again, after EventDegraded.
 	EventRecovered = "Recovered"
-	// EventReplicaPreempted, Normal, on a PodCliqueSet: a replica was preempted as a whole, and waits for room again. A
-	// replica of a Training workload is restarted, which uses no restart. The note names the gang that preempted it, if
-	// that is known.
+	// EventReplicaPreempted, Normal, on a PodCliqueSet: a replica was preempted, as a whole or of pods above its minimum,
+	// which wait for room again. A replica of a Training workload that was preempted as a whole is restarted, which uses
+	// no restart. The note says by which gang, if that is known, and what was lost.
 	EventReplicaPreempted = "ReplicaPreempted"
 	// EventScaled, Normal, on a PodCliqueSet: spec.replicas has changed.
 	EventScaled = "Scaled"
