@@ -90,7 +90,7 @@ func New(o Options) *Evictor {
 func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
 	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
 		return e.markVictim(ctx, &eviction, &eviction.Victims[i])
-	}, nil)
+	})
 	if err := firstFailure("marking as preempted", eviction.Victims, failures); err != nil {
 		return fmt.Errorf("preempting for PodGroup %s: %w; no victim is deleted", eviction.Preemptor, err)
 	}
@@ -116,7 +116,7 @@ func (e *Evictor) DeleteVictims(ctx context.Context, eviction Eviction) (deleted
 	}
 	keep("recording the evictions on", witnesses, e.retryForVictims(ctx, len(witnesses), unlimited, func(ctx context.Context, i int) error {
 		return e.mark(ctx, &eviction, &witnesses[i], begun)
-	}, nil))
+	}))
 	for _, victims := range [][]Victim{others, witnesses} {
 		victims = slices.DeleteFunc(victims, func(v Victim) bool { return failed[v.Gang] })
 		n, failures := e.deleteAll(ctx, &eviction, victims)
@@ -148,21 +148,21 @@ func witnessesOf(eviction *Eviction) (witnesses, others []Victim) {
 	return witnesses, others
 }
 
-// deleteAll deletes victims, and emits their events. It returns how many are terminating or gone, and the errors of all.
+// deleteAll deletes victims, and emits the event about each of them when it is deleted: all of them in the end would be a flood, which
+// keeps the API server from the deletions that are left. It returns how many are terminating or gone, and the errors of all.
 func (e *Evictor) deleteAll(ctx context.Context, eviction *Eviction, victims []Victim) (deleted int, failures []error) {
-	accepted := make([]bool, len(victims)) // by victim: the API server deletes it; false: it was gone
 	failures = e.retryForVictims(ctx, len(victims), unlimited, func(ctx context.Context, i int) error {
-		var err error
-		accepted[i], err = e.deleteVictim(ctx, victims[i].Pod)
-		return err
-	}, func(done []int) {
-		deleted += len(done)
-		for _, i := range done {
-			if accepted[i] {
-				e.emitPreempted(ctx, eviction, &victims[i])
-			}
+		accepted, err := e.deleteVictim(ctx, victims[i].Pod)
+		if accepted {
+			e.emitPreempted(ctx, eviction, &victims[i])
 		}
+		return err
 	})
+	for _, err := range failures {
+		if err == nil {
+			deleted++
+		}
+	}
 	return deleted, failures
 }
 
@@ -171,7 +171,7 @@ func (e *Evictor) deleteAll(ctx context.Context, eviction *Eviction, victims []V
 func (e *Evictor) UnmarkVictims(ctx context.Context, eviction Eviction) error {
 	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
 		return e.unmarkVictim(ctx, &eviction, &eviction.Victims[i])
-	}, nil)
+	})
 	if err := firstFailure("taking back the mark of", eviction.Victims, failures); err != nil {
 		return fmt.Errorf("preempting for PodGroup %s: %w", eviction.Preemptor, err)
 	}

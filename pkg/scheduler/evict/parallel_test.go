@@ -19,7 +19,8 @@ import (
 type slowServer struct {
 	mu              sync.Mutex
 	open, most, sum int
-	full            chan struct{} // closed when maxParallel requests are open
+	full            chan struct{}      // closed when maxParallel requests are open
+	received        func(answered int) // called for each request, if not nil
 }
 
 func (s *slowServer) answer(ctx context.Context) error {
@@ -28,6 +29,9 @@ func (s *slowServer) answer(ctx context.Context) error {
 	s.most = max(s.most, s.open)
 	if s.sum == maxParallel {
 		close(s.full)
+	}
+	if s.received != nil {
+		s.received(s.sum - s.open)
 	}
 	s.mu.Unlock()
 	defer func() {
@@ -93,5 +97,30 @@ func TestManyVictimsInParallel(t *testing.T) {
 	}
 	if len(w.events) != n {
 		t.Errorf("%d events, want %d", len(w.events), n)
+	}
+}
+
+// The event about a pod follows its deletion. If all of them were emitted in the end, the flood of events would keep the API server from
+// the deletions that are left, and a process that is killed would have told nothing.
+func TestEventsFollowTheirDeletions(t *testing.T) {
+	t.Parallel()
+	const n = 2000
+	var pods []*corev1.Pod
+	for i := range n {
+		pods = append(pods, pod(fmt.Sprintf("p%d", i)).Obj())
+	}
+	w, behind := newWard(), 0 // behind: deletions without an event so far, at most
+	server := &slowServer{full: make(chan struct{}), sum: maxParallel, received: func(answered int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		behind = max(behind, answered-maxParallel-1-len(w.events)) // without the mark of the witness
+	}}
+	close(server.full) // it answers immediately
+	e := New(Options{Client: slowClient{server: server}, Recorder: w, Clock: w.clock})
+	if deleted, err := e.DeleteVictims(t.Context(), evictionOf(pods...)); deleted != n || err != nil || len(w.events) != n {
+		t.Fatalf("deleted %d, %d events, error %v, want %d", deleted, len(w.events), err, n)
+	}
+	if behind > 2*maxParallel {
+		t.Errorf("%d pods were deleted without an event so far, want at most %d", behind, 2*maxParallel)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,9 +34,8 @@ var errNotTried = errors.New("the time was over before it was tried")
 
 // retryForVictims calls request for the index of each of so many victims, in parallel, and repeats it for those with a transient
 // error: in rounds with a delay between them, attempts times in all or until ctx ends. Permanent errors are not retried;
-// the other victims are. After each round it calls completed, if not nil, with the victims whose requests succeeded in that
-// round, in order. It returns the last errors by victim; nil: the request succeeded.
-func (e *Evictor) retryForVictims(ctx context.Context, victims, attempts int, request func(ctx context.Context, i int) error, completed func(done []int)) []error {
+// the other victims are. It returns the last errors by victim; nil: the request succeeded.
+func (e *Evictor) retryForVictims(ctx context.Context, victims, attempts int, request func(ctx context.Context, i int) error) []error {
 	failures, left := make([]error, victims), make([]int, victims)
 	for i := range victims {
 		failures[i], left[i] = errNotTried, i
@@ -45,19 +45,7 @@ func (e *Evictor) retryForVictims(ctx context.Context, victims, attempts int, re
 		workqueue.ParallelizeUntil(ctx, maxParallel, len(left), func(k int) {
 			failures[left[k]] = request(ctx, left[k])
 		})
-		var done, again []int
-		for _, i := range left {
-			switch err := failures[i]; {
-			case err == nil:
-				done = append(done, i)
-			case isTransient(err):
-				again = append(again, i)
-			}
-		}
-		if completed != nil && len(done) > 0 {
-			completed(done)
-		}
-		left = again
+		left = slices.DeleteFunc(left, func(i int) bool { return failures[i] == nil || !isTransient(failures[i]) })
 		if len(left) == 0 || round == attempts {
 			break
 		}
