@@ -24,7 +24,9 @@ import (
 
 // Thirty gangs of five priorities arrive on a cluster that holds half of them, and their pods are created again whenever
 // they were evicted. Within ten minutes of virtual time it settles: no gang ends twice for the same other one, unless one of
-// higher priority took the room meanwhile, no pod ends in vain, nothing moves in the last minutes, and then no gang that waits could start, not even by preemption.
+// higher priority took the room meanwhile, no pod ends in vain, nothing moves in the last minutes, and then no gang that waits could start,
+// not even by preemption. Each preemption has a cause: the gang has arrived, was preempted itself, or has lost the room to one of
+// higher priority. No gang of the same or a lower priority ends another one.
 func TestPreemptionsSettle(t *testing.T) {
 	t.Parallel()
 	for seed := range 40 {
@@ -61,6 +63,8 @@ type market struct {
 	evict     []*Preemption
 	pairs     map[[2]string]int // whole gangs that ended, by preemptor and victim
 	overtaken map[string]int    // by preemptor: how often a gang of higher priority took its room
+	preempted map[string]int    // by gang: how often it ended as a whole
+	decisions map[string]int    // by preemptor: how often it ended others
 	victims   int
 
 	searchTakes time.Duration // of a search without victims
@@ -77,6 +81,7 @@ func newMarket(t *testing.T, seed int64) *market {
 		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), start: time.Unix(1_000_000, 0),
 		nodes: map[string]int{}, pods: map[types.UID]*corev1.Pod{}, ends: map[types.UID]time.Time{}, groups: map[Key]*v2alpha2.PodGroup{},
 		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, dirty: map[Key]bool{}, searchTakes: time.Millisecond, pairs: map[[2]string]int{}, overtaken: map[string]int{},
+		preempted: map[string]int{}, decisions: map[string]int{},
 	}
 	m.now = m.start
 	m.r.Configure(Options{
@@ -221,11 +226,19 @@ func (m *market) evictVictims() {
 	m.evict = nil
 	for _, p := range list {
 		gangs := map[Key]bool{}
+		if m.decisions[p.Gang.Name]++; m.decisions[p.Gang.Name] > 1+m.overtaken[p.Gang.Name]+m.preempted[p.Gang.Name] {
+			m.t.Errorf("%s ended others %d times: it arrived once, was preempted %d times and overtaken %d times",
+				p.Gang.Name, m.decisions[p.Gang.Name], m.preempted[p.Gang.Name], m.overtaken[p.Gang.Name])
+		}
 		for _, v := range p.Victims {
+			if v.Priority >= p.Priority {
+				m.t.Errorf("%s of priority %d ended a pod of %s of priority %d", p.Gang.Name, p.Priority, v.Gang.Name, v.Priority)
+			}
 			m.victims++
 			m.last = m.now
 			if v.Whole && !gangs[v.Gang] {
 				gangs[v.Gang] = true
+				m.preempted[v.Gang.Name]++
 				pair := [2]string{p.Gang.Name, v.Gang.Name}
 				if m.pairs[pair]++; m.pairs[pair] > 1+m.overtaken[p.Gang.Name] {
 					m.t.Errorf("%s ended %s twice", p.Gang.Name, v.Gang.Name)
