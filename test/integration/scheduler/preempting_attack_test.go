@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
@@ -49,7 +50,8 @@ func (c *cluster) checkEvicted(want ...string) {
 			return
 		}
 		if len(deleted) >= len(want) || time.Now().After(end) {
-			c.t.Errorf("pods %v were evicted, want %v", deleted, want)
+			is, should := sets.New(deleted...), sets.New(want...)
+			c.t.Errorf("%d pods were evicted, want %d: besides %v, and not %v", len(is), len(should), sets.List(is.Difference(should)), sets.List(should.Difference(is)))
 			return
 		}
 	}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/test/controlplane"
+)
+
+// podsOfLargeNode is the number of pods of one GPU that fill a node of TestManyVictims.
+const podsOfLargeNode = 100
+
+// A gang takes the room of thousands of pods: of a gang, and of pods without one. muster-scheduler is killed while they are being
+// deleted. The next process deletes the others, and nobody else, and the gang starts. However many victims there are, what the
+// PodGroup says about them is short, and other pods are scheduled meanwhile.
+func TestManyVictims(t *testing.T) {
+	n := 2000
+	if rounds(t) >= 20 {
+		n = 5000
+	}
+	c := newCluster(t, 1) // without room for the gang
+	c.patience = 4 * time.Minute
+	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+	nodes, err := cp.CreateNodes(c.ctx, controlplane.NodeOptions{
+		Count: n / podsOfLargeNode, GPUs: podsOfLargeNode, First: 1, NamePrefix: c.namespace})
+	c.must(err, "creating nodes")
+	c.nodes = append(c.nodes, nodes...)
+
+	began := time.Now()
+	c.apply(c.group("train").MinMember(int32(n / 2)))
+	victims := append(numbered("train", n/2), numbered("single", n/2)...)
+	c.must(controlplane.InParallel(n, 16, func(i int) error {
+		w := c.pod(victims[i], "", 1)
+		if i < n/2 {
+			w.Gang("train")
+		}
+		pod := w.PriorityClass(low).SchedulerName("by-hand").Node(nodes[i/podsOfLargeNode]).Obj()
+		pod.Spec.TerminationGracePeriodSeconds = new(int64) // no kubelet ends them
+		_, err := cp.Client().CoreV1().Pods(c.namespace).Create(c.ctx, pod, metav1.CreateOptions{})
+		return err
+	}), "creating the pods of lower priority")
+	c.placeByHand(c.pod("spared", "", 1).PriorityClass(low), c.nodes[0])
+	t.Logf("%d pods were created in %s", n, time.Since(began))
+
+	quarter, all := c.watchDeletions(n/4), c.watchDeletions(n)
+	c.startQuick()
+	c.gangOf("chat", high, len(nodes), len(nodes), podsOfLargeNode)
+	began = time.Now()
+	status := c.untilStatus("chat", "ends pods", func(s v2Status) bool { return condition(s, v2alpha2.ConditionPreempting).Reason == "Evicting" })
+	t.Logf("Evicting after %s", time.Since(began))
+	preempting := condition(status, v2alpha2.ConditionPreempting).Message
+	if want := fmt.Sprintf("makes room: 1 gang and %d pods without a gang (%d pods, %d nvidia.com/gpu) of lower priority end by ", n/2, n, n); !strings.HasPrefix(preempting, want) ||
+		!strings.Contains(preempting, "; first train; plan ") || len(preempting) > message.MaxCondition {
+		t.Errorf("the preemptor says %q, want %q at its beginning", preempting, want)
+	}
+	c.await(quarter, "a quarter of the victims has ended")
+	c.scheduler.Kill()
+	t.Logf("killed after %s, when %d pods were left", time.Since(began), len(c.pods())-len(nodes)-1)
+	c.restart()
+	c.createPlain("meanwhile")
+	c.untilPodBound("meanwhile")
+	t.Logf("a pod without a gang is bound after %s", time.Since(began))
+	c.await(all, "all victims have ended")
+	t.Logf("all have ended after %s", time.Since(began))
+	c.untilStatus("chat", "runs", func(s v2Status) bool { return s.Phase == v2alpha2.PodGroupAdmitted })
+	t.Logf("the gang is bound after %s", time.Since(began))
+	slices.Sort(victims)
+	c.checkEvicted(victims...)
+	for _, name := range []string{"chat", "train"} {
+		u, err := c.dynamic.Resource(podGroups).Namespace(c.namespace).Get(c.ctx, name, metav1.GetOptions{})
+		c.must(err, "reading PodGroup "+name)
+		text, err := u.MarshalJSON()
+		c.must(err, "encoding PodGroup "+name)
+		if len(text) > 16<<10 {
+			t.Errorf("PodGroup %s has %d bytes", name, len(text))
+		}
+	}
+}
+
+// watchDeletions returns a channel that is closed when so many pods of the namespace are gone.
+func (c *cluster) watchDeletions(n int) <-chan struct{} {
+	c.t.Helper()
+	pods := cp.Client().CoreV1().Pods(c.namespace)
+	list, err := pods.List(c.ctx, metav1.ListOptions{Limit: 1})
+	c.must(err, "listing pods")
+	watcher, err := pods.Watch(c.ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	c.must(err, "watching pods")
+	done := make(chan struct{})
+	go func() {
+		defer watcher.Stop()
+		for event := range watcher.ResultChan() {
+			if event.Type != watch.Deleted {
+				continue
+			}
+			if n--; n == 0 {
+				close(done)
+				return
+			}
+		}
+	}()
+	return done
+}
+
+// await waits until the channel is closed.
+func (c *cluster) await(done <-chan struct{}, what string) {
+	c.t.Helper()
+	select {
+	case <-done:
+	case <-c.ctx.Done():
+		c.must(c.ctx.Err(), "waiting until "+what)
+	}
+}
