@@ -420,8 +420,12 @@ func TestLevelsAgainstExhaustiveSearch(t *testing.T) {
 				for i := range again.nodes {
 					again.nodes[i].free = []int{again.nodes[i].gpus, again.nodes[i].cpus}
 				}
-				if planAgain, _ := placement.Minimum(p, again, placement.Budget{}); !slices.Equal(plan, planAgain) {
+				planAgain, brief := placement.Minimum(p, again, placement.Budget{Unexplained: true})
+				if !slices.Equal(plan, planAgain) {
 					t.Fatalf("round %d: two plans for the same facts: %v, %v", round, lines(plan), lines(planAgain))
+				}
+				if short != nil && (brief.Exhausted != short.Exhausted || brief.Attempts != short.Attempts || brief.Cut != short.Cut || len(again.stack) > 0) {
+					t.Fatalf("round %d: the search ends with %+v, unexplained with %+v and %d placements", round, short, brief, len(again.stack))
 				}
 				if short == nil {
 					checkPlan(t, p, w, plan)

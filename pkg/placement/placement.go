@@ -55,6 +55,9 @@ type Budget struct {
 	// PreferencesExpired reports whether the time that may be spent on Problem.Preferred is over. The planner calls it as
 	// Expired, and continues without preferred levels once it has returned true. nil: preferred levels are ignored.
 	PreferencesExpired func() bool
+	// Unexplained: it is enough to know how the search ended. If it is certain that there is no plan, the Shortfall names no
+	// groups and leaves.
+	Unexplained bool
 }
 
 const (
@@ -136,6 +139,9 @@ func Minimum(p Problem, w World, budget Budget) ([]Placement, *Shortfall) {
 	}
 	if pl.planGroup(root, budget) {
 		return pl.placements(), nil
+	}
+	if budget.Unexplained && pl.exhausted && !pl.cut {
+		return nil, pl.newExplanation().shortfall()
 	}
 	short := pl.explainByWalk()
 	if short == nil { // the walk chooses domains differently than the search, and found a plan

@@ -45,11 +45,15 @@ type together struct {
 	// leastPods is how many pods the minimum lacks, smallest what each of them requests at least, by resource.
 	leastPods int
 	smallest  []int64
+	worlds    map[state]*imagined // see world
 }
+
+// state is whether the nodes are empty, and whether the closed ones are open.
+type state struct{ empty, open bool }
 
 // newTogether returns nil if the gang has one class and no required level, or too many classes, or there is no inventory.
 func newTogether(p placement.Problem, known *knownCapacities) *together {
-	t := &together{Problem: p, known: known, waiting: waitingByClass(p), pods: message.Count(p.Tree.MissingPods(p.Have), "pod")}
+	t := &together{Problem: p, known: known, worlds: map[state]*imagined{}, waiting: waitingByClass(p), pods: message.Count(p.Tree.MissingPods(p.Have), "pod")}
 	seen := map[int]bool{}
 	for _, needs := range t.waiting {
 		for _, n := range needs {
@@ -130,7 +134,7 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	if closed := t.closedText(false); closed != "" && t.holdsMinimum(true, false) == no {
 		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; the %s that the gang needs would not fit on the other nodes that they may use if these were empty", closed, t.pods)
 	}
-	present := t.nodes.imagineNodes(false, false)
+	present := t.world(false, false)
 	if i, k := t.lackingSubset(present); i >= 0 {
 		name := t.nodes.Resources[k]
 		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)))
@@ -148,6 +152,16 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 		return v2alpha2.ReasonTopologyUnavailable, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit in the domains of the topology levels that it requires", t.pods)
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", t.pods)
+}
+
+// world returns the nodes as they are or empty, without or with the closed ones. Nothing is placed on them unless the minimum fits.
+func (t *together) world(empty, open bool) *imagined {
+	w := t.worlds[state{empty, open}]
+	if w == nil {
+		w = t.nodes.imagineNodes(empty, open)
+		t.worlds[state{empty, open}] = w
+	}
+	return w
 }
 
 // hopelessClasses returns the classes that no node could run, for this reason or a worse one, if the minimum is impossible without
@@ -186,7 +200,7 @@ func (t *together) hopelessText(reason v2alpha2.Reason, classes []int) string {
 
 // tooLargeText says what the nodes lack even if they are empty and open.
 func (t *together) tooLargeText() string {
-	everything := t.nodes.imagineNodes(true, true)
+	everything := t.world(true, true)
 	if i, k := t.lackingSubset(everything); i >= 0 {
 		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.nodes.Resources[k], everything.sumResource(t.subsets[i], k)))
 	}
@@ -305,7 +319,7 @@ const (
 
 // holdsMinimum reports whether the nodes could hold the minimum: as they are or empty, without or with the closed ones.
 func (t *together) holdsMinimum(empty, open bool) answer {
-	w := t.nodes.imagineNodes(empty, open)
+	w := t.world(empty, open)
 	if !placement.MayFit(t.Problem, func(class int) int { return w.Capacity(class).Pods }) {
 		return no
 	}
@@ -325,7 +339,7 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 		questions++
 		return questions > most
 	}
-	_, short := placement.Minimum(problem, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent})
+	_, short := placement.Minimum(problem, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent, Unexplained: true})
 	switch exact := len(t.classes) == 1 && len(t.nodes.Apart[t.classes[0]]) == 0; {
 	case short == nil:
 		return yes
