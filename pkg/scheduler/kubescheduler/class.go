@@ -68,6 +68,7 @@ type class struct {
 	request     int64
 
 	nodeUses []nodeUse // by node; nil: not asked
+	columns  []int     // see columnsOf; nil: not asked
 
 	leaf string              // of its pods; this and uses are set if anything is reserved
 	uses reservations.Amount // resources that one of its pods uses

@@ -35,14 +35,10 @@ type demand struct {
 
 // slotsOnNode returns how many such pods the node has room for. It is an upper bound: other filters may refuse.
 func (d *demand) slotsOnNode(node fwk.NodeInfo) int {
-	return d.computeSlots(node.GetAllocatable(), node.GetRequested(), len(node.GetPods()))
-}
-
-// computeSlots computes slots for a node with the given number of pods and the given requested resources.
-func (d *demand) computeSlots(allocatable, requested fwk.Resource, pods int) int {
+	allocatable, requested := node.GetAllocatable(), node.GetRequested()
 	n := int64(math.MaxInt32)
 	if d.pods {
-		n = int64(allocatable.GetAllowedPodNumber() - pods)
+		n = int64(allocatable.GetAllowedPodNumber() - len(node.GetPods()))
 	}
 	for _, r := range d.requests {
 		n = min(n, (amountOf(allocatable, r.name)-amountOf(requested, r.name))/r.amount)

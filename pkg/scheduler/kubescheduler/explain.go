@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	pluginhelper "k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeports"
@@ -21,6 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Explain implements placement.World. The results of plainFilters are known; only the nodes that they accept are filtered
@@ -112,11 +112,15 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 // those that would match if they were not closed, by the cause.
 func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.ResourceName, each []podgroup.ResourceCapacity) (matching []int32, unavailable map[closure][]int32) {
 	unavailable = map[closure][]int32{}
+	columns := make([]int, len(resources))
+	for k, name := range resources {
+		columns[k] = w.usage().columnOf(name)
+	}
 	for i, use := range w.usesOf(c) {
-		node := w.nodes.currentNode(i)
+		total, used := w.amountsOn(i)
 		if !use.matches || !w.isIn(a, int32(i)) {
-			for k, name := range resources {
-				if total := amountOf(node.GetAllocatable(), name); c.refuse == nil && total > 0 && total >= each[k].PerPod {
+			for k, column := range columns {
+				if c.refuse == nil && total[column] > 0 && total[column] >= each[k].PerPod {
 					each[k].Elsewhere++
 				}
 			}
@@ -130,8 +134,8 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 		matching = append(matching, int32(i))
 		reserved := w.reserved[i].from(c.leaf)
 		for k, name := range resources {
-			total := amountOf(node.GetAllocatable(), name)
-			free := max(0, total-amountOf(node.GetRequested(), name)-reserved.Resources[name])
+			total := total[columns[k]]
+			free := max(0, total-used[columns[k]]-reserved.Resources[name])
 			each[k].Nodes++
 			each[k].Total += total
 			each[k].Free += free
@@ -154,11 +158,12 @@ func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavaila
 		u.Slots, _ = w.sumSlots(c, nodes, w.emptySlots)
 		u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
 		u.Names = w.firstNames(c, nodes)
+		column := w.usage().columnOf(name)
 		for _, i := range nodes {
-			total := amountOf(w.nodes.currentNode(int(i)).GetAllocatable(), name)
-			u.Total += total
-			u.Free += max(0, total-amountOf(w.nodes.currentNode(int(i)).GetRequested(), name)-w.reserved[int(i)].from(c.leaf).Resources[name])
-			u.Largest = max(u.Largest, total)
+			total, used := w.amountsOn(int(i))
+			u.Total += total[column]
+			u.Free += max(0, total[column]-used[column]-w.reserved[int(i)].from(c.leaf).Resources[name])
+			u.Largest = max(u.Largest, total[column])
 		}
 		out = append(out, u)
 	}
@@ -236,19 +241,18 @@ func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 	return "with taint " + taint.ToString(), "tolerate or remove it"
 }
 
-// nothing is what an empty node has given away. It is never modified.
-var nothing = &framework.Resource{}
-
 // emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
 func (w *Snapshot) emptySlots(c *class, i int32) int {
-	return c.known.demand.computeSlots(w.nodes.currentNode(int(i)).GetAllocatable(), nothing, 0)
+	total, _ := w.amountsOn(int(i))
+	return c.known.demand.countSlots(w.columnsOf(c), total, nil, reservations.Amount{})
 }
 
 func (w *Snapshot) freeSlots(c *class, i int32) int {
 	if w.isPortTaken(c, int(i)) {
 		return 0
 	}
-	return c.known.demand.slotsBeside(w.nodes.currentNode(int(i)), w.reserved[int(i)].from(c.leaf))
+	total, used := w.amountsOn(int(i))
+	return c.known.demand.countSlots(w.columnsOf(c), total, used, w.reserved[int(i)].from(c.leaf))
 }
 
 // sumSlots returns how many pods of the class fit on the nodes. It is an upper bound. apart is the topology key over which

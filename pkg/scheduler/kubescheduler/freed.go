@@ -37,7 +37,7 @@ func (f *freedPods) roomOf(i int) []int64 {
 func (f *freedPods) usesOf(id int) []int64 {
 	i, n := f.node[id], len(f.usage.columns)
 	k := (id - int(f.first[i])) * n
-	return f.usage.nodes[i].uses[k : k+n]
+	return f.usage.pods[i].uses[k : k+n]
 }
 
 // unfreedResults are the results of a class for the nodes with all of their running pods.
@@ -145,21 +145,11 @@ func (w *Snapshot) IsApart(ids []int) bool {
 
 // prepareFree judges the nodes for each class with all of their pods, and keeps the results.
 func (w *Snapshot) prepareFree(f *freedPods) {
-	resources := []corev1.ResourceName{corev1.ResourcePods}
-	for _, c := range w.classes {
-		w.findNodesOf(c)
-		resources = append(resources, c.resource)
-		for _, r := range c.known.demand.requests {
-			resources = append(resources, r.name)
-		}
-	}
-	slices.Sort(resources)
-	f.usage = &w.cache.usage
-	f.usage.update(w.nodes.nodes, slices.Compact(resources))
-	n := len(f.usage.columns)
-	f.isChanged, f.room = make([]bool, len(w.nodes.nodes)), make([]int64, 0, n*len(w.nodes.nodes))
-	for i := range f.usage.nodes {
-		f.room = append(f.room, f.usage.nodes[i].room...)
+	f.usage = w.usage()
+	f.usage.readPods(w.nodes.nodes)
+	f.isChanged, f.room = make([]bool, len(w.nodes.nodes)), slices.Clone(f.usage.total)
+	for k, used := range f.usage.used {
+		f.room[k] -= used
 	}
 	for _, c := range w.classes {
 		if c.refuse == nil {

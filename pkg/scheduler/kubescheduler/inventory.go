@@ -80,8 +80,11 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (po
 	classes, resources := len(w.classes), len(v.Resources)
 	flags := make([]bool, 0, 3*classes*len(w.nodes.nodes))
 	amounts := make([]int64, 0, 2*resources*len(w.nodes.nodes))
+	columns := make([]int, resources)
+	for r, name := range v.Resources {
+		columns[r] = w.usage().columnOf(name)
+	}
 	for i := range w.nodes.nodes {
-		node := w.nodes.currentNode(i)
 		all := flags[len(flags) : len(flags)+3*classes]
 		n := podgroup.InventoryNode{Name: w.nodes.objects[i].Name, Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
 		for k, c := range w.classes {
@@ -98,14 +101,13 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (po
 		both := amounts[len(amounts) : len(amounts)+2*resources]
 		amounts = amounts[:len(amounts)+2*resources]
 		n.Total, n.Free = both[:resources], both[resources:]
+		total, used := w.amountsOn(i)
 		for r, name := range v.Resources {
-			total, used := amountsOf(node, name)
+			kept := reserved.Resources[name]
 			if name == corev1.ResourcePods {
-				used += reserved.Pods
-			} else {
-				used += reserved.Resources[name]
+				kept = reserved.Pods
 			}
-			n.Total[r], n.Free[r] = total, max(0, total-used)
+			n.Total[r], n.Free[r] = total[columns[r]], max(0, total[columns[r]]-used[columns[r]]-kept)
 		}
 		v.Nodes, positions = append(v.Nodes, n), append(positions, int32(i))
 	}

@@ -64,6 +64,7 @@ type Snapshot struct {
 	areas          []area                       // by placement.Area; the first one contains all nodes
 	areasOf        map[levelIn][]placement.Area // as far as asked
 	requested      []corev1.ResourceName        // see resources
+	usageRead      bool                         // usage has been called
 	confined       []confinedClass              // by number of a class, after those of classes
 	confinedNumber map[confinedClass]int
 

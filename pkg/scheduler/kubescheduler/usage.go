@@ -3,66 +3,143 @@
 package kubescheduler
 
 import (
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// usageTable stores between plans what running pods use. To read it from 40,000 pods takes longer than to decide which of
-// them end.
+// usageTable stores between plans what nodes have and use of resources, and what their running pods use: to look up the
+// amounts of thousands of nodes, and more so of their pods, takes longer than to decide by them.
 type usageTable struct {
-	columns []corev1.ResourceName // the number of pods, and resources
-	nodes   []nodeUsage           // by position
+	columns     []corev1.ResourceName // the number of pods, and resources
+	generations []int64               // by position: of the state of the node that was read; 0: none
+	total, used []int64               // by position, then by column
+	pods        []podUsage            // by position
 }
 
-// nodeUsage is what the pods of one state of a node use, and what they leave.
-type nodeUsage struct {
+// podUsage is what the pods of one state of a node use.
+type podUsage struct {
 	generation int64   // of the node; 0: never read
-	room       []int64 // by column; may be negative
 	uses       []int64 // by pod, in the order of the NodeInfo, and column
 }
 
 // maxColumns is the number of resources that are kept.
 const maxColumns = 16
 
-// update reads what the pods of the nodes that changed use of the resources.
-func (t *usageTable) update(nodes []fwk.NodeInfo, resources []corev1.ResourceName) {
+// readNodes reads what the nodes that changed have and use of the resources.
+func (t *usageTable) readNodes(nodes *nodeTable, resources []corev1.ResourceName) {
 	missing := slices.DeleteFunc(slices.Clone(resources), func(name corev1.ResourceName) bool { return slices.Contains(t.columns, name) })
 	if len(missing) > 0 {
 		if len(t.columns)+len(missing) > maxColumns {
 			t.columns, missing = nil, resources
 		}
 		t.columns = append(slices.Clone(t.columns), missing...)
-		t.nodes = nil
+		t.generations, t.pods = nil, nil
 	}
-	if len(t.nodes) != len(nodes) {
-		t.nodes = make([]nodeUsage, len(nodes))
+	n := len(t.columns)
+	if len(t.generations) != len(nodes.nodes) {
+		t.generations = make([]int64, len(nodes.nodes))
+		t.total, t.used = make([]int64, n*len(nodes.nodes)), make([]int64, n*len(nodes.nodes))
 	}
-	for i, node := range nodes {
-		if u := &t.nodes[i]; u.generation != node.GetGeneration() {
-			t.readNode(u, node)
+	for _, i := range changedSince(t.generations, nodes.generations) {
+		t.generations[i] = nodes.generations[i]
+		for k, name := range t.columns {
+			t.total[i*n+k], t.used[i*n+k] = amountsOf(nodes.nodes[i], name)
 		}
 	}
 }
 
-// columnOf returns the column of a resource that update was called with.
-func (t *usageTable) columnOf(name corev1.ResourceName) int { return slices.Index(t.columns, name) }
-
-func (t *usageTable) readNode(u *nodeUsage, node fwk.NodeInfo) {
-	u.generation, u.room, u.uses = node.GetGeneration(), u.room[:0], u.uses[:0]
-	for _, name := range t.columns {
-		total, used := amountsOf(node, name)
-		u.room = append(u.room, total-used)
+// readPods reads what the pods of the nodes that changed use of the resources that readNodes was called with.
+func (t *usageTable) readPods(nodes []fwk.NodeInfo) {
+	if len(t.pods) != len(nodes) {
+		t.pods = make([]podUsage, len(nodes))
 	}
-	for _, p := range node.GetPods() {
-		requests := p.CalculateResource().Resource
-		for _, name := range t.columns {
-			if name == corev1.ResourcePods {
-				u.uses = append(u.uses, 1)
-			} else {
-				u.uses = append(u.uses, amountOf(requests, name))
+	for i, node := range nodes {
+		u := &t.pods[i]
+		if u.generation == node.GetGeneration() {
+			continue
+		}
+		u.generation, u.uses = node.GetGeneration(), u.uses[:0]
+		for _, p := range node.GetPods() {
+			requests := p.CalculateResource().Resource
+			for _, name := range t.columns {
+				if name == corev1.ResourcePods {
+					u.uses = append(u.uses, 1)
+				} else {
+					u.uses = append(u.uses, amountOf(requests, name))
+				}
 			}
 		}
 	}
+}
+
+// columnOf returns the column of a resource that readNodes was called with.
+func (t *usageTable) columnOf(name corev1.ResourceName) int { return slices.Index(t.columns, name) }
+
+// usage returns the usageTable with the resources that the classes request. Its columns are the same during the whole plan.
+func (w *Snapshot) usage() *usageTable {
+	t := &w.cache.usage
+	if w.usageRead {
+		return t
+	}
+	w.usageRead = true
+	resources := []corev1.ResourceName{corev1.ResourcePods}
+	for _, c := range w.classes {
+		w.findNodesOf(c)
+		resources = append(append(resources, c.resource), resourcesOf(c.info.CalculateResource().Resource)...)
+	}
+	slices.Sort(resources)
+	t.readNodes(w.nodes, slices.Compact(resources))
+	return t
+}
+
+// amountsOn returns what a node has and uses without planned and freed pods, by column of usage.
+func (w *Snapshot) amountsOn(i int) (total, used []int64) {
+	t := w.usage()
+	n := len(t.columns)
+	if w.nodes.planned[i].gone == 0 {
+		return t.total[i*n:][:n], t.used[i*n:][:n]
+	}
+	total, used = make([]int64, n), make([]int64, n)
+	for k, name := range t.columns {
+		total[k], used[k] = amountsOf(w.nodes.currentNode(i), name)
+	}
+	return total, used
+}
+
+// columnsOf returns the columns of usage of demand.requests of the class, and after these that of the number of pods.
+func (w *Snapshot) columnsOf(c *class) []int {
+	if c.columns == nil {
+		for _, r := range c.known.demand.requests {
+			c.columns = append(c.columns, w.usage().columnOf(r.name))
+		}
+		c.columns = append(c.columns, w.usage().columnOf(corev1.ResourcePods))
+	}
+	return c.columns
+}
+
+// countSlots returns how many pods fit on a node that has and uses these amounts, beside what is reserved. columns are
+// columnsOf the class; used may be nil.
+func (d *demand) countSlots(columns []int, total, used []int64, reserved reservations.Amount) int {
+	n := int64(math.MaxInt32)
+	left := func(k int) int64 {
+		if used == nil {
+			return total[columns[k]]
+		}
+		return total[columns[k]] - used[columns[k]]
+	}
+	if d.pods {
+		n = left(len(d.requests)) - reserved.Pods
+	}
+	for k, r := range d.requests {
+		n = min(n, (left(k)-reserved.Resources[r.name])/r.amount)
+	}
+	if d.alone {
+		n = min(n, 1)
+	}
+	return int(max(0, n))
 }
