@@ -204,8 +204,11 @@ func (b *Backlog) updateShapes(logger klog.Logger) {
 // fits returns how many pods of a shape fit into room that is not reserved from the asker. The caller holds mu.
 func (b *Backlog) fits(at gangs.Shape, a reservations.Asker) int {
 	n := at.FittingPods()
-	if shape, ok := at.(*kubescheduler.Shape); ok {
+	switch shape := at.(type) {
+	case *kubescheduler.Shape:
 		n -= b.shapes.Reserved(shape, b.reserved, a)
+	case *kubescheduler.DomainShape:
+		n -= b.shapes.ReservedIn(shape, b.reserved, a)
 	}
 	return n
 }

@@ -306,6 +306,7 @@ func (s *Shapes) ReleaseDomain(d *DomainShape) {
 	if d.users--; d.users > 0 {
 		return
 	}
+	s.reserved.forget(d)
 	l := d.slots
 	if d.domain == noDomain {
 		l.any = nil

@@ -224,19 +224,23 @@ func TestShapesBesideReservations(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 2))
 			var objects []runtime.Object
 			for i := range 5 {
-				objects = append(objects, wrappers.MakeNode(fmt.Sprint("n", i)).GPUs(8).Obj())
+				objects = append(objects, wrappers.MakeNode(fmt.Sprint("n", i)).GPUs(8).Label("rack", fmt.Sprint("r", i%2)).Obj())
 			}
 			c := newCluster(t, objects...)
 			shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
 				func(*corev1.Pod) framework.Framework { return c.f })
 			pods := []*corev1.Pod{classPod("one").GPUs(1).Obj(), classPod("three").GPUs(3).Obj()}
 			var tracked []*Shape
+			var racks []map[string]*DomainShape // "": any
 			for _, pod := range pods {
 				shape, err := shapes.TrackShape(c.ctx, pod)
 				if err != nil {
 					t.Fatal(err)
 				}
+				r0, r1 := "r0", "r1"
 				tracked = append(tracked, shape)
+				racks = append(racks, map[string]*DomainShape{"": shapes.TrackDomain(shape, "rack", nil),
+					r0: shapes.TrackDomain(shape, "rack", &r0), r1: shapes.TrackDomain(shape, "rack", &r1)})
 			}
 			var bound []*corev1.Pod
 			var list []reservations.Reservation
@@ -281,6 +285,22 @@ func TestShapesBesideReservations(t *testing.T) {
 							}
 							if got := shape.FittingPods() - shapes.Reserved(shape, reserved.View(), asker); got != want {
 								t.Fatalf("step %d: %d pods of %s fit beside reservations %v, a plan for gang %s at priority %d places %d", step, got, shape.pod.Name, list, gang, priority, want)
+							}
+							w.Undo(want)
+							wantIn, most := map[string]int{}, 0
+							for _, area := range w.Areas("rack", 0) {
+								n := 0
+								for _, ok := w.Place(w.Within(0, area), ""); ok; _, ok = w.Place(w.Within(0, area), "") {
+									n++
+								}
+								w.Undo(n)
+								wantIn[w.AreaValue(area)], most = n, max(most, n)
+							}
+							wantIn[""] = most
+							for rack, domain := range racks[i] {
+								if got := domain.FittingPods() - shapes.ReservedIn(domain, reserved.View(), asker); got != wantIn[rack] {
+									t.Fatalf("step %d: %d pods of %s fit in rack %q beside reservations %v, a plan for gang %s at priority %d places %d", step, got, shape.pod.Name, rack, list, gang, priority, wantIn[rack])
+								}
 							}
 						}
 					}

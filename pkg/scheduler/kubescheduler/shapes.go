@@ -110,11 +110,7 @@ func (s *Shapes) TrackShape(ctx context.Context, pod *corev1.Pod) (*Shape, error
 func (s *Shapes) ReleaseShape(shape *Shape) {
 	if shape.users--; shape.users == 0 {
 		delete(s.shapes, shape.key)
-		for key := range s.reserved.slots {
-			if key.shape == shape {
-				delete(s.reserved.slots, key)
-			}
-		}
+		s.reserved.forget(shape)
 	}
 }
 
@@ -306,13 +302,55 @@ type reservedSlots struct {
 }
 
 type reservedSlotsKey struct {
-	shape *Shape
+	shape any // a Shape or a DomainShape
 	asker reservations.Asker
 }
 
-// Reserved returns how many of Fits use room that is reserved from the asker. What is reserved for any leaf of the asker's
+// forget drops the results of a Shape or a DomainShape.
+func (r *reservedSlots) forget(shape any) {
+	for key := range r.slots {
+		if key.shape == shape {
+			delete(r.slots, key)
+		}
+	}
+}
+
+// Reserved returns how many of FittingPods use room that is reserved from the asker. What is reserved for any leaf of the asker's
 // own gang counts as free. Repeated calls for the same nodes cost one map lookup.
 func (s *Shapes) Reserved(shape *Shape, view *reservations.View, a reservations.Asker) int {
+	return s.countReserved(shape, shape, view, a, func(on map[int]int) int {
+		n := 0
+		for _, slots := range on {
+			n += slots
+		}
+		return n
+	})
+}
+
+// ReservedIn does the same for a DomainShape. If any domain counts, another one may have the most room beside what is reserved.
+func (s *Shapes) ReservedIn(shape *DomainShape, view *reservations.View, a reservations.Asker) int {
+	return s.countReserved(shape, shape.base, view, a, func(on map[int]int) int {
+		in := map[int32]int64{} // by domain
+		for i, slots := range on {
+			in[shape.slots.level.of[i]] += int64(slots)
+		}
+		if shape.domain != noDomain {
+			return int(in[shape.domain])
+		}
+		most := int64(0)
+		fits := shape.slots.fits
+		for d, n := range fits[len(fits)/2:] {
+			if n > most {
+				most = max(most, n-in[int32(d)])
+			}
+		}
+		return shape.FittingPods() - int(most)
+	})
+}
+
+// countReserved returns what sum returns for the number of slots that are reserved from the asker, by position of the node. The
+// result is kept for the key.
+func (s *Shapes) countReserved(of any, shape *Shape, view *reservations.View, a reservations.Asker, sum func(on map[int]int) int) int {
 	if view == nil {
 		return 0
 	}
@@ -332,20 +370,24 @@ func (s *Shapes) Reserved(shape *Shape, view *reservations.View, a reservations.
 			}
 		}
 	}
+	if len(r.at) == 0 {
+		return 0
+	}
 	if !r.gangs.Has(a.Gang) {
 		a.Gang = types.NamespacedName{} // the result is the same for all other gangs
 	}
-	key := reservedSlotsKey{shape, a}
+	key := reservedSlotsKey{of, a}
 	if n, ok := r.slots[key]; ok {
 		return n
 	}
-	n := 0
+	on := map[int]int{}
 	for name, i := range r.at {
 		reserved := reservedFrom(a, s.nodes[i], view.On(name))
 		if slots := int(shape.slots[i]); slots > 0 && !reserved.IsEmpty() {
-			n += slots - min(slots, shape.demand.slotsBeside(s.nodes[i], reserved))
+			on[i] = slots - min(slots, shape.demand.slotsBeside(s.nodes[i], reserved))
 		}
 	}
+	n := sum(on)
 	if r.slots == nil {
 		r.slots = map[reservedSlotsKey]int{}
 	}
