@@ -237,10 +237,10 @@ func (g *Gangs) classHandler() cache.ResourceEventHandler {
 }
 
 // topologyHandler lets gangs be tried again whose levels are known by now. The levels of a Topology are immutable.
-func (g *Gangs) topologyHandler(logger klog.Logger) cache.ResourceEventHandler {
+func (g *Gangs) topologyHandler() cache.ResourceEventHandler {
 	changed := func(obj any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-			g.apply(logger, g.registry.RecordTopologyChanged(name, g.clock.Now()))
+			g.registry.RecordTopologyChanged(name, g.clock.Now())
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed, UpdateFunc: func(before, after any) {

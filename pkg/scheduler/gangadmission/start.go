@@ -75,7 +75,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	if err != nil {
 		return fmt.Errorf("watching the objects of gangs: %w", err)
 	}
-	if _, err := g.topologies.Informer.AddEventHandler(g.topologyHandler(logger)); err != nil {
+	if _, err := g.topologies.Informer.AddEventHandler(g.topologyHandler()); err != nil {
 		return fmt.Errorf("watching Topologies: %w", err)
 	}
 	synced = append(synced, g.topologies.HasSynced)

@@ -245,22 +245,18 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	return r.endCall(e)
 }
 
-// RecordTopologyChanged processes the creation or deletion of a Topology: gangs that name it may be placed differently.
-func (r *Registry) RecordTopologyChanged(name string, now time.Time) Effects {
+// RecordTopologyChanged processes the creation or deletion of a Topology: gangs that name it may be placed differently. Refused
+// ones are tried again by Tick, as far as their share of the loop allows.
+func (r *Registry) RecordTopologyChanged(name string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	var e Effects
 	for _, g := range r.gangs {
-		if g.group == nil || !podgroup.NamesTopology(&g.group.Spec, name) {
-			continue
-		}
-		g.recordOwnChange()
-		if g.phase.isRefused() {
-			e.add(r.retryRefused(g))
+		if g.group != nil && podgroup.NamesTopology(&g.group.Spec, name) {
+			g.recordOwnChange()
+			r.reindex(g)
 		}
 	}
-	return r.endCall(e)
 }
 
 // RemoveGroup processes the deletion of a PodGroup. Waiting pods stay gated, a plan that is being bound completes by

@@ -214,9 +214,8 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 			due = t
 		}
 	}
-	tried := later(g.refusedAt, g.woken)
 	if g.changed {
-		next(tried.Add(retryInterval))
+		next(r.dueAfterChange(g))
 	}
 	if until := g.wait.Until; !until.IsZero() {
 		next(until)
@@ -225,6 +224,12 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
 	}
 	return due
+}
+
+// dueAfterChange returns when a refused gang that has changed itself is tried again: after a pause, and when attempts after events
+// have had no more than their share of the loop, since one label or Topology may change many gangs.
+func (r *Registry) dueAfterChange(g *gangState) time.Time {
+	return later(later(g.refusedAt, g.woken).Add(retryInterval), r.waiting.afterEvents.spent.Add(-maxSpent))
 }
 
 func later(a, b time.Time) time.Time {

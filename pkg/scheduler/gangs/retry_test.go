@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -468,5 +469,48 @@ func BenchmarkLookOfEvents(b *testing.B) {
 				s.r.RetryWaiting(raised, tc.topics, Key{}, s.now)
 			}
 		})
+	}
+}
+
+// TestGangsOfATopologyShareTheLoop: many gangs that name a Topology are tried again when it is created, each of them once, and
+// never take more than a quarter of the loop's time. A gang that names another one is not.
+func TestGangsOfATopologyShareTheLoop(t *testing.T) {
+	t.Parallel()
+	const gangs, took, step = 20, 100 * time.Millisecond, 50 * time.Millisecond
+	s := newWaitScene(t)
+	parkLeveled := func(name, topology string) {
+		s.r.SetGroup(wrappers.MakePodGroup(name, "ml").UID(name).MinMember(1).Spec(func(spec *v2alpha2.PodGroupSpec) {
+			spec.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: "rack"}
+		}).Obj(), s.now)
+		s.r.SetPod(wrappers.MakePod(name, "ml").UID(name).Gang(name).Obj(), s.now)
+		s.park(name, Wait{Took: took})
+	}
+	for i := range gangs {
+		parkLeveled(fmt.Sprintf("g-%02d", i), "fabric")
+	}
+	parkLeveled("other", "ethernet")
+	s.after(time.Minute)
+	s.woken = nil
+	s.r.RecordTopologyChanged("fabric", s.now)
+	tried := map[string]int{}
+	for elapsed := time.Duration(0); elapsed < gangs*took*informedShare+time.Second; elapsed += step {
+		s.apply(s.r.Tick(s.now))
+		woken := s.woken
+		s.woken = nil
+		for _, name := range woken {
+			tried[name]++
+			s.park(name, Wait{Took: took})
+		}
+		if used, most := time.Duration(len(tried))*took*informedShare, elapsed+maxSpent+took*informedShare; used > most {
+			t.Fatalf("%d gangs are tried within %s", len(tried), elapsed)
+		}
+		s.after(step)
+	}
+	want := map[string]int{}
+	for i := range gangs {
+		want[fmt.Sprintf("g-%02d", i)] = 1
+	}
+	if diff := cmp.Diff(want, tried); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }

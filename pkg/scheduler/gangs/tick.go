@@ -72,7 +72,8 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	case g.phase == Elected:
 	case !g.phase.isRefused():
 		return Effects{}
-	case g.changed && now.Sub(later(g.refusedAt, g.woken)) >= retryInterval:
+	case g.changed && !now.Before(r.dueAfterChange(g)):
+		r.waiting.afterEvents.affords(g.wait.Took, maxSpent, now)
 		r.enterPhase(g, Elected)
 		g.retried = true
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
