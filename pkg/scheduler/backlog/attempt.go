@@ -105,7 +105,7 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	b.podMu.Lock()
 	pods := b.podsInCycle
 	b.podMu.Unlock()
-	what.Missed = b.shapes.RaisedSince(a.Nodes, t.shapes) || causes(b.during.Load())&(helps|nominationGone) != 0 ||
+	what.Missed = b.shapes.RaisedSince(a.Nodes, t.shapes, t.domains) || causes(b.during.Load())&(helps|nominationGone) != 0 ||
 		len(t.labels) > 0 && slices.ContainsFunc(b.labels.topics(pods), func(t gangs.Topic) bool { return slices.Contains(what.Topics, t) })
 	return what
 }

@@ -37,6 +37,17 @@ func (s *DomainShape) FittingGroups(pods int) int {
 	return groups
 }
 
+// gained reports whether the node of a position is in the domain, or for any in one, and was not with its former labels.
+func (s *DomainShape) gained(i int, before *corev1.Node) bool {
+	level := s.slots.level
+	now := level.of[i]
+	if now == noDomain || s.domain != noDomain && s.domain != now {
+		return false
+	}
+	value, had := level.valueOf(before)
+	return !had || value != level.values[now]
+}
+
 // noDomain is the number of no domain.
 const noDomain int32 = -1
 

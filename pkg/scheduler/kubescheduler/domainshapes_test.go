@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -57,6 +58,66 @@ func TestDomainsAreForgotten(t *testing.T) {
 	shapes.ReleaseDomain(anyRack)
 	if len(shapes.levels) > 0 || len(shape.levels) > 0 {
 		t.Errorf("levels are still followed: %v", shapes.levels)
+	}
+}
+
+// An attempt that ran while a node came to a domain has not seen its room there.
+func TestANodeComesToADomainDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	node := func(rack string, gpus int64) *corev1.Node {
+		w := wrappers.MakeNode("n").GPUs(gpus)
+		if rack != "" {
+			w.Label("rack", rack)
+		}
+		return w.Obj()
+	}
+	for name, tt := range map[string]struct {
+		before, after *corev1.Node
+		any, r7       bool // more pods fit in some rack, or in r7, than before
+	}{
+		"to it":               {node("r1", 8), node("r7", 8), true, true},
+		"without a label":     {node("", 8), node("r7", 8), true, true},
+		"to another":          {node("r7", 8), node("r1", 8), true, false},
+		"out of all":          {node("r7", 8), node("", 8), false, false},
+		"without room":        {node("r1", 0), node("r7", 0), false, false},
+		"another label":       {node("r7", 8), wrappers.MakeNode("n").GPUs(8).Label("rack", "r7").Label("x", "y").Obj(), false, false},
+		"it has fewer GPUs":   {node("r7", 8), node("r7", 4), false, false},
+		"fewer, and the rack": {node("r1", 8), node("r7", 4), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.sched.Cache.AddNode(klog.Background(), tt.before)
+			snapshot := cache.NewEmptySnapshot()
+			if err := c.sched.Cache.UpdateSnapshot(klog.Background(), snapshot); err != nil {
+				t.Fatal(err)
+			}
+			list, err := snapshot.NodeInfos().List()
+			if err != nil {
+				t.Fatal(err)
+			}
+			nodes := make([]fwk.NodeInfo, len(list))
+			for i, n := range list {
+				nodes[i] = n.Snapshot()
+			}
+			shapes := newShapes(
+				func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
+				func(*corev1.Pod) framework.Framework { return c.f })
+			c.sched.Cache.UpdateNode(klog.Background(), tt.before, tt.after)
+			if _, _, err := shapes.UpdateNodes(); err != nil {
+				t.Fatal(err)
+			}
+			shape, err := shapes.TrackShape(c.ctx, wrappers.MakePod("p", "ml").GPUs(1).Obj())
+			if err != nil {
+				t.Fatal(err)
+			}
+			seven := "r7"
+			for of, want := range map[*DomainShape]bool{shapes.TrackDomain(shape, "rack", nil): tt.any, shapes.TrackDomain(shape, "rack", &seven): tt.r7} {
+				if got := shapes.RaisedSince(nodes, []*Shape{shape}, []*DomainShape{of}); got != want {
+					t.Errorf("raised in domain %d (%d: any): %t, want %t", of.domain, noDomain, got, want)
+				}
+			}
+		})
 	}
 }
 

@@ -152,8 +152,8 @@ type raisedShapes struct {
 }
 
 // RaisedSince reports whether, as of the last Update, more pods of one of the shapes fit on some node than in the
-// state of that node in an older snapshot.
-func (s *Shapes) RaisedSince(nodes []fwk.NodeInfo, shapes []*Shape) bool {
+// state of that node in an older snapshot, or some fit on a node that was not in one of the domains then.
+func (s *Shapes) RaisedSince(nodes []fwk.NodeInfo, shapes []*Shape, domains []*DomainShape) bool {
 	if len(shapes) == 0 {
 		return false
 	}
@@ -176,6 +176,9 @@ func (s *Shapes) RaisedSince(nodes []fwk.NodeInfo, shapes []*Shape) bool {
 			if shape.slots[i] > 0 && (!known || shape.slots[i] > shape.slotsOn(old)) {
 				return true
 			}
+		}
+		if slices.ContainsFunc(domains, func(d *DomainShape) bool { return d.base.slots[i] > 0 && d.gained(i, old.Node()) }) {
+			return true
 		}
 	}
 	return false
