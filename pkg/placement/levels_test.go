@@ -17,68 +17,101 @@ import (
 type fakeArea struct {
 	level, values string
 	within        placement.Area
+	nodes         []int
+}
+
+// division is an area divided into domains of a level, in the order of their first nodes.
+type division struct {
+	areas []placement.Area
+	of    map[int]placement.Area // by node
+}
+
+type divided struct {
+	level  string
+	within placement.Area
 }
 
 // valuesOf returns the values of a level's labels on a node, false if it lacks one of them.
 func valuesOf(n node, level string) (string, bool) {
-	var values []string
-	for _, key := range strings.Split(level, ",") {
-		value := map[string]string{"rack": n.rack, "block": n.block, "host": n.name}[key]
+	values := ""
+	for key := range strings.SplitSeq(level, ",") {
+		value := ""
+		switch key {
+		case "rack":
+			value = n.rack
+		case "block":
+			value = n.block
+		case "host":
+			value = n.name
+		}
 		if value == "" {
 			return "", false
 		}
-		values = append(values, value)
+		if values != "" {
+			values += ","
+		}
+		values += value
 	}
-	return strings.Join(values, ","), true
+	return values, true
 }
 
-func (w *cluster) contains(area placement.Area, n node) bool {
-	for area != 0 {
-		a := w.areas[area-1]
-		if values, ok := valuesOf(n, a.level); !ok || values != a.values {
-			return false
-		}
-		area = a.within
+// nodesIn returns the indexes of the nodes of an area.
+func (w *cluster) nodesIn(area placement.Area) []int {
+	if area == 0 {
+		return w.all
 	}
-	return true
+	return w.areas[area-1].nodes
+}
+
+func (w *cluster) contains(area placement.Area, node int) bool {
+	_, ok := slices.BinarySearch(w.nodesIn(area), node)
+	return ok
+}
+
+// divide returns the domains of a level inside an area. Labels must not change after the first call.
+func (w *cluster) divide(level string, within placement.Area) *division {
+	key := divided{level, within}
+	if d := w.divisions[key]; d != nil {
+		return d
+	}
+	d, byValues := &division{of: map[int]placement.Area{}}, map[string]placement.Area{}
+	for _, i := range w.nodesIn(within) {
+		values, ok := valuesOf(w.nodes[i], level)
+		if !ok {
+			continue
+		}
+		if byValues[values] == 0 {
+			w.areas = append(w.areas, fakeArea{level: level, values: values, within: within})
+			byValues[values] = placement.Area(len(w.areas))
+			d.areas = append(d.areas, byValues[values])
+		}
+		a := &w.areas[byValues[values]-1]
+		a.nodes = append(a.nodes, i)
+		d.of[i] = byValues[values]
+	}
+	w.divisions[key] = d
+	return d
 }
 
 func (w *cluster) AreaOf(level string, within placement.Area, name string) (placement.Area, bool) {
-	i := slices.IndexFunc(w.nodes, func(n node) bool { return n.name == name })
-	if i < 0 || !w.contains(within, w.nodes[i]) {
-		return 0, false
-	}
-	values, ok := valuesOf(w.nodes[i], level)
+	i, ok := w.index[name]
 	if !ok {
 		return 0, false
 	}
-	a := fakeArea{level, values, within}
-	at := slices.Index(w.areas, a)
-	if at < 0 {
-		at = len(w.areas)
-		w.areas = append(w.areas, a)
-	}
-	return placement.Area(at + 1), true
+	area, ok := w.divide(level, within).of[i]
+	return area, ok
 }
 
 func (w *cluster) Areas(level string, within placement.Area) []placement.Area {
-	var areas []placement.Area
-	for _, n := range w.nodes {
-		if a, ok := w.AreaOf(level, within, n.name); ok && !slices.Contains(areas, a) {
-			areas = append(areas, a)
-		}
-	}
-	return areas
+	return w.divide(level, within).areas
 }
 
 func (w *cluster) Rooms(class int, level string, within placement.Area) []int {
 	var rooms []int
 	for _, area := range w.Areas(level, within) {
 		room := 0
-		for _, n := range w.nodes {
-			if w.contains(area, n) {
-				room += w.slots(class, n)
-			}
+		for _, i := range w.nodesIn(area) {
+			room += w.slots(class, w.nodes[i])
 		}
 		rooms = append(rooms, room)
 	}
@@ -87,7 +120,7 @@ func (w *cluster) Rooms(class int, level string, within placement.Area) []int {
 
 func (w *cluster) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
 	for _, outer := range w.Areas(level, within) {
-		if !slices.ContainsFunc(w.nodes, func(n node) bool { return w.contains(inner, n) && !w.contains(outer, n) }) {
+		if !slices.ContainsFunc(w.nodesIn(inner), func(i int) bool { return !w.contains(outer, i) }) {
 			return outer, true
 		}
 	}
@@ -95,7 +128,8 @@ func (w *cluster) AreaAround(level string, within, inner placement.Area) (placem
 }
 
 func (w *cluster) HasNode(name string) bool {
-	return slices.ContainsFunc(w.nodes, func(n node) bool { return n.name == name })
+	_, ok := w.index[name]
+	return ok
 }
 
 func (w *cluster) Within(class int, area placement.Area) int {
@@ -116,10 +150,8 @@ func (w *cluster) FreeIn(level string, within placement.Area) [][]int64 {
 	var free [][]int64
 	for _, area := range w.Areas(level, within) {
 		sum := []int64{0, 0}
-		for _, n := range w.nodes {
-			if w.contains(area, n) {
-				sum[0], sum[1] = sum[0]+int64(n.gpus), sum[1]+int64(n.cpus)
-			}
+		for _, i := range w.nodesIn(area) {
+			sum[0], sum[1] = sum[0]+int64(w.nodes[i].gpus), sum[1]+int64(w.nodes[i].cpus)
 		}
 		free = append(free, sum)
 	}

@@ -57,19 +57,24 @@ type cluster struct {
 	over      func() bool // Place must not be called after it returned true; nil: there is no time limit
 	explained int         // calls of Explain
 
-	areas []fakeArea // by Area, from 1 on
+	all       []int          // indexes of nodes
+	index     map[string]int // by name of a node
+	areas     []fakeArea     // by Area, from 1 on
+	divisions map[divided]*division
 }
 
 type fakePlacement struct{ class, node int }
 
 func newCluster(t testing.TB, classes []class, nodes ...node) *cluster {
 	t.Helper()
-	w := &cluster{t: t, classes: classes}
+	w := &cluster{t: t, classes: classes, index: map[string]int{}, divisions: map[divided]*division{}}
 	for i, n := range nodes {
 		if n.name == "" {
 			n.name = fmt.Sprintf("node-%d", i)
 		}
 		n.free = []int{n.gpus, n.cpus}
+		w.index[n.name] = i
+		w.all = append(w.all, i)
 		w.nodes = append(w.nodes, n)
 	}
 	return w
@@ -118,13 +123,12 @@ func (w *cluster) skewed(n node, class int, s spread) bool {
 	return pods[s.over(n)]+1-fewest > s.skew
 }
 
+// reason returns why a node of the area of the class does not take a pod, "" if it does.
 func (w *cluster) reason(n node, class int, domain string) string {
 	c := w.classes[class]
 	switch {
 	case domain != "" && n.rack != domain && "="+n.name != domain:
 		return "node is not in the domain"
-	case !w.contains(c.area, n):
-		return "node is not in the area"
 	case c.label != "" && n.label != c.label:
 		return "node(s) didn't match Pod's node affinity/selector"
 	case n.free[0] < c.gpus:
@@ -162,8 +166,8 @@ func (w *cluster) Place(class int, domain string) (string, bool) {
 	}
 	w.calls++
 	best := -1
-	for i, n := range w.nodes {
-		if w.reason(n, class, domain) == "" && (best < 0 || n.free[0] < w.nodes[best].free[0] || n.free[0] == w.nodes[best].free[0] && n.free[1] < w.nodes[best].free[1]) {
+	for _, i := range w.nodesIn(w.classes[class].area) {
+		if n := w.nodes[i]; w.reason(n, class, domain) == "" && (best < 0 || n.free[0] < w.nodes[best].free[0] || n.free[0] == w.nodes[best].free[0] && n.free[1] < w.nodes[best].free[1]) {
 			best = i
 		}
 	}
@@ -178,8 +182,10 @@ func (w *cluster) Place(class int, domain string) (string, bool) {
 func (w *cluster) Explain(class int, domain string) *placement.Refusal {
 	w.explained++
 	reasons := map[string]int{}
-	for _, n := range w.nodes {
-		if r := w.reason(n, class, domain); r != "" {
+	for i, n := range w.nodes {
+		if !w.contains(w.classes[class].area, i) {
+			reasons["node is not in the area"]++
+		} else if r := w.reason(n, class, domain); r != "" {
 			reasons[r]++
 		}
 	}
@@ -266,8 +272,8 @@ func (w *cluster) Open(class int, _ string) bool {
 
 func (w *cluster) Nodes(class, most int) []string {
 	var names []string
-	for _, n := range w.nodes {
-		if w.slots(class, n) > 0 {
+	for _, i := range w.nodesIn(w.classes[class].area) {
+		if n := w.nodes[i]; w.slots(class, n) > 0 {
 			names = append(names, "="+n.name)
 		}
 	}
@@ -290,7 +296,9 @@ func (w *cluster) holds(nodes []int, need []int, of func(class int) bool) bool {
 		gpus, cpus = gpus-n*w.classes[c].gpus, cpus-n*w.classes[c].cpus
 		slots := 0
 		for _, i := range nodes {
-			slots += w.slots(c, w.nodes[i])
+			if w.contains(w.classes[c].area, i) {
+				slots += w.slots(c, w.nodes[i])
+			}
 		}
 		if slots < n {
 			return false
@@ -299,10 +307,10 @@ func (w *cluster) holds(nodes []int, need []int, of func(class int) bool) bool {
 	return gpus >= 0 && cpus >= 0
 }
 
-// slots returns how many pods of the class fit on the node if nothing is placed.
+// slots returns how many pods of the class fit on the node, one of its area, if nothing is placed.
 func (w *cluster) slots(class int, n node) int {
 	c := w.classes[class]
-	if c.label != "" && n.label != c.label || !w.contains(c.area, n) {
+	if c.label != "" && n.label != c.label {
 		return 0
 	}
 	fit := 1 << 20
@@ -321,8 +329,8 @@ func (w *cluster) slots(class int, n node) int {
 func (w *cluster) Capacity(class int) placement.Capacity {
 	w.asked++
 	capacity := placement.Capacity{}
-	for _, n := range w.nodes {
-		if fit := w.slots(class, n); fit > 0 {
+	for _, i := range w.nodesIn(w.classes[class].area) {
+		if fit := w.slots(class, w.nodes[i]); fit > 0 {
 			capacity.Nodes++
 			capacity.Pods += fit
 		}
