@@ -56,7 +56,7 @@ const (
 	minPause   = 100 * time.Millisecond
 )
 
-// maxShapes bounds the shapes that are tracked for one gang. Omitting a shape can only cause unnecessary attempts.
+// maxShapes bounds the shapes, and the domains, that are tracked for one gang. Omitting one can only cause unnecessary attempts.
 const maxShapes = 32
 
 // Refuse records that a gang was refused in the current cycle, and what it waits for.

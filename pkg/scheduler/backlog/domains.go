@@ -65,11 +65,17 @@ func (b *Backlog) addDomains(t *tracked, a *Attempt, what *gangs.Wait) {
 	}
 }
 
-// trackDomain counts the pods of a class in an area, or for 0 in any domain of the level. nil: their room is not known.
+// trackDomain counts the pods of a class in an area, or for 0 in any domain of the level. nil: their room is not known. If too
+// many domains are tracked for the gang, it returns the shape of the class: its room in the cluster is an upper bound, but does
+// not show that a node came to the domain.
 func (b *Backlog) trackDomain(t *tracked, a *Attempt, class int, level string, area placement.Area) gangs.Shape {
 	shape, ok := t.byClass[class].(*kubescheduler.Shape)
 	if !ok {
 		return nil
+	}
+	if len(t.domains) == maxShapes {
+		t.helps |= otherNodes
+		return shape
 	}
 	var value *string
 	if area != 0 {

@@ -3,9 +3,12 @@
 package backlog
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 type anyShape struct{}
@@ -38,5 +41,40 @@ func TestImpliesNeeds(t *testing.T) {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestDomainsOfAGangAreBounded: at most maxShapes domains are tracked for one gang. Of the others the room of the cluster counts,
+// and changes of nodes help.
+func TestDomainsOfAGangAreBounded(t *testing.T) {
+	t.Parallel()
+	for domains, bounded := range map[int]bool{3: false, maxShapes: false, maxShapes + 1: true, 1000: true} {
+		for _, task := range []gangs.Task{gangs.Minimum, gangs.Refill} {
+			a := Attempt{Task: task, Domains: Domains{Pinned: map[int][]placement.Domain{}, ValueOf: func(a placement.Area) string { return fmt.Sprint(a) }}}
+			for i := range domains {
+				area := placement.Area(i + 1)
+				a.Domains.Needs = append(a.Domains.Needs, placement.DomainNeed{Level: "rack", Area: area, Pods: 2})
+				a.Domains.Pinned[0] = append(a.Domains.Pinned[0], placement.Domain{Level: "rack", Area: area})
+			}
+			class := &kubescheduler.Shape{}
+			b, tr := &Backlog{shapes: kubescheduler.NewShapes(nil)}, &tracked{byClass: []gangs.Shape{class}}
+			what := gangs.Wait{Needs: []gangs.Need{{Shape: class, Pods: 2}}, Fits: func(s gangs.Shape) int { return s.FittingPods() }}
+			b.addDomains(tr, &a, &what)
+			if len(tr.domains) != min(domains, maxShapes) || (tr.helps&otherNodes != 0) != bounded {
+				t.Errorf("%d domains, task %d: %d are tracked, changes of nodes help: %t", domains, task, len(tr.domains), tr.helps&otherNodes != 0)
+			}
+			ofCluster := 0
+			for _, n := range what.Needs {
+				if n.Shape == gangs.Shape(class) {
+					ofCluster++
+				}
+			}
+			if len(what.Needs) != domains || ofCluster != domains-len(tr.domains) {
+				t.Errorf("%d domains, task %d: %d conditions, %d of them of the cluster", domains, task, len(what.Needs), ofCluster)
+			}
+			if what.MayFit != nil && what.MayFit() {
+				t.Errorf("%d domains, task %d: there is room on no node", domains, task)
+			}
+		}
 	}
 }
