@@ -14,20 +14,20 @@ import (
 
 // Levels returns the topology levels that a PodGroup and its sub-groups require and prefer, by name ("" is the PodGroup), as
 // placement.Problem has them: the node label of the level after those of all levels above it in its Topology, separated by
-// commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not known. A level that names no
-// Topology is a node label by itself. If a required level is not known, the pods cannot be placed: the refusal says why. A
+// commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not known; unread is why Topologies cannot
+// be read and what to do, "" if they can. A level that names no Topology is a node label by itself. If a required level is not known, the pods cannot be placed: the refusal says why. A
 // preferred one that is not known has no effect (docs/decisions, G26).
-func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) (required, preferred map[string]string, why *Refusal) {
+func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels, unread string) (required, preferred map[string]string, why *Refusal) {
 	for group, c := range constraints(spec) {
 		if c.RequiredTopologyLevel != "" {
-			level, problem := levelKey(c, c.RequiredTopologyLevel, levelsOf)
+			level, problem := levelKey(c, c.RequiredTopologyLevel, levelsOf, unread)
 			if problem != "" {
 				return nil, nil, &Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: pathOf(tree, group) + ": " + problem}
 			}
 			required = withLevel(required, group, level)
 		}
 		if c.PreferredTopologyLevel != "" {
-			if level, problem := levelKey(c, c.PreferredTopologyLevel, levelsOf); problem == "" {
+			if level, problem := levelKey(c, c.PreferredTopologyLevel, levelsOf, unread); problem == "" {
 				preferred = withLevel(preferred, group, level)
 			}
 		}
@@ -70,11 +70,14 @@ func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
 }
 
 // levelKey returns a level as placement.Problem has it, or what is wrong with it if it is required.
-func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name string) topology.Levels) (key, problem string) {
+func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name string) topology.Levels, unread string) (key, problem string) {
 	if c.Topology == "" {
 		return level, ""
 	}
 	levels := levelsOf(c.Topology)
+	if levels == nil && unread != "" {
+		return "", fmt.Sprintf("Topology %q, whose level %q is required, cannot be read: %s", c.Topology, level, unread)
+	}
 	if levels == nil {
 		return "", fmt.Sprintf("Topology %q, whose level %q is required, is not known: create it, or change topologyConstraint.topology", c.Topology, level)
 	}

@@ -26,6 +26,7 @@ func TestLevels(t *testing.T) {
 		of     map[string]*v2alpha2.TopologyConstraint // by sub-group
 		want   map[string]string
 		prefer map[string]string
+		unread string
 		why    string
 	}{
 		"none": {},
@@ -40,6 +41,16 @@ func TestLevels(t *testing.T) {
 		"a Topology that does not exist": {
 			of:  map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "rack")},
 			why: `a: Topology "gone", whose level "rack" is required, is not known: create it, or change topologyConstraint.topology`,
+		},
+		"Topologies cannot be read": {
+			of:     map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "rack")},
+			unread: "install the CRD, and create it",
+			why:    `a: Topology "gone", whose level "rack" is required, cannot be read: install the CRD, and create it`,
+		},
+		"a Topology that was read before": {
+			of:     map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "example.com/block")},
+			unread: "the API server does not answer",
+			want:   map[string]string{"": "example.com/block"},
 		},
 		"no level of the Topology": {
 			of:  map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "rack")},
@@ -57,7 +68,7 @@ func TestLevels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, preferred, refusal := podgroup.Levels(tree, &pg.Spec, levelsOf)
+			got, preferred, refusal := podgroup.Levels(tree, &pg.Spec, levelsOf, tt.unread)
 			why := ""
 			if refusal != nil {
 				why = refusal.Message

@@ -41,7 +41,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.gangs.recordGates(logger, gates)
 		return false
 	}
-	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, pl.gangs.topologies.LevelsOf)
+	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, pl.gangs.topologies.LevelsOf, pl.gangs.topologies.Unread())
 	if unknown != nil {
 		pl.refuse(logger, work, *unknown, backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Nodes: nodes, Task: work.Task,

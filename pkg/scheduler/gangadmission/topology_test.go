@@ -157,13 +157,13 @@ func TestPreemptionInOneRack(t *testing.T) {
 	}
 }
 
-func TestATopologyThatIsNotKnown(t *testing.T) {
+func TestTheCRDOfTopologiesIsMissing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(2).run()
 	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) {
 		s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "rack"}
 	}).Obj())
-	c.pod(members("a", 2)...).saysWhy("a", `Topology "fabric", whose level "rack" is required, is not known`)
+	c.pod(members("a", 2)...).saysWhy("a", `Topology "fabric", whose level "rack" is required, cannot be read: install the CRD topologies.kai.scheduler`)
 	c.leveledGang("b", 0, 2, 2).wholeOf("b", 2) // the other gang takes nothing
 }
 

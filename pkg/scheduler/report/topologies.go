@@ -4,6 +4,7 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -16,55 +17,104 @@ import (
 	"k8s.io/utils/clock"
 
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/topology"
 )
 
-// missingTopologiesInterval is the pause between two checks whether the Topology resource exists. A cluster need not have it.
-const missingTopologiesInterval = 5 * time.Second
+const (
+	// missingTopologiesInterval is the pause between two checks whether the Topology resource exists. A cluster need not have it.
+	missingTopologiesInterval = 5 * time.Second
+	// firstTopologiesTimeout is how long gangs wait for the first list while requests fail or are not answered.
+	firstTopologiesTimeout = 30 * time.Second
+)
 
 // Topologies are the Topology objects of the cluster, as an informer has them. A cluster without their CRD has none.
 type Topologies struct {
 	Informer cache.SharedIndexInformer
-	failed   atomic.Bool // they could not be listed, for example because the CRD does not exist
+	clock    clock.Clock
+	unread   atomic.Pointer[unreadTopologies] // nil: the last request succeeded, or none was begun
+	missing  atomic.Bool                      // the CRD is
+}
+
+// unreadTopologies is why Topologies cannot be read.
+type unreadTopologies struct {
+	since   time.Time
+	why     string // with the remedy, as the end of a sentence
+	refused bool   // waiting does not help
 }
 
 // NewTopologies returns the Topologies of the API server of the configuration, which is not modified. If the CRD is missing,
-// it is looked for every few seconds.
+// also if it is deleted later, there are none, and it is looked for every few seconds.
 func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 	client, err := newRESTClient(config, topologyv1alpha1.SchemeGroupVersion, topologyv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	t := &Topologies{}
+	t := &Topologies{clock: c}
 	request := func(opts metav1.ListOptions) *rest.Request {
 		return client.Get().Resource("topologies").VersionedParams(&opts, metav1.ParameterCodec)
 	}
 	t.Informer = cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			for {
-				list := &topologyv1alpha1.TopologyList{}
-				err := request(opts).Do(ctx).Into(list)
-				t.failed.Store(err != nil)
-				if !apierrors.IsNotFound(err) {
-					return list, err
-				}
+			t.unread.CompareAndSwap(nil, &unreadTopologies{since: c.Now(), why: "the API server has not answered yet"})
+			list := &topologyv1alpha1.TopologyList{}
+			err := request(opts).Do(ctx).Into(list)
+			t.recordList(err)
+			if apierrors.IsNotFound(err) {
+				return &topologyv1alpha1.TopologyList{}, nil // those that were read before are gone with their CRD
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			for t.missing.Load() { // an error would be logged each time
 				select {
 				case <-c.After(missingTopologiesInterval):
 				case <-ctx.Done():
 					return nil, ctx.Err()
 				}
+				if err := request(metav1.ListOptions{Limit: 1}).Do(ctx).Error(); !apierrors.IsNotFound(err) {
+					t.missing.Store(false)
+					return nil, apierrors.NewResourceExpired("the CRD of Topologies was created: list them")
+				}
 			}
-		},
-		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 			opts.Watch = true
-			return request(opts).Watch(ctx)
+			w, err := request(opts).Watch(ctx)
+			if err == nil {
+				t.unread.Store(nil)
+			}
+			return w, err
 		},
 	}, &topologyv1alpha1.Topology{}, 0, cache.Indexers{})
 	return t, nil
 }
 
-// HasSynced reports whether the Topologies were read, or cannot be read, which must not keep other gangs waiting.
-func (t *Topologies) HasSynced() bool { return t.Informer.HasSynced() || t.failed.Load() }
+// recordList records the result of a list.
+func (t *Topologies) recordList(err error) {
+	t.missing.Store(apierrors.IsNotFound(err))
+	resource := topologyv1alpha1.SchemeGroupVersion.WithResource("topologies").GroupResource().String()
+	unread := &unreadTopologies{since: t.unread.Load().since}
+	switch {
+	case err == nil:
+		unread = nil
+	case apierrors.IsNotFound(err):
+		unread.why = fmt.Sprintf("install the CRD %s, and create it", resource)
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		unread.why, unread.refused = fmt.Sprintf("allow muster-scheduler to list and watch %s", resource), true
+	default:
+		unread.why = fmt.Sprintf("the API server answers %q; it is asked again", message.Shorten(err.Error(), maxListError))
+	}
+	t.unread.Store(unread)
+}
+
+// maxListError is the maximum length of an error in the message of a gang.
+const maxListError = 200
+
+// HasSynced reports whether the Topologies were read, there is no CRD, or reading them is refused, or fails for so long that it
+// must not keep other gangs waiting.
+func (t *Topologies) HasSynced() bool {
+	unread := t.unread.Load()
+	return t.Informer.HasSynced() || unread != nil && (unread.refused || t.clock.Since(unread.since) >= firstTopologiesTimeout)
+}
 
 // LevelsOf returns the levels of a Topology, nil if it does not exist or was not read.
 func (t *Topologies) LevelsOf(name string) topology.Levels {
@@ -73,4 +123,12 @@ func (t *Topologies) LevelsOf(name string) topology.Levels {
 		return nil
 	}
 	return obj.(*topologyv1alpha1.Topology).Spec.NodeLabels()
+}
+
+// Unread returns why Topologies cannot be read, with the remedy. "": they were read.
+func (t *Topologies) Unread() string {
+	if unread := t.unread.Load(); unread != nil {
+		return unread.why
+	}
+	return ""
 }
