@@ -3,13 +3,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/muster-project/muster/test/shapes"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -43,38 +43,27 @@ const (
 	levels
 )
 
-// parseFabric reads a node tree. blocks are the names of the blocks to use; nil: all.
-func parseFabric(data []byte, blocks []string) (*fabric, error) {
-	var tree struct {
-		GPUsPerNode int
-		Zones       []struct {
-			Blocks []struct {
-				Name  string
-				Racks []struct{ Hosts int }
-			}
+// newFabric returns the fabric of a node tree. blocks are the names of the blocks to use; nil: all.
+func newFabric(t shapes.Topology, blocks []string) *fabric {
+	f := &fabric{gpus: t.GPUs}
+	numbers := [levels]map[string]int{rack: {}, block: {}}
+	for _, n := range t.Nodes {
+		if blocks != nil && !slices.Contains(blocks, n.Block) {
+			continue
 		}
-	}
-	if err := json.Unmarshal(data, &tree); err != nil {
-		return nil, fmt.Errorf("reading a node tree: %w", err)
-	}
-	f := &fabric{gpus: tree.GPUsPerNode}
-	for _, z := range tree.Zones {
-		for _, b := range z.Blocks {
-			if blocks != nil && !slices.Contains(blocks, b.Name) {
-				continue
+		var in [levels]int
+		for l, name := range [levels]string{rack: n.Zone + "/" + n.Block + "/" + n.Rack, block: n.Zone + "/" + n.Block} {
+			k, known := numbers[l][name]
+			if !known {
+				k = len(f.sizes[l])
+				numbers[l][name], f.sizes[l] = k, append(f.sizes[l], 0)
 			}
-			f.sizes[block] = append(f.sizes[block], 0)
-			for _, r := range b.Racks {
-				in := [levels]int{rack: len(f.sizes[rack]), block: len(f.sizes[block]) - 1}
-				f.sizes[rack] = append(f.sizes[rack], r.Hosts)
-				f.sizes[block][in[block]] += r.Hosts
-				for range r.Hosts {
-					f.nodes = append(f.nodes, node{in: in})
-				}
-			}
+			in[l] = k
+			f.sizes[l][k]++
 		}
+		f.nodes = append(f.nodes, node{in: in})
 	}
-	return f, nil
+	return f
 }
 
 // shuffled returns the fabric with random names of nodes and domains, since names decide between equal ones.

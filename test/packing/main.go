@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/test/shapes"
 )
 
 //go:embed testdata
@@ -83,15 +84,14 @@ func (c contestant) playSetting(ctx context.Context, at setting, seed uint64) (*
 // read returns the fabric and the jobs of a setting. The seed decides the names of the nodes and when jobs come.
 func (at setting) read(seed uint64) (*fabric, []job, error) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	data, err := testdata.ReadFile("testdata/" + at.fabric + ".json")
+	topologies, err := shapes.Topologies()
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := parseFabric(data, at.blocks)
+	i := slices.IndexFunc(topologies, func(t shapes.Topology) bool { return t.Name == at.fabric })
+	f := newFabric(topologies[i], at.blocks)
+	data, err := testdata.ReadFile("testdata/" + at.stream + ".csv")
 	if err != nil {
-		return nil, nil, err
-	}
-	if data, err = testdata.ReadFile("testdata/" + at.stream + ".csv"); err != nil {
 		return nil, nil, err
 	}
 	jobs, err := parseStream(data)

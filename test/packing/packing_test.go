@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/test/shapes"
 )
 
 // TestMusterSplitsNoMoreThanStock plays the burst, and some hours of the day with the most large jobs.
@@ -73,11 +75,9 @@ func (s *scripted) remove([]*corev1.Pod) error { return nil }
 // twoBlocks returns nodes of 2 GPUs: a0, a1 and a2 in one rack, b0 in another of the same block, c0 and c1 in another block.
 func twoBlocks(t *testing.T) *fabric {
 	t.Helper()
-	f, err := parseFabric([]byte(`{"gpusPerNode": 2, "zones": [{"blocks": [{"name": "skipped", "racks": [{"hosts": 9}]},
-		{"name": "x", "racks": [{"hosts": 3}, {"hosts": 1}]}, {"name": "y", "racks": [{"hosts": 2}]}]}]}`), []string{"x", "y"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := []shapes.Node{{Block: "skipped", Rack: "s"}, {Block: "x", Rack: "a"}, {Block: "x", Rack: "a"}, {Block: "x", Rack: "a"},
+		{Block: "x", Rack: "b"}, {Block: "y", Rack: "a"}, {Block: "y", Rack: "a"}}
+	f := newFabric(shapes.Topology{GPUs: 2, Nodes: nodes}, []string{"x", "y"})
 	for i, name := range []string{"a0", "a1", "a2", "b0", "c0", "c1"} {
 		f.nodes[i].name = name
 	}
