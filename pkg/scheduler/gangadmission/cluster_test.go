@@ -64,7 +64,7 @@ type cluster struct {
 	onCycle   func(pod string) bool                     // used by the plugin moody: whether the real cycle refuses the node
 	cycles    int                                       // of onCycle
 	prepare   func(pod string) *fwk.Status              // PreBind of the plugin moody
-	onNode    func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve and PreBind; nil: nothing
+	onNode    func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve, PreBind and Unreserve; nil: nothing
 	plugins   func(p *kubeconfig.Plugins)               // modifies the built-in profile
 	extends   []kubeconfig.Extender
 	clock     clock.WithTickerAndDelayedExecution               // nil: the usual
@@ -120,7 +120,10 @@ func (m moody) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, nod
 	return m.c.onNode("Reserve", pod.Name, node)
 }
 
-func (moody) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+// Unreserve implements fwk.ReservePlugin. What the plugin says is ignored.
+func (m moody) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) {
+	m.c.onNode("Unreserve", pod.Name, node)
+}
 
 // opinions is the option of a cluster in which the plugin moody refuses nodes in real cycles.
 func opinions(onNode func(point, pod, node string) *fwk.Status) clusterOption {
