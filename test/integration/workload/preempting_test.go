@@ -101,8 +101,9 @@ func TestPreemptedInferenceReplicaIsReplacedAsAUnit(t *testing.T) {
 		return len(waiting) == len(before)
 	})
 	w.untilCondition(podGroups, "chat-0", v2alpha2.ConditionPreempted, "True")
-	by := fmt.Sprintf("replica 0 was preempted by PodGroup %s/urgent-0 (priority 1000 over 0)", w.namespace)
-	if note := w.untilEvents(v1alpha1.EventReplicaPreempted)[v1alpha1.EventReplicaPreempted]; note != "Normal Waiting for room again: "+by {
+	by := fmt.Sprintf(" UTC by %s/urgent-0 (priority 1000 over 0): all 8 pods, because its minimum ends as a whole or not at all", w.namespace)
+	note := w.untilEvents(v1alpha1.EventReplicaPreempted)[v1alpha1.EventReplicaPreempted]
+	if !strings.HasPrefix(note, "Normal Waiting for room again: replica 0 was preempted at ") || !strings.HasSuffix(note, by) {
 		t.Errorf("event %q, want %q in it", note, by)
 	}
 	if described := w.kubectl("describe", "pcs", "chat"); strings.Count(described, by) < 2 { // condition Available, and the event
