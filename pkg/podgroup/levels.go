@@ -15,8 +15,8 @@ import (
 // Levels returns the topology levels that a PodGroup and its sub-groups require and prefer, by name ("" is the PodGroup), as
 // placement.Problem has them: the node label of the level after those of all levels above it in its Topology, separated by
 // commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not known; unread is why Topologies cannot
-// be read and what to do, "" if they can. A level that names no Topology is a node label by itself. If a required level is not known, the pods cannot be placed: the refusal says why. A
-// preferred one that is not known has no effect (docs/decisions, G26).
+// be read and what to do, "" if they can. A level that names no Topology is a node label by itself. If a required level is not
+// known, the pods cannot be placed: the refusal says why. A preferred one that is not known has no effect (docs/decisions, G26).
 func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels, unread string) (required, preferred map[string]string, why *Refusal) {
 	for group, c := range constraints(spec) {
 		if c.RequiredTopologyLevel != "" {

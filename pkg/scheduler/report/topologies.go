@@ -70,7 +70,7 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 				select {
 				case <-c.After(missingTopologiesInterval):
 				case <-ctx.Done():
-					return nil, ctx.Err()
+					return watch.NewProxyWatcher(make(chan watch.Event)), nil // an error would be logged
 				}
 				if err := request(metav1.ListOptions{Limit: 1}).Do(ctx).Error(); !apierrors.IsNotFound(err) {
 					t.missing.Store(false)
