@@ -258,7 +258,7 @@ func (o *oracle) place(tasks []task) bool {
 		slices.SortStableFunc(inside, func(a, b int) int { return o.copies(a, t.units) - o.copies(b, t.units) })
 		tried := map[string]bool{}
 		for _, d := range inside {
-			if like := o.looks(d); !tried[like] {
+			if like := fmt.Sprint(o.domains[d].parent, o.looks(d)); !tried[like] { // like ones in one wider domain
 				tried[like] = true
 				if o.placeInside(t.group, d, tasks[1:]) {
 					return true
@@ -386,7 +386,7 @@ func (o *oracle) isInside(d, outer int) bool {
 	return false
 }
 
-// looks returns a text that is the same for domains that can be exchanged.
+// looks returns a text that is the same for domains that can be exchanged if they are in the same wider one.
 func (o *oracle) looks(d int) string {
 	at := &o.domains[d]
 	var inside []string
