@@ -20,6 +20,12 @@ func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
 	return p.until, p.gang.preemption == p
 }
 
+// evictionsEnd returns until when all victims should have ended if their deletion begins now, and be replaced by the gang. Thousands of
+// deletions take their time.
+func (p *Preemption) evictionsEnd(now time.Time, timeout time.Duration) time.Time {
+	return now.Add(p.graceTime(now) + timeout + time.Duration(len(p.Victims))*perVictim)
+}
+
 // graceTime returns the time after which all victims should have ended if they were deleted now.
 func (p *Preemption) graceTime(now time.Time) time.Duration {
 	longest := time.Duration(0)
@@ -96,7 +102,7 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 // beginEvictions requests the deletion of the victims.
 func (r *Registry) beginEvictions(p *Preemption) Effects {
 	p.stage = stageEvicting
-	p.until = r.now.Add(p.graceTime(r.now) + r.opts.PreemptionTimeout)
+	p.until = p.evictionsEnd(r.now, r.opts.PreemptionTimeout)
 	p.about.Until = p.until
 	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
 	victims := map[*gangState][]*member{}
@@ -208,7 +214,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}})
 	}
 	p.Victims = r.victimsOfEarlierProcess(p, pods)
-	p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
+	p.until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
 	p.about = aboutPreemption(p, Preempting{})
 	p.about.Evicting = true
 	r.reserveRoomOf(p, pods)

@@ -182,6 +182,8 @@ func (l *largePreemption) evict(meanwhile func()) {
 			l.apply(l.r.SetPod(pod, l.now))
 		})
 	}
+	l.now = l.now.Add(time.Duration(len(l.low)) * 5 * time.Millisecond) // that many deletions take longer than a victim has to end
+	l.apply(l.r.Tick(l.now))
 	l.measure("evicted", func() { l.apply(l.r.RecordEvicted(l.evictions[0], l.now)) })
 	for i, pod := range l.low {
 		if i%(len(l.low)/4) == 1 {

@@ -44,7 +44,8 @@ const (
 	stageEvicted
 )
 
-// preparationLimit is how long a preemption may take until its first deletion, and perVictim how much longer for each victim.
+// preparationLimit is how long a preemption may take until its first deletion, and perVictim how much longer this and the deletions
+// may take for each victim.
 const (
 	preparationLimit = 30 * time.Second
 	perVictim        = 20 * time.Millisecond
@@ -387,7 +388,11 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	}
 	ended := r.reserved.EndOfGang(g.key, isOfGang)
 	p.about = aboutPreemption(p, d)
-	g.preemption, g.hopeless, g.cuts = p, hopeless{}, 0
+	p.about.Until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
+	g.preemption, g.hopeless = p, hopeless{}
+	if p.stage == stageConfirmed {
+		g.cuts = 0 // not before: the confirmation takes as much time as the decision
+	}
 	for i := range p.Victims {
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {

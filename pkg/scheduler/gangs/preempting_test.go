@@ -246,6 +246,20 @@ func TestCutSearchIsRepeated(t *testing.T) {
 	}
 }
 
+// The confirmation of a decision takes as much time as the decision.
+func TestAConfirmationMayTakeAsLongAsTheDecision(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	m.slow = true
+	m.createGang(keyNamed("low"), 4, 4, 0)
+	m.runFor(time.Second)
+	m.createGang(keyNamed("high"), 4, 4, 5)
+	m.runFor(time.Minute)
+	if m.victims != 4 {
+		t.Errorf("%d pods were evicted, want the gang of 4", m.victims)
+	}
+}
+
 // A gang without a PriorityClass has the highest priority of its pods. When the pod that has it ends, the others may be preempted.
 func TestPriorityOfAGangFallsWithItsPods(t *testing.T) {
 	t.Parallel()

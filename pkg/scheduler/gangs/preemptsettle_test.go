@@ -72,6 +72,7 @@ type market struct {
 	final       bool          // the result of the last search does not change by itself
 	why         string        // why it was hopeless
 	cuts        int           // that many searches are cut short first
+	slow        bool          // a search needs more time than the first one after a decision has
 	isHeld      bool          // no status is written that says that evictions begin
 	unmarked    int           // victims whose marks were taken back
 }
@@ -463,6 +464,8 @@ func (m *market) makeRoom(work *Work) time.Time {
 	}
 	decision, result := m.findVictims(work, step == PreemptConfirm)
 	switch {
+	case result == preemption.Decided && m.slow && work.Cuts == 0:
+		return m.r.RecordCut(work.Gang, m.searchTakes, m.now)
 	case result == preemption.Decided && m.cuts > 0:
 		m.cuts--
 		return m.r.RecordCut(work.Gang, m.searchTakes, m.now)
