@@ -4,6 +4,7 @@ package podgroup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,6 +57,18 @@ func constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v
 			}
 		}
 	}
+}
+
+// SameConstraints reports whether two specs of a PodGroup have the same topology constraints.
+func SameConstraints(a, b *v2alpha2.PodGroupSpec) bool {
+	values := func(spec *v2alpha2.PodGroupSpec) map[string]v2alpha2.TopologyConstraint {
+		out := map[string]v2alpha2.TopologyConstraint{}
+		for group, c := range constraints(spec) {
+			out[group] = *c
+		}
+		return out
+	}
+	return maps.Equal(values(a), values(b))
 }
 
 // NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology, which

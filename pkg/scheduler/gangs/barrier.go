@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -45,8 +46,8 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 }
 
 // recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
-// sub-group that the plan starts would not have its minimum, if a node on whose labels it relies has changed or is gone, or if a
-// pod was bound beside it where it knows none of the gang.
+// sub-group that the plan starts would not have its minimum, if the topology constraints or a node on whose labels it relies have
+// changed, or if a pod was bound beside it where it knows none of the gang.
 func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,6 +62,8 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 			switch changed, beside := r.changedNode(p), p.nodeBeside(); {
 			case !r.makesWhole(p):
 				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
+			case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec):
+				r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
 			case changed != "":
 				r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
 			case beside != "":

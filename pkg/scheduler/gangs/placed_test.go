@@ -84,6 +84,37 @@ func TestAPodIsBoundBesideThePlan(t *testing.T) {
 	}
 }
 
+// A plan that was made with other topology constraints than the PodGroup has now is not bound.
+func TestConstraintsChangeWhileAPlanIsInForce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		from, to string // the level that is required
+		want     bool   // the plan is bound
+	}{
+		"none was required":    {"", "rack", false},
+		"another one":          {"rack", "block", false},
+		"none is any more":     {"rack", "", false},
+		"something else of it": {"rack", "rack", true},
+		"none, something else": {"", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := func(generation int64, level string) *v2alpha2.PodGroup {
+				pg := podGroup().MinMember(2).Obj()
+				if pg.Generation = generation; level != "" {
+					pg.Spec.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: level}
+				}
+				return pg
+			}
+			s := begin(t)
+			s.r.SetGroup(group(1, tt.from), s.now)
+			s.members("a", "b").leads("a").commits("a", "b").assumes("a", "b")
+			s.r.SetGroup(group(2, tt.to), s.now)
+			s.arrives("a", "b").wantOpen(tt.want).wantAborted(!tt.want)
+		})
+	}
+}
+
 func TestLabelsOnWhichAPlanReliesAreCheckedBeforeItIsBound(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -54,6 +55,7 @@ type Plan struct {
 	needed    []int      // indexes in members of those without which the plan does not satisfy the tree, ascending
 	tags      []uint64   // by index in needed
 
+	group  *v2alpha2.PodGroup           // of which it was made; immutable
 	relied map[string]map[string]string // Work.Relied; immutable
 	placed map[string][]string          // by leaf: the nodes of bound pods that the plan knows, sorted; nil: no level is required; immutable
 }
@@ -101,7 +103,7 @@ func (p *Plan) member(uid types.UID) *plannedMember {
 func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
 	p := &Plan{
 		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
-		tree: w.Tree, relied: w.Relied, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
+		tree: w.Tree, group: w.Group, relied: w.Relied, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
 	}
 	if len(w.Problem.Required) > 0 {
 		p.placed = w.Problem.Nodes

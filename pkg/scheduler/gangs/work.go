@@ -27,7 +27,7 @@ type Work struct {
 	Progress Progress
 	// Cuts is the number of consecutive searches for victims that were cut short.
 	Cuts int
-	// Relied are, by planned node, the labels on which the plan relies. It is set before CommitPlan.
+	// Relied are, by node, the labels on which the plan relies. It is set before CommitPlan.
 	Relied map[string]map[string]string
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
 	// admitted, as units (docs/decisions, G12, G20). For SurplusUnit it contains the pods of sub-groups that are not
