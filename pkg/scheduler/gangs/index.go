@@ -226,10 +226,10 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 	return due
 }
 
-// dueAfterChange returns when a refused gang that has changed itself is tried again: after a pause, and when attempts after events
-// have had no more than their share of the loop, since one label or Topology may change many gangs.
+// dueAfterChange returns when a refused gang that has changed itself is tried again: after a pause, and when such attempts have had
+// no more than their share of the loop, since one label or Topology may change many gangs.
 func (r *Registry) dueAfterChange(g *gangState) time.Time {
-	return later(later(g.refusedAt, g.woken).Add(retryInterval), r.waiting.afterEvents.spent.Add(-maxSpent))
+	return later(later(g.refusedAt, g.woken).Add(retryInterval), r.waiting.afterChange.spent.Add(-maxSpent))
 }
 
 func later(a, b time.Time) time.Time {

@@ -78,6 +78,8 @@ const (
 	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
 	// other. maxSpentBefore is this limit for gangs that precede one which is about to be planned.
 	maxSpent, maxSpentBefore = 250 * time.Millisecond, time.Second
+	// leastTook is what an attempt counts at least of which the duration is not known: one that was refused without a search.
+	leastTook = 5 * time.Millisecond
 	// longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
 	// every object that a filter reads causes an event (for example labels of namespaces).
 	longest = 5 * time.Minute
@@ -130,8 +132,9 @@ type waitList struct {
 	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
 	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
 	ended    []func()                // Wait.Release of gangs that no longer wait
-	// afterEvents and withoutEvent are the loop's time for attempts that may fail again, of informed gangs and of others.
-	afterEvents, withoutEvent budget
+	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed gangs, of those
+	// that have changed themselves, and of others.
+	afterEvents, afterChange, withoutEvent budget
 }
 
 // waiter is a gang that waits until so many pods of a shape fit.
@@ -147,7 +150,7 @@ func newWaitList() waitList {
 		all: map[*gangState]struct{}{}, byShape: map[Shape][]waiter{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
 		informed:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inInformed }),
 		turns:       count.NewHeap(func(a, b *gangState) bool { return a.wait.turn.Before(b.wait.turn) }, func(g *gangState) *int { return &g.inTurns }),
-		afterEvents: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
+		afterEvents: budget{share: informedShare}, afterChange: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
 	}
 }
 

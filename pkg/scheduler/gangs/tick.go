@@ -2,7 +2,10 @@
 
 package gangs
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Tick repeats activations that may have been lost and starts attempts whose waiting time is over. It must be called
 // several times a second.
@@ -49,6 +52,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 		r.index.timers.Remove(g)
 		due = append(due, g)
 	}
+	slices.SortStableFunc(due, func(a, b *gangState) int { return a.leaderRank().Compare(b.leaderRank()) }) // not all may be afforded
 	for _, g := range due {
 		e.add(r.fireTimer(g, now))
 		r.reindex(g)
@@ -73,7 +77,7 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	case !g.phase.isRefused():
 		return Effects{}
 	case g.changed && !now.Before(r.dueAfterChange(g)):
-		r.waiting.afterEvents.affords(g.wait.Took, maxSpent, now)
+		r.waiting.afterChange.affords(max(g.wait.Took, leastTook), maxSpent, now)
 		r.enterPhase(g, Elected)
 		g.retried = true
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
