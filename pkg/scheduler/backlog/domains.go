@@ -96,7 +96,7 @@ func (b *Backlog) addDomainNeeds(t *tracked, a *Attempt, what *gangs.Wait) {
 			most[n.Class] = max(most[n.Class], n.Pods)
 		}
 	}
-	if len(needs) > 0 && t.impliesNeeds(most, what.Needs) {
+	if len(needs) > 0 && t.impliesNeeds(most, what.Needs) && staysInDomains(&a.Problem) {
 		// The room of one domain is room of the cluster: without the conditions of the cluster, the gang is not visited
 		// whenever pods leave other domains.
 		what.Needs, what.MayFit = needs, nil
@@ -117,6 +117,20 @@ func (t *tracked) impliesNeeds(pods []int, needs []gangs.Need) bool {
 			return false
 		}
 		k++
+	}
+	return true
+}
+
+// staysInDomains reports whether all waiting pods are below groups that require a level: no room outside of domains helps.
+func staysInDomains(p *placement.Problem) bool {
+	for leaf := range p.Pods {
+		g := p.Tree.Group(leaf)
+		for g != nil && p.Required[g.Name()] == "" {
+			g = g.Parent()
+		}
+		if g == nil {
+			return false
+		}
 	}
 	return true
 }

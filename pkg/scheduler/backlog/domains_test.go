@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
@@ -38,6 +39,42 @@ func TestImpliesNeeds(t *testing.T) {
 				needs = append(needs, gangs.Need{Shape: s, Pods: pods})
 			}
 			if got := (&tracked{byClass: tc.byClass}).impliesNeeds(tc.pods, needs); got != tc.want {
+				t.Errorf("%t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestRoomOutsideOfDomains: room of the cluster is left out only if all pods that wait must be in a domain.
+func TestRoomOutsideOfDomains(t *testing.T) {
+	t.Parallel()
+	one := int32(1)
+	tree, err := gang.Build(gang.Node{}, []gang.Node{{Name: "inner"}, {Name: "a", Parent: "inner", MinMember: &one}, {Name: "b", MinMember: &one}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		required []string
+		waiting  []string
+		want     bool
+	}{
+		"the root":                          {[]string{""}, []string{"a", "b"}, true},
+		"each leaf":                         {[]string{"a", "b"}, []string{"a", "b"}, true},
+		"a group above one, and the other":  {[]string{"inner", "b"}, []string{"a", "b"}, true},
+		"one leaf may be anywhere":          {[]string{"inner"}, []string{"a", "b"}, false},
+		"that of which no pod waits may be": {[]string{"a"}, []string{"a"}, true},
+		"only that which may be anywhere":   {[]string{"a"}, []string{"b"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := placement.Problem{Tree: tree, Required: map[string]string{}, Pods: map[string][]placement.Pod{}}
+			for _, group := range tc.required {
+				p.Required[group] = "rack"
+			}
+			for _, leaf := range tc.waiting {
+				p.Pods[leaf] = []placement.Pod{{ID: leaf}}
+			}
+			if got := staysInDomains(&p); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
