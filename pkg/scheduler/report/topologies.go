@@ -24,7 +24,8 @@ import (
 const (
 	// missingTopologiesInterval is the pause between two checks whether the Topology resource exists. A cluster need not have it.
 	missingTopologiesInterval = 5 * time.Second
-	// firstTopologiesTimeout is how long gangs wait for the first list while requests fail or are not answered.
+	// firstTopologiesTimeout is how long gangs wait for the first list, from the first request on, while requests fail or are not
+	// answered.
 	firstTopologiesTimeout = 30 * time.Second
 )
 
@@ -32,13 +33,13 @@ const (
 type Topologies struct {
 	Informer cache.SharedIndexInformer
 	clock    clock.Clock
+	begun    atomic.Pointer[time.Time]        // the first request
 	unread   atomic.Pointer[unreadTopologies] // nil: the last request succeeded, or none was begun
 	missing  atomic.Bool                      // the CRD is
 }
 
 // unreadTopologies is why Topologies cannot be read.
 type unreadTopologies struct {
-	since   time.Time
 	why     string // with the remedy, as the end of a sentence
 	refused bool   // waiting does not help
 }
@@ -56,7 +57,7 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 	}
 	t.Informer = cache.NewSharedIndexInformer(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			t.unread.CompareAndSwap(nil, &unreadTopologies{since: c.Now(), why: "the API server has not answered yet"})
+			t.recordBegun()
 			list := &topologyv1alpha1.TopologyList{}
 			err := request(opts).Do(ctx).Into(list)
 			t.recordList(err)
@@ -66,6 +67,7 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			t.recordBegun()        // the first list is a watch, too
 			for t.missing.Load() { // an error would be logged each time
 				select {
 				case <-c.After(missingTopologiesInterval):
@@ -88,11 +90,19 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 	return t, nil
 }
 
+func (t *Topologies) recordBegun() {
+	if t.begun.Load() == nil {
+		now := t.clock.Now()
+		t.unread.Store(&unreadTopologies{why: "the API server has not answered yet"})
+		t.begun.Store(&now) // lists and watches are made one after the other
+	}
+}
+
 // recordList records the result of a list.
 func (t *Topologies) recordList(err error) {
 	t.missing.Store(apierrors.IsNotFound(err))
 	resource := topologyv1alpha1.SchemeGroupVersion.WithResource("topologies").GroupResource().String()
-	unread := &unreadTopologies{since: t.unread.Load().since}
+	unread := &unreadTopologies{}
 	switch {
 	case err == nil:
 		unread = nil
@@ -112,8 +122,8 @@ const maxListError = 200
 // HasSynced reports whether the Topologies were read, there is no CRD, or reading them is refused, or fails for so long that it
 // must not keep other gangs waiting.
 func (t *Topologies) HasSynced() bool {
-	unread := t.unread.Load()
-	return t.Informer.HasSynced() || unread != nil && (unread.refused || t.clock.Since(unread.since) >= firstTopologiesTimeout)
+	unread, begun := t.unread.Load(), t.begun.Load()
+	return t.Informer.HasSynced() || unread != nil && unread.refused || begun != nil && t.clock.Since(*begun) >= firstTopologiesTimeout
 }
 
 // LevelsOf returns the levels of a Topology, nil if it does not exist or was not read.

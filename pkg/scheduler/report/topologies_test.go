@@ -145,6 +145,21 @@ func TestTopologiesAreWaitedFor(t *testing.T) {
 	}
 }
 
+// The first list is a watch, which client-go repeats by itself.
+func TestTheFirstWatchOfTopologiesIsPutOff(t *testing.T) {
+	t.Parallel()
+	topologies, _, clock := readTopologies(t, http.StatusTooManyRequests)
+	topologies.eventually(t, "begun", func() bool { return topologies.begun.Load() != nil })
+	if topologies.HasSynced() {
+		t.Error("synced before the time was over")
+	}
+	clock.Step(firstTopologiesTimeout)
+	topologies.eventually(t, "synced", topologies.HasSynced)
+	if why := topologies.Unread(); why == "" {
+		t.Error("nothing says why gangs with levels wait")
+	}
+}
+
 // A Topology whose CRD is deleted is not known any more; one that cannot be read for a while is.
 func TestTheCRDOfTopologiesIsDeleted(t *testing.T) {
 	t.Parallel()
