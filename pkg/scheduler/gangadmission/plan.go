@@ -45,6 +45,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	if unknown != nil {
 		pl.refuse(logger, work, *unknown, backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Nodes: nodes, Task: work.Task,
+			Took: pl.gangs.clock.Since(start),
 		})
 		return false
 	}
@@ -101,8 +102,8 @@ func domainsOf(work *gangs.Work, snapshot *kubescheduler.Snapshot) backlog.Domai
 	return d
 }
 
-// reliedLabels returns, by planned node, its labels of the topology levels that the gang requires: if one changes before the
-// pods are bound, the plan is not bound. nil: there are none.
+// reliedLabels returns, by planned node and by node on which pods of the gang run, its labels of the topology levels that the gang
+// requires: if one changes before the pods are bound, the plan is not bound. nil: there are none.
 func reliedLabels(work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) map[string]map[string]string {
 	keys := sets.New[string]()
 	for _, level := range work.Problem.Required {
@@ -112,10 +113,17 @@ func reliedLabels(work *gangs.Work, snapshot *kubescheduler.Snapshot, placements
 		return nil
 	}
 	relied := map[string]map[string]string{}
+	rely := func(node string) {
+		if relied[node] == nil {
+			relied[node] = snapshot.LabelsOf(node, keys)
+		}
+	}
 	for i := range placements {
-		name := placements[i].Node
-		if relied[name] == nil {
-			relied[name] = snapshot.LabelsOf(name, keys)
+		rely(placements[i].Node)
+	}
+	for _, nodes := range work.Problem.Nodes {
+		for _, node := range nodes {
+			rely(node)
 		}
 	}
 	return relied

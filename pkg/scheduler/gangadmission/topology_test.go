@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
@@ -90,6 +91,21 @@ func TestARequiredLevel(t *testing.T) {
 	c.node(wrappers.MakeNode("bare").GPUs(8)).rackNode(1, 5).wholeOf("b", 6).inRacks("b", "r1")
 }
 
+// Room outside of racks lets a gang start of which a part requires a rack, and another does not.
+func TestRoomBesideTheRacksLetsAGangStart(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("r0-0").GPUs(3).Label("rack", "r0")).node(wrappers.MakeNode("bare").GPUs(1)).run()
+	c.pod(wrappers.MakePod("holder", "ml").GPUs(1).NodeSelector("kubernetes.io/hostname", "bare")).eventually("the holder bound", func() bool { return len(c.boundOf("holder")) == 1 })
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinSubGroup(2).SubGroup("racked", 2).SubGroup("loose", 1).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.SubGroups[0].TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+	}).Obj())
+	for i, group := range []string{"racked", "racked", "loose", "loose"} {
+		c.pod(wrappers.MakePod(fmt.Sprintf("a-%d", i), "ml").UID(fmt.Sprintf("a-%d", i)).Gang("a").SubGroup(group).GPUs(int64(1 + i%2)))
+	}
+	c.refused("a").deletePod("holder")
+	c.wholeOf("a", 3)
+}
+
 func TestANodeThatIsLabeledLetsAGangStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(3, 3).node(wrappers.MakeNode("bare").GPUs(1)).run().leveledGang("a", 0, 4, 4).saysWhy("a", "1 node without label rack is outside")
@@ -142,6 +158,30 @@ func TestANodeIsRelabeledWhileAGangIsBound(t *testing.T) {
 		}
 	}
 	c.run().leveledGang("a", 0, 4, 4).wholeOf("a", 4).inRacks("a", "r2")
+}
+
+// A refill is not bound if the node of a pod that runs has left the rack meanwhile.
+func TestTheNodeOfARunningPodIsRelabeledWhileItsGangIsRefilled(t *testing.T) {
+	t.Parallel()
+	var c *cluster
+	node := ""
+	c = newCluster(t, prepares(func(pod string) *fwk.Status {
+		if pod == "a-2" {
+			c.label(node, "r9")
+		}
+		return nil
+	})).labeledRacks(3, 3).run().leveledGang("a", 0, 2, 2).wholeOf("a", 2)
+	pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "a-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node = pod.Spec.NodeName
+	c.deletePod("a-1")
+	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("a")); return f.Created[""] == 1 })
+	c.pod(members("a", 3)[2:]...).saysWhy("a", "rack r9")
+	if bound := c.boundOf("a-2"); len(bound) > 0 {
+		t.Errorf("%v are bound, want no refill", bound)
+	}
 }
 
 func TestPreemptionInOneRack(t *testing.T) {
