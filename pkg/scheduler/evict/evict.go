@@ -4,7 +4,6 @@ package evict
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/endpod"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -152,7 +152,7 @@ func witnessesOf(eviction *Eviction) (witnesses, others []Victim) {
 // keeps the API server from the deletions that are left. It returns how many are terminating or gone, and the errors of all.
 func (e *Evictor) deleteAll(ctx context.Context, eviction *Eviction, victims []Victim) (deleted int, failures []error) {
 	failures = e.retryForVictims(ctx, len(victims), unlimited, func(ctx context.Context, i int) error {
-		accepted, err := e.deleteVictim(ctx, victims[i].Pod)
+		accepted, err := endpod.Delete(ctx, e.Client, victims[i].Pod)
 		if accepted {
 			e.emitPreempted(ctx, eviction, &victims[i])
 		}
@@ -235,8 +235,8 @@ func (e *Evictor) mark(ctx context.Context, eviction *Eviction, v *Victim, suffi
 		}
 		c.LastTransitionTime = before.LastTransitionTime // another disruption was announced before, or this one
 	}
-	err := e.patchCondition(ctx, v.Pod, map[string]any{"uid": v.Pod.UID}, &c)
-	if err != nil && e.isGone(ctx, v.Pod, err) {
+	err := endpod.PatchCondition(ctx, e.Client, v.Pod, map[string]any{"uid": v.Pod.UID}, &c)
+	if err != nil && endpod.IsGone(ctx, e.Client, v.Pod, err) {
 		return nil
 	}
 	return err
@@ -244,7 +244,7 @@ func (e *Evictor) mark(ctx context.Context, eviction *Eviction, v *Victim, suffi
 
 // unmarkVictim sets the mark of the plan on a victim to False, if it has it and is not terminating.
 func (e *Evictor) unmarkVictim(ctx context.Context, eviction *Eviction, v *Victim) error {
-	requestCtx, cancel := context.WithTimeout(ctx, requestTimeout)
+	requestCtx, cancel := context.WithTimeout(ctx, endpod.RequestTimeout)
 	defer cancel()
 	live, err := e.Client.CoreV1().Pods(v.Pod.Namespace).Get(requestCtx, v.Pod.Name, metav1.GetOptions{})
 	switch {
@@ -259,56 +259,11 @@ func (e *Evictor) unmarkVictim(ctx context.Context, eviction *Eviction, v *Victi
 	c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(e.Clock.Now())
 	c.Message = schedulerName + ": the preemption was cancelled before any eviction"
 	// The resource version is a precondition, too: another disruption may be announced meanwhile.
-	err = e.patchCondition(ctx, live, map[string]any{"uid": live.UID, "resourceVersion": live.ResourceVersion}, &c)
-	if err != nil && e.isGone(ctx, live, err) {
+	err = endpod.PatchCondition(ctx, e.Client, live, map[string]any{"uid": live.UID, "resourceVersion": live.ResourceVersion}, &c)
+	if err != nil && endpod.IsGone(ctx, e.Client, live, err) {
 		return nil
 	}
 	return err
-}
-
-// patchCondition writes a condition of a pod. metadata are preconditions.
-func (e *Evictor) patchCondition(ctx context.Context, pod *corev1.Pod, metadata map[string]any, c *corev1.PodCondition) error {
-	patch, err := json.Marshal(map[string]any{"metadata": metadata, "status": map[string]any{"conditions": []*corev1.PodCondition{c}}})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err = e.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
-}
-
-// deleteVictim deletes a victim with its UID as precondition. accepted is false if the pod is gone, or was terminating
-// before, so that another client has deleted it.
-func (e *Evictor) deleteVictim(ctx context.Context, pod *corev1.Pod) (accepted bool, err error) {
-	requestCtx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	err = e.Client.CoreV1().Pods(pod.Namespace).Delete(requestCtx, pod.Name, metav1.DeleteOptions{
-		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-	})
-	switch {
-	case err == nil:
-		return pod.DeletionTimestamp == nil, nil
-	case e.isGone(ctx, pod, err):
-		return false, nil
-	default:
-		return false, err
-	}
-}
-
-// isGone reports whether the pod does not exist any more, given the error of a request for its UID. Other conflicts than
-// that of the UID exist, and a patch with another UID is refused as invalid, so that the API server is asked.
-func (e *Evictor) isGone(ctx context.Context, pod *corev1.Pod, err error) bool {
-	if apierrors.IsNotFound(err) {
-		return true
-	}
-	if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	live, err := e.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	return apierrors.IsNotFound(err) || err == nil && live.UID != pod.UID
 }
 
 // emitPreempted emits the event about a victim whose deletion was accepted, unless it was emitted before.

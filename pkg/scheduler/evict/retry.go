@@ -17,8 +17,6 @@ import (
 const (
 	// maxParallel is the maximum number of parallel requests of one call.
 	maxParallel = 16
-	// requestTimeout is the timeout of a request to the API server.
-	requestTimeout = 5 * time.Second
 	// firstRetryDelay is the time before requests are repeated for the first time. It doubles up to maxRetryDelay.
 	firstRetryDelay = 200 * time.Millisecond
 	maxRetryDelay   = 10 * time.Second

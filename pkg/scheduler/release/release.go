@@ -4,7 +4,6 @@ package release
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -19,6 +18,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/endpod"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
@@ -26,8 +27,6 @@ import (
 const (
 	// interval is the time between two checks for partial gangs.
 	interval = time.Second
-	// requestTimeout is the timeout of a request to the API server.
-	requestTimeout = 5 * time.Second
 	// probeTimeout is the maximum time in which the API server must answer a read to count as answering.
 	probeTimeout = 2 * time.Second
 )
@@ -187,7 +186,7 @@ func (r *Releaser) releasePods(ctx context.Context, key gangs.Key, pods []*corev
 	}
 	r.Recorder.Eventf(report.Reference(f.Group), nil, corev1.EventTypeWarning, v2alpha2.EventPartialGangReleased, "Repairing",
 		"%d bound pods were deleted, because their %s never became whole after a crash or a failed binding and could not be completed in time; their controllers replace them: %s",
-		len(deleted), what, listNames(deleted))
+		len(deleted), what, message.ListNames(deleted, 10, len(deleted), ", "))
 }
 
 // logRefusal logs once why a pod cannot be released.
@@ -204,21 +203,12 @@ func (r *Releaser) recordRelease(ctx context.Context, pod *corev1.Pod, what stri
 	if r.recorded.Has(pod.UID) || gangs.HasReleaseCondition(pod) {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased,
-			Message:            "its " + what + " never became whole after a crash or a failed binding, and could not be completed in time",
-			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
-		}}},
+	err := endpod.PatchCondition(ctx, r.Client, pod, map[string]any{"uid": pod.UID}, &corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased,
+		Message:            "its " + what + " never became whole after a crash or a failed binding, and could not be completed in time",
+		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err = r.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err != nil && !endpod.IsGone(ctx, r.Client, pod, err) {
 		return fmt.Errorf("recording that pod %s is released: %w", klog.KObj(pod), err)
 	}
 	r.recorded.Insert(pod.UID)
@@ -231,32 +221,8 @@ func (r *Releaser) recordRelease(ctx context.Context, pod *corev1.Pod, what stri
 // or unit never had its minimum and does not count the pod since the registry returned it. With a resourceVersion the
 // deletion would fail whenever a kubelet has updated the status.
 func (r *Releaser) deletePod(ctx context.Context, pod *corev1.Pod) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	err := r.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-		Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-	})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // deleted; a conflict means that another pod has the name
-	}
-	if err != nil {
+	if _, err := endpod.Delete(ctx, r.Client, pod); err != nil {
 		return fmt.Errorf("deleting pod %s: %w", klog.KObj(pod), err)
 	}
 	return nil
-}
-
-// listNames lists at most 10 names.
-func listNames(all []string) string {
-	const most = 10
-	out := ""
-	for i, n := range all[:min(len(all), most)] {
-		if i > 0 {
-			out += ", "
-		}
-		out += n
-	}
-	if more := len(all) - most; more > 0 {
-		out += fmt.Sprintf(" and %d more", more)
-	}
-	return out
 }

@@ -321,6 +321,42 @@ func TestADeletionThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
+// No pod is deleted before all of them have the condition, since the next process releases the others by it.
+func TestAReleaseThatCannotBeRecordedIsRepeated(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]error{
+		"busy":      apierrors.NewConflict(corev1.Resource("pods"), "b", fmt.Errorf("the object has been modified")),
+		"forbidden": apierrors.NewForbidden(corev1.Resource("pods"), "b", fmt.Errorf("no")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			w.partial()
+			for _, name := range []string{"a", "b"} {
+				if err := w.api.Tracker().Add(pod(name).Node("n1").Obj()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			refused := true
+			w.api.PrependReactor("patch", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if refused && a.(clienttesting.PatchAction).GetName() == "b" {
+					return true, nil, refuse
+				}
+				return false, nil, nil
+			})
+			w.seconds(40)
+			if len(w.deleted) > 0 {
+				t.Errorf("%q are deleted while b has no condition", w.deleted)
+			}
+			refused = false
+			w.seconds(1)
+			if diff := cmp.Diff([]string{"a uid-a", "b uid-b"}, w.deleted); diff != "" {
+				t.Errorf("deleted (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWithoutPartialGangsNoRequestIsSent(t *testing.T) {
 	t.Parallel()
 	w := newWard(t)
