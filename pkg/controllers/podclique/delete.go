@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -76,14 +76,9 @@ func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod) error {
 
 // describePods returns a text that names a few pods.
 func describePods(pods []lifecycle.Pod) string {
-	const few = 5
-	var names []string
-	for _, p := range pods[:min(len(pods), few)] {
-		names = append(names, p.Name)
+	names := make([]string, len(pods))
+	for i, p := range pods {
+		names[i] = p.Name
 	}
-	text := "pod " + strings.Join(names, ", ")
-	if more := len(pods) - few; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return "pod " + message.ListNames(names, 5, len(names), ", ")
 }

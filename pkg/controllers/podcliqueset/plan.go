@@ -54,7 +54,7 @@ func (r *Reconciler) observeSet(ctx context.Context, live *v1alpha1.PodCliqueSet
 func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*observation, error) {
 	seen := &observation{live: live, owned: owned}
 	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
-		seen.invalid = &children.InvalidError{Err: fmt.Errorf("invalid, and nothing is made or removed until it is repaired: %w", errs.ToAggregate())}
+		seen.invalid = &children.InvalidError{Err: fmt.Errorf("invalid, and nothing is created or deleted until it is corrected: %w", errs.ToAggregate())}
 	} else if recorded, revision, err := r.withRevision(ctx, live, owned, now); err == nil {
 		seen.live, seen.revision = recorded, revision
 	} else if apierrors.IsConflict(err) {
