@@ -23,7 +23,7 @@
 // unless the plan itself satisfies that group.
 //
 // The Phase of a gang is where it stands on this way. A gang without trouble passes Idle, Complete, Elected, Queued,
-// Popped, Planning and Committed, and surplus begins again with Complete. A refused one waits (waiting.go): Lacking room,
+// Popped, Planning and Committed, and surplus begins again with Complete. A refused one waits (retry.go): Lacking room,
 // Parked until an event may help, or Informed of one until its turn. The changes that exist (a test compares them with
 // those of the simulation):
 //

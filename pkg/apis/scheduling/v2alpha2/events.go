@@ -31,7 +31,7 @@ const (
 	// ended, so that the gang can start. The note contains the reason and the
 	// message of condition Preempting.
 	EventPreempting = "Preempting"
-	// EventPreempted: the gang lost pods to a gang, or a pod, of higher priority.
+	// EventPreempted: the gang lost pods to a gang of higher priority.
 	// The note is the message of condition Preempted. It is a warning if the gang
 	// lost all of its pods.
 	EventPreempted = "Preempted"
