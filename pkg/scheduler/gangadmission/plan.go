@@ -45,7 +45,6 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	if unknown != nil {
 		pl.refuse(logger, work, *unknown, backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Nodes: nodes, Task: work.Task,
-			Took: pl.gangs.clock.Since(start),
 		})
 		return false
 	}

@@ -78,6 +78,7 @@ type attempt struct {
 	refusal   podgroup.Refusal // why the attempt failed
 	refusedAt time.Time        // when; zero = the last attempt was not refused
 	changed   bool             // the gang's own pods changed since the attempt began
+	putOff    time.Time        // when it should have been tried since it has changed; zero: it is not due, or was tried
 	progress  Progress         // of attempts that were cut short
 	seen      uint64           // Registry.mayHelp when the cycle of the leader began
 	wait      *wait            // what it waits for, in phases of refused gangs and until the next attempt has ended; nil = nothing

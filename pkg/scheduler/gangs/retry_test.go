@@ -514,3 +514,46 @@ func TestGangsOfATopologyShareTheLoop(t *testing.T) {
 		t.Errorf("attempts (-want +got):\n%s", diff)
 	}
 }
+
+// Gangs of higher rank that change all the time do not keep one that has changed from being tried.
+func TestAGangThatHasChangedIsTriedBesideThoseThatChangeAllTheTime(t *testing.T) {
+	t.Parallel()
+	const took, step = 200 * time.Millisecond, 50 * time.Millisecond
+	s := newWaitScene(t)
+	change := func(name string) {
+		s.r.mu.Lock()
+		defer s.r.mu.Unlock()
+		g := s.r.gangs[waitKey(name)]
+		g.recordOwnChange()
+		s.r.reindex(g)
+	}
+	for name, priority := range map[string]int32{"high-0": 10, "high-1": 10, "low": 0} {
+		s.r.SetGroup(wrappers.MakePodGroup(name, "ml").UID(name).MinMember(1).Obj(), s.now)
+		s.r.SetPod(wrappers.MakePod(name, "ml").UID(name).Gang(name).Priority(priority).Obj(), s.now)
+		s.park(name, Wait{Took: took})
+		change(name)
+	}
+	s.after(time.Second)
+	s.woken = nil
+	high := 0
+	for elapsed := time.Duration(0); ; elapsed += step {
+		if elapsed > 15*time.Second {
+			t.Fatalf("not tried within %s, beside %d attempts for the others", elapsed, high)
+		}
+		s.apply(s.r.Tick(s.now))
+		woken := s.woken
+		s.woken = nil
+		for _, name := range woken {
+			if name == "low" {
+				if high == 0 {
+					t.Error("the gang of lower rank was first")
+				}
+				return
+			}
+			high++
+			s.park(name, Wait{Took: took})
+			change(name)
+		}
+		s.after(step)
+	}
+}

@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -52,13 +53,41 @@ func (r *Registry) Tick(now time.Time) Effects {
 		r.index.timers.Remove(g)
 		due = append(due, g)
 	}
-	slices.SortStableFunc(due, func(a, b *gangState) int { return a.leaderRank().Compare(b.leaderRank()) }) // not all may be afforded
+	sortDue(due, now)
 	for _, g := range due {
 		e.add(r.fireTimer(g, now))
 		r.reindex(g)
 	}
 	e.Dirty = append(e.Dirty, r.updateLine(now)...)
 	return r.endCall(e)
+}
+
+// sortDue sorts gangs in the order of the queue, since not all that have changed may be afforded. Those that were put off for
+// fairAfter come first.
+func sortDue(due []*gangState, now time.Time) {
+	if len(due) < 2 {
+		return
+	}
+	type key struct {
+		late bool
+		rank Rank
+	}
+	keys := make(map[*gangState]key, len(due))
+	for _, g := range due {
+		keys[g] = key{!g.putOff.IsZero() && now.Sub(g.putOff) >= fairAfter, g.leaderRank()}
+	}
+	slices.SortStableFunc(due, func(a, b *gangState) int {
+		switch x, y := keys[a], keys[b]; {
+		case x.late && y.late:
+			return a.putOff.Compare(b.putOff)
+		case x.late:
+			return -1
+		case y.late:
+			return 1
+		default:
+			return x.rank.Compare(y.rank)
+		}
+	})
 }
 
 // fireTimer performs the actions that are due for a gang.
@@ -77,7 +106,7 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	case !g.phase.isRefused():
 		return Effects{}
 	case g.changed && !now.Before(r.dueAfterChange(g)):
-		r.waiting.afterChange.affords(max(g.wait.Took, leastTook), maxSpent, now)
+		r.waiting.afterChange.affords(cmp.Or(g.wait.Took, leastTook), maxSpent, now)
 		r.enterPhase(g, Elected)
 		g.retried = true
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
@@ -91,6 +120,9 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 		g.unitsTried = true
 		return r.evaluate(g, now)
 	default:
+		if g.changed && g.putOff.IsZero() {
+			g.putOff = now
+		}
 		return Effects{}
 	}
 	return Effects{Activate: g.wakeLeader(now)}

@@ -163,7 +163,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	}
 	r.enterPhase(g, Planning)
 	g.yieldedAt, g.lost = time.Time{}, 0
-	g.changed, g.hopeless.waits = false, false // changes from here on are not part of this attempt
+	g.changed, g.putOff, g.hopeless.waits = false, time.Time{}, false // changes from here on are not part of this attempt
 	if state == ready {
 		g.task = task
 	}
