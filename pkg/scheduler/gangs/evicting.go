@@ -60,7 +60,7 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 		return r.endCall(e)
 	}
 	p.stage, p.about.Evicting = stageMarked, true
-	p.about.Until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
+	p.about.Until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
 	p.until = p.about.Until.Add(preparationLimit)
 	r.reindex(p.gang)
 	return r.endCall(Effects{Dirty: []Key{p.Gang}})

@@ -38,6 +38,9 @@ type largePreemption struct {
 	took      map[string]time.Duration      // by step
 }
 
+// perPod is how long the marking, and the deletion, of a victim take.
+const perPod = 18 * time.Millisecond
+
 func newLargePreemption(t testing.TB, pods int) *largePreemption {
 	l := &largePreemption{t: t, r: New(), now: benchStart, on: map[string]map[types.UID]bool{}, took: map[string]time.Duration{}}
 	l.r.Configure(Options{
@@ -88,6 +91,8 @@ func (l *largePreemption) apply(e Effects) {
 		if l.marks != nil {
 			err = l.marks(p)
 		}
+		l.now = l.now.Add(time.Duration(len(l.low)) * perPod) // on a slow API server
+		l.apply(l.r.Tick(l.now))
 		l.measure("mark", func() { l.apply(l.r.RecordMarked(p, err, l.now)) })
 	}
 	l.evictions, l.unmarked = append(l.evictions, e.Evict...), append(l.unmarked, e.Unmark...)
@@ -182,7 +187,7 @@ func (l *largePreemption) evict(meanwhile func()) {
 			l.apply(l.r.SetPod(pod, l.now))
 		})
 	}
-	l.now = l.now.Add(time.Duration(len(l.low)) * 5 * time.Millisecond) // that many deletions take longer than a victim has to end
+	l.now = l.now.Add(time.Duration(len(l.low)) * perPod) // longer than a victim has to end
 	l.apply(l.r.Tick(l.now))
 	l.measure("evicted", func() { l.apply(l.r.RecordEvicted(l.evictions[0], l.now)) })
 	for i, pod := range l.low {
