@@ -59,12 +59,14 @@ func constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v
 	}
 }
 
-// SameConstraints reports whether two specs of a PodGroup have the same topology constraints.
-func SameConstraints(a, b *v2alpha2.PodGroupSpec) bool {
+// SameConstraints reports whether two specs of a PodGroup have the same topology constraints of these groups.
+func SameConstraints(a, b *v2alpha2.PodGroupSpec, of func(group string) bool) bool {
 	values := func(spec *v2alpha2.PodGroupSpec) map[string]v2alpha2.TopologyConstraint {
 		out := map[string]v2alpha2.TopologyConstraint{}
 		for group, c := range constraints(spec) {
-			out[group] = *c
+			if of(group) {
+				out[group] = *c
+			}
 		}
 		return out
 	}

@@ -38,7 +38,7 @@ type Preempting struct {
 // Preempted describes what a gang lost to a preemptor.
 type Preempted struct {
 	At time.Time
-	// By is the preemptor, a gang or a pod without one: "namespace/name".
+	// By is the gang that preempted: "namespace/name".
 	By string
 	// Priority is that of the preemptor, Over that of the gang.
 	Priority, Over int32

@@ -62,7 +62,7 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 			switch changed, beside := r.changedNode(p), p.nodeBeside(); {
 			case !r.makesWhole(p):
 				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
-			case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec):
+			case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec, p.concerns):
 				r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
 			case changed != "":
 				r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
@@ -76,6 +76,18 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// concerns reports whether pods of the plan are below a group, or in it.
+func (p *Plan) concerns(group string) bool {
+	for leaf := range p.leaves {
+		for g := leaf; g != nil; g = g.Parent() {
+			if g.Name() == group {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // changedNode returns a node that is gone, or of which a label has changed, although the plan relies on its labels. "": there is none.

@@ -115,6 +115,31 @@ func TestConstraintsChangeWhileAPlanIsInForce(t *testing.T) {
 	}
 }
 
+// A constraint of a sub-group of which no pod is planned does not matter to the plan.
+func TestAnotherSubGroupGetsAConstraintWhileAPlanIsInForce(t *testing.T) {
+	t.Parallel()
+	for other, want := range map[string]bool{"y": true, "x": false} {
+		group := func(generation int64) *v2alpha2.PodGroup {
+			return podGroup().MinSubGroup(1).SubGroup("x", 2).SubGroup("y", 1).Spec(func(s *v2alpha2.PodGroupSpec) {
+				for i := range s.SubGroups {
+					if generation == 2 && s.SubGroups[i].Name == other {
+						s.SubGroups[i].TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+					}
+				}
+			}).Generation(generation).Obj()
+		}
+		s := begin(t)
+		s.r.SetGroup(group(1), s.now)
+		for _, name := range []string{"a", "b"} {
+			s.r.SetPod(memberPod(name).SubGroup("x").Obj(), s.now)
+		}
+		s.leads("a")
+		s.commits("a", "b").assumes("a", "b")
+		s.r.SetGroup(group(2), s.now)
+		s.arrives("a", "b").wantOpen(want).wantAborted(!want)
+	}
+}
+
 func TestLabelsOnWhichAPlanReliesAreCheckedBeforeItIsBound(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
