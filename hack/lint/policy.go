@@ -90,7 +90,7 @@ var rules = []rule{
 	{
 		in: []string{
 			"pkg/scheduler/gangs/...", "pkg/scheduler/backlog/...", "pkg/scheduler/gangadmission/...", "pkg/scheduler/report/...", "pkg/scheduler/release/...",
-			"pkg/scheduler/evict/...",
+			"pkg/scheduler/evict/...", "pkg/scheduler/endpod/...",
 		},
 		calls: slices.Concat(readsClock, waits),
 	},

@@ -93,7 +93,7 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 func (t *Topologies) recordBegun() {
 	if t.begun.Load() == nil {
 		now := t.clock.Now()
-		t.unread.Store(&unreadTopologies{why: "the API server has not answered yet"})
+		t.unread.Store(&unreadTopologies{why: notAnswered})
 		t.begun.Store(&now) // lists and watches are made one after the other
 	}
 }
@@ -115,6 +115,8 @@ func (t *Topologies) recordList(err error) {
 	}
 	t.unread.Store(unread)
 }
+
+const notAnswered = "the API server has not answered yet"
 
 // maxListError is the maximum length of an error in the message of a gang.
 const maxListError = 200
@@ -139,6 +141,9 @@ func (t *Topologies) LevelsOf(name string) topology.Levels {
 func (t *Topologies) Unread() string {
 	if unread := t.unread.Load(); unread != nil {
 		return unread.why
+	}
+	if !t.Informer.HasSynced() {
+		return notAnswered
 	}
 	return ""
 }
