@@ -389,11 +389,11 @@ func TestPartialGangOfAnotherPodGroupIsNotTouched(t *testing.T) {
 func TestManyGangsAreFoundAgain(t *testing.T) {
 	c := newCluster(t, 4)
 	lift := c.refuseBindings(append(names("a", 5, 8), names("b", 1, 8)...), nil)
+	for _, g := range []string{"whole", "a", "b"} { // before the start: b is planned before the nodes have refused the like pods of a
+		c.createGang(g, 8, 1)
+	}
 	c.startWith(nil)
-	c.createGang("whole", 8, 1)
 	c.untilAdmitted("whole")
-	c.createGang("a", 8, 1)
-	c.createGang("b", 8, 1)
 	c.untilBound("a", 5)
 	c.untilBound("b", 1)
 	c.scheduler.Kill() // before the next gang is created: a gang that backs off after failed bindings keeps no room
