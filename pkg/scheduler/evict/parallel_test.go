@@ -75,13 +75,18 @@ func (p slowPods) Delete(ctx context.Context, _ string, _ metav1.DeleteOptions) 
 	return p.server.answer(ctx)
 }
 
+func manyPods(n int) []*corev1.Pod {
+	pods := make([]*corev1.Pod, n)
+	for i := range pods {
+		pods[i] = pod(fmt.Sprintf("p%d", i)).Obj()
+	}
+	return pods
+}
+
 func TestManyVictimsInParallel(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
-	var pods []*corev1.Pod
-	for i := range n {
-		pods = append(pods, pod(fmt.Sprintf("p%d", i)).Obj())
-	}
+	pods := manyPods(n)
 	w := newWard()
 	server := &slowServer{full: make(chan struct{})}
 	e := New(Options{Client: slowClient{server: server}, Recorder: w, Clock: w.clock})
@@ -105,10 +110,7 @@ func TestManyVictimsInParallel(t *testing.T) {
 func TestEventsFollowTheirDeletions(t *testing.T) {
 	t.Parallel()
 	const n = 2000
-	var pods []*corev1.Pod
-	for i := range n {
-		pods = append(pods, pod(fmt.Sprintf("p%d", i)).Obj())
-	}
+	pods := manyPods(n)
 	w, behind := newWard(), 0 // behind: deletions without an event so far, at most
 	server := &slowServer{full: make(chan struct{}), sum: maxParallel, received: func(answered int) {
 		w.mu.Lock()

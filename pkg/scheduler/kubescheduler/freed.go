@@ -45,10 +45,8 @@ type unfreedResults struct {
 	known   *filterResults // may belong to the FilterCache
 	state   fwk.CycleState // without freed pods; nil: the class does not listen
 	takers  int            // number of nodes that take the class, which come first in its order
-	columns []int          // of usageTable, by index of demand.requests
 	lacking []uint16       // by index of demand.requests: the reason of a node that has too little of it
 	main    int            // column of the main resource
-	pods    int            // column of the number of pods
 	// countsDecide: a node that plainFilters refuse, but only because of its pods, takes the class as soon as there is
 	// enough of what demand.requests contains.
 	countsDecide bool
@@ -160,9 +158,9 @@ func (w *Snapshot) prepareFree(f *freedPods) {
 
 // keepResults gives a class its own copy of the results, and keeps the original.
 func (w *Snapshot) keepResults(f *freedPods, c *class) {
-	u := &unfreedResults{known: c.known, takers: len(c.scan.order), main: f.usage.columnOf(c.resource), pods: f.usage.columnOf(corev1.ResourcePods)}
+	u := &unfreedResults{known: c.known, takers: len(c.scan.order), main: f.usage.columnOf(c.resource)}
+	w.columnsOf(c) // class.columns is read from here on
 	for _, r := range c.known.demand.requests {
-		u.columns = append(u.columns, f.usage.columnOf(r.name))
 		u.lacking = append(u.lacking, w.cache.internReason(plainReason{"Insufficient " + string(r.name), true}))
 	}
 	u.countsDecide = c.known.demand.complete && c.devices == nil && w.cache.roomIsFilteredLast() &&
@@ -262,11 +260,12 @@ func (w *Snapshot) plannedPodsFitOn(i int) bool {
 		if !c.unfreed.countsDecide {
 			return false
 		}
-		if left[c.unfreed.pods]--; c.known.demand.pods && left[c.unfreed.pods] < 0 {
+		pods := c.columns[len(c.known.demand.requests)]
+		if left[pods]--; c.known.demand.pods && left[pods] < 0 {
 			return false
 		}
 		for k, r := range c.known.demand.requests {
-			column := c.unfreed.columns[k]
+			column := c.columns[k]
 			if left[column] -= r.amount; left[column] < 0 {
 				return false
 			}

@@ -102,10 +102,10 @@ func (f *freedPods) slotsOnNode(c *class, i int) (slots int32, lacking int) {
 	n := int64(math.MaxInt32)
 	lacking = -1
 	if d.pods {
-		n = room[c.unfreed.pods]
+		n = room[c.columns[len(d.requests)]]
 	}
 	for k, r := range d.requests {
-		if fit := room[c.unfreed.columns[k]] / r.amount; fit < n {
+		if fit := room[c.columns[k]] / r.amount; fit < n {
 			if fit <= 0 && n > 0 {
 				lacking = k
 			}
