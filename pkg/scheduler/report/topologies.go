@@ -34,7 +34,7 @@ type Topologies struct {
 	Informer cache.SharedIndexInformer
 	clock    clock.Clock
 	begun    atomic.Pointer[time.Time]        // the first request
-	unread   atomic.Pointer[unreadTopologies] // nil: the last request succeeded, or none was begun
+	unread   atomic.Pointer[unreadTopologies] // nil: the last request succeeded, or none was answered
 	missing  atomic.Bool                      // the CRD is
 }
 
@@ -93,7 +93,6 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 func (t *Topologies) recordBegun() {
 	if t.begun.Load() == nil {
 		now := t.clock.Now()
-		t.unread.Store(&unreadTopologies{why: notAnswered})
 		t.begun.Store(&now) // lists and watches are made one after the other
 	}
 }
