@@ -15,6 +15,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // request is an amount of a resource: millicores of CPU, bytes of memory and ephemeral storage.
@@ -33,40 +35,74 @@ type demand struct {
 	complete bool
 }
 
-// slotsOnNode returns how many such pods the node has room for. It is an upper bound: other filters may refuse.
-func (d *demand) slotsOnNode(node fwk.NodeInfo) int {
-	allocatable, requested := node.GetAllocatable(), node.GetRequested()
+// countSlots returns for how many such pods the free amounts suffice: free(k) is that of requests[k], free(len(requests)) that
+// of pods. It is an upper bound: other filters may refuse. If there is no room, lacking is the index of the first request that
+// leaves none, -1: the number of pods does.
+func (d *demand) countSlots(free func(k int) int64) (slots, lacking int) {
 	n := int64(math.MaxInt32)
+	lacking = -1
 	if d.pods {
-		n = int64(allocatable.GetAllowedPodNumber() - len(node.GetPods()))
+		n = free(len(d.requests))
 	}
-	for _, r := range d.requests {
-		n = min(n, (amountOf(allocatable, r.name)-amountOf(requested, r.name))/r.amount)
+	for k, r := range d.requests {
+		if fit := free(k) / r.amount; fit < n {
+			if fit <= 0 && n > 0 {
+				lacking = k
+			}
+			n = fit
+		}
 	}
 	if d.alone {
 		n = min(n, 1)
 	}
-	return int(max(0, n))
+	return int(max(0, n)), lacking
+}
+
+// freeOn returns what the node has free of requests[k], or of pods.
+func (d *demand) freeOn(node fwk.NodeInfo, k int) int64 {
+	name := corev1.ResourcePods
+	if k < len(d.requests) {
+		name = d.requests[k].name
+	}
+	total, used := amountsOf(node, name)
+	return total - used
+}
+
+// slotsOnNode returns how many such pods the node has room for.
+func (d *demand) slotsOnNode(node fwk.NodeInfo) int {
+	slots, _ := d.countSlots(func(k int) int64 { return d.freeOn(node, k) })
+	return slots
+}
+
+// slotsBeside returns how many such pods the node has room for beside what is reserved.
+func (d *demand) slotsBeside(node fwk.NodeInfo, reserved reservations.Amount) int {
+	slots, _ := d.countSlots(func(k int) int64 { return d.freeOn(node, k) - d.reservedOf(reserved, k) })
+	return slots
+}
+
+// reservedOf returns the amount of requests[k], or of pods, that is reserved.
+func (d *demand) reservedOf(reserved reservations.Amount, k int) int64 {
+	if k == len(d.requests) {
+		return reserved.Pods
+	}
+	return reserved.Resources[d.requests[k].name]
 }
 
 // lostSlots returns how many fewer such pods the node has room for after a pod with other requests was placed on it.
 func (d *demand) lostSlots(node fwk.NodeInfo, other *demand) int {
-	allocatable := node.GetAllocatable()
-	requested := node.GetRequested()
-	n := int64(math.MaxInt32)
-	if d.pods {
-		n = int64(allocatable.GetAllowedPodNumber() - len(node.GetPods()) - 1)
-	}
-	for _, r := range d.requests {
-		free := amountOf(allocatable, r.name) - amountOf(requested, r.name)
+	left, _ := d.countSlots(func(k int) int64 {
+		if k == len(d.requests) {
+			return d.freeOn(node, k) - 1
+		}
+		free := d.freeOn(node, k)
 		for _, o := range other.requests {
-			if o.name == r.name {
+			if o.name == d.requests[k].name {
 				free -= o.amount
 			}
 		}
-		n = min(n, free/r.amount)
-	}
-	return d.slotsOnNode(node) - int(max(0, n))
+		return free
+	})
+	return d.slotsOnNode(node) - left
 }
 
 // demandOf determines which of a pod's requests the profile's NodeResourcesFit counts, because its arguments may name

@@ -20,7 +20,6 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Explain implements placement.World. The results of plainFilters are known; only the nodes that they accept are filtered
@@ -243,16 +242,20 @@ func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 
 // emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
 func (w *Snapshot) emptySlots(c *class, i int32) int {
+	columns := w.columnsOf(c)
 	total, _ := w.amountsOn(int(i))
-	return c.known.demand.countSlots(w.columnsOf(c), total, nil, reservations.Amount{})
+	slots, _ := c.known.demand.countSlots(func(k int) int64 { return total[columns[k]] })
+	return slots
 }
 
 func (w *Snapshot) freeSlots(c *class, i int32) int {
 	if w.isPortTaken(c, int(i)) {
 		return 0
 	}
+	columns, d, reserved := w.columnsOf(c), &c.known.demand, w.reserved[int(i)].from(c.leaf)
 	total, used := w.amountsOn(int(i))
-	return c.known.demand.countSlots(w.columnsOf(c), total, used, w.reserved[int(i)].from(c.leaf))
+	slots, _ := d.countSlots(func(k int) int64 { return total[columns[k]] - used[columns[k]] - d.reservedOf(reserved, k) })
+	return slots
 }
 
 // sumSlots returns how many pods of the class fit on the nodes. It is an upper bound. apart is the topology key over which

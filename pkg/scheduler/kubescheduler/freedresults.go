@@ -5,7 +5,6 @@ package kubescheduler
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,7 +74,9 @@ func (w *Snapshot) resultWithFreed(c *class, i int) (reason uint16, slots int32,
 	if w.nodes.planned[i].gone == 0 || reason != 0 && !w.cache.reasons[reason].resolvable {
 		return reason, slots, free
 	}
-	slots, lacking := w.freed.slotsOnNode(c, i)
+	room := w.freed.roomOf(i)
+	n, lacking := c.known.demand.countSlots(func(k int) int64 { return room[c.columns[k]] })
+	slots = int32(n)
 	switch {
 	case reason == 0: // with fewer pods on it, it still takes the class
 		return 0, max(1, slots), free
@@ -93,29 +94,6 @@ func (w *Snapshot) resultWithFreed(c *class, i int) (reason uint16, slots int32,
 		return w.cache.internReason(plainReason{firstReason(status), status.Code() == fwk.Unschedulable}), 0, free
 	}
 	return 0, slots, free
-}
-
-// slotsOnNode returns how many pods of the class a node has room for without planned pods, as demand.slotsOnNode does. lacking
-// is the index of the first request that leaves no slot, -1: the number of pods does.
-func (f *freedPods) slotsOnNode(c *class, i int) (slots int32, lacking int) {
-	d, room := &c.known.demand, f.roomOf(i)
-	n := int64(math.MaxInt32)
-	lacking = -1
-	if d.pods {
-		n = room[c.columns[len(d.requests)]]
-	}
-	for k, r := range d.requests {
-		if fit := room[c.columns[k]] / r.amount; fit < n {
-			if fit <= 0 && n > 0 {
-				lacking = k
-			}
-			n = fit
-		}
-	}
-	if d.alone {
-		n = min(n, 1)
-	}
-	return int32(max(0, n)), lacking
 }
 
 // tellListeners updates the PreFilter states of the classes that listen, and how the classes affect each other.

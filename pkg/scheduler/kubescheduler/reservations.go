@@ -152,18 +152,3 @@ func (w *Snapshot) countReserved(c *class, i, delta int) {
 		on.planned[c.leaf] = sum
 	}
 }
-
-// slotsBeside returns how many such pods the node has room for beside what is reserved.
-func (d *demand) slotsBeside(node fwk.NodeInfo, reserved reservations.Amount) int {
-	n := int64(d.slotsOnNode(node))
-	allocatable, requested := node.GetAllocatable(), node.GetRequested()
-	if d.pods {
-		n = min(n, int64(allocatable.GetAllowedPodNumber()-len(node.GetPods()))-reserved.Pods)
-	}
-	for _, r := range d.requests {
-		if k := reserved.Resources[r.name]; k > 0 {
-			n = min(n, (amountOf(allocatable, r.name)-amountOf(requested, r.name)-k)/r.amount)
-		}
-	}
-	return int(max(0, n))
-}

@@ -3,13 +3,10 @@
 package kubescheduler
 
 import (
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-
-	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // usageTable stores between plans what nodes have and use of resources, and what their running pods use: to look up the
@@ -120,26 +117,4 @@ func (w *Snapshot) columnsOf(c *class) []int {
 		c.columns = append(c.columns, w.usage().columnOf(corev1.ResourcePods))
 	}
 	return c.columns
-}
-
-// countSlots returns how many pods fit on a node that has and uses these amounts, beside what is reserved. columns are
-// columnsOf the class; used may be nil.
-func (d *demand) countSlots(columns []int, total, used []int64, reserved reservations.Amount) int {
-	n := int64(math.MaxInt32)
-	left := func(k int) int64 {
-		if used == nil {
-			return total[columns[k]]
-		}
-		return total[columns[k]] - used[columns[k]]
-	}
-	if d.pods {
-		n = left(len(d.requests)) - reserved.Pods
-	}
-	for k, r := range d.requests {
-		n = min(n, (left(k)-reserved.Resources[r.name])/r.amount)
-	}
-	if d.alone {
-		n = min(n, 1)
-	}
-	return int(max(0, n))
 }
