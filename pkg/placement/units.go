@@ -10,30 +10,7 @@ import (
 
 func (s *search) newArrangement() *arrangement {
 	a := &arrangement{search: s, inside: s.groups[s.group].area, known: map[int32]unit{}, alike: true, refusals: map[place][]refusal{}, usesOf: map[int32][]int64{}}
-	var levels []string
-	var visit func(g int32)
-	visit = func(g int32) {
-		at := &a.groups[g]
-		if at.satisfied() || !a.possible[g] {
-			return
-		}
-		if at.required != "" && g != s.group && !slices.Contains(levels, at.required) {
-			levels = append(levels, at.required)
-		}
-		for i := range at.pods {
-			if class := int32(at.pods[i].Class); !slices.Contains(a.classes, class) {
-				a.classes = append(a.classes, class)
-				a.alike = a.alike && len(a.classes) == 1 && a.kinds[class].kind == Independent
-			}
-			if !at.mixed {
-				break
-			}
-		}
-		for k := at.first; k < at.end; k++ {
-			visit(k)
-		}
-	}
-	visit(s.group)
+	levels := a.readGroup(s.group, nil)
 	if !a.alike {
 		for _, class := range a.classes {
 			a.usesOf[class] = a.world.Uses(int(class))
@@ -50,6 +27,36 @@ func (s *search) newArrangement() *arrangement {
 	for _, level := range levels {
 		a.addTable(level)
 	}
+	a.sortTables()
+	return a
+}
+
+// readGroup records the classes of the waiting pods of a group, and appends to levels those that are required below it.
+func (a *arrangement) readGroup(g int32, levels []string) []string {
+	at := &a.groups[g]
+	if at.satisfied() || !a.possible[g] {
+		return levels
+	}
+	if at.required != "" && g != a.group && !slices.Contains(levels, at.required) {
+		levels = append(levels, at.required)
+	}
+	for i := range at.pods {
+		if class := int32(at.pods[i].Class); !slices.Contains(a.classes, class) {
+			a.classes = append(a.classes, class)
+			a.alike = a.alike && len(a.classes) == 1 && a.kinds[class].kind == Independent
+		}
+		if !at.mixed {
+			break
+		}
+	}
+	for k := at.first; k < at.end; k++ {
+		levels = a.readGroup(k, levels)
+	}
+	return levels
+}
+
+// sortTables sorts the tables, and records which domains enclose those of narrower levels.
+func (a *arrangement) sortTables() {
 	for i := range a.tables {
 		t := &a.tables[i]
 		for j := range a.tables {
@@ -69,7 +76,6 @@ func (s *search) newArrangement() *arrangement {
 			a.opaque = a.opaque || slices.Contains(t.outer[j], -1)
 		}
 	}
-	return a
 }
 
 func (a *arrangement) addTable(level string) {
