@@ -63,7 +63,7 @@ type Result int
 const (
 	Decided  Result = iota // there is a Decision
 	Hopeless               // there is no plan even if all victims end
-	Cut                    // the time, or the number of plans, was spent before victims were found
+	Cut                    // the time, or the number of plans, was spent before victims were found that are all needed
 )
 
 // FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed. Victims
@@ -249,8 +249,9 @@ func (s *search) restoreApart() {
 	}
 }
 
-// reduce takes units back as long as there is a plan without them, in the order that the function gives them. It returns
-// false if there is no plan in the first place. The result is minimal.
+// reduce takes units back as long as there is a plan without them, in the order that the function gives them. The result is minimal.
+// It returns false if there is no plan in the first place, or if the time is over before each unit was tried: somebody would end who
+// is not needed.
 func (s *search) reduce(order func([]int) []int) bool {
 	if !s.plan() {
 		return false
@@ -264,7 +265,7 @@ func (s *search) reduce(order func([]int) []int) bool {
 			s.planWithLess(u)
 		}
 	}
-	return true
+	return !s.late
 }
 
 // isRestorable reports whether the other selected units of the gang may end without this one. It returns true if not all
@@ -309,7 +310,7 @@ func (s *search) planWithLess(u int) {
 // selected units may end together. It leaves out one after another of the parts that may not. Without a result none of
 // the parts is selected.
 func (s *search) planWithPartsOf(u int, parts []int) bool {
-	if len(parts) == 0 || s.isSpent() {
+	if len(parts) == 0 || s.late {
 		return false
 	}
 	for _, part := range parts {
@@ -334,7 +335,7 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	selected := slices.DeleteFunc(s.selectedOf(s.units[u].workload), func(part int) bool { return !s.isPart(part, u) })
 	s.removeAll(selected)
 	return fits && slices.ContainsFunc(selected, func(out int) bool {
-		return s.planWithPartsOf(u, slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return part == out }))
+		return !s.isSpent() && s.planWithPartsOf(u, slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return part == out }))
 	})
 }
 

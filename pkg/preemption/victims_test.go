@@ -4,6 +4,8 @@ package preemption
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -291,5 +293,49 @@ func TestSearchIsCutShort(t *testing.T) {
 	}
 	if none == 0 || some == 0 || late == 0 {
 		t.Errorf("%d searches without a decision, %d with one; %d of them had more time", none, some, late)
+	}
+}
+
+// TestNobodyEndsWhoIsNotNeeded ends the time of searches after any number of questions: whoever ends is needed, and the victims are
+// found with twice the time again and again. So it is if only the number of plans is bounded.
+func TestNobodyEndsWhoIsNotNeeded(t *testing.T) {
+	t.Parallel()
+	for _, f := range families {
+		cut, decided, plans := 0, 0, 0
+		for seed := range 200 {
+			i := randomInstance(rand.New(rand.NewPCG(uint64(seed), uint64(len(f.name)))), f)
+			whole := i.world(t)
+			want, _ := FindVictims(i.in, whole, Budget{})
+			for limit := 1; ; limit *= 2 {
+				w := i.world(t)
+				asked, most := 0, limit
+				w.expired = func() bool { return asked > most }
+				d, result := FindVictims(i.in, w, Budget{
+					Plan:  placement.Budget{Expired: func() bool { asked++; return w.expired() }},
+					Again: func() { most = math.MaxInt },
+				})
+				w.check(d, i.in.Workloads)
+				switch {
+				case result == Cut:
+					cut++
+				case (d != nil) != (want != nil):
+					t.Errorf("%s, seed %d: after %d questions decision %+v, result %d, with all the time %+v", f.name, seed, limit, d, result, want)
+				case d != nil:
+					decided++
+					checkAllowed(t, seed, i, d)
+					checkMinimal(t, seed, i, d)
+				}
+				if result != Cut && asked <= limit {
+					break
+				}
+			}
+			if d, _ := FindVictims(i.in, i.world(t), Budget{Plans: 4}); d != nil {
+				plans++
+				checkMinimal(t, seed, i, d)
+			}
+		}
+		if cut == 0 || decided < 200 || plans < 20 {
+			t.Errorf("%s: %d searches were cut short, %d and %d made a decision", f.name, cut, decided, plans)
+		}
 	}
 }
