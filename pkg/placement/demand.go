@@ -90,6 +90,17 @@ func demandOf(l *layout) *Demand {
 	return d
 }
 
+// Classes returns the classes that have waiting pods.
+func (d *Demand) Classes() []int {
+	var classes []int
+	for c, pods := range d.waiting {
+		if pods > 0 {
+			classes = append(classes, c)
+		}
+	}
+	return classes
+}
+
 // MayFit is the function MayFit for this problem. It reuses the slices of earlier calls.
 func (d *Demand) MayFit(capacity func(class int) int) bool {
 	if d.groups[root].missing == 0 {

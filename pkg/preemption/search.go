@@ -256,7 +256,8 @@ func (s *search) reduce(order func([]int) []int) bool {
 	if !s.plan() {
 		return false
 	}
-	units := order(s.selection())
+	start := s.selection()
+	units := order(start)
 	for _, u := range units {
 		s.restoreBesidePlan(u)
 	}
@@ -264,6 +265,11 @@ func (s *search) reduce(order func([]int) []int) bool {
 		if s.selected[u] && !s.late && !s.planWithout(u) {
 			s.planWithLess(u)
 		}
+	}
+	if s.byNumbers && !s.plan() && !s.late { // a filter refuses what the numbers allow
+		s.byNumbers = false
+		s.selectUnits(start)
+		return s.reduce(order)
 	}
 	return !s.late
 }
@@ -287,7 +293,7 @@ func (s *search) planWithout(u int) bool {
 		return false
 	}
 	s.remove(u)
-	if s.plan() {
+	if s.fits() {
 		return true
 	}
 	s.add(u)
@@ -316,10 +322,13 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	for _, part := range parts {
 		s.addInPlaceOfParts(part)
 	}
-	fits := s.plan()
+	fits := s.fits()
+	if s.byNumbers {
+		s.plans++ // the ways to leave parts out are bounded
+	}
 	if fits {
 		for _, part := range parts {
-			if s.selected[part] {
+			if s.selected[part] && !s.byNumbers {
 				s.restoreBesidePlan(part)
 			}
 		}

@@ -42,6 +42,7 @@ type search struct {
 	placements []placement.Placement
 	plans      int
 	late       bool // the time is over
+	byNumbers  bool // the pods of the preemptor are alike and depend on no domain: the numbers tell whether there is a plan
 
 	found    bool
 	best     []int // units
@@ -70,6 +71,8 @@ func newSearch(in Input, w World, budget Budget, freed, highest int32) *search {
 		}
 	}
 	s.rankUnits()
+	classes := s.demand.Classes()
+	s.byNumbers = len(classes) == 1 && w.Kind(classes[0]) == placement.Independent && len(in.Problem.Required) == 0
 	return s
 }
 
@@ -118,12 +121,7 @@ func (s *search) podOf(u, pod int) *Pod { return &s.Workloads[s.units[u].workloa
 // plan makes a plan with the selected units gone. It replaces the plan made before.
 func (s *search) plan() bool {
 	s.undoPlan()
-	if expired := s.budget.Plan.Expired; s.late || expired != nil && expired() {
-		s.late = true
-		return false
-	}
-	s.updateWorld()
-	if !mayFit(s.demand, s.world) {
+	if s.isLate() || !s.mayFit() {
 		return false
 	}
 	s.plans++
@@ -131,6 +129,28 @@ func (s *search) plan() bool {
 	s.placements, short = placement.Minimum(s.Problem, s.world, s.budget.Plan)
 	s.late = short != nil && short.Cut
 	return short == nil
+}
+
+// fits reports whether there is a plan with the selected units gone. It makes none if the numbers suffice.
+func (s *search) fits() bool {
+	if !s.byNumbers {
+		return s.plan()
+	}
+	s.undoPlan()
+	return !s.isLate() && s.mayFit()
+}
+
+// isLate reports whether the time is over.
+func (s *search) isLate() bool {
+	expired := s.budget.Plan.Expired
+	s.late = s.late || expired != nil && expired()
+	return s.late
+}
+
+// mayFit reports whether the numbers allow a plan with the selected units gone.
+func (s *search) mayFit() bool {
+	s.updateWorld()
+	return mayFit(s.demand, s.world)
 }
 
 // planAgain makes the plan of the best selection, which was made in time before.

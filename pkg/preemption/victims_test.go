@@ -339,3 +339,43 @@ func TestNobodyEndsWhoIsNotNeeded(t *testing.T) {
 		}
 	}
 }
+
+// TestVictimsOfLikePodsAreCounted frees half of a cluster for pods that are alike: whether a victim can be spared is a question of
+// numbers then, not of a plan for each.
+func TestVictimsOfLikePodsAreCounted(t *testing.T) {
+	t.Parallel()
+	const gang = 399
+	in, nodes, pods := fullCluster(t, 100)
+	in.Problem = problemOf(t, gang)
+	w := newCluster(t, nodes, []fakeClass{{gpus: 1}}, pods)
+	d, _ := FindVictims(in, w, Budget{})
+	w.check(d, in.Workloads)
+	if d == nil || d.Cost.Amount != gang {
+		t.Fatalf("decision %+v, want one that frees %d GPUs", d, gang)
+	}
+	if w.asked > 40*gang {
+		t.Errorf("a pod was placed %d times for a gang of %d", w.asked, gang)
+	}
+}
+
+// TestNumbersThatPromiseTooMuch counts pods that do not fit in fact, as filters other than those for resources cause it.
+func TestNumbersThatPromiseTooMuch(t *testing.T) {
+	t.Parallel()
+	for _, f := range families {
+		for seed := range 300 {
+			i := randomInstance(rand.New(rand.NewPCG(uint64(seed), uint64(len(f.name)))), f)
+			want, _ := FindVictims(i.in, i.world(t), Budget{})
+			w := i.world(t)
+			w.unreal = 1 + seed%3
+			d, result := FindVictims(i.in, w, Budget{})
+			w.check(d, i.in.Workloads)
+			if (d == nil) != (want == nil) {
+				t.Errorf("%s, seed %d: decision %+v (result %d), want %+v", f.name, seed, d, result, want)
+			}
+			if d != nil {
+				checkAllowed(t, seed, i, d)
+				checkMinimal(t, seed, i, d)
+			}
+		}
+	}
+}

@@ -37,6 +37,8 @@ type cluster struct {
 	gone    []bool
 	placed  [][2]int // class, node
 	plans   int      // plans, times classes
+	asked   int      // calls of Place
+	unreal  int      // pods by which Capacity exceeds what fits
 	expired func() bool
 }
 
@@ -78,6 +80,7 @@ func (w *cluster) takes(class, n int) bool {
 }
 
 func (w *cluster) Place(class int, domain string) (string, bool) {
+	w.asked++
 	if w.expired != nil && w.expired() {
 		return "", false
 	}
@@ -134,6 +137,7 @@ func (w *cluster) Capacity(class int) placement.Capacity {
 			c.Pods += n.gpus / k.gpus
 		}
 	}
+	c.Pods += w.unreal
 	return c
 }
 

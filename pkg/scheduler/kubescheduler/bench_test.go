@@ -475,7 +475,7 @@ func BenchmarkFree(b *testing.B) {
 		name string
 		pods int
 		gpus int64
-	}{{"64x1", 64, 1}, {"32x8", 32, 8}, {"1000x1", 1000, 1}, {"hopeless", 64, 9}} {
+	}{{"64x1", 64, 1}, {"32x8", 32, 8}, {"1000x1", 1000, 1}, {"20000x1", 20000, 1}, {"hopeless", 64, 9}} {
 		b.Run(bc.name, func(b *testing.B) {
 			g := flat(members(bc.pods, func(i int) *wrappers.PodWrapper { return worker(i).GPUs(bc.gpus) }))
 			cache := NewFilterCache()
