@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -56,6 +57,7 @@ type cluster struct {
 	bound  []string                         // names of pods, in the order of their bindings
 	marks  map[string]string                // by pod
 	writes []string                         // other writes: "delete pods x"
+	events []eventsv1.Event                 // as recorded, except those of bindings, which are posted later
 	refuse func(pod string) (post, ok bool) // reaction to a binding: whether it is stored, and whether the answer is a success
 	// lingering: deleted pods are terminating until deletePod removes them.
 	lingering bool
@@ -259,6 +261,9 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 	informers := scheduler.NewInformerFactory(c.client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.client.EventsV1()})
 	t.Cleanup(broadcaster.Shutdown)
+	if _, err := broadcaster.StartEventWatcher(c.recordEvent); err != nil {
+		t.Fatal(err)
+	}
 	c.sched, err = scheduler.New(ctx, slowClient{c.client, c}, informers, nil, schedulerprofile.NewRecorderFactory(broadcaster),
 		scheduler.WithComponentConfigVersion(cfg.APIVersion), scheduler.WithProfiles(cfg.Profiles...),
 		scheduler.WithKubeConfig(&rest.Config{Host: url}), scheduler.WithExtenders(c.extends...),
@@ -306,6 +311,34 @@ func (c *cluster) run() *cluster {
 		c.sched.Run(c.ctx)
 	}()
 	return c
+}
+
+func (c *cluster) recordEvent(obj runtime.Object) {
+	if e, ok := obj.(*eventsv1.Event); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.events = append(c.events, *e)
+	}
+}
+
+// eventsWith returns the events with this reason that were recorded before, as "object: note". Recorders deliver events in order.
+func (c *cluster) eventsWith(reason string) (out []string) {
+	c.t.Helper()
+	last := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: fmt.Sprintf("last-%d", time.Now().UnixNano())}}
+	c.sched.Profiles[wrappers.SchedulerName].EventRecorder().Eventf(last, nil, corev1.EventTypeNormal, "Last", "Test", "")
+	c.eventually("all events delivered", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return slices.ContainsFunc(c.events, func(e eventsv1.Event) bool { return e.Regarding.Name == last.Name })
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.events {
+		if e := &c.events[i]; e.Reason == reason {
+			out = append(out, e.Regarding.Name+": "+e.Note)
+		}
+	}
+	return out
 }
 
 // react processes bindings like an API server, and records writes.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,6 +123,55 @@ func TestAnAbortForSeveralNodesIsToldOnce(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{"a-0"}, told); diff != "" {
 				t.Errorf("conditions of pods (-want +got):\n%s", diff)
+			}
+			if events := c.eventsWith("FailedScheduling"); len(events) != 1 || !strings.HasPrefix(events[0], "a-0: ") || !strings.Contains(events[0], "in a bad mood") {
+				t.Errorf("events %q, want one of a-0", events)
+			}
+		})
+	}
+}
+
+// Members whose preparation fails because, or after, their plan was aborted are not the reason of the abort.
+func TestAnAbortIsToldOnceIfMembersFailLater(t *testing.T) {
+	t.Parallel()
+	for name, later := range map[string]*fwk.Status{
+		"refused": fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood"),
+		"failed":  fwk.NewStatus(fwk.Error, "no volume"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const n = 8
+			aborted, all := make(chan struct{}), make(chan struct{}) // closed when the plan is aborted; when all others are being prepared
+			var begun atomic.Int32
+			c := newCluster(t, opinions(func(point, pod, _ string) *fwk.Status {
+				if point != "PreBind" {
+					return nil
+				}
+				select {
+				case <-aborted: // a later plan
+					return nil
+				default:
+				}
+				if pod == "a-3" {
+					<-all
+					return fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood")
+				}
+				if begun.Add(1) == n-1 {
+					close(all)
+				}
+				<-aborted
+				return later
+			}))
+			for i := range 2 * n {
+				c.node(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(1))
+			}
+			c.gang("a", n).run().eventually("the plan aborted", func() bool {
+				return c.gangs.registry.IsUnwindingPod("uid-a-0")
+			})
+			close(aborted)
+			c.wholeOf("a", n)
+			if events := c.eventsWith("FailedScheduling"); len(events) != 1 || !strings.HasPrefix(events[0], "a-3: ") || !strings.Contains(events[0], "in a bad mood") {
+				t.Errorf("events %q, want one of a-3", events)
 			}
 		})
 	}

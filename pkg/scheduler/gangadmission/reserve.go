@@ -39,12 +39,12 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 		return
 	}
 	pl.gangs.released.add(pod.UID, false) // until memberSource.Requeued
-	effects, fails, first := pl.registry.ReleaseUnexplained(pod.UID, pl.gangs.clock.Now())
+	effects, fails, explained := pl.registry.ReleaseUnexplained(pod.UID, pl.gangs.clock.Now())
 	if fails {
 		pl.gangs.released.add(pod.UID, true)
-		if !first {
-			pl.gangs.explained.Store(pod.UID, nil)
-		}
+	}
+	if explained {
+		pl.gangs.explained.Store(pod.UID, nil)
 	}
 	pl.gangs.apply(klog.FromContext(ctx), effects)
 }

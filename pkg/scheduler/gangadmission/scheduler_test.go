@@ -261,6 +261,9 @@ func TestAnAbortIsToldOnce(t *testing.T) {
 	if diff := cmp.Diff([]string{refused + ": in a bad mood"}, told); diff != "" {
 		t.Errorf("conditions of pods (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{refused + ": 0/1 nodes are available: 1 in a bad mood."}, c.eventsWith("FailedScheduling")); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
 }
 
 // The stock scheduler announces the node of a pod that is prepared before its binding (status.nominatedNodeName). The

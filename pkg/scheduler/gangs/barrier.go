@@ -31,8 +31,10 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 		err = fmt.Errorf(PlanAborted+": %s", p.Reason(r))
 	case <-timer.C():
 		missing := p.notArrived(r)
-		r.AbortPlanOf(uid, AbortLate, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing), r.clock.Now())
 		err = fmt.Errorf("waited %s for other members of the gang to be ready to be bound: %s", timeout, missing)
+		if _, aborts := r.abortPlanOf(uid, AbortLate, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing), r.clock.Now()); !aborts {
+			err = fmt.Errorf(PlanAborted+": %w", err) // another member reports it
+		}
 	case <-ctx.Done():
 		r.AbortPlanOf(uid, AbortLate, "the scheduler is stopping", r.clock.Now())
 		err = ctx.Err()

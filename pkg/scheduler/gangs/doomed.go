@@ -74,19 +74,23 @@ func (r *Registry) RecordMemberRefused(uid types.UID, reason string, taught bool
 }
 
 // ReleaseUnexplained is ReleaseMember for a plugin that learns later why the scheduler releases the member. fails: the member
-// itself failed, on its node, so that RecordReason must be called with the reason; first: no member of the plan failed
-// before.
-func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, fails, first bool) {
+// itself failed, on its node, so that RecordReason must be called with the reason; explained: the plan is not carried out anyway,
+// because another member failed before.
+func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, fails, explained bool) {
 	r.mu.Lock()
-	if p := r.planOf(uid); p != nil && !p.open && !p.aborted && !p.member(uid).settled {
-		fails, first = true, p.doom.reason == ""
+	switch p := r.planOf(uid); {
+	case p == nil || p.open:
+	case p.aborted:
+		explained = !p.member(uid).arrived // else it may be the one that has waited too long
+	case !p.member(uid).settled:
+		fails, explained = true, p.doom.reason != ""
 		r.refuseMember(p, uid, AbortUnprepared, "a member could not be placed or prepared", now)
 		p.doom.unexplained++
 		p.doom.loop = p.doom.loop || !p.member(uid).permitted
 		r.unexplained[uid] = p
 	}
 	r.mu.Unlock()
-	return r.ReleaseMember(uid, now), fails, first
+	return r.ReleaseMember(uid, now), fails, explained
 }
 
 // RecordReason records why a member failed for which ReleaseUnexplained returned true. taught: the next plan takes it

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -440,6 +441,25 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 			t.Error("b passes a barrier that a left")
 		}
 		s.releases("a", "b").wantQuiet()
+	})
+	// Only one of them reports it: an error that says that the plan was aborted is not told.
+	run(t, "out of time at the same moment", func(t *testing.T) {
+		for range 50 {
+			s := begin(t).group(podGroup().MinMember(4)).members("a", "b", "c", "d").leads("a").commits("a", "b", "c", "d").assumes("a", "b", "c", "d")
+			var waiting []chan error
+			for _, name := range []string{"a", "b", "c"} {
+				waiting = append(waiting, arrive(s, context.Background(), time.Second, name))
+			}
+			var told []string
+			for _, done := range waiting {
+				if err := <-done; err == nil || !strings.Contains(err.Error(), PlanAborted) {
+					told = append(told, fmt.Sprint(err))
+				}
+			}
+			if len(told) != 1 || !strings.HasSuffix(told[0], "ready to be bound: d") {
+				t.Fatalf("told: %q, want once that d is late", told)
+			}
+		}
 	})
 	run(t, "scheduler ends", func(t *testing.T) {
 		s := pair(t)
