@@ -90,11 +90,12 @@ const (
 // wait is a gang's entry in the list of refused gangs, until the attempt that follows has ended.
 type wait struct {
 	Wait
-	units  *wait     // what its surplus sub-groups wait for, while single pods are tried or wait
-	missed bool      // an event that may help occurred while the gang was tried again
-	turn   time.Time // when the gang is tried without a further event
-	fits   []int     // by need: how many pods fitted when the condition was evaluated last; nil: never
-	held   bool      // its result
+	waiters []waiter  // by need
+	units   *wait     // what its surplus sub-groups wait for, while single pods are tried or wait
+	missed  bool      // an event that may help occurred while the gang was tried again
+	turn    time.Time // when the gang is tried without a further event
+	fits    []int     // by need: how many pods fitted when the condition was evaluated last; nil: never
+	held    bool      // its result
 }
 
 // isFulfilled reports whether the necessary condition of a plan holds.
@@ -126,7 +127,7 @@ func (w *wait) fitsOf(s Shape) int {
 // waitList is the list of refused gangs. Guarded by Registry.mu.
 type waitList struct {
 	all      map[*gangState]struct{}
-	byShape  map[Shape][]waiter // gangs that wait for room of a shape, by the number of pods
+	byShape  map[Shape]*count.Heap[*waiter] // gangs that wait for room of a shape, by the number of pods
 	byTopic  map[Topic]map[*gangState]struct{}
 	informed *count.Heap[*gangState] // gangs in phase Informed, in the order of the queue
 	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
@@ -140,14 +141,17 @@ type waitList struct {
 // waiter is a gang that waits until so many pods of a shape fit.
 type waiter struct {
 	pods int
-	*gangState
+	gang *gangState
+	in   int // position in waitList.byShape
 }
 
-func (w waiter) compare(pods int) int { return cmp.Compare(w.pods, pods) }
+func newWaiters() *count.Heap[*waiter] {
+	return count.NewHeap(func(a, b *waiter) bool { return a.pods < b.pods }, func(w *waiter) *int { return &w.in })
+}
 
 func newWaitList() waitList {
 	return waitList{
-		all: map[*gangState]struct{}{}, byShape: map[Shape][]waiter{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
+		all: map[*gangState]struct{}{}, byShape: map[Shape]*count.Heap[*waiter]{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
 		informed:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inInformed }),
 		turns:       count.NewHeap(func(a, b *gangState) bool { return a.wait.turn.Before(b.wait.turn) }, func(g *gangState) *int { return &g.inTurns }),
 		afterEvents: budget{share: informedShare}, afterChange: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
@@ -157,10 +161,13 @@ func newWaitList() waitList {
 // addGang enters what a gang waits for into the indices.
 func (x *waitList) addGang(g *gangState, w *wait) {
 	x.all[g] = struct{}{}
-	for _, n := range w.Needs {
-		waiters := x.byShape[n.Shape]
-		i, _ := slices.BinarySearchFunc(waiters, n.Pods, waiter.compare)
-		x.byShape[n.Shape] = slices.Insert(waiters, i, waiter{n.Pods, g})
+	w.waiters = make([]waiter, len(w.Needs))
+	for i, n := range w.Needs {
+		if x.byShape[n.Shape] == nil {
+			x.byShape[n.Shape] = newWaiters()
+		}
+		w.waiters[i] = waiter{pods: n.Pods, gang: g}
+		x.byShape[n.Shape].Set(&w.waiters[i])
 	}
 	for _, topic := range w.Topics {
 		if x.byTopic[topic] == nil {
@@ -176,16 +183,10 @@ func (x *waitList) endGang(g *gangState, kept *wait) {
 	x.turns.Remove(g)
 	delete(x.all, g)
 	for w := g.wait; w != nil; w = w.units {
-		for _, n := range w.Needs {
+		for i, n := range w.Needs {
 			waiters := x.byShape[n.Shape]
-			i, _ := slices.BinarySearchFunc(waiters, n.Pods, waiter.compare)
-			for waiters[i] != (waiter{n.Pods, g}) {
-				i++
-			}
-			if waiters = slices.Delete(waiters, i, i+1); len(waiters) == 0 {
+			if waiters.Remove(&w.waiters[i]); len(waiters.Items()) == 0 {
 				delete(x.byShape, n.Shape)
-			} else {
-				x.byShape[n.Shape] = waiters
 			}
 		}
 		for _, topic := range w.Topics {
@@ -211,12 +212,9 @@ func (x *waitList) callReleases() {
 
 // visitFitting calls visit with the gangs that wait for room of a shape and of which enough pods fit by now.
 func (x *waitList) visitFitting(s Shape, visit func(*gangState)) {
-	fits := s.FittingPods()
-	for _, w := range x.byShape[s] {
-		if w.pods > fits {
-			return
-		}
-		visit(w.gangState)
+	if waiters := x.byShape[s]; waiters != nil {
+		fits := s.FittingPods()
+		waiters.VisitWhile(func(w *waiter) bool { return w.pods <= fits }, func(w *waiter) { visit(w.gang) })
 	}
 }
 

@@ -437,39 +437,79 @@ func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
 }
 
 // BenchmarkLookOfEvents: one look over 10,000 waiting gangs. Refused by count, an event concerns none of them as long as
-// too few of their pods fit; otherwise it concerns those that wait for its topic.
+// too few of their pods fit; otherwise it concerns those that wait for its topic. Their share of the loop is used up.
 func BenchmarkLookOfEvents(b *testing.B) {
 	for name, tc := range map[string]struct {
 		fits   int
 		more   bool
 		topics []Topic
 	}{
-		"that concerns none: no room for any":            {7, true, []Topic{volumes}},
-		"that concerns none: a volume":                   {8, false, []Topic{volumes}},
-		"that concerns all: more room, all paused":       {8, true, nil},
-		"that concerns all: affinity to any pod, paused": {8, false, []Topic{Anything}},
-		"that concerns ten: a pod was bound near them":   {8, false, []Topic{pods}},
+		"that concerns none: no room for any":          {7, true, []Topic{volumes}},
+		"that concerns none: a volume":                 {8, false, []Topic{volumes}},
+		"that concerns all: more room":                 {8, true, nil},
+		"that concerns all: affinity to any pod":       {8, false, []Topic{Anything}},
+		"that concerns 10: a pod was bound near them":  {8, false, []Topic{pods}},
+		"that concerns 100: their claim is changed":    {8, false, []Topic{"claim 100"}},
+		"that concerns 1,000: their claim is changed":  {8, false, []Topic{"claim 1000"}},
+		"that concerns 10,000: their claim is changed": {8, false, []Topic{"claim 10000"}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := newWaitScene(b)
-			r := &fakeShape{fits: tc.fits}
-			for i := range 10_000 {
-				w := Wait{Needs: []Need{{r, 8}}, Took: time.Hour}
-				if i < 10 {
-					w.Topics = []Topic{pods}
-				}
-				s.park(fmt.Sprintf("g%05d", i), w)
-			}
-			s.r.waiting.afterEvents.spent, s.r.waiting.withoutEvent.spent = s.now.Add(time.Hour), s.now.Add(time.Hour)
+			s, r := manyWaiting(b)
+			r.fits = tc.fits
 			var raised []Shape
 			if tc.more {
 				raised = append(raised, r)
 			}
 			for b.Loop() {
 				s.r.RetryWaiting(raised, tc.topics, Key{}, s.now)
+				if informed := s.r.waiting.informed; len(informed.Items()) > 0 {
+					b.StopTimer()
+					for g, ok := informed.First(); ok; g, ok = informed.First() {
+						s.r.enterPhase(g, Parked)
+						s.r.reindex(g)
+					}
+					b.StartTimer()
+				}
 			}
 		})
 	}
+}
+
+// BenchmarkGangEndsWaiting: one of 10,000 gangs that wait for the same room and topic ends its wait, and begins it again.
+func BenchmarkGangEndsWaiting(b *testing.B) {
+	s, _ := manyWaiting(b)
+	for i := 0; b.Loop(); i++ {
+		g := s.r.gangs[waitKey(manyName(i%manyGangs))]
+		w := g.wait
+		s.r.waiting.endGang(g, w)
+		g.wait = w
+		s.r.waiting.addGang(g, w)
+		s.r.waiting.turns.Set(g)
+	}
+}
+
+const manyGangs = 10_000
+
+func manyName(i int) string { return fmt.Sprintf("g%05d", i) }
+
+// manyWaiting returns 10,000 gangs that wait for room for 8 pods of the shape, and for topics that the first 10, 100, 1,000 or all
+// of them share.
+func manyWaiting(b *testing.B) (*waitScene, *fakeShape) {
+	s, r := newWaitScene(b), &fakeShape{fits: 8}
+	for i := range manyGangs {
+		w := Wait{Needs: []Need{{r, 8}}, Took: time.Hour}
+		if i < 10 {
+			w.Topics = append(w.Topics, pods)
+		}
+		for n := 100; n <= manyGangs; n *= 10 {
+			if i < n {
+				w.Topics = append(w.Topics, fmt.Sprint("claim ", n))
+			}
+		}
+		s.park(manyName(i), w)
+	}
+	s.r.waiting.afterEvents.spent, s.r.waiting.withoutEvent.spent = s.now.Add(time.Hour), s.now.Add(time.Hour)
+	return s, r
 }
 
 // TestGangsOfATopologyShareTheLoop: many gangs that name a Topology are tried again when it is created, each of them once, and
