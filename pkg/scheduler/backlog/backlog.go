@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -42,6 +43,9 @@ type Backlog struct {
 	// podMu guards the next fields: pods of events that have not been evaluated, and of those since the current cycle began.
 	podMu                  sync.Mutex
 	podEvents, podsInCycle podEvents
+	// sources are the pods of events that have not been evaluated and may help gangs whose plans failed; "": not of a pod, or
+	// more than maxPodEvents.
+	sources sets.Set[types.UID]
 	// Nodes whose labels changed, likewise.
 	relabeled, relabeledInCycle sets.Set[string]
 
@@ -62,7 +66,7 @@ func New(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangs.Registry) 
 	b := &Backlog{
 		clock: c, registry: registry, shapes: shapes, signal: make(chan struct{}, 1),
 		raised: map[gangs.Shape]struct{}{}, plain: newPlainPods(), labels: newLabelTopics(),
-		relabeled: sets.New[string](), relabeledInCycle: sets.New[string](),
+		relabeled: sets.New[string](), relabeledInCycle: sets.New[string](), sources: sets.New[types.UID](),
 	}
 	b.plain.fits = b.fits
 	b.lowest.Store(math.MaxInt32)
@@ -90,7 +94,17 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 			seen = b.lowest.Load()
 		}
 	}
-	b.note(c)
+	b.note(c, podOf(oldObj, newObj))
+}
+
+// podOf returns the pod of an event, "" if it is of another object.
+func podOf(objects ...any) types.UID {
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok && pod != nil {
+			return pod.UID
+		}
+	}
+	return ""
 }
 
 // relabeledNode returns the name of a node that was added or removed, or whose labels changed, "" for other events. Pods may run
@@ -109,8 +123,16 @@ func relabeledNode(oldObj, newObj any) string {
 	return updated.Name
 }
 
-// note schedules an evaluation of the causes.
-func (b *Backlog) note(c causes) {
+// note schedules an evaluation of the causes. source is the pod of the event; "": it is not of a pod.
+func (b *Backlog) note(c causes, source types.UID) {
+	if c&^(boundPod|extenderAnswers) != 0 { // these help no gang that had a plan
+		b.podMu.Lock()
+		if len(b.sources) > maxPodEvents {
+			source = ""
+		}
+		b.sources.Insert(source)
+		b.podMu.Unlock()
+	}
 	b.events.Or(uint32(c))
 	select {
 	case b.signal <- struct{}{}:
@@ -121,15 +143,15 @@ func (b *Backlog) note(c causes) {
 // ExtenderAnswered records that a plan need not wait for an HTTP extender any longer.
 func (b *Backlog) ExtenderAnswered() {
 	b.during.Or(uint32(extenderAnswers))
-	b.note(extenderAnswers)
+	b.note(extenderAnswers, "")
 }
 
 // NominationGone records that a node on which room was kept for a nominated pod is free: no event reports it if the pod is
 // assumed on another node.
-func (b *Backlog) NominationGone() { b.note(nominationGone) }
+func (b *Backlog) NominationGone() { b.note(nominationGone, "") }
 
 // RoomClaimed records that a plan is in force: other gangs may have waited for the room that its gang claimed.
-func (b *Backlog) RoomClaimed() { b.note(0) }
+func (b *Backlog) RoomClaimed() { b.note(0, "") }
 
 // ReservationsEnded records that room that was reserved when its pods were removed is free for all: more pods of any shape
 // may fit.
@@ -155,8 +177,12 @@ type Ready struct {
 func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.noneWaits() {
-		return Ready{} // the events are evaluated when a gang has been refused
+	var topics []gangs.Topic
+	for source := range b.takeSources() {
+		topics = append(topics, gangs.EventOf(source))
+	}
+	if b.noneWaits() { // the other events are evaluated when a gang has been refused
+		return Ready{Gangs: b.registry.RetryWaiting(nil, topics, before, b.clock.Now())}
 	}
 	b.reserved = b.registry.Reservations()
 	b.podMu.Lock()
@@ -179,8 +205,17 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	clear(b.raised)
 	now := b.clock.Now()
 	b.registry.RecordRelabeled(relabeled, now)
-	topics := append(events.topics(), b.labels.topics(pods)...)
+	topics = slices.Concat(topics, events.topics(), b.labels.topics(pods))
 	return Ready{Gangs: b.registry.RetryWaiting(raised, topics, before, now), Pods: b.plain.wake(raised, now)}
+}
+
+// takeSources returns the sources of events since the last call.
+func (b *Backlog) takeSources() sets.Set[types.UID] {
+	b.podMu.Lock()
+	defer b.podMu.Unlock()
+	sources := b.sources
+	b.sources = sets.New[types.UID]()
+	return sources
 }
 
 // noneWaits reports whether neither a gang nor a pod waits.

@@ -5,6 +5,8 @@ package gangs
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -30,8 +32,73 @@ func (g *gangState) pauseAfter(p *Plan, now time.Time) {
 func (g *gangState) backOff(now time.Time) {
 	d := minBackoff << min(g.failures, 10)
 	g.failures++
+	g.occupied = now.Sub(g.committed)
 	g.notBefore = now.Add(min(d, maxBackoff))
 }
+
+// isPaused reports whether the gang waits for the end of its pause.
+func (g *gangState) isPaused(now time.Time) bool {
+	return g.phase == Complete && now.Before(g.notBefore)
+}
+
+// retryPaused ends the pauses of gangs for which an event occurred since their last attempt began, in the order of the queue:
+// the room that it freed, or the node, volume or claim that it changed, may make the next plan succeed. A pause thus delays
+// attempts only in a cluster in which the last one failed, and lets no gang of lower rank take room that this one could use
+// (docs/decisions, G16).
+//
+// An event ends one pause of a gang. Those of its own pods end none, and neither does the release of the pods of a plan that
+// failed, whose room was free before: else two such gangs would wake each other for ever. Events of claims and volumes that a
+// plan wrote itself cannot be told from others. So that gangs whose plans always fail stop no others, the plans made after
+// events may occupy their room for 1/20 = 5 % of the time, all gangs together, and exceed it by maxSpent, or by maxSpentBefore
+// if they precede a gang that is about to be planned. Beyond that, the pause holds. Of a plan that occupied its room for more
+// than half a second, no more counts than the longest pause after it.
+func (r *Registry) retryPaused(before *gangState) Effects {
+	x := &r.waiting
+	var e Effects
+	for g, ok := x.paused.First(); ok; g, ok = x.paused.First() {
+		if g.rank != g.leaderRank() {
+			r.reindex(g)
+			continue
+		}
+		took := min(g.occupied, (g.occupied+maxBackoff)/repeatShare) // others wait no longer for a plan that took long
+		if !x.afterFailures.affords(took, maxSpentOf(g, before), r.now) {
+			break
+		}
+		g.notBefore = time.Time{}
+		e.add(r.evaluate(g, r.now))
+		g.retried = g.leader != ""
+		r.reindex(g)
+	}
+	return e
+}
+
+// maxSpentOf returns how far attempts of a gang may exceed their share, if another one is about to be planned; nil: none is.
+func maxSpentOf(g, before *gangState) time.Duration {
+	if before != nil && g.rank.Compare(before.leaderRank()) < 0 {
+		return maxSpentBefore
+	}
+	return maxSpent
+}
+
+// recordHelp records an event that may help gangs whose plans failed. of is its pod; "": it is not of a pod.
+func (r *Registry) recordHelp(of types.UID) {
+	m := r.members[of]
+	if m != nil && m.state == count.Pending {
+		return // a plan that failed has released it
+	}
+	r.helps++
+	if m != nil {
+		m.gang.own++
+	}
+	for g := range r.waiting.unheard {
+		if r.hasNews(g) {
+			r.reindex(g)
+		}
+	}
+}
+
+// hasNews reports whether an event that may help occurred since the gang's last attempt began, if its plan failed.
+func (r *Registry) hasNews(g *gangState) bool { return r.helps-g.own != g.heard }
 
 // RecordUnanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
 // or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server answers, and

@@ -530,6 +530,110 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 	})
 }
 
+// pausing is a gang "g" in its pause after a failed plan, and another gang with a pod "x" of the given priority that is about to be
+// planned.
+func pausing(t *testing.T, priority int32) (s *story, other *corev1.Pod) {
+	t.Helper()
+	s = begin(t).group(podGroup().MinMember(2)).members("a", "b").after(time.Millisecond)
+	other = wrappers.MakePod("x", testNamespace).UID("x").Gang("h").Priority(priority).Obj()
+	s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+	s.r.SetPod(other, s.now)
+	s.r.MayEnterQueue(other)
+	return s.fails(20 * time.Millisecond).wantLeader(""), other
+}
+
+// fails lets the plan of gang g fail after its members have had their room for some time.
+func (s *story) fails(after time.Duration) *story {
+	s.t.Helper()
+	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a")
+	s.now = s.now.Add(after)
+	return s.releases("b", "a")
+}
+
+// observes delivers events, and lets what precedes gang h be tried, which is about to be planned.
+func (s *story) observes(topics ...Topic) *story {
+	s.effects = s.r.RetryWaiting(nil, topics, Key{Namespace: testNamespace, Name: "h"}, s.now)
+	return s
+}
+
+// TestPauseEndsWithAnEvent: the pause of a gang whose plan failed lets no gang of lower rank take room after an event that
+// may help, and only then.
+func TestPauseEndsWithAnEvent(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		priority int32
+		tell     func(s *story)
+		first    bool
+	}{
+		"no event":                         {tell: func(s *story) { s.observes() }},
+		"an event of another kind":         {tell: func(s *story) { s.observes(pods) }},
+		"its own pods are released":        {tell: func(s *story) { s.observes(EventOf("a"), EventOf("b")) }},
+		"another failed plan is released":  {tell: func(s *story) { s.observes(EventOf("x")) }},
+		"a bound pod of its own":           {tell: func(s *story) { s.pods(memberPod("c").Node("n")).observes(EventOf("c")) }},
+		"a bound pod of another gang":      {tell: func(s *story) { s.pods(memberPod("y").Gang("h").Node("n")).observes(EventOf("y")) }, first: true},
+		"a node, a volume or a claim":      {tell: func(s *story) { s.observes(EventOf("")) }, first: true},
+		"a plain pod, or one that is gone": {tell: func(s *story) { s.observes(EventOf("unknown")) }, first: true},
+		"its own pods and others":          {tell: func(s *story) { s.observes(EventOf("a"), EventOf("unknown")) }, first: true},
+		"before the other gang is planned": {tell: func(s *story) { s.observes(EventOf("")).observes() }, first: true},
+		"while the plan was in force": {tell: func(s *story) {
+			s.after(minBackoff).leads("a").commits("a", "b").assumes("a", "b").arrives("a").observes(EventOf(""))
+			s.releases("b", "a").observes()
+		}, first: true},
+		"before its last attempt": {tell: func(s *story) { s.observes(EventOf("")).fails(0).observes() }},
+		"after its last attempt":  {tell: func(s *story) { s.observes(EventOf("")).fails(0).observes(EventOf("")) }, first: true},
+		"a gang that precedes it": {priority: 1, tell: func(s *story) { s.observes(EventOf("")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, other := pausing(t, tc.priority)
+			tc.tell(s)
+			if got := s.r.MustYield(other, s.now); got != tc.first {
+				t.Errorf("the other gang yields: %t, want %t", got, tc.first)
+			}
+			if elected := s.leader() != ""; elected != (tc.first || tc.priority > 0) {
+				t.Errorf("its pause is over: %t", elected)
+			}
+		})
+	}
+}
+
+// TestGangWhosePlansAlwaysFailStopsNoOther: however many events there are, its plans occupy room for 5 % of the time beside
+// those after its pauses, and at the other times a gang of lower rank may be planned.
+func TestGangWhosePlansAlwaysFailStopsNoOther(t *testing.T) {
+	t.Parallel()
+	for _, occupies := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 700 * time.Millisecond, 9 * time.Second} {
+		t.Run(occupies.String(), func(t *testing.T) {
+			t.Parallel()
+			s, other := pausing(t, 0)
+			start, occupied, early, free := s.now, time.Duration(0), 0, time.Duration(0)
+			for s.now.Sub(start) < 1000*occupies {
+				paused := s.leader() == ""
+				s.observes(EventOf(""))
+				if s.leader() == "" {
+					if s.r.MustYield(other, s.now) {
+						t.Fatal("the other gang yields to one in its pause")
+					}
+					free += occupies / 4
+					s.after(occupies / 4)
+					continue
+				}
+				if paused {
+					early++
+					occupied += occupies
+				}
+				s.fails(occupies)
+			}
+			took := s.now.Sub(start)
+			if limit := took/repeatShare + maxSpentBefore/repeatShare + occupies; early == 0 || occupies < time.Second/2 && occupied > limit {
+				t.Errorf("%d early attempts occupied room for %s of %s, want %s at most, and some", early, occupied, took, limit)
+			}
+			if free < took/3 {
+				t.Errorf("another gang could be planned for %s of %s only", free, took)
+			}
+		})
+	}
+}
+
 func TestPassDoesNotRepeatALongName(t *testing.T) {
 	name := strings.Repeat("n", 200<<10)
 	pod := memberPod("a").Gang(name)

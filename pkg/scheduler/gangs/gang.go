@@ -90,8 +90,12 @@ type attempt struct {
 
 // backoff is the pause after plans that were aborted or bound only in part.
 type backoff struct {
-	failures  int       // consecutive plans that were aborted or bound only in part
-	notBefore time.Time // no leader is elected before this time
+	failures  int           // consecutive plans that were aborted or bound only in part
+	notBefore time.Time     // no leader is elected before this time, unless an event may help
+	committed time.Time     // when the last plan was put in force
+	occupied  time.Duration // how long the plan that failed last occupied its room
+	own       uint64        // of Registry.helps: events of the gang's own pods
+	heard     uint64        // of Registry.helps, without own: what occurred before the last attempt
 }
 
 // partial is the state of a gang that may be partially bound without ever having had its minimum, see partial.go.

@@ -87,7 +87,7 @@ func (r *Registry) RecordPopped(uid types.UID) {
 		if w := m.gang.wait; w != nil {
 			w.missed = false // its cycle begins, with the current state of the cluster
 		}
-		m.gang.seen = r.mayHelp
+		m.gang.seen, m.gang.heard = r.mayHelp, r.helps-m.gang.own
 		r.enterPhase(m.gang, Popped)
 		r.reindex(m.gang)
 	}

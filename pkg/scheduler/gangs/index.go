@@ -26,10 +26,10 @@ type indices struct {
 type indexed struct {
 	due      time.Time // in timers; zero: no entry
 	inTimers int
-	rank     Rank // in first, or in waitList.informed
+	rank     Rank // in first, or in waitList.informed or paused
 	inFirst  int
 
-	inInformed, inTurns int // in waitList
+	inInformed, inTurns, inPaused int // in waitList
 }
 
 // priorityCounts counts gangs by priority.
@@ -111,6 +111,16 @@ func (r *Registry) reindex(g *gangState) {
 	} else {
 		r.waiting.informed.Remove(g)
 	}
+	r.waiting.paused.Remove(g)
+	delete(r.waiting.unheard, g)
+	switch {
+	case !g.isPaused(r.now):
+	case !r.hasNews(g):
+		r.waiting.unheard[g] = struct{}{}
+	default:
+		g.rank = g.leaderRank()
+		r.waiting.paused.Set(g)
+	}
 	if g.phase.isRefused() {
 		r.waiting.turns.Set(g)
 	} else {
@@ -144,6 +154,8 @@ func (r *Registry) unindex(g *gangState) {
 	r.resume = r.resume || g.inFirst > 0
 	x.first.Remove(g)
 	delete(x.yielding, g)
+	r.waiting.paused.Remove(g)
+	delete(r.waiting.unheard, g)
 	if g.wait != nil {
 		r.waiting.endGang(g, nil)
 	}

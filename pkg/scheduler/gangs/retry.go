@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
@@ -34,6 +36,10 @@ type Topic any
 
 // Anything is the topic for which every gang waits.
 const Anything = "anything"
+
+// EventOf is the topic of events that may help gangs whose plans failed: the UID of the pod to which they happened, "" if to
+// another object.
+type EventOf types.UID
 
 // Need is the minimum number of pods of a shape that must fit at the same time for the gang to be placed.
 type Need struct {
@@ -131,11 +137,15 @@ type waitList struct {
 	byTopic  map[Topic]map[*gangState]struct{}
 	informed *count.Heap[*gangState] // gangs in phase Informed, in the order of the queue
 	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
+	paused   *count.Heap[*gangState] // gangs whose pause an event may end, in the order of the queue
+	unheard  map[*gangState]struct{} // other gangs that pause after a plan failed
 	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
 	ended    []func()                // Wait.Release of gangs that no longer wait
 	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed gangs, of those
 	// that have changed themselves, and of others.
 	afterEvents, afterChange, withoutEvent budget
+	// afterFailures is the time for which plans may occupy room that were made before the pause of their gang was over.
+	afterFailures budget
 }
 
 // waiter is a gang that waits until so many pods of a shape fit.
@@ -154,7 +164,10 @@ func newWaitList() waitList {
 		all: map[*gangState]struct{}{}, byShape: map[Shape]*count.Heap[*waiter]{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
 		informed:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inInformed }),
 		turns:       count.NewHeap(func(a, b *gangState) bool { return a.wait.turn.Before(b.wait.turn) }, func(g *gangState) *int { return &g.inTurns }),
+		paused:      count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inPaused }),
+		unheard:     map[*gangState]struct{}{},
 		afterEvents: budget{share: informedShare}, afterChange: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
+		afterFailures: budget{share: repeatShare},
 	}
 }
 
@@ -324,8 +337,8 @@ func (r *Registry) endClaim(g *gangState) {
 }
 
 // RetryWaiting records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs that
-// may fit by now are tried again: their leaders are activated, and gangs of lower rank let them go first until their
-// attempts have ended. It must also be called periodically, and before a gang is planned, which is then passed as
+// may fit by now are tried again, and after an EventOf those that pause because their plans failed: their leaders are
+// activated, and gangs of lower rank let them go first until their attempts have ended. It must also be called periodically, and before a gang is planned, which is then passed as
 // before: gangs that precede it are tried first.
 func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
 	r.mu.Lock()
@@ -355,8 +368,12 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 	}
 	for _, topic := range topics {
 		of := x.byTopic[topic]
-		if topic == Anything {
+		switch event, isEvent := topic.(EventOf); {
+		case isEvent:
+			r.recordHelp(types.UID(event))
+		case topic == Anything:
 			of = x.all
+			r.recordHelp("")
 		}
 		for g := range of {
 			reachGang(g)
@@ -401,15 +418,13 @@ turns:
 	clear(x.freed)
 	e.add(r.retryLacking(lacking))
 	first := r.gangs[before]
+	e.add(r.retryPaused(first))
 	for g, ok := x.informed.First(); ok; g, ok = x.informed.First() {
 		if rank := g.rank; rank != g.leaderRank() {
 			r.reindex(g)
 			continue
 		}
-		most := maxSpent
-		if first != nil && g.rank.Compare(first.leaderRank()) < 0 {
-			most = maxSpentBefore
-		}
+		most := maxSpentOf(g, first)
 		if !x.afterEvents.isOpen(most, r.now) {
 			break
 		}

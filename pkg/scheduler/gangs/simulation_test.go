@@ -1407,7 +1407,7 @@ func (s *simulation) deleteAll() {
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
 	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.left) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.Items()) + len(s.r.index.first.Items()) +
-		len(s.r.index.yielding) + s.r.WaitingGangs() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.Items()) + len(s.r.waiting.turns.Items()) + *s.waits +
+		len(s.r.index.yielding) + s.r.WaitingGangs() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.Items()) + len(s.r.waiting.turns.Items()) + len(s.r.waiting.paused.Items()) + len(s.r.waiting.unheard) + *s.waits +
 		len(s.r.index.units.priorityOf) + len(s.r.index.minimums.priorityOf) + len(s.r.index.minimums.count) + len(s.r.index.gated) + ranks; n > 0 {
 		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v, waiting %+v, %d conditions",
 			s.r.Keys(), s.r.members, len(s.r.left), s.r.vanished, s.r.leftGang, ranks, s.r.index, s.r.waiting, *s.waits)
