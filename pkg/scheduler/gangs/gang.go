@@ -49,6 +49,7 @@ type gangState struct {
 	hopeless   hopeless            // preemption would not help the gang
 	wasted     int                 // consecutive preemptions after which the gang did not fit
 	cuts       int                 // consecutive searches for victims that were cut short
+	evictedAt  time.Time           // when a pod of it was evicted last; zero = it was not, as far as this process knows
 	victimOf   *Preemption         // by which it is to lose pods; nil = none, or the pods were deleted
 	preempted  *podgroup.Preempted // what it lost last; nil = nothing
 

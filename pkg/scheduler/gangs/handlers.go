@@ -94,6 +94,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	switch {
 	case pod.DeletionTimestamp != nil:
 		m.recordTermination(old, known, stood, now)
+		m.recordEviction(now)
 		r.reserveRoom(m)
 	case waited && m.state == count.Bound && r.synced:
 		r.takeReserved(m)
@@ -333,6 +334,7 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 		}
 	}
 	g.rememberLost(m)
+	m.recordEviction(now)
 	g.recordOwnChange()
 	r.forgetVanished(m.pod.UID)
 	r.reserved.GiveBack(m.pod.UID)

@@ -276,7 +276,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	}
 	start := g.hopeless.until
 	if d := g.group.Spec.PreemptionDelay; d != nil {
-		if end := g.completeAt.Add(d.Duration); end.After(start) {
+		if end := g.delayedSince().Add(d.Duration); end.After(start) {
 			start = end
 		}
 	}
@@ -285,6 +285,9 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	}
 	return PreemptDecide, time.Time{}
 }
+
+// delayedSince returns the time from which PreemptionDelay counts: since it is complete, or was evicted last.
+func (g *gangState) delayedSince() time.Time { return later(g.completeAt, g.evictedAt) }
 
 // neverPreempts reports whether the PriorityClass of the PodGroup, or a pod that waits or is bound, forbids that the gang preempts.
 func (g *gangState) neverPreempts() bool {

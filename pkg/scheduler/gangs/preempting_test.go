@@ -46,6 +46,83 @@ func TestPreemptionDelay(t *testing.T) {
 	}
 }
 
+// A preemptionDelay begins again when pods of the gang are evicted, also if other pods, which have waited for longer, suffice for the
+// minimum then, and if another process takes over meanwhile.
+func TestPreemptionDelayAfterAnEviction(t *testing.T) {
+	t.Parallel()
+	low, high, top := keyNamed("low"), keyNamed("high"), keyNamed("top")
+	delay := func(s *v2alpha2.PodGroupSpec) { s.PreemptionDelay = &metav1.Duration{Duration: time.Minute} }
+	protect := func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }
+	for name, tc := range map[string]struct {
+		evict   func(m *market)
+		restart bool
+	}{
+		"by a gang":                            {evict: func(m *market) { m.createGang(top, 2, 2, 9) }},
+		"by a gang, before another process":    {evict: func(m *market) { m.createGang(top, 2, 2, 9) }, restart: true},
+		"by others, as DisruptionTarget shows": {evict: func(m *market) { m.nodes["n0"] -= 2; m.evictPods(high, 10*time.Second) }},
+		"by others, at once":                   {evict: func(m *market) { m.nodes["n0"] -= 2; m.evictPods(high, 0) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 4)
+			m.createGang(low, 2, 2, 0, protect)
+			m.runFor(time.Second)
+			m.createGang(high, 2, 4, 5, delay) // two of its pods wait from now on
+			m.runFor(5 * time.Minute)
+			tc.evict(m)
+			m.runFor(40 * time.Second)
+			before := m.victims
+			if tc.restart {
+				m = m.succeed()
+				before = 0
+			}
+			m.editGroup(low, func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.Preemptible })
+			m.runFor(19 * time.Second)
+			if m.victims > before {
+				t.Fatal("pods were evicted before the delay was over")
+			}
+			m.runFor(10 * time.Second)
+			if m.victims != before+2 {
+				t.Errorf("%d pods were evicted after the delay, want the gang of 2", m.victims-before)
+			}
+		})
+	}
+}
+
+// evictPods evicts the bound pods of a gang by other means than preemption. They end after their grace period; 0: without being seen
+// to terminate.
+func (m *market) evictPods(key Key, grace time.Duration) {
+	for _, uid := range sortedUIDs(m.pods) {
+		if pod := m.pods[uid]; keyOf(pod) != key || pod.Spec.NodeName == "" {
+			continue
+		}
+		m.update(uid, markEvicted)
+		m.ends[uid] = m.now.Add(grace)
+		if grace > 0 {
+			m.update(uid, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.ends[uid]} })
+		}
+	}
+}
+
+func markEvicted(p *corev1.Pod) {
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+}
+
+// succeed returns the same cluster with a new process.
+func (m *market) succeed() *market {
+	next := newQuietMarket(m.t, 0)
+	next.now, next.start, next.nodes, next.serial = m.now, m.start, m.nodes, m.serial
+	next.pods, next.groups, next.ends = m.pods, m.groups, m.ends
+	for _, key := range sortedKeys(m.groups) {
+		next.apply(next.r.SetGroup(m.groups[key], m.now))
+	}
+	for _, uid := range sortedUIDs(m.pods) {
+		next.apply(next.r.SetPod(m.pods[uid], m.now))
+	}
+	next.r.SetLeading()
+	return next
+}
+
 // Gangs for which preemption would not help do not use up the scheduling loop, however many there are and whatever changes.
 func TestSearchesThatDoNotHelpHaveAShare(t *testing.T) {
 	t.Parallel()

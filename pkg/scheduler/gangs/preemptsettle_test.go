@@ -247,6 +247,7 @@ func (m *market) evictVictims() {
 			}
 			if pod := m.pods[v.Pod.UID]; pod != nil && pod.DeletionTimestamp == nil {
 				m.ends[pod.UID] = m.now.Add(time.Duration(m.rand.Intn(20_000)) * time.Millisecond)
+				m.update(pod.UID, markEvicted)
 				m.update(pod.UID, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.ends[pod.UID]} })
 			}
 		}

@@ -62,6 +62,21 @@ func (m *member) recordTermination(old *corev1.Pod, known, stood bool, now time.
 	m.parting = parting{since: terminatingSince(pod, now), unseen: true}
 }
 
+// recordEviction records when a pod that was evicted, as condition DisruptionTarget says, began to terminate; if this was not
+// observed, that it has ended now.
+func (m *member) recordEviction(now time.Time) {
+	isTarget := func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	}
+	if m.pod.Spec.NodeName == "" || m.state == count.Succeeded || !slices.ContainsFunc(m.pod.Status.Conditions, isTarget) {
+		return
+	}
+	if at := m.parting.since; !at.IsZero() {
+		now = at
+	}
+	m.gang.evictedAt = later(m.gang.evictedAt, now)
+}
+
 // terminatingSince returns when the deletion of the pod was requested according to its object, but never a time in
 // the future.
 func terminatingSince(pod *corev1.Pod, now time.Time) time.Time {

@@ -152,8 +152,8 @@ type PodGroupSpec struct {
 	Parallelism *int32 `json:"parallelism,omitempty"`
 
 	// preemptionDelay is how long the gang waits before it may preempt others,
-	// counted from when its pods became sufficient for the minimum. Unset means
-	// that it does not wait.
+	// counted from when its pods became sufficient for the minimum, or from when
+	// a pod of it was evicted last. Unset means that it does not wait.
 	// +optional
 	PreemptionDelay *metav1.Duration `json:"preemptionDelay,omitempty"`
 
