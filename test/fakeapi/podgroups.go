@@ -32,6 +32,8 @@ type PodGroups struct {
 	updates  int
 	failures []error
 	onUpdate func(*v2alpha2.PodGroup)
+
+	topologies *Topologies // nil: there is no CRD of Topologies
 }
 
 type event struct {
@@ -165,9 +167,16 @@ func (p *PodGroups) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/apis/"+v2alpha2.SchemeGroupVersion.String()+"/"), "/")
 	query := r.URL.Query()
+	p.mu.Lock()
+	topologies := p.topologies
+	p.mu.Unlock()
 	switch {
 	case query.Get("sendInitialEvents") != "": // the client falls back to a list
 		answerError(w, apierrors.NewInvalid(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), "", nil))
+	case strings.HasPrefix(r.URL.Path, "/apis/"+topologyv1alpha1.GroupName+"/") && topologies == nil: // as in a cluster without their CRD
+		http.NotFound(w, r)
+	case strings.HasPrefix(r.URL.Path, "/apis/"+topologyv1alpha1.GroupName+"/"):
+		topologies.ServeHTTP(w, r)
 	case query.Get("watch") != "":
 		p.watch(w, r)
 	case r.Method == http.MethodGet && len(path) == 1:
@@ -198,8 +207,6 @@ func (p *PodGroups) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, group)
-	case strings.HasPrefix(r.URL.Path, "/apis/"+topologyv1alpha1.GroupName+"/"): // as in a cluster without their CRD
-		http.NotFound(w, r)
 	default:
 		http.Error(w, fmt.Sprintf("%s %s is not served here", r.Method, r.URL.Path), http.StatusNotImplemented)
 	}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/fakeapi"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// serves is the option of a cluster with the CRD of Topologies.
+func serves(topologies **fakeapi.Topologies) clusterOption {
+	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) { *topologies = c.groups.ServeTopologies() }
+}
+
+// nodeWith creates a node of one GPU with labels.
+func (c *cluster) nodeWith(name string, labels map[string]string) *cluster {
+	w := wrappers.MakeNode(name).GPUs(1)
+	for key, value := range labels {
+		w.Label(key, value)
+	}
+	return c.node(w)
+}
+
+// nodesOf returns the nodes of the bound pods whose names begin with the prefix, by pod.
+func (c *cluster) nodesOf(prefix string) map[string]string {
+	c.t.Helper()
+	pods, err := c.client.CoreV1().Pods("ml").List(c.ctx, metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	nodes := map[string]string{}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; strings.HasPrefix(p.Name, prefix) && p.Spec.NodeName != "" {
+			nodes[p.Name] = p.Spec.NodeName
+		}
+	}
+	return nodes
+}
+
+// A gang requires a leaf switch of one Topology, and each of its sub-groups a rack of another one. In both of them values of the
+// last label repeat: leaf l1 of spine s1 is another one than leaf l1 of spine s2, and rack r1 of row y1 another one than that of y2.
+func TestTwoTopologiesInOneTree(t *testing.T) {
+	t.Parallel()
+	var topologies *fakeapi.Topologies
+	c := newCluster(t, serves(&topologies))
+	node := func(name, spine, leaf, row, rack string) *cluster {
+		return c.nodeWith(name, map[string]string{"spine": spine, "leaf": leaf, "row": row, "rack": rack})
+	}
+	// One leaf with enough nodes, of which no two are in one rack.
+	node("a1", "s0", "l0", "y0", "r0")
+	node("a2", "s0", "l0", "y1", "r0")
+	node("a3", "s0", "l0", "y0", "r1")
+	node("a4", "s0", "l0", "y1", "r1")
+	// Two racks with enough nodes, of which the second one is divided by two leaves with the same value.
+	node("b1", "s1", "l1", "y2", "r0")
+	node("b2", "s1", "l1", "y2", "r0")
+	node("b3", "s1", "l1", "y2", "r1")
+	node("b4", "s2", "l1", "y2", "r1")
+	c.run()
+	c.groups.Put(wrappers.MakePodGroup("g", "ml").UID("g").Generation(1).SubGroup("u", 2).SubGroup("v", 2).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "network", RequiredTopologyLevel: "leaf"}
+		for i := range s.SubGroups {
+			s.SubGroups[i].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "power", RequiredTopologyLevel: "rack"}
+		}
+	}).Obj())
+	for i, w := range members("g", 4) {
+		c.pod(w.SubGroup([]string{"u", "v"}[i/2]))
+	}
+	c.saysWhy("g", `Topology "network", whose level "leaf" is required, is not known`)
+	topologies.Create("network", "spine", "leaf")
+	c.saysWhy("g", `Topology "power", whose level "rack" is required, is not known`)
+	topologies.Create("power", "row", "rack")
+	c.saysWhy("g", "no rack has room for u (2 pods")
+	if bound := c.boundOf("g-"); len(bound) > 0 {
+		t.Errorf("%v are bound: no leaf has two racks with two nodes each", bound)
+	}
+	node("b5", "s1", "l1", "y2", "r1").wholeOf("g", 4)
+	got := slices.Sorted(maps.Values(c.nodesOf("g-")))
+	if want := []string{"b1", "b2", "b3", "b5"}; !slices.Equal(got, want) {
+		t.Errorf("the gang runs on %v, want %v", got, want)
+	}
+	if nodes := c.nodesOf("g-"); (nodes["g-0"] < "b3") != (nodes["g-1"] < "b3") {
+		t.Errorf("sub-group u is in two racks: %v", nodes)
+	}
+}
+
+// A Topology that is deleted, and created again with other levels, affects no pod that runs; what is missing waits and says why.
+func TestATopologyIsRecreatedWithOtherLevels(t *testing.T) {
+	t.Parallel()
+	var topologies *fakeapi.Topologies
+	c := newCluster(t, serves(&topologies))
+	topologies.Create("fabric", "block", "rack")
+	for _, rack := range []string{"r0", "r1"} {
+		for k := range 4 {
+			c.nodeWith(fmt.Sprintf("%s-%d", rack, k), map[string]string{"block": "b0", "rack": rack, "hall": fmt.Sprintf("h%d", k)})
+		}
+	}
+	c.run()
+	c.groups.Put(wrappers.MakePodGroup("g", "ml").UID("g").Generation(1).MinMember(3).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "rack"}
+	}).Obj())
+	c.pod(members("g", 3)...).wholeOf("g", 3)
+	rack := c.racksOf("g")
+	c.deletePod("g-0")
+	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("g")); return f.Created[""] == 2 })
+	topologies.Delete("fabric")
+	c.eventually("the Topology gone", func() bool { return c.gangs.topologies.LevelsOf("fabric") == nil })
+	c.pod(members("g", 4)[3:]...).saysWhy("g", `Topology "fabric", whose level "rack" is required, is not known`)
+	topologies.Create("fabric", "hall", "row")
+	c.saysWhy("g", `level "rack" is required and is no level of Topology "fabric", which has hall, row`)
+	// The level exists, but a domain of it is now a rack of one hall: the pods that run are in two domains.
+	topologies.Delete("fabric")
+	topologies.Create("fabric", "hall", "rack")
+	c.eventually("tried with the new levels", func() bool {
+		f, _ := c.gangs.registry.Facts(key("g"))
+		return f.Refused.Reason == v2alpha2.ReasonTopologyUnavailable && !strings.Contains(f.Refused.Message, "Topology")
+	})
+	if bound := c.boundOf("g-3"); len(bound) > 0 {
+		t.Errorf("%v are bound beside pods in two domains", bound)
+	}
+	topologies.Delete("fabric")
+	topologies.Create("fabric", "rack")
+	c.eventually("the pod bound", func() bool { return len(c.boundOf("g-3")) == 1 }).inRacks("g", rack...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.writes) > 0 {
+		t.Errorf("writes %v, want that pods are left alone", c.writes)
+	}
+}
+
+// Refills, units of surplus and single pods go to the rack of their gang while it has room, although another one has more, and
+// elsewhere when it has none: a preferred level is never waited for.
+func TestPodsFollowAGangThatPrefersALevel(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(6, 9)
+	prefer := &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "rack"}
+	c.groups.Put(wrappers.MakePodGroup("g", "ml").UID("g").Generation(1).MinSubGroup(1).SubGroup("u", 2).SubGroup("v", 2).SubGroup("w", 2).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = prefer
+	}).Obj())
+	add := func(group string, from, to int) {
+		for i := from; i < to; i++ {
+			c.pod(wrappers.MakePod(fmt.Sprintf("g-%s-%d", group, i), "ml").Gang("g").SubGroup(group).GPUs(1))
+		}
+	}
+	add("u", 0, 2)
+	c.run().wholeOf("g-u", 2).inRacks("g", "r0") // the tightest
+	c.deletePod("g-u-0")
+	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("g")); return f.Created["u"] == 1 })
+	add("u", 2, 3) // a refill
+	c.wholeOf("g-u", 3).inRacks("g", "r0")
+	add("u", 3, 4) // a single pod of surplus
+	c.wholeOf("g-u", 4).inRacks("g", "r0")
+	add("v", 0, 2) // a unit of surplus
+	c.wholeOf("g-v", 2).inRacks("g", "r0")
+	add("w", 0, 2) // one node is free in r0
+	c.wholeOf("g-w", 2)
+	if racks := c.racksOf("g-w"); !slices.Contains(racks, "r1") {
+		t.Errorf("sub-group w is in racks %v", racks)
+	}
+	// A refill of unit v, whose rack is full by now.
+	for k := range 6 {
+		node := fmt.Sprintf("r0-%d", k)
+		if !slices.Contains(slices.Collect(maps.Values(c.nodesOf("g-"))), node) {
+			c.pod(wrappers.MakePod("filler", "ml").GPUs(1).NodeSelector("kubernetes.io/hostname", node)).eventually("the rack full", func() bool { return len(c.boundOf("filler")) == 1 })
+		}
+	}
+	lost := c.nodesOf("g-v-0")["g-v-0"]
+	c.deletePod("g-v-0")
+	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("g")); return f.Created["v"] == 1 })
+	c.pod(wrappers.MakePod("filler2", "ml").GPUs(1).Priority(1).NodeSelector("kubernetes.io/hostname", lost)).eventually("the rack full again", func() bool { return len(c.boundOf("filler2")) == 1 })
+	add("v", 2, 3)
+	c.wholeOf("g-v", 3)
+	if node := c.nodesOf("g-v-2")["g-v-2"]; !strings.HasPrefix(node, "r1-") {
+		t.Errorf("the refill is on %s, and r0 was full", node)
+	}
+}
+
+// A node is lost while a gang is planned in its rack, which has no other one to spare: the gang is planned again in another rack.
+func TestANodeIsLostWhileAGangIsPlanned(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(c *cluster, node string){
+		"unreachable": func(c *cluster, node string) {
+			c.updateNode(node, func(n *corev1.Node) {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+				for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+					n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: effect})
+				}
+			})
+			c.eventually("the taint seen", func() bool { return len(c.sched.Cache.Dump().Nodes[node].Node().Spec.Taints) > 0 })
+		},
+		"deleted": func(c *cluster, node string) {
+			if err := c.client.CoreV1().Nodes().Delete(c.ctx, node, metav1.DeleteOptions{}); err != nil {
+				c.t.Fatal(err)
+			}
+			c.eventually("the deletion seen", func() bool { return c.sched.Cache.Dump().Nodes[node] == nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).labeledRacks(4, 0, 5)
+			c.onPop = func(pod string) {
+				if pod != "a-1" { // the plan is in force, and a-0 has its node
+					return
+				}
+				c.mu.Lock()
+				c.onPop = nil
+				c.mu.Unlock()
+				for k := range 4 {
+					node := fmt.Sprintf("r0-%d", k)
+					if len(c.sched.Cache.Dump().Nodes[node].GetPods()) == 0 {
+						lose(c, node)
+						return
+					}
+				}
+				t.Error("no node of the rack is without a pod")
+			}
+			c.run().leveledGang("a", 0, 4, 4).wholeOf("a", 4).inRacks("a", "r2")
+		})
+	}
+}
+
+// A unit that requires a rack, and lost a pod, waits while its rack is full. Its owner replaces it: without a pod that runs it may
+// start in another rack, and so it does, whole.
+func TestAUnitThatIsReplacedMayStartInAnotherRack(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(2, 3, 4)
+	c.groups.Put(wrappers.MakePodGroup("g", "ml").UID("g").Generation(1).MinSubGroup(1).SubGroup("g0", 2).SubGroup("g1", 2).Spec(func(s *v2alpha2.PodGroupSpec) {
+		for i := range s.SubGroups {
+			s.SubGroups[i].TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+		}
+	}).Obj())
+	pod := func(group string, i int) *wrappers.PodWrapper {
+		return wrappers.MakePod(fmt.Sprintf("g-%s-%d", group, i), "ml").Gang("g").SubGroup(group).GPUs(1)
+	}
+	c.pod(pod("g0", 0), pod("g0", 1), pod("g1", 0), pod("g1", 1)).run().wholeOf("g-g0", 2).wholeOf("g-g1", 2)
+	ran := c.racksOf("g-g1")
+	if len(ran) != 1 || slices.Equal(ran, []string{"r2"}) {
+		t.Fatalf("unit g1 runs in %v, want the tightest rack with room", ran)
+	}
+	beside := c.racksOf("g-g0")
+	c.deletePod("g-g1-0")
+	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("g")); return f.Created["g1"] == 1 })
+	for i := range 2 { // all that is free in racks r0 and r1
+		name := fmt.Sprintf("rival-%d", i)
+		c.pod(wrappers.MakePod(name, "ml").GPUs(1).Spec(func(s *corev1.PodSpec) {
+			s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rack", Operator: corev1.NodeSelectorOpIn, Values: []string{"r0", "r1"}}},
+			}}}}}
+		})).eventually(name+" bound", func() bool { return len(c.boundOf(name)) == 1 })
+	}
+	c.pod(pod("g1", 2)).saysWhy("g", "in rack "+ran[0]+", where it runs")
+	if bound := c.boundOf("g-g1-2"); len(bound) > 0 {
+		t.Errorf("%v are bound beside a pod that runs in a full rack", bound)
+	}
+	c.deletePod("g-g1-1") // as muster-controller, which replaces the whole unit
+	c.deletePod("g-g1-2")
+	c.eventually("the deletions seen", func() bool { f, _ := c.gangs.registry.Facts(key("g")); return f.Created["g1"] == 0 })
+	c.gang("filler", 1).wholeOf("filler", 1) // takes the node that the unit has left, or one of r2
+	c.pod(pod("g1", 3), pod("g1", 4))
+	c.eventually("the unit bound", func() bool { return len(c.boundOf("g-g1-3")) == 1 && len(c.boundOf("g-g1-4")) == 1 })
+	if racks := c.racksOf("g-g1"); !slices.Equal(racks, []string{"r2"}) {
+		t.Errorf("unit g1 runs in %v, want r2", racks)
+	}
+	if racks := c.racksOf("g-g0"); !slices.Equal(racks, beside) {
+		t.Errorf("unit g0 has moved from %v to %v", beside, racks)
+	}
+}
