@@ -3,6 +3,7 @@
 package podgroup
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,6 +58,34 @@ func constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v
 			}
 		}
 	}
+}
+
+// LevelLabels returns the node labels of the levels that a PodGroup and its sub-groups require or prefer, and of all other levels of
+// their Topologies: those of one Topology the outermost first, those of the one with the most levels before the others. nil: there are
+// none. A level that is not known is left out. levelsOf is that of Levels.
+func LevelLabels(spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) []string {
+	var paths []topology.Levels
+	for _, c := range constraints(spec) {
+		for _, level := range []string{c.RequiredTopologyLevel, c.PreferredTopologyLevel} {
+			switch {
+			case level == "":
+			case c.Topology == "":
+				paths = append(paths, topology.Levels{level})
+			case slices.Contains(levelsOf(c.Topology), level):
+				paths = append(paths, levelsOf(c.Topology))
+			}
+		}
+	}
+	slices.SortFunc(paths, func(a, b topology.Levels) int {
+		return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b))
+	})
+	var labels []string
+	for _, label := range slices.Concat(paths...) {
+		if !slices.Contains(labels, label) {
+			labels = append(labels, label)
+		}
+	}
+	return labels
 }
 
 // SameConstraints reports whether two specs of a PodGroup have the same topology constraints of these groups.

@@ -79,3 +79,35 @@ func TestLevels(t *testing.T) {
 		})
 	}
 }
+
+func TestLevelLabels(t *testing.T) {
+	t.Parallel()
+	levelsOf := func(name string) topology.Levels {
+		return map[string]topology.Levels{"fabric": {"zone", "block", "rack"}, "power": {"zone", "row"}}[name]
+	}
+	for name, tt := range map[string]struct {
+		root, child *v2alpha2.TopologyConstraint
+		want        []string
+	}{
+		"none":                        {},
+		"narrower levels, too":        {root: &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "zone"}, want: []string{"zone", "block", "rack"}},
+		"a preferred level":           {child: &v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "rack"}, want: []string{"zone", "block", "rack"}},
+		"a label without Topology":    {child: &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "tray"}, want: []string{"tray"}},
+		"a level that is not known":   {root: &v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "tray"}},
+		"a Topology that is not read": {root: &v2alpha2.TopologyConstraint{Topology: "none", PreferredTopologyLevel: "zone"}},
+		"the most levels come first": {
+			root:  &v2alpha2.TopologyConstraint{Topology: "power", RequiredTopologyLevel: "row"},
+			child: &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "block"},
+			want:  []string{"zone", "block", "rack", "row"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pg := wrappers.MakePodGroup("pg", "ns").SubGroup("a", 2).Obj()
+			pg.Spec.TopologyConstraint, pg.Spec.SubGroups[0].TopologyConstraint = tt.root, tt.child
+			if diff := cmp.Diff(tt.want, podgroup.LevelLabels(&pg.Spec, levelsOf)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

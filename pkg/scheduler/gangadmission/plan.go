@@ -73,7 +73,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.refuse(logger, work, *refusal, a)
 		return false
 	}
-	pl.orderByRank(work, snapshot.LabelsOf, placements)
+	pl.orderByRank(work, pl.gangs.topologies.LevelsOf, snapshot.LabelsOf, placements)
 	if err := shareClaims(ctx, pl.profile, work, snapshot, placements); err != nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, backlog.Attempt{Took: pl.gangs.clock.Since(start), Cut: true})

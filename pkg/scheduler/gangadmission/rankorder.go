@@ -4,8 +4,6 @@ package gangadmission
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,16 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+	"github.com/muster-project/muster/pkg/topology"
 )
 
 // orderByRank exchanges the pods of a plan so that pods with neighbouring indexes are in the same topology domains
-// (docs/decisions, G26). It changes nothing in gangs without a topology level. labelsOf returns the labels of a node with the
-// keys, as Snapshot.LabelsOf does.
-func (pl *Admission) orderByRank(work *gangs.Work, labelsOf func(node string, keys sets.Set[string]) map[string]string, plan []placement.Placement) {
-	keys := topologyKeys(&work.Problem)
-	if !pl.args.RankOrder || len(keys) == 0 {
+// (docs/decisions, G26). It changes nothing in gangs without a topology level. levelsOf returns the levels of a Topology, as
+// Topologies.LevelsOf does; labelsOf the labels of a node with the keys, as Snapshot.LabelsOf does.
+func (pl *Admission) orderByRank(work *gangs.Work, levelsOf func(name string) topology.Levels,
+	labelsOf func(node string, keys sets.Set[string]) map[string]string, plan []placement.Placement) {
+	if !pl.args.RankOrder {
+		return
+	}
+	keys := podgroup.LevelLabels(&work.Group.Spec, levelsOf)
+	if len(keys) == 0 {
 		return
 	}
 	set := sets.New(keys...)
@@ -41,24 +45,6 @@ func (pl *Admission) orderByRank(work *gangs.Work, labelsOf func(node string, ke
 	placement.OrderByRank(plan,
 		func(a, b placement.Pod) int { return ranks[a.ID].compare(ranks[b.ID]) },
 		func(node string) []string { return domains[node] })
-}
-
-// topologyKeys returns the labels of all topology levels of a gang: those of one level the outermost first, those of the level
-// with the most labels before the others.
-func topologyKeys(p *placement.Problem) []string {
-	levels := append(slices.Collect(maps.Values(p.Required)), slices.Collect(maps.Values(p.Preferred))...)
-	slices.SortFunc(levels, func(a, b string) int {
-		return cmp.Or(cmp.Compare(strings.Count(b, ","), strings.Count(a, ",")), strings.Compare(a, b))
-	})
-	var keys []string
-	for _, level := range levels {
-		for key := range strings.SplitSeq(level, ",") {
-			if !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
-		}
-	}
-	return keys
 }
 
 // rank is the position of a pod among those of its leaf: pods of one controller, for example a Job of a JobSet, are

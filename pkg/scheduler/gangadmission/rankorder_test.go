@@ -4,8 +4,6 @@ package gangadmission
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +12,10 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/topology"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -62,10 +62,11 @@ func TestPodsAreOrderedByRank(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			work := &gangs.Work{}
+			work := &gangs.Work{Group: &v2alpha2.PodGroup{}}
 			if !tc.flat {
-				work.Problem.Required = map[string]string{"": "block", "a": "block,rack"}
+				work.Group.Spec.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "block"}
 			}
+			levelsOf := func(string) topology.Levels { return topology.Levels{"block", "rack"} }
 			labels := map[string]map[string]string{}
 			labelsOf := func(node string, _ sets.Set[string]) map[string]string { return labels[node] }
 			var plan []placement.Placement
@@ -77,7 +78,7 @@ func TestPodsAreOrderedByRank(t *testing.T) {
 				plan = append(plan, placement.Placement{Pod: placement.Pod{ID: string(work.Pods[i].UID), Index: i}, Node: node})
 				before = append(before, work.Pods[i].Name)
 			}
-			(&Admission{args: &config.GangAdmissionArgs{RankOrder: !tc.off}}).orderByRank(work, labelsOf, plan)
+			(&Admission{args: &config.GangAdmissionArgs{RankOrder: !tc.off}}).orderByRank(work, levelsOf, labelsOf, plan)
 			var got []string
 			for i, p := range plan {
 				got = append(got, work.Pods[p.Pod.Index].Name)
@@ -112,13 +113,5 @@ func TestPreferredLevelsTakeHalfOfTheTime(t *testing.T) {
 		if d.preferencesExpired() != tt.preferences || d.isOver() != tt.plan {
 			t.Errorf("after %s: expired %t and %t, want %t and %t", tt.after, d.preferencesExpired(), d.isOver(), tt.preferences, tt.plan)
 		}
-	}
-}
-
-func TestTopologyKeys(t *testing.T) {
-	t.Parallel()
-	p := placement.Problem{Required: map[string]string{"": "zone", "a": "zone,block,rack", "b": "zone,block"}, Preferred: map[string]string{"c": "power"}}
-	if got := topologyKeys(&p); !slices.Equal(got, strings.Split("zone,block,rack,power", ",")) {
-		t.Errorf("keys %v", got)
 	}
 }

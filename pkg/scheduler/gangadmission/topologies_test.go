@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -136,6 +137,56 @@ func TestATopologyIsRecreatedWithOtherLevels(t *testing.T) {
 	defer c.mu.Unlock()
 	if len(c.writes) > 0 {
 		t.Errorf("writes %v, want that pods are left alone", c.writes)
+	}
+}
+
+// Neighbouring pods are in one domain of the lowest level of the Topology, whether the level is required or preferred: here those of
+// one Job of a JobSet. Without rank order the pods are placed by their index, which mixes the Jobs.
+func TestRankOrderOfAGang(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		constraint v2alpha2.TopologyConstraint
+		off        bool
+	}{
+		"a required level":                    {constraint: v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "block"}},
+		"a preferred level":                   {constraint: v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "block"}},
+		"the lowest level is preferred":       {constraint: v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "rack"}},
+		"turned off":                          {constraint: v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "block"}, off: true},
+		"turned off, with a preferred level":  {constraint: v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "rack"}, off: true},
+		"turned off, the block is preferred ": {constraint: v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "block"}, off: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var topologies *fakeapi.Topologies
+			c := newCluster(t, serves(&topologies), func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.RankOrder = !tt.off })
+			topologies.Create("fabric", "block", "rack")
+			for i := range 8 {
+				rack := fmt.Sprintf("r%d", i/2%2) // two nodes of one rack, then two of the other one
+				c.nodeWith(fmt.Sprintf("n%d-%s", i, rack), map[string]string{"block": "b0", "rack": rack})
+			}
+			for i := range 3 {
+				c.nodeWith(fmt.Sprintf("n9-%d", i), map[string]string{"block": "b9", "rack": "r9"})
+			}
+			c.groups.Put(wrappers.MakePodGroup("g", "ml").UID("g").Generation(1).MinMember(8).Spec(func(s *v2alpha2.PodGroupSpec) {
+				s.TopologyConstraint = &tt.constraint
+			}).Obj())
+			for _, job := range []string{"x", "y"} {
+				for i := range 4 {
+					c.pod(wrappers.MakePod(fmt.Sprintf("g-%s-%d", job, i), "ml").Gang("g").GPUs(1).Controller("Job", "g-"+job, job).
+						Label("batch.kubernetes.io/job-completion-index", fmt.Sprint(i)))
+				}
+			}
+			c.run().wholeOf("g", 8)
+			for _, job := range []string{"x", "y"} {
+				racks := sets.New[string]()
+				for _, node := range c.nodesOf("g-" + job) {
+					racks.Insert(node[len("n0-"):])
+				}
+				if (racks.Len() == 1) == tt.off {
+					t.Errorf("Job %s is in racks %v, all: %v", job, sets.List(racks), c.nodesOf("g-"))
+				}
+			}
+		})
 	}
 }
 
