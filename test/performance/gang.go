@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -38,6 +39,8 @@ type gang struct {
 	image   string
 	// priorityClass of the pods; "": none.
 	priorityClass string
+	// level is the node label of the topology level that the gang requires; "": none.
+	level string
 }
 
 // needed is how many pods the gang cannot start without.
@@ -70,6 +73,11 @@ func (g gang) podGroup(api gangAPI) (schema.GroupVersionResource, *unstructured.
 			for i := range g.subGroups {
 				w.SubGroup(subGroupName(i), int32(g.pods/g.subGroups))
 			}
+		}
+		if g.level != "" {
+			w.Spec(func(s *v2alpha2.PodGroupSpec) {
+				s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: g.level}
+			})
 		}
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.Obj())
 		delete(content, "status")

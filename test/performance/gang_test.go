@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/controlplane"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -105,6 +107,7 @@ func TestWaitingGangs(t *testing.T) {
 		"gangs:250":     {gangs: 250, pods: 2000},
 		"images:2":      {gangs: 2, pods: 16},
 		"trees:10x1024": {gangs: 10, pods: 10240, subGroups: 1024},
+		"levels:2":      {gangs: 2, pods: 16},
 		"preemptors:2":  {gangs: 2, pods: 16},
 		"plain:2000":    {gangs: 1, pods: 2000},
 	} {
@@ -119,6 +122,14 @@ func TestWaitingGangs(t *testing.T) {
 		for i, g := range gangs {
 			if g.gpus != 8 && v.kind != "preemptors" || v.kind == "preemptors" && (g.gpus != 9 || g.priorityClass != highPriority) || g.subGroups != want.subGroups || v.kind == "images" && i > 0 && g.image == gangs[0].image {
 				t.Errorf("%s: %+v", s, g)
+			}
+			_, group, err := g.podGroup(musterGangs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			level, _, _ := unstructured.NestedString(group.Object, "spec", "topologyConstraint", "requiredTopologyLevel")
+			if want := map[bool]string{true: controlplane.BlockLabel}[v.kind == "levels"]; level != want {
+				t.Errorf("%s: requires %q, want %q", s, level, want)
 			}
 		}
 	}

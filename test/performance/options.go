@@ -95,7 +95,7 @@ func parse(args []string) ([]plan, error) {
 	with.number(&o.gpus, "gpus", 8, "GPUs per node")
 	with.number(&o.gangs, "gangs", 0, "gangs")
 	with.number(&o.podsPerGang, "pods-per-gang", 0, "pods per gang")
-	with.word(&variants, "variants", "", "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, preemptors:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS")
+	with.word(&variants, "variants", "", "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, levels:N, preemptors:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS")
 	with.number(&o.probes, "probes", 0, "pods and gangs that are timed, of each kind")
 	with.number(&o.churn, "churn", 5, "pods replaced each second while gangs wait")
 	with.number(&o.kills, "kills", 3, "restarts in one run of the shape restart")

@@ -138,7 +138,7 @@ var allShapes = []shape{
 		name: "waiting", about: "gangs of 8 x 8 GPUs wait on a full cluster of 1,000 nodes, and pods that fit come along",
 		defaults: options{nodes: 1000, gangs: 1, podsPerGang: waitingPods, probes: 40, variants: []variant{
 			{kind: "none"}, {kind: "gangs", n: 250}, {kind: "gangs", n: 500}, {kind: "gangs", n: 2000},
-			{kind: "images", n: 500}, {kind: "preemptors", n: 500}, {kind: "trees", n: 10, m: 1024}, {kind: "plain", n: 2000}}},
+			{kind: "images", n: 500}, {kind: "levels", n: 2000}, {kind: "preemptors", n: 500}, {kind: "trees", n: 10, m: 1024}, {kind: "plain", n: 2000}}},
 		prepare: prepareWaiting, measure: measureWaiting,
 		targets: []target{
 			{kind: plainMedian, bound: 30}, {kind: plain99, bound: 250},

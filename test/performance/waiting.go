@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/muster-project/muster/test/controlplane"
 )
 
 // prepareWaiting fills the cluster, and creates the gangs that wait.
@@ -72,6 +74,9 @@ func waitingGangs(o options, v variant) []gang {
 			g := gang{name: fmt.Sprintf("waiting-%04d", i), pods: waitingPods, gpus: whole}
 			if v.kind == "images" {
 				g.image = fmt.Sprintf("registry.example/model-%04d:1", i)
+			}
+			if v.kind == "levels" { // a block has 16 nodes
+				g.level = controlplane.BlockLabel
 			}
 			if v.kind == "preemptors" { // whoever ends, no node is large enough
 				g.gpus, g.priorityClass = whole+1, highPriority
