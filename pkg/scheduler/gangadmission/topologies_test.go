@@ -327,3 +327,78 @@ func TestAUnitThatIsReplacedMayStartInAnotherRack(t *testing.T) {
 		t.Errorf("unit g0 has moved from %v to %v", beside, racks)
 	}
 }
+
+// Gangs that require a rack are not tried while no rack may hold them, although enough is free in all of them.
+func TestRefusedGangsWithLevelsCostNothingUntilARackIsFree(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const racks, gangs, perNode = 4, 20, 8
+	for i := range racks {
+		for _, k := range []string{"a", "b"} {
+			c.node(wrappers.MakeNode(fmt.Sprintf("r%d-%s", i, k)).GPUs(perNode).Label("rack", fmt.Sprintf("r%d", i)))
+		}
+	}
+	c.run()
+	for i := range 2 * racks * perNode {
+		c.pod(wrappers.MakePod(fmt.Sprintf("plain-%d", i), "ml").GPUs(1))
+	}
+	c.eventually("the nodes full", func() bool { return len(c.boundOf("plain-")) == 2*racks*perNode })
+	for i := range gangs {
+		name := fmt.Sprintf("gang%02d", i)
+		c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) {
+			s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+		}).Obj())
+		c.pod(big(name, 2)...).refused(name)
+	}
+	before := c.cyclesOf("gang")
+	empty := func(node string) {
+		for pod, at := range c.nodesOf("") {
+			if at == node {
+				c.deletePod(pod)
+			}
+		}
+	}
+	for i := range racks { // a whole node is free in each rack
+		empty(fmt.Sprintf("r%d-a", i))
+	}
+	for i := range 5 {
+		name := fmt.Sprintf("probe-%d", i)
+		c.pod(wrappers.MakePod(name, "ml").CPU("1")).eventually(name+" bound", func() bool { return len(c.boundOf(name)) > 0 })
+	}
+	if got := c.cyclesOf("gang"); got != before {
+		t.Errorf("%d cycles of gangs' pods while no rack had room for one, want none", got-before)
+	}
+	empty("r2-b")
+	c.wholeOf("gang00", 2).inRacks("gang00", "r2")
+	if got := c.cyclesOf("gang") - before; got > gangs+1 {
+		t.Errorf("%d cycles for room that one gang could use, want at most one for each gang", got)
+	}
+}
+
+// Ten thousand domains, of which one has room. What is said of the others is short.
+func TestTenThousandDomains(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	const racks = 10_000
+	for i := range racks + 1 { // the last rack has two nodes
+		node := wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(1).Label("rack", fmt.Sprintf("r%05d", min(i, racks-1))).Obj()
+		if err := c.client.Tracker().Add(node); err != nil {
+			t.Fatal(err)
+		}
+		if i%50 == 0 || i == racks { // watchers of the fake clientset have room for 100 events
+			c.eventually("the nodes seen", func() bool { return c.sched.Cache.NodeCount() == i+1 })
+		}
+	}
+	c.run().leveledGang("a", 0, 2, 2).wholeOf("a", 2)
+	if nodes := slices.Sorted(maps.Values(c.nodesOf("a-"))); !slices.Equal(nodes, []string{"n09999", "n10000"}) {
+		t.Errorf("the gang runs on %v, want the only rack with two nodes", nodes)
+	}
+	c.leveledGang("b", 0, 2, 2).saysWhy("b", "and 9997 others for no more")
+	f, _ := c.gangs.registry.Facts(key("b"))
+	if len(f.Refused.Message) > 500 {
+		t.Errorf("the message has %d bytes: %s", len(f.Refused.Message), f.Refused.Message)
+	}
+	c.deletePod("a-0")
+	c.deletePod("a-1")
+	c.wholeOf("b", 2)
+}
