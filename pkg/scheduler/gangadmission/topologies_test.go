@@ -237,6 +237,52 @@ func TestPodsFollowAGangThatPrefersALevel(t *testing.T) {
 	}
 }
 
+// The racks of all sub-groups are chosen together, and so that wide domains stay whole.
+func TestSubGroupsChooseTheirRacksTogether(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		racks []int           // nodes of each, in blocks of two racks
+		need  map[string]int  // pods by sub-group
+		free  map[string]bool // sub-groups that do not require a rack
+		want  map[string]string
+	}{
+		// The first one alone fits best in the only rack that holds the second one.
+		"greedy child (KEP-6012)": {racks: []int{3, 4}, need: map[string]int{"a": 2, "b": 3}, want: map[string]string{"a": "r1", "b": "r0"}},
+		// Pods without a level take no node of the rack that the others need.
+		"stolen slots (KEP-6012)": {racks: []int{3, 1, 1}, need: map[string]int{"a": 2, "b": 3}, free: map[string]bool{"a": true}, want: map[string]string{"b": "r0"}},
+		"the fuller block":        {racks: []int{3, 3, 3, 2}, need: map[string]int{"a": 3}, want: map[string]string{"a": "r2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var topologies *fakeapi.Topologies
+			c := newCluster(t, serves(&topologies))
+			topologies.Create("fabric", "block", "rack")
+			for i, size := range tt.racks {
+				for k := range size {
+					c.nodeWith(fmt.Sprintf("r%d-%d", i, k), map[string]string{"block": fmt.Sprintf("b%d", i/2), "rack": fmt.Sprintf("r%d", i)})
+				}
+			}
+			group, pods := wrappers.MakePodGroup("g", "ml").UID("g").Generation(1), 0
+			for i, name := range slices.Sorted(maps.Keys(tt.need)) {
+				group.SubGroup(name, int32(tt.need[name])).Spec(func(s *v2alpha2.PodGroupSpec) {
+					if !tt.free[name] {
+						s.SubGroups[i].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "rack"}
+					}
+				})
+				for k := range tt.need[name] {
+					c.pod(wrappers.MakePod(fmt.Sprintf("g-%s-%d", name, k), "ml").Gang("g").SubGroup(name).GPUs(1))
+					pods++
+				}
+			}
+			c.groups.Put(group.Obj())
+			c.run().wholeOf("g", pods)
+			for name, rack := range tt.want {
+				c.inRacks("g-"+name, rack)
+			}
+		})
+	}
+}
+
 // A node is lost while a gang is planned in its rack, which has no other one to spare: the gang is planned again in another rack.
 func TestANodeIsLostWhileAGangIsPlanned(t *testing.T) {
 	t.Parallel()
