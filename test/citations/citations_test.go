@@ -97,6 +97,15 @@ func TestFindings(t *testing.T) {
 		"a code in a document": {
 			files: markdown("One\nG77\n"),
 			want:  []string{"README.md:2: cites G77, which has no section in docs/decisions"}},
+		"tests that exist, and others": {
+			files: map[string]string{
+				"pkg/p/p_test.go": "package p\n\nfunc TestP(t *testing.T) { t.Run(\"a case, or more\", nil) }\n\nfunc BenchmarkP(b *testing.B) {}\n",
+				"README.md":       "`TestP`, `TestP/a case, or more`, `BenchmarkP`, `TestPs`\n`TestP/another case`\n",
+			},
+			want: []string{
+				"README.md:1: names TestPs: there is no such test",
+				"README.md:2: names TestP/another case: there is no such test",
+			}},
 		"papers that are not in the repository": {
 			files: goFile("// Source: design 003, \"Rules\".\n\n// What 003's rules say.\n\n// See users.md.\n\n// Source: GREP-291.\n\n// Source: Other Design Doc."),
 			want: []string{
@@ -188,6 +197,7 @@ var (
 	proposal  = regexp.MustCompile(`\bGREP-[0-9]+\b|\b(?:[A-Z][a-z]+ )+Design Doc\b`)
 	numbered  = regexp.MustCompile(`\b(?:design|document|requirement|seed) 0[0-9]{2}\b|(?:^| |\()00[0-9](?:'s)?(?: |\.|,|$|\))`)
 	document  = regexp.MustCompile(`[A-Za-z0-9_./:-]+\.md\b(?:#[A-Za-z0-9_-]+)?`)
+	namedTest = regexp.MustCompile("`((?:Test|Benchmark)[A-Z]\\w*(?:/[^`]+)?)`")
 	link      = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
 )
 
@@ -220,6 +230,11 @@ func (l *library) check(name string, p passage) (found []string) {
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			if why := l.resolve(name, match[1]); why != "" {
 				problem(match[1], "links to %s: %s", match[1], why)
+			}
+		}
+		for _, match := range namedTest.FindAllStringSubmatch(text, -1) {
+			if !l.hasTest(match[1]) {
+				problem(match[1], "names %s: there is no such test", match[1])
 			}
 		}
 	default:

@@ -3,11 +3,13 @@
 package citations
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,16 +20,18 @@ type library struct {
 	letters    string              // those that codes begin with
 	proposals  string              // the table in the README of the decisions
 	anchors    map[string][]string // by document
+	tests      map[string]string   // by name: the files that declare it
 	problems   []string            // in the pages of the decisions
 }
 
 var (
 	section = regexp.MustCompile(`(?m)^### ([A-Z][0-9]{1,2}): `)
+	test    = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)\w+)\(`)
 	anchor  = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 )
 
 func newLibrary(repository fs.FS) (*library, error) {
-	l := &library{repository: repository, codes: map[string]bool{}, anchors: map[string][]string{}}
+	l := &library{repository: repository, codes: map[string]bool{}, anchors: map[string][]string{}, tests: map[string]string{}}
 	index, err := fs.ReadFile(repository, decisions+"/README.md")
 	if err != nil {
 		return nil, err
@@ -60,7 +64,34 @@ func newLibrary(repository fs.FS) (*library, error) {
 	if len(l.codes) == 0 {
 		return nil, fmt.Errorf("%s has no sections", decisions)
 	}
-	return l, nil
+	return l, l.readTests()
+}
+
+// readTests reads the tests and benchmarks of all folders.
+func (l *library) readTests() error {
+	for _, folder := range folders {
+		err := fs.WalkDir(l.repository, folder, func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			content, err := fs.ReadFile(l.repository, name)
+			for _, match := range test.FindAllStringSubmatch(string(content), -1) {
+				l.tests[match[1]] += string(content)
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasTest reports whether a test exists and, if it is called name/case, has a string of this case.
+func (l *library) hasTest(cited string) bool {
+	name, subtest, _ := strings.Cut(cited, "/")
+	content, exists := l.tests[name]
+	return exists && (subtest == "" || strings.Contains(content, strconv.Quote(subtest)))
 }
 
 // resolve returns why a target in a file leads nowhere, "" if it leads somewhere. Addresses of the web are not followed.
