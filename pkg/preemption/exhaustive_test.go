@@ -4,7 +4,9 @@ package preemption
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -22,6 +24,7 @@ type family struct {
 	budgets   bool
 	protected bool // some gangs are semi-preemptible
 	trees     bool // gangs have sub-groups
+	levels    bool // groups of the preemptor require a rack, at most one on each path
 	seeds     int
 	equal     float64 // share of the decisions that must be as cheap as the cheapest
 }
@@ -31,6 +34,7 @@ var families = []family{
 	{name: "gangs", like: true, trees: true, seeds: 1500, equal: 0.95},
 	{name: "protected minimums", like: true, trees: true, protected: true, seeds: 1500, equal: 0.95},
 	{name: "budgets", like: true, trees: true, budgets: true, seeds: 1500, equal: 0.95},
+	{name: "levels", like: true, trees: true, levels: true, protected: true, seeds: 1500, equal: 0.95},
 	{name: "selectors", trees: true, labels: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
 	{name: "spread", trees: true, labels: true, spread: true, protected: true, seeds: 1500, equal: 0.95},
 }
@@ -47,8 +51,12 @@ func (i *instance) world(t testing.TB) *cluster { return newCluster(t, i.nodes, 
 
 func randomInstance(r *rand.Rand, f family) *instance {
 	i := &instance{}
-	for range 2 + r.IntN(3) {
-		n := fakeNode{gpus: 1 + r.IntN(8), rack: fmt.Sprintf("rack-%d", r.IntN(2))}
+	nodes, racks := 2+r.IntN(3), 2
+	if f.levels {
+		nodes, racks = nodes+1, 3
+	}
+	for range nodes {
+		n := fakeNode{gpus: 1 + r.IntN(8), rack: fmt.Sprintf("rack-%d", r.IntN(racks))}
 		if f.labels && r.IntN(2) == 0 {
 			n.label = "x"
 		}
@@ -107,8 +115,23 @@ func randomInstance(r *rand.Rand, f family) *instance {
 			p.Pods[l] = append(p.Pods[l], placement.Pod{ID: fmt.Sprintf("%s-%d", l, k), Class: r.IntN(classes)})
 		}
 	}
+	if f.levels {
+		p.Required = map[string]string{}
+		requireRacks(r, tree.Root(), p.Required)
+	}
 	i.in.Problem = p
 	return i
+}
+
+// requireRacks lets a group, or groups below it, require a rack.
+func requireRacks(r *rand.Rand, g *gang.Group, required map[string]string) {
+	if r.IntN(3) == 0 || g.IsLeaf() && r.IntN(3) > 0 {
+		required[g.Name()] = "rack"
+		return
+	}
+	for _, child := range g.Children() {
+		requireRacks(r, child, required)
+	}
 }
 
 // randomTree returns one of the shapes that PodGroups have: a leaf, k of n leaves, k of n pairs of leader and workers.
@@ -186,9 +209,7 @@ func cheapest(t testing.TB, i *instance) (best Cost, ok bool) {
 		if ok && c.Compare(best) >= 0 {
 			return
 		}
-		world := i.world(t)
-		world.Free(gone)
-		if _, short := placement.Minimum(i.in.Problem, world, placement.Budget{}); short == nil {
+		if i.fits(t, gone) {
 			best, ok = c, true
 		}
 	}
@@ -250,7 +271,19 @@ func podsIn(g *gang.Group, c gang.Counts) int {
 	return n
 }
 
-// slotsAreEnough reports without the planner whether pods of one class fit if the pods are gone.
+// fits reports whether the preemptor fits if the pods are gone: by the planner, and with levels by an exhaustive search.
+func (i *instance) fits(t testing.TB, gone []int) bool {
+	if i.in.Problem.Required != nil {
+		return slotsAreEnough(i, gone)
+	}
+	world := i.world(t)
+	world.Free(gone)
+	_, short := placement.Minimum(i.in.Problem, world, placement.Budget{})
+	return short == nil
+}
+
+// slotsAreEnough reports without the planner whether pods of one class fit if the pods are gone: all choices of children and all
+// racks for each group that requires one are tried.
 func slotsAreEnough(i *instance, gone []int) bool {
 	free := make([]int, len(i.nodes))
 	for n := range i.nodes {
@@ -261,11 +294,65 @@ func slotsAreEnough(i *instance, gone []int) bool {
 			free[p.node] -= p.gpus
 		}
 	}
-	slots := 0
+	slots := map[string]int{} // by rack
 	for n := range free {
-		slots += free[n] / i.classes[0].gpus
+		slots[i.nodes[n].rack] += free[n] / i.classes[0].gpus
 	}
-	return i.in.Problem.Tree.MissingPods(nil) <= slots
+	anywhere := 0 // pods that need no rack
+	type place struct {
+		group *gang.Group
+		rack  string // "": anywhere, or one that is still to be chosen
+	}
+	// try tries all ways to place the groups.
+	var try func(rest []place) bool
+	try = func(rest []place) bool {
+		if len(rest) == 0 {
+			sum := 0
+			for _, n := range slots {
+				sum += n
+			}
+			return anywhere <= sum
+		}
+		at, rest := rest[0], rest[1:]
+		g := at.group
+		switch {
+		case at.rack == "" && i.in.Problem.Required[g.Name()] != "":
+			for rack := range maps.Clone(slots) {
+				if try(append([]place{{g, rack}}, rest...)) {
+					return true
+				}
+			}
+			return false
+		case g.IsLeaf() && at.rack == "":
+			anywhere += g.Min()
+			defer func() { anywhere -= g.Min() }()
+			return try(rest)
+		case g.IsLeaf():
+			if slots[at.rack] < g.Min() {
+				return false
+			}
+			slots[at.rack] -= g.Min()
+			defer func() { slots[at.rack] += g.Min() }()
+			return try(rest)
+		}
+		children := g.Children()
+		for set := range 1 << len(children) {
+			if bits.OnesCount(uint(set)) != g.Min() {
+				continue
+			}
+			next := slices.Clone(rest)
+			for k, child := range children {
+				if set&(1<<k) != 0 {
+					next = append(next, place{child, at.rack})
+				}
+			}
+			if try(next) {
+				return true
+			}
+		}
+		return false
+	}
+	return try([]place{{group: i.in.Problem.Tree.Root()}})
 }
 
 // TestVictimsAgainstExhaustiveSearch compares decisions with all sets of victims that docs/decisions allow.
@@ -300,6 +387,7 @@ func TestVictimsAgainstExhaustiveSearch(t *testing.T) {
 				decided++
 				checkAllowed(t, seed, i, d)
 				checkMinimal(t, seed, i, d)
+				checkRacks(t, seed, i, d)
 				if f.like && !slotsAreEnough(i, w.freedPods()) {
 					t.Errorf("seed %d: the room is not sufficient with %v gone", seed, w.freedPods())
 				}
@@ -331,6 +419,29 @@ func checkAllowed(t *testing.T, seed int, i *instance, d *Decision) {
 			return slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(slices.Values(v.Pods)))
 		}) {
 			t.Errorf("seed %d: %s may not lose pods %v of %+v", seed, w.Name, v.Pods, w.Pods)
+		}
+	}
+}
+
+// checkRacks fails the test unless the plan has the pods of each group that requires a rack in one.
+func checkRacks(t *testing.T, seed int, i *instance, d *Decision) {
+	t.Helper()
+	racks := map[string]string{}
+	for _, pl := range d.Plan {
+		rack := ""
+		for n := range i.nodes {
+			if pl.Node == fmt.Sprintf("node-%d", n) {
+				rack = i.nodes[n].rack
+			}
+		}
+		for g := i.in.Problem.Tree.Group(pl.Leaf); g != nil; g = g.Parent() {
+			if i.in.Problem.Required[g.Name()] == "" {
+				continue
+			}
+			if other, planned := racks[g.Name()]; planned && other != rack {
+				t.Errorf("seed %d: pods of %q are in %s and %s: %+v", seed, g.Name(), other, rack, d.Plan)
+			}
+			racks[g.Name()] = rack
 		}
 	}
 }

@@ -16,20 +16,20 @@ type fakeNode struct {
 	gpus              int
 }
 
-// fakeClass is what pods of one class request. rack: all pods of the class are spread over racks with a skew of 1.
+// fakeClass is what pods of one class request.
 type fakeClass struct {
 	gpus   int
-	label  string // "": any node
-	spread bool
+	label  string         // "": any node
+	spread bool           // all pods of the class are spread over racks with a skew of 1
+	area   placement.Area // where its pods must be; 0: anywhere
 }
 
 // running is a pod that runs, by its ID.
 type running struct{ node, gpus int }
 
-// cluster is a fake World: GPUs, one label per node, hard spread over racks. Nodes with the least free GPUs come first.
+// cluster is a fake World: GPUs, one label per node, hard spread over racks, and the topology level "rack". Nodes with the least free
+// GPUs come first.
 type cluster struct {
-	placement.NoTopology
-
 	t       testing.TB
 	nodes   []fakeNode
 	classes []fakeClass
@@ -43,7 +43,7 @@ type cluster struct {
 }
 
 func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []running) *cluster {
-	w := &cluster{t: t, nodes: slices.Clone(nodes), classes: classes, pods: pods, gone: make([]bool, len(pods))}
+	w := &cluster{t: t, nodes: slices.Clone(nodes), classes: slices.Clone(classes), pods: pods, gone: make([]bool, len(pods))}
 	for i := range w.nodes {
 		w.nodes[i].name = fmt.Sprintf("node-%d", i)
 	}
@@ -55,7 +55,7 @@ func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []runn
 
 func (w *cluster) takes(class, n int) bool {
 	c, at := w.classes[class], w.nodes[n]
-	if at.gpus < c.gpus || c.label != "" && at.label != c.label {
+	if at.gpus < c.gpus || c.label != "" && at.label != c.label || !w.isIn(at, c.area) {
 		return false
 	}
 	if !c.spread {
@@ -113,6 +113,90 @@ func (w *cluster) Kind(class int) placement.Kind {
 	return placement.Independent
 }
 
+// racks returns the racks in the order of their first nodes: areas 1, 2, ...
+func (w *cluster) racks() []string {
+	var racks []string
+	for _, n := range w.nodes {
+		if !slices.Contains(racks, n.rack) {
+			racks = append(racks, n.rack)
+		}
+	}
+	return racks
+}
+
+func (w *cluster) isIn(n fakeNode, area placement.Area) bool {
+	return area == 0 || n.rack == w.racks()[area-1]
+}
+
+func (w *cluster) Areas(_ string, within placement.Area) []placement.Area {
+	if within > 0 { // a rack has itself as its only domain
+		return []placement.Area{within}
+	}
+	var areas []placement.Area
+	for i := range w.racks() {
+		areas = append(areas, placement.Area(i+1))
+	}
+	return areas
+}
+
+func (w *cluster) Rooms(class int, level string, within placement.Area) []int {
+	c := w.classes[class]
+	var rooms []int
+	for _, area := range w.Areas(level, within) {
+		room := 0
+		for _, n := range w.nodes {
+			if w.isIn(n, area) && (c.label == "" || n.label == c.label) {
+				room += n.gpus / c.gpus
+			}
+		}
+		rooms = append(rooms, room)
+	}
+	return rooms
+}
+
+func (w *cluster) Uses(class int) []int64 { return []int64{int64(w.classes[class].gpus)} }
+
+func (w *cluster) FreeIn(level string, within placement.Area) [][]int64 {
+	var free [][]int64
+	for _, area := range w.Areas(level, within) {
+		sum := int64(0)
+		for _, n := range w.nodes {
+			if w.isIn(n, area) {
+				sum += int64(n.gpus)
+			}
+		}
+		free = append(free, []int64{sum})
+	}
+	return free
+}
+
+func (w *cluster) AreaOf(level string, within placement.Area, node string) (placement.Area, bool) {
+	for _, area := range w.Areas(level, within) {
+		if slices.ContainsFunc(w.nodes, func(n fakeNode) bool { return n.name == node && w.isIn(n, area) }) {
+			return area, true
+		}
+	}
+	return 0, false
+}
+
+func (w *cluster) HasNode(name string) bool {
+	return slices.ContainsFunc(w.nodes, func(n fakeNode) bool { return n.name == name })
+}
+
+func (w *cluster) AreaAround(_ string, _, inner placement.Area) (placement.Area, bool) {
+	return inner, inner > 0
+}
+
+func (w *cluster) Within(class int, area placement.Area) int {
+	if area == 0 {
+		return class
+	}
+	c := w.classes[class]
+	c.area = area
+	w.classes = append(w.classes, c)
+	return len(w.classes) - 1
+}
+
 func (w *cluster) Domains(int, []int) []string { return nil }
 func (w *cluster) Open(int, string) bool       { return true }
 
@@ -132,7 +216,7 @@ func (w *cluster) Capacity(class int) placement.Capacity {
 	var c placement.Capacity
 	k := w.classes[class]
 	for _, n := range w.nodes {
-		if (k.label == "" || n.label == k.label) && n.gpus >= k.gpus {
+		if (k.label == "" || n.label == k.label) && w.isIn(n, k.area) && n.gpus >= k.gpus {
 			c.Nodes++
 			c.Pods += n.gpus / k.gpus
 		}
