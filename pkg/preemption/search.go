@@ -322,10 +322,10 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	for _, part := range parts {
 		s.addInPlaceOfParts(part)
 	}
-	fits := s.fits()
 	if s.byNumbers {
 		s.plans++ // the ways to leave parts out are bounded
 	}
+	fits := s.fits() && s.restorePartsTogether(u, parts)
 	if fits {
 		for _, part := range parts {
 			if s.selected[part] && !s.byNumbers {
@@ -346,6 +346,26 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	return fits && slices.ContainsFunc(selected, func(out int) bool {
 		return !s.isSpent() && s.planWithPartsOf(u, slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return part == out }))
 	})
+}
+
+// restorePartsTogether takes those of the selected parts back that have room beside the plan made last, if the others may end
+// then: all pods of a sub-group may end, or a few of them, but nothing between. It returns false if the plan cannot be made again.
+func (s *search) restorePartsTogether(u int, parts []int) bool {
+	w := s.units[u].workload
+	if !s.isAllowed(w) {
+		return true
+	}
+	before := s.selection()
+	for _, part := range parts {
+		if s.selected[part] {
+			s.restoreIfRoom(part)
+		}
+	}
+	if s.isAllowed(w) {
+		return true
+	}
+	s.selectUnits(before)
+	return s.fits()
 }
 
 // findByLeavingOut looks for units that may end together, by leaving out one after another of those that may not. It

@@ -119,6 +119,15 @@ func TestWhichVictims(t *testing.T) {
 			want: []Victim{{0, SurplusSubGroup, []int{0, 1}}},
 		},
 		{
+			name: "the only pod of a sub-group that is on the node that is needed", nodes: []int{4, 3, 3}, pods: 1, gpus: 4,
+			fill: func(t *testing.T, i *instance) {
+				tree := mustBuild(t, innerOf("", "", 1), leafOf("a", "", 2), leafOf("b", "", 2))
+				i.fill(Workload{Name: "gang", Priority: 10, Tree: tree}, []string{"a", "b", "a", "b", "a"}, 1, 2, 0, 2, 1)
+				i.fill(Workload{Name: "other", Tree: mustBuild(t, leafOf("", "", 3))}, root, 0, 0, 0)
+			},
+			want: []Victim{{0, SurplusPod, []int{2}}, {1, WholeGang, []int{5, 6, 7}}},
+		},
+		{
 			name: "protected minimums", nodes: []int{2}, pods: 1, gpus: 1,
 			fill: func(t *testing.T, i *instance) {
 				i.fill(Workload{Name: "gang", Tree: two(t), MinimumProtected: true}, root, 0, 0)
