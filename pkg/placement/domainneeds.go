@@ -189,3 +189,25 @@ func (pl *planner) pinnedDomain(g int32) Domain {
 	}
 	return Domain{}
 }
+
+// Pins returns a function that says where pods below a group must be because pods of the gang run: Group and Level are of the nearest
+// group at or above it with such pods, and the only one of Domains is theirs, of which Pods is not set. If they are in no single
+// domain, the result is that of the highest group of which this is true, with Torn or Gone. Zero: pods that run do not matter.
+func Pins(p Problem, w World) func(group string) LevelShortfall {
+	pl := newPlanner(p, w, nil)
+	return func(name string) (pin LevelShortfall) {
+		g := int32(slices.IndexFunc(pl.groups, func(g group) bool { return g.of.Name() == name }))
+		for ; g >= 0; g = pl.groups[g].parent {
+			switch at := &pl.groups[g]; {
+			case at.required == "" || at.open:
+			case at.torn:
+				pin = LevelShortfall{Group: at.of.Name(), Level: at.required, Torn: !at.gone, Gone: at.gone}
+			case pin.Torn || pin.Gone:
+				return pin
+			default:
+				return LevelShortfall{Group: at.of.Name(), Level: at.required, Runs: true, Domains: []DomainRoom{{Area: at.area}}}
+			}
+		}
+		return pin
+	}
+}

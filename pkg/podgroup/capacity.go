@@ -19,8 +19,6 @@ type Capacities interface {
 	// HeldByLower returns how much of the resource pods whose priority is lower than the gang's hold on the nodes that at least
 	// one of the classes may use.
 	HeldByLower(classes []int, resource corev1.ResourceName) int64
-	// AreaOf is that of placement.World.
-	AreaOf(level string, within placement.Area, node string) (placement.Area, bool)
 	// AreaName returns the key of the innermost label of an area's level, and the value of that label, which may be "".
 	AreaName(a placement.Area) (key, value string)
 	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a domain of the

@@ -22,10 +22,6 @@ func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[
 
 func (f fakeCapacities) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
 
-func (f fakeCapacities) AreaOf(string, placement.Area, string) (placement.Area, bool) {
-	return 0, false
-}
-
 func (f fakeCapacities) AreaName(placement.Area) (key, value string) { return "", "" }
 
 func (f fakeCapacities) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
@@ -199,7 +195,7 @@ func TestExplainSurplus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, ExplainSurplus(tc.problem, placement.Problem{}, tc.capacities)); diff != "" {
+			if diff := cmp.Diff(tc.want, ExplainSurplus(tc.problem, placement.Problem{}, tc.capacities, nil)); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
 		})

@@ -154,36 +154,18 @@ func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortf
 	return text + ": " + strings.Join(rooms, ", ")
 }
 
-// describeDomain describes where the pods of a group must be because of the innermost topology level that it, or a group above it,
-// requires: "in one rack", "in the rack of decode", or "in rack r7, where it runs". "": anywhere.
-func (k *knownCapacities) describeDomain(p placement.Problem, group string) string {
-	if p.Tree == nil {
-		return ""
-	}
+// describeDomain describes where the pods of a group must be: "in rack r7, where it runs" if this follows from a pin, otherwise by the
+// innermost topology level that it, or a group above it, requires: "in one rack", or "in the rack of decode". "": anywhere.
+func (k *knownCapacities) describeDomain(p placement.Problem, group string, pin placement.LevelShortfall) string {
 	for g := p.Tree.Group(group); g != nil; g = g.Parent() {
 		switch level := p.Required[g.Name()]; {
 		case level == "":
-		case k.domainWhereRuns(p, g, level) != "":
-			return fmt.Sprintf("in %s %s, where it runs", levelName(level), k.domainWhereRuns(p, g, level))
+		case pin.Runs && pin.Group == g.Name():
+			return fmt.Sprintf("in %s %s, where it runs", levelName(level), k.domainName(pin.Domains[0].Area))
 		case g.Name() == group:
 			return "in one " + levelName(level)
 		default:
 			return fmt.Sprintf("in the %s of %s", levelName(level), pathOf(p.Tree, g.Name()))
-		}
-	}
-	return ""
-}
-
-// domainWhereRuns returns the name of the domain in which pods of a group run; "": none does.
-func (k *knownCapacities) domainWhereRuns(p placement.Problem, g *gang.Group, level string) string {
-	for _, leaf := range p.Tree.Leaves() {
-		if leaf != g && !isBelow(p.Tree, leaf.Name(), g.Name()) {
-			continue
-		}
-		for _, node := range p.Nodes[leaf.Name()] {
-			if area, ok := k.AreaOf(level, 0, node); ok {
-				return k.domainName(area)
-			}
 		}
 	}
 	return ""

@@ -254,25 +254,48 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 	two := int32(2)
 	tree := build(t, 1, gang.Node{Name: "a", MinMember: &two}, gang.Node{Name: "b", MinMember: &two}, gang.Node{Name: "c"}, leafNode("c-0", "c", 1))
 	required := map[string]string{"a": rackLevel, "b": rackLevel, "c": "block"}
+	const torn = "the pods of %s do not run in one %s, which it requires: no pod is added until they are deleted and start together"
 	for name, tc := range map[string]struct {
-		have gang.Counts
-		pods map[string][]placement.Pod
-		free int64
-		want Refusal
+		runs  map[string][]int // by leaf: the nodes
+		pods  map[string][]placement.Pod
+		racks []fakeRack
+		want  Refusal
 	}{
-		"a sub-group finds no rack": {gang.Counts{"a": 2}, map[string][]placement.Pod{"b": waiting(2, 0)}, 40,
+		"a sub-group finds no rack": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"b": waiting(2, 0)}, []fakeRack{{4, 1, 0}, {4, 1, 0}},
 			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "b needs 2 pods, and the room there is does not fit them in one rack"}},
-		"single pods join their sub-group": {gang.Counts{"a": 2}, map[string][]placement.Pod{"a": waiting(3, 0)}, 40,
-			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 3 pods, and the room there is does not fit them in one rack"}},
-		"single pods join the sub-group above": {gang.Counts{"c-0": 1}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, 40,
+		"single pods join their sub-group": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(3, 0)}, []fakeRack{{4, 0, 0}, {4, 3, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 3 pods, and the room there is does not fit them in rack r0, where it runs"}},
+		"single pods join the sub-group above": {map[string][]int{"c-0": {0}}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, []fakeRack{{4, 0, 0}, {4, 0, 0}, {4, 4, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "c-0 needs 1 pod, and the room there is does not fit them in block r0, where it runs"}},
+		"pods of the sub-group above have ended": {map[string][]int{"c-0": nil}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, []fakeRack{{4, 4, 0}},
 			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "c-0 needs 1 pod, and the room there is does not fit them in the block of c"}},
-		"nothing is free at all": {gang.Counts{"a": 2}, map[string][]placement.Pod{"b": waiting(2, 0)}, 0,
-			Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 2 nvidia.com/gpu for 2 pods, 0 are free"}},
+		"nothing is free at all": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"b": waiting(2, 0)}, []fakeRack{{4, 0, 0}},
+			Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "b needs 16 nvidia.com/gpu for 2 pods, 0 are free"}},
+		"single pods of a sub-group in two racks": {map[string][]int{"a": {0, 4}}, map[string][]placement.Pod{"a": waiting(3, 0)}, []fakeRack{{4, 0, 0}, {4, 3, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: fmt.Sprintf(torn, "a", "rack")}},
+		"a sub-group in two racks, and nothing is free": {map[string][]int{"a": {0, 4}}, map[string][]placement.Pod{"a": waiting(3, 0)}, []fakeRack{{4, 0, 0}, {4, 0, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: fmt.Sprintf(torn, "a", "rack")}},
+		"below a group in two blocks": {map[string][]int{"c-0": {0, 8}}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, []fakeRack{{4, 0, 0}, {4, 0, 0}, {4, 4, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: fmt.Sprintf(torn, "c", "block")}},
+		"a sub-group in two racks, and another without room": {map[string][]int{"a": {0, 4}}, map[string][]placement.Pod{"a": waiting(1, 0), "b": waiting(2, 0)}, []fakeRack{{4, 1, 0}, {4, 0, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: fmt.Sprintf(torn, "a", "rack") + "; b needs 16 nvidia.com/gpu for 2 pods, 8 are free"}},
+		"a sub-group in two racks, with pods larger than any node": {map[string][]int{"a": {0, 4}}, map[string][]placement.Pod{"a": waiting(1, 1)}, []fakeRack{{4, 4, 0}, {4, 4, 0}},
+			Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "a has pods that need 16 nvidia.com/gpu each, the largest node they could use has 8"}},
+		"a sub-group on nodes that are gone": {map[string][]int{"a": {98, 99}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []fakeRack{{4, 4, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable,
+				Message: "the pods of a that run are on nodes that are gone: until they are deleted, it is not known in which rack it may have more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := placement.Problem{Tree: tree, Have: tc.have, Pods: tc.pods, Required: required}
-			if diff := cmp.Diff(tc.want, ExplainSurplus(p, placement.Problem{}, fakeCapacities{room(1, tc.free)})); diff != "" {
+			p := placement.Problem{Tree: tree, Have: gang.Counts{}, Pods: tc.pods, Required: required, Nodes: map[string][]string{}}
+			for leaf, nodes := range tc.runs {
+				p.Have[leaf] = max(len(nodes), 1)
+				for _, i := range nodes {
+					p.Nodes[leaf] = append(p.Nodes[leaf], fmt.Sprint(i))
+				}
+			}
+			w := newRacks(0, tc.racks, 8, 16)
+			if diff := cmp.Diff(tc.want, ExplainSurplus(p, placement.Problem{}, w, w)); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
 		})

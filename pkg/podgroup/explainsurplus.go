@@ -18,9 +18,14 @@ import (
 
 // ExplainSurplus returns the reason why nothing above the minimum was placed. Every unit above it (a sub-group with
 // the pods that it lacks, or a single pod of a satisfied sub-group) is independent of the others, so the dominant
-// reason is the reason of the unit that is easiest to help.
-func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
-	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
+// reason is the reason of the unit that is easiest to help. world is the same cluster; it is not used if no group requires a
+// topology level.
+func ExplainSurplus(p, singles placement.Problem, capacities Capacities, world placement.World) Refusal {
+	known := &knownCapacities{Capacities: capacities, seen: map[int]ResourceCapacity{}}
+	pinOf := func(string) (none placement.LevelShortfall) { return none }
+	if hasLevels(p) {
+		pinOf = placement.Pins(p, world)
+	}
 	single := surplusUnits(singles, known)
 	units := slices.Clone(single)
 	for _, u := range surplusUnits(p, known) {
@@ -33,13 +38,20 @@ func ExplainSurplus(p, singles placement.Problem, world Capacities) Refusal {
 	var parts []string
 	for _, u := range units {
 		reason, text := u.judgeUnit(known)
-		if in := known.describeDomain(p, u.group); reason == v2alpha2.ReasonFragmented && in != "" {
+		text = pathOf(p.Tree, u.group) + " " + text
+		pin := pinOf(u.group)
+		switch in := known.describeDomain(p, u.group, pin); {
+		case (pin.Torn || pin.Gone) && severity(reason) > severity(v2alpha2.ReasonTooLarge): // no room would help
+			reason, text = v2alpha2.ReasonTopologyUnavailable, known.describeLevel(p.Tree, pin)
+		case reason == v2alpha2.ReasonFragmented && in != "":
 			reason, text = v2alpha2.ReasonTopologyUnavailable, text+" "+in
 		}
 		if s := severity(reason); s > easiest {
 			easiest, refusal.Reason = s, reason
 		}
-		parts = append(parts, pathOf(p.Tree, u.group)+" "+text)
+		if !slices.Contains(parts, text) { // a group of which several units are part
+			parts = append(parts, text)
+		}
 	}
 	if more := len(parts) - maxLeaves; more > 0 {
 		parts = append(parts[:maxLeaves], fmt.Sprintf("and %d more", more))

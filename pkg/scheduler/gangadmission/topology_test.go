@@ -78,7 +78,7 @@ func (c *cluster) saysWhy(gang, text string) *cluster {
 	return c.eventually(gang+" says "+text, func() bool {
 		f, ok := c.gangs.registry.Facts(key(gang))
 		said = string(f.Refused.Reason) + ": " + f.Refused.Message
-		return ok && strings.Contains(f.Refused.Message, text)
+		return ok && strings.Contains(said, text)
 	})
 }
 
@@ -233,6 +233,18 @@ func TestTheRackOfARunningGangIsRenamed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(2, 1).run().leveledGang("a", 0, 2, 3).wholeOf("a", 2).saysWhy("a", "in rack r0, where it runs")
 	c.label("r0-0", "r1").label("r0-1", "r1").wholeOf("a", 3)
+}
+
+// A node on which a pod of an admitted gang runs gets the label of another rack: no room would help the pods above its minimum.
+func TestTheRacksOfAnAdmittedGangBecomeTwo(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(3).run().leveledGang("a", 0, 2, 3).wholeOf("a", 3)
+	c.pod(members("a", 4)[3:]...).refused("a")
+	c.label("r0-0", "r1").saysWhy("a", "TopologyUnavailable: the pods of the gang do not run in one rack, which it requires")
+	if bound := c.boundOf("a-3"); len(bound) > 0 {
+		t.Errorf("%v are bound, want no pod beside those in two racks", bound)
+	}
+	c.label("r0-0", "r0").rackNode(0, 9).wholeOf("a", 4)
 }
 
 // fabricNode creates a node of one GPU in a rack of a block.
