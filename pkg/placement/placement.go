@@ -97,16 +97,17 @@ type LeafShortfall struct {
 
 // LevelShortfall describes a group with a required topology level that has enough pods, but no domain for them.
 type LevelShortfall struct {
-	Group   string // "" is the root
-	Level   string
-	Pods    int          // the fewest pods that the group lacks
-	Class   int          // of the heaviest pods among them
-	Need    int          // pods of this class that the group lacks at least; 0: others can replace them
-	Domains []DomainRoom // the domains with the most room for the class, at most three; nil: no node is in one
-	Others  int          // further domains
-	Runs    bool         // pods of the group run in the only one of Domains: the others cannot leave it
-	Torn    bool         // pods of the group run in several domains, or in none: no pod can join them; Domains is empty
-	Gone    bool         // all pods of the group that run are on nodes that do not exist; it waits until they are deleted; Domains is empty
+	Group    string // "" is the root
+	Level    string
+	Pods     int          // the fewest pods that the group lacks
+	Class    int          // of the heaviest pods among them
+	Need     int          // pods of this class that the group lacks at least; 0: others can replace them
+	Domains  []DomainRoom // the domains with the most room for the class, at most three; nil: no node is in one
+	Others   int          // further domains
+	Runs     bool         // pods of the group run in the only one of Domains: the others cannot leave it
+	Confined int          // with Runs: Class within this domain, see World.Within
+	Torn     bool         // pods of the group run in several domains, or in none: no pod can join them; Domains is empty
+	Gone     bool         // all pods of the group that run are on nodes that do not exist; it waits until they are deleted; Domains is empty
 }
 
 // DomainRoom is how many pods of a class fit in a domain, beside those placed before.

@@ -126,8 +126,12 @@ func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortf
 		amounts = "by amounts alone, "
 	}
 	if l.Runs && len(l.Domains) > 0 {
-		return fmt.Sprintf("%s needs room for %s in %s %s, where it runs: %sthere is room for %d", where, k.podsText(l, "more pod"), name,
-			k.domainName(l.Domains[0].Area), amounts, l.Domains[0].Pods)
+		pods, in := k.podsText(l, "more pod"), k.describePin(l)
+		if r := k.ResourceCapacity(l.Confined); r.PerPod*int64(l.Need) > r.Free {
+			return fmt.Sprintf("%s needs %s more %s %s, for %s: there is room for %d", where, message.Quantity(r.Resource, r.PerPod*int64(l.Need)-r.Free),
+				r.Resource, in, pods, l.Domains[0].Pods)
+		}
+		return fmt.Sprintf("%s needs room for %s %s: %sthere is room for %d", where, pods, in, amounts, l.Domains[0].Pods)
 	}
 	text := fmt.Sprintf("no %s has room for %s (%s)", name, where, k.podsText(l, "pod"))
 	if roomSuffices(l) {
@@ -161,7 +165,7 @@ func (k *knownCapacities) describeDomain(p placement.Problem, group string, pin 
 		switch level := p.Required[g.Name()]; {
 		case level == "":
 		case pin.Runs && pin.Group == g.Name():
-			return fmt.Sprintf("in %s %s, where it runs", levelName(level), k.domainName(pin.Domains[0].Area))
+			return k.describePin(pin)
 		case g.Name() == group:
 			return "in one " + levelName(level)
 		default:
@@ -169,6 +173,11 @@ func (k *knownCapacities) describeDomain(p placement.Problem, group string, pin 
 		}
 	}
 	return ""
+}
+
+// describePin describes the only domain of a group of which pods run: "in rack r7, where it runs".
+func (k *knownCapacities) describePin(l placement.LevelShortfall) string {
+	return fmt.Sprintf("in %s %s, where it runs", levelName(l.Level), k.domainName(l.Domains[0].Area))
 }
 
 // podsText describes how many pods a group lacks, and how large the heaviest are: "8 pods of 8 nvidia.com/gpu", or

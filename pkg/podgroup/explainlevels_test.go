@@ -77,6 +77,34 @@ func (w racks) AreaOf(level string, within placement.Area, node string) (placeme
 	return w.imagined.AreaOf(level, within, node)
 }
 
+// ResourceCapacity implements Capacities, also for the classes of Within.
+func (w racks) ResourceCapacity(class int) ResourceCapacity {
+	if class < len(w.fakeCapacities) {
+		return w.fakeCapacities[class]
+	}
+	for at, number := range w.confined {
+		if number != class {
+			continue
+		}
+		r := ResourceCapacity{Resource: "nvidia.com/gpu", PerPod: w.fakeCapacities[at.class].PerPod}
+		var closed UnavailableNodes
+		for _, i := range w.nodesIn(at.area) {
+			free := w.of.Nodes[i].Free[0]
+			if w.of.Nodes[i].Closed[at.class] {
+				closed = cordoned(closed.Nodes + 1)
+				closed.Slots, closed.SlotsNow = int(closed.Total/r.PerPod), int(closed.Free/r.PerPod)
+				r.Unavailable = []UnavailableNodes{closed}
+				continue
+			}
+			r.Nodes, r.Offering, r.Total, r.Free = r.Nodes+1, r.Offering+1, r.Total+8, r.Free+free
+			r.Largest, r.LargestFree = 8, max(r.LargestFree, free)
+			r.Slots, r.SlotsNow = r.Slots+int(8/r.PerPod), r.SlotsNow+int(free/r.PerPod)
+		}
+		return r
+	}
+	panic("no class of this world")
+}
+
 func (w racks) Inventory(placement.Problem) *Inventory { return w.of }
 
 func (w racks) AreaName(a placement.Area) (key, value string) {
@@ -134,9 +162,12 @@ func TestExplainLevels(t *testing.T) {
 		n := int32(pods)
 		return placement.Problem{Tree: mustBuild(t, gang.Node{MinMember: &n}), Pods: map[string][]placement.Pod{"": waiting(pods, 0)}, Required: map[string]string{"": level}}
 	}
-	mixed := whole(rackLevel, 5)
-	for i := range 3 {
-		mixed.Pods[""][i].Class = 1
+	mixed := func() placement.Problem {
+		p := whole(rackLevel, 5)
+		for i := range 3 {
+			p.Pods[""][i].Class = 1
+		}
+		return p
 	}
 	nested := inRacks(2, 4, 4)
 	nested.Required[""] = "block"
@@ -209,11 +240,19 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"it runs in a rack that is full": {
 			problem: runningOn(whole(rackLevel, 4), "", 0, 1), racks: []fakeRack{{4, 0, 0}, {4, 4, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "the gang needs room for 2 more pods of 8 nvidia.com/gpu in rack r0, where it runs: there is room for 0",
+			message: "the gang needs 16 more nvidia.com/gpu in rack r0, where it runs, for 2 more pods of 8 nvidia.com/gpu: there is room for 0",
 		},
 		"it runs in a rack that would be too small if it was empty": { // restarted, it could run in the other one
 			problem: runningOn(whole(rackLevel, 4), "", 0), racks: []fakeRack{{2, 0, 0}, {8, 4, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "the gang needs room for 3 more pods of 8 nvidia.com/gpu in rack r0, where it runs: there is room for 0",
+			message: "the gang needs 24 more nvidia.com/gpu in rack r0, where it runs, for 3 more pods of 8 nvidia.com/gpu: there is room for 0",
+		},
+		"it runs in a rack with too few free GPUs": {
+			problem: runningOn(whole(rackLevel, 5), "", 3, 4), racks: []fakeRack{{3, 3, 0}, {4, 2, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "the gang needs 8 more nvidia.com/gpu in rack r1, where it runs, for 3 more pods of 8 nvidia.com/gpu: there is room for 2",
+		},
+		"it runs in a rack with enough free GPUs for the larger ones of its pods": {
+			problem: runningOn(mixed(), "", 0), racks: []fakeRack{{4, 3, 0}, {4, 4, 0}}, gpus: []int64{5, 8}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "the gang needs room for 4 more pods, 2 of them of 8 nvidia.com/gpu in rack r0, where it runs: by amounts alone, there is room for 3",
 		},
 		"it runs in two racks": {
 			problem: runningOn(whole(rackLevel, 4), "", 0, 4), racks: []fakeRack{{4, 3, 0}, {4, 3, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
@@ -228,7 +267,7 @@ func TestExplainLevels(t *testing.T) {
 			message: "the pods of the gang that run are on nodes that are gone: until they are deleted, it is not known in which rack it may have more",
 		},
 		"pods of two sizes": {
-			problem: mixed, racks: []fakeRack{{4, 2, 0}, {4, 3, 0}}, gpus: []int64{2, 8}, reason: v2alpha2.ReasonTopologyUnavailable,
+			problem: mixed(), racks: []fakeRack{{4, 2, 0}, {4, 3, 0}}, gpus: []int64{2, 8}, reason: v2alpha2.ReasonTopologyUnavailable,
 			message: "no rack takes the gang (5 pods, 3 of them of 8 nvidia.com/gpu): by amounts alone, rack r1 has room for 3, r0 for 2",
 		},
 		"a level whose domains are nodes": {
@@ -264,9 +303,15 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 		"a sub-group finds no rack": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"b": waiting(2, 0)}, []fakeRack{{4, 1, 0}, {4, 1, 0}},
 			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "b needs 2 pods, and the room there is does not fit them in one rack"}},
 		"single pods join their sub-group": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(3, 0)}, []fakeRack{{4, 0, 0}, {4, 3, 0}},
-			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 3 pods, and the room there is does not fit them in rack r0, where it runs"}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 8 nvidia.com/gpu for each of 3 pods, 0 are free in rack r0, where it runs"}},
+		"a sub-group that lost pods": {map[string][]int{"c-0": {4}, "b": {0}}, map[string][]placement.Pod{"b": waiting(1, 0)}, []fakeRack{{4, 0, 0}, {4, 3, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "b needs 8 nvidia.com/gpu for 1 pod, 0 are free in rack r0, where it runs"}},
+		"a node of the rack is cordoned": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []fakeRack{{4, 0, 1}, {4, 3, 0}},
+			Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "a cannot be placed: 1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them"}},
+		"single pods would fit their rack": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []fakeRack{{4, 2, 0}, {4, 3, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 1 pod, and the room there is does not fit them in rack r0, where it runs"}},
 		"single pods join the sub-group above": {map[string][]int{"c-0": {0}}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, []fakeRack{{4, 0, 0}, {4, 0, 0}, {4, 4, 0}},
-			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "c-0 needs 1 pod, and the room there is does not fit them in block r0, where it runs"}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "c-0 needs 8 nvidia.com/gpu for 1 pod, 0 are free in block r0, where it runs"}},
 		"pods of the sub-group above have ended": {map[string][]int{"c-0": nil}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, []fakeRack{{4, 4, 0}},
 			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "c-0 needs 1 pod, and the room there is does not fit them in the block of c"}},
 		"nothing is free at all": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"b": waiting(2, 0)}, []fakeRack{{4, 0, 0}},

@@ -38,13 +38,23 @@ func ExplainSurplus(p, singles placement.Problem, capacities Capacities, world p
 	var parts []string
 	for _, u := range units {
 		reason, text := u.judgeUnit(known)
-		text = pathOf(p.Tree, u.group) + " " + text
 		pin := pinOf(u.group)
-		switch in := known.describeDomain(p, u.group, pin); {
-		case (pin.Torn || pin.Gone) && severity(reason) > severity(v2alpha2.ReasonTooLarge): // no room would help
+		if in := known.describeDomain(p, u.group, pin); reason == v2alpha2.ReasonFragmented && in != "" {
+			reason = v2alpha2.ReasonTopologyUnavailable
+			if pin.Runs {
+				switch inside, what := u.confine(world, pin.Domains[0].Area).judgeRoom(known); inside {
+				case "":
+				case v2alpha2.ReasonNodesUnavailable:
+					reason, text, in = inside, what, ""
+				default:
+					text, in = what, known.describePin(pin)
+				}
+			}
+			text = strings.TrimSpace(text + " " + in)
+		}
+		text = pathOf(p.Tree, u.group) + " " + text
+		if (pin.Torn || pin.Gone) && severity(reason) > severity(v2alpha2.ReasonTooLarge) { // no room would help
 			reason, text = v2alpha2.ReasonTopologyUnavailable, known.describeLevel(p.Tree, pin)
-		case reason == v2alpha2.ReasonFragmented && in != "":
-			reason, text = v2alpha2.ReasonTopologyUnavailable, text+" "+in
 		}
 		if s := severity(reason); s > easiest {
 			easiest, refusal.Reason = s, reason
@@ -170,6 +180,14 @@ func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
 		}
 		return v2alpha2.ReasonNoNodeMatches, text
 	}
+	if reason, text := u.judgeRoom(world); reason != "" {
+		return reason, text
+	}
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
+}
+
+// judgeRoom does the same for a unit whose pods exist and match nodes. "": the numbers alone do not say why.
+func (u unit) judgeRoom(world Capacities) (v2alpha2.Reason, string) {
 	if text := u.closedRoom(world); text != "" {
 		return v2alpha2.ReasonNodesUnavailable, "cannot be placed: " + text
 	}
@@ -181,7 +199,16 @@ func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
 			return v2alpha2.ReasonFragmented, text
 		}
 	}
-	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
+	return "", ""
+}
+
+// confine returns the unit with classes that may use an area only.
+func (u unit) confine(world placement.World, area placement.Area) unit {
+	u.needs = slices.Clone(u.needs)
+	for i := range u.needs {
+		u.needs[i].class = world.Within(u.needs[i].class, area)
+	}
+	return u
 }
 
 // requested is what the pods of a unit request of one resource, and what the nodes that they may use have of it.

@@ -135,14 +135,14 @@ func TestARefillStaysInItsRack(t *testing.T) {
 	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("a")); return f.Created[""] == 1 })
 	c.gang("b", 6).wholeOf("b", 6) // all that is free, in both racks
 	c.rackNode(1, 9)               // of another rack
-	c.pod(members("a", 3)[2:]...).saysWhy("a", "the gang needs 1 pod, and the room there is does not fit them in rack r0, where it runs")
+	c.pod(members("a", 3)[2:]...).saysWhy("a", "the gang needs 1 nvidia.com/gpu for 1 pod, 0 are free in rack r0, where it runs")
 	c.rackNode(0, 9).eventually("the pod bound", func() bool { return len(c.boundOf("a-2")) == 1 }).inRacks("a", "r0")
 }
 
 func TestSurplusStaysInItsRack(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(3, 2).leveledGang("a", 0, 2, 5).run()
-	c.saysWhy("a", "the gang needs 2 pods, and the room there is does not fit them in rack r0, where it runs").wholeOf("a", 3).inRacks("a", "r0")
+	c.saysWhy("a", "the gang needs 1 nvidia.com/gpu for each of 2 pods, 0 are free in rack r0, where it runs").wholeOf("a", 3).inRacks("a", "r0")
 }
 
 func TestANodeIsRelabeledWhileAGangIsBound(t *testing.T) {

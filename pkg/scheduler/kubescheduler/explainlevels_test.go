@@ -64,14 +64,14 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"it runs in a full rack": {
 			objects: append(rack("r1", 3, 3), rack("r2", 4, 0)...), pods: 2, runsOn: []string{"nr1-0", "nr1-1"}, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "the gang needs room for 2 more pods of 8 nvidia.com/gpu in rack r1, where it runs: there is room for 0; the gang: 0 of 2 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu",
+			message: "the gang needs 16 more nvidia.com/gpu in rack r1, where it runs, for 2 more pods of 8 nvidia.com/gpu: there is room for 0; the gang: 0 of 2 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu",
 		},
 		"it runs in a full rack, on a node that its pods could not use any more": {
 			objects: append(rack("r1", 3, 3), rack("r2", 4, 0)...), pods: 2, runsOn: []string{"nr1-0"}, reason: v2alpha2.ReasonTopologyUnavailable,
 			pod: func(p *wrappers.PodWrapper) {
 				p.Spec(func(s *corev1.PodSpec) { s.Affinity = notOn("nr1-0") })
 			},
-			message: "the gang needs room for 2 more pods of 8 nvidia.com/gpu in rack r1, where it runs: there is room for 0",
+			message: "the gang needs 16 more nvidia.com/gpu in rack r1, where it runs, for 2 more pods of 8 nvidia.com/gpu: there is room for 0",
 		},
 		"a node was relabeled": {
 			objects: append(rack("r1", 3, 1), rack("r2", 4, 1)...), pods: 2, runsOn: []string{"nr1-2", "nr2-3"}, reason: v2alpha2.ReasonTopologyUnavailable,

@@ -160,7 +160,7 @@ func TestNodesOfAGangInARackAreLost(t *testing.T) {
 	c.untilPodBound("gang-3") // the last node of the rack
 	replace("gang-1", "gang-4")
 	replace("gang-2", "gang-5")
-	c.untilShown("gang", v2alpha2.ReasonTopologyUnavailable, "the gang needs 2 pods, and the room there is does not fit them in rack "+rack+", where it runs")
+	c.untilShown("gang", v2alpha2.ReasonTopologyUnavailable, "the gang needs 8 nvidia.com/gpu for each of 2 pods, 0 are free in rack "+rack+", where it runs")
 	c.createIn("", rackLabel, "other", 4)
 	c.untilBound("other", 4) // the other rack had room
 	c.deleteGang("other")
