@@ -102,6 +102,20 @@ func SameConstraints(a, b *v2alpha2.PodGroupSpec, of func(group string) bool) bo
 	return maps.Equal(values(a), values(b))
 }
 
+// HasLevels reports whether Levels would still return these required levels of certain groups of a spec. levels of other groups
+// are ignored.
+func HasLevels(spec *v2alpha2.PodGroupSpec, levels map[string]string, levelsOf func(name string) topology.Levels, of func(group string) bool) bool {
+	for group, c := range constraints(spec) {
+		if c.RequiredTopologyLevel == "" || !of(group) {
+			continue
+		}
+		if level, problem := levelKey(c, c.RequiredTopologyLevel, levelsOf, ""); problem != "" || level != levels[group] {
+			return false
+		}
+	}
+	return true
+}
+
 // NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology, which
 // need not exist.
 func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {

@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/marks/secret"
 	"github.com/muster-project/muster/pkg/scheduler/release"
 	"github.com/muster-project/muster/pkg/scheduler/report"
+	"github.com/muster-project/muster/pkg/topology"
 )
 
 // tickInterval is the interval of Registry.Tick.
@@ -164,6 +165,7 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 			}
 			return node.Labels
 		},
+		LevelsOf:   func(name string) topology.Levels { return g.topologies.LevelsOf(name) },
 		UnknownKey: func() { g.keys.RequestRead() },
 	})
 }

@@ -48,8 +48,8 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 }
 
 // recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
-// sub-group that the plan starts would not have its minimum, if the topology constraints or a node on whose labels it relies have
-// changed, or if a pod was bound beside it where it knows none of the gang.
+// sub-group that the plan starts would not have its minimum, if the topology constraints, a Topology or a node on whose labels it
+// relies have changed, or if a pod was bound beside it where it knows none of the gang.
 func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,6 +66,8 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
 			case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec, p.concerns):
 				r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
+			case p.group != nil && r.opts.LevelsOf != nil && !podgroup.HasLevels(&p.group.Spec, p.levels, r.opts.LevelsOf, p.concerns):
+				r.abortPlan(p, AbortChanged, "a Topology on whose levels the plan relied is gone, or has others now")
 			case changed != "":
 				r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
 			case beside != "":

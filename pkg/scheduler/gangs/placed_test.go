@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/topology"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -137,6 +139,50 @@ func TestAnotherSubGroupGetsAConstraintWhileAPlanIsInForce(t *testing.T) {
 		s.commits("a", "b").assumes("a", "b")
 		s.r.SetGroup(group(2), s.now)
 		s.arrives("a", "b").wantOpen(want).wantAborted(!want)
+	}
+}
+
+// A plan that was made with other levels of a Topology than it has now, or that no longer exists, is not bound.
+func TestATopologyChangesWhileAPlanIsInForce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		level   string // that is required
+		after   topology.Levels
+		another topology.Levels // of the Topology of a sub-group of which no pod is planned; nil: it does not exist any more
+		want    bool            // the plan is bound
+	}{
+		"the same levels":                       {"rack", topology.Levels{"block", "rack"}, topology.Levels{"zone"}, true},
+		"it was deleted":                        {"rack", nil, topology.Levels{"zone"}, false},
+		"another level before it":               {"rack", topology.Levels{"zone", "rack"}, topology.Levels{"zone"}, false},
+		"it is the first level now":             {"rack", topology.Levels{"rack"}, topology.Levels{"zone"}, false},
+		"it is no level any more":               {"rack", topology.Levels{"block"}, topology.Levels{"zone"}, false},
+		"another level after it":                {"rack", topology.Levels{"block", "rack", "node"}, topology.Levels{"zone"}, true},
+		"no level is required":                  {"", nil, topology.Levels{"zone"}, true},
+		"the Topology of another sub-group":     {"rack", topology.Levels{"block", "rack"}, nil, true},
+		"one after the level that it relies on": {"block", topology.Levels{"block"}, topology.Levels{"zone"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			levels := map[string]topology.Levels{"fabric": {"block", "rack"}, "other": {"zone"}}
+			s.r.opts.LevelsOf = func(name string) topology.Levels { return levels[name] }
+			s.r.SetGroup(podGroup().MinSubGroup(1).SubGroup("x", 2).SubGroup("y", 1).Spec(func(spec *v2alpha2.PodGroupSpec) {
+				spec.SubGroups[0].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: tt.level}
+				spec.SubGroups[1].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "other", RequiredTopologyLevel: "zone"}
+			}).Obj(), s.now)
+			for _, name := range []string{"a", "b"} {
+				s.r.SetPod(memberPod(name).SubGroup("x").Obj(), s.now)
+			}
+			s.leads("a")
+			required, preferred, why := podgroup.Levels(s.work.Tree, &s.work.Group.Spec, s.r.opts.LevelsOf, "")
+			if why != nil {
+				t.Fatal(why)
+			}
+			s.work.SetLevels(required, preferred)
+			s.commits("a", "b").assumes("a", "b")
+			levels["fabric"], levels["other"] = tt.after, tt.another
+			s.arrives("a", "b").wantOpen(tt.want).wantAborted(!tt.want)
+		})
 	}
 }
 

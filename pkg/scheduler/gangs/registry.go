@@ -18,6 +18,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
+	"github.com/muster-project/muster/pkg/topology"
 )
 
 // Key identifies a gang: namespace and name of its PodGroup.
@@ -83,6 +84,8 @@ type Options struct {
 	Aborted func(gang Key, cause AbortCause, reason string)
 	// NodeLabels returns the labels of a node, nil if it does not exist; nil: plans rely on none. It must not call the Registry.
 	NodeLabels func(node string) map[string]string
+	// LevelsOf returns the levels of a Topology, nil if it is not known; nil: none is. It must not call the Registry.
+	LevelsOf func(topology string) topology.Levels
 	// UnknownKey is called when a pod's mark names an unknown key; nil: no callback. It must not call the Registry.
 	UnknownKey func()
 }
