@@ -47,6 +47,8 @@ type Attempt struct {
 	// Extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
 	// was not.
 	Extender *kubescheduler.ExtenderFailure
+	// OwnChange: it was refused before nodes were considered: only a change of the gang, or of a Topology that it names, helps.
+	OwnChange bool
 }
 
 const (
@@ -76,6 +78,9 @@ func (b *Backlog) Refuse(logger klog.Logger, a Attempt, why podgroup.Refusal) ga
 
 // waitAfter returns what a gang waits for after a refused attempt.
 func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.Wait {
+	if a.OwnChange {
+		return gangs.Wait{Took: a.Took} // the Registry tries it again after such a change
+	}
 	t := b.track(logger, a)
 	what := gangs.Wait{Took: a.Took, Progress: a.Progress, Until: a.Until}
 	switch {

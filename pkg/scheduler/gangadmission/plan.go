@@ -43,9 +43,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	}
 	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, pl.gangs.topologies.LevelsOf, pl.gangs.topologies.Unread())
 	if unknown != nil {
-		pl.refuse(logger, work, *unknown, backlog.Attempt{
-			Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Nodes: nodes, Task: work.Task,
-		})
+		pl.refuse(logger, work, *unknown, backlog.Attempt{Took: pl.gangs.clock.Since(start), OwnChange: true})
 		return false
 	}
 	work.SetLevels(required, preferred)

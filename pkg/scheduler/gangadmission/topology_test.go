@@ -207,6 +207,37 @@ func TestTheCRDOfTopologiesIsMissing(t *testing.T) {
 	c.leveledGang("b", 0, 2, 2).wholeOf("b", 2) // the other gang takes nothing
 }
 
+// Room does not help a gang that requires a level of an unknown Topology: it is not tried when nodes come.
+func TestAGangOfAnUnknownTopologyDoesNotWaitForRoom(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(2).run()
+	group := wrappers.MakePodGroup("a", "ml").UID("a").MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "rack"}
+	})
+	c.groups.Put(group.Generation(1).Obj())
+	c.pod(members("a", 2)...).refused("a")
+	cycles := func() int {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		n := 0
+		for _, pod := range c.popped {
+			if strings.HasPrefix(pod, "a-") {
+				n++
+			}
+		}
+		return n
+	}
+	before := cycles()
+	for i, gang := range []string{"b", "c", "d"} { // a would be tried before each of them, of which the first needs the node
+		c.rackNode(1, i).leveledGang(gang, -1, 1, 1).wholeOf(gang, 1)
+	}
+	if n := cycles() - before; n > 0 {
+		t.Errorf("%d cycles of pods of the gang, want none", n)
+	}
+	c.groups.Put(group.Generation(2).Spec(func(s *v2alpha2.PodGroupSpec) { s.TopologyConstraint.Topology = "" }).Obj())
+	c.wholeOf("a", 2)
+}
+
 // A preferred level never delays: six pods start although no rack has six nodes, in as few racks as possible.
 func TestAPreferredLevel(t *testing.T) {
 	t.Parallel()
