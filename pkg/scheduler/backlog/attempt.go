@@ -190,12 +190,12 @@ func (t *tracked) topics(a Attempt) (helps causes, topics []gangs.Topic) {
 	switch {
 	case a.Extender != nil:
 		return extenderAnswers, extenderAnswers.topics()
-	case helps != moreRoom:
+	case helps&^otherNodes != moreRoom:
 		topics = helps.topics()
 	case len(t.labels) > 0:
 		helps = moreRoom | otherNodes
 		topics = append(otherNodes.topics(), anyPod)
-	case !a.Domains.explainLabels(&a):
+	case helps != moreRoom || !a.Domains.explainLabels(&a):
 		helps = moreRoom | otherNodes
 		topics = otherNodes.topics()
 	}

@@ -4,12 +4,16 @@ package backlog
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 type anyShape struct{}
@@ -78,6 +82,48 @@ func TestRoomOutsideOfDomains(t *testing.T) {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestTopicsOfAGangWithManyDomains: more domains than are tracked add the changes of nodes to what a gang waits for, and replace nothing.
+func TestTopicsOfAGangWithManyDomains(t *testing.T) {
+	t.Parallel()
+	label := &labelTopic{key: "selects app=x"}
+	for name, tc := range map[string]struct {
+		labels []*labelTopic
+		helps  causes
+		want   []gangs.Topic
+	}{
+		"room alone decides":                       {nil, moreRoom, []gangs.Topic{otherNodes}},
+		"labels of other pods decide, too":         {[]*labelTopic{label}, moreRoom, []gangs.Topic{otherNodes, gangs.Topic(anyPod), label}},
+		"the room of a class would not be noticed": {nil, anything, (anything &^ boundPod).topics()},
+	} {
+		for _, domains := range []int{maxShapes, 40} {
+			for _, task := range []gangs.Task{gangs.Minimum, gangs.Refill} {
+				a := Attempt{Task: task, Classes: []*corev1.Pod{wrappers.MakePod("a", "ml").Obj()}, Problem: placement.Problem{Required: map[string]string{}},
+					Domains: Domains{Pinned: map[int][]placement.Domain{}, ValueOf: func(a placement.Area) string { return fmt.Sprint(a) }}}
+				for i := range domains {
+					at := placement.Domain{Level: "rack", Area: placement.Area(i + 1)}
+					a.Problem.Required[fmt.Sprintf("g-%d", i)] = at.Level
+					a.Domains.Needs = append(a.Domains.Needs, placement.DomainNeed{Level: at.Level, Area: at.Area, Pods: 2})
+					a.Domains.Pinned[0] = append(a.Domains.Pinned[0], at)
+				}
+				class := &kubescheduler.Shape{}
+				b, tr := &Backlog{shapes: kubescheduler.NewShapes(nil)}, &tracked{byClass: []gangs.Shape{class}, labels: tc.labels, helps: tc.helps}
+				b.addDomains(tr, &a, &gangs.Wait{Needs: []gangs.Need{{Shape: class, Pods: 2}}, Fits: func(s gangs.Shape) int { return s.FittingPods() }})
+				helps, topics := tr.topics(a)
+				want := tc.want
+				if domains <= maxShapes && tc.labels == nil && tc.helps == moreRoom {
+					want = nil // each domain is tracked
+				}
+				if !slices.Equal(topics, want) {
+					t.Errorf("%s, %d domains, task %d: waits for %v, want %v", name, domains, task, topics, want)
+				}
+				if helps&moreRoom == 0 || want != nil && helps&otherNodes == 0 {
+					t.Errorf("%s, %d domains, task %d: an event during the attempt may be missed: %b", name, domains, task, helps)
+				}
+			}
+		}
 	}
 }
 

@@ -238,6 +238,30 @@ func TestAGangOfAnUnknownTopologyDoesNotWaitForRoom(t *testing.T) {
 	c.wholeOf("a", 2)
 }
 
+// More racks than are tracked for one gang: a node in any of them helps the sub-group that runs there.
+func TestANodeHelpsInAnyOfManyRacks(t *testing.T) {
+	t.Parallel()
+	const racks = 40
+	c := newCluster(t)
+	group := wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinSubGroup(racks)
+	for i := range racks {
+		c.rackNode(i, 0)
+		group.SubGroup(fmt.Sprintf("g-%d", i), 1)
+	}
+	c.groups.Put(group.Spec(func(s *v2alpha2.PodGroupSpec) {
+		for i := range s.SubGroups {
+			s.SubGroups[i].TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+		}
+	}).Obj())
+	for i, w := range members("a", 2*racks) {
+		c.pod(w.SubGroup(fmt.Sprintf("g-%d", i%racks)))
+	}
+	c.run().wholeOf("a", racks).refused("a")
+	for i := range racks {
+		c.rackNode(racks-1-i, 1).wholeOf("a", racks+1+i)
+	}
+}
+
 // A preferred level never delays: six pods start although no rack has six nodes, in as few racks as possible.
 func TestAPreferredLevel(t *testing.T) {
 	t.Parallel()
