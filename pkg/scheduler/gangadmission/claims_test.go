@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// claimNames are the claims of the pods of the gang a, which have one each.
+var claimNames = []string{"claim-0", "claim-1", "claim-2"}
+
+// withDevices adds a node with a device for each pod of the gang a. Versions of claims count up, as those of an API server.
+func (c *cluster) withDevices() *cluster {
+	c.t.Helper()
+	version := atomic.Int64{}
+	c.client.PrependReactor("*", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if verb := a.GetVerb(); verb != "update" && verb != "patch" {
+			return false, nil, nil
+		}
+		_, obj, err := clienttesting.ObjectReaction(c.client.Tracker())(a)
+		if err != nil {
+			return true, nil, err
+		}
+		claim := obj.(*resourcev1.ResourceClaim).DeepCopy()
+		claim.ResourceVersion = strconv.FormatInt(version.Add(1)+1, 10)
+		return true, claim, c.client.Tracker().Update(resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), claim, claim.Namespace)
+	})
+	if _, err := c.client.ResourceV1().DeviceClasses().Create(c.ctx, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.addSlice().node(wrappers.MakeNode("n0"))
+	for _, name := range claimNames {
+		c.addClaim(name, name)
+	}
+	return c
+}
+
+func (c *cluster) addSlice() *cluster {
+	c.t.Helper()
+	node := "n0"
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: resourcev1.ResourceSliceSpec{
+		Driver: "gpu.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
+	}}
+	for _, name := range claimNames {
+		slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: "for-" + name})
+	}
+	if _, err := c.client.ResourceV1().ResourceSlices().Create(c.ctx, slice, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	return c
+}
+
+func (c *cluster) addClaim(name, uid string) {
+	c.t.Helper()
+	claim := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: typesUID(uid), ResourceVersion: "1"},
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
+			Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
+		}}}},
+	}
+	if _, err := c.client.ResourceV1().ResourceClaims("ml").Create(c.ctx, claim, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// gangWithClaims creates the gang a, all of whose pods are needed.
+func (c *cluster) gangWithClaims() *cluster {
+	c.t.Helper()
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(int32(len(claimNames))).Obj())
+	for i, name := range claimNames {
+		c.pod(wrappers.MakePod(fmt.Sprintf("a-%d", i), "ml").Gang("a").Spec(func(s *corev1.PodSpec) {
+			s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &name}}
+		}))
+	}
+	return c
+}
+
+// inUse returns the claims that have devices or users.
+func (c *cluster) inUse() (out []string) {
+	for _, name := range claimNames {
+		obj, err := c.client.Tracker().Get(resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), "ml", name)
+		if err != nil {
+			continue // it was deleted
+		}
+		if status := &obj.(*resourcev1.ResourceClaim).Status; status.Allocation != nil || len(status.ReservedFor) > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// isQuiet reports whether no pod is assumed for a plan that was aborted.
+func (c *cluster) isQuiet() bool { return !c.gangs.registry.IsUnwinding() && !c.gangs.released.any() }
+
+// An aborted plan leaves no devices allocated to claims of single members, and none reserved for them (docs/decisions, G18);
+// also the last plan of a gang, after which nothing of it is scheduled any more.
+func TestAnAbortLeavesNoDevices(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]func(c *cluster){
+		"the gang waits":           func(*cluster) {},
+		"its PodGroup is deleted":  func(c *cluster) { c.groups.Delete(key("a")) },
+		"one of its pods is gone":  func(c *cluster) { c.deletePod("a-0") },
+		"all of its pods are gone": func(c *cluster) { c.deletePod("a-0"); c.deletePod("a-1"); c.deletePod("a-2") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var attempts atomic.Int32
+			written, refused := make(chan struct{}), make(chan struct{})
+			c := newCluster(t, opinions(func(point, pod, _ string) *fwk.Status {
+				if point != "PreBind" || pod != "a-1" {
+					return nil
+				}
+				if attempts.Add(1) == 1 {
+					close(written)
+					<-refused
+				}
+				return fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood")
+			}))
+			c.withDevices().gangWithClaims().run()
+			<-written
+			c.eventually("devices written for all members", func() bool { return len(c.inUse()) == len(claimNames) })
+			last(c)
+			close(refused)
+			c.eventually("all claims free", func() bool { return c.isQuiet() && len(c.inUse()) == 0 })
+			if name == "the gang waits" {
+				c.refused("a")
+			}
+			c.pod(wrappers.MakePod("plain", "ml")).eventually("another pod is scheduled", func() bool { return len(c.boundOf("plain")) == 1 })
+			if used, bound := c.inUse(), c.boundOf("a-"); len(used) > 0 || len(bound) > 0 {
+				t.Errorf("after the abort claims %v are in use, pods %v are bound", used, bound)
+			}
+		})
+	}
+}
+
+// A claim that is deleted between the plan of its gang and the binding of its pod, before that pod has its cycle or after: no part
+// of the gang is bound, nothing stays allocated, and the gang starts when the claim is back.
+func TestClaimIsDeletedWhileItsGangIsPlanned(t *testing.T) {
+	t.Parallel()
+	for _, reserved := range []string{"a-1", "a-2"} {
+		t.Run(reserved, func(t *testing.T) {
+			t.Parallel()
+			var attempts atomic.Int32
+			var c *cluster
+			c = newCluster(t, opinions(func(point, pod, _ string) *fwk.Status {
+				if point == "Reserve" && pod == reserved && attempts.Add(1) == 1 {
+					if err := c.client.ResourceV1().ResourceClaims("ml").Delete(c.ctx, "claim-2", metav1.DeleteOptions{}); err != nil {
+						t.Error(err)
+					}
+					waitUntil(func() bool {
+						_, err := c.sched.Profiles[wrappers.SchedulerName].SharedDRAManager().ResourceClaims().Get("ml", "claim-2")
+						return err != nil
+					})
+				}
+				return nil
+			}))
+			c.withDevices().gangWithClaims().run().eventually("the plan aborted", func() bool {
+				return attempts.Load() > 0 && c.gangs.registry.PlanOf("uid-a-0") == nil
+			})
+			c.eventually("all claims free", func() bool { return c.isQuiet() && len(c.inUse()) == 0 })
+			if bound := c.boundOf("a-"); len(bound) > 0 {
+				t.Fatalf("pods %v are bound without the claim of another", bound)
+			}
+			c.addClaim("claim-2", "another")
+			c.wholeOf("a", len(claimNames))
+		})
+	}
+}
+
+// ResourceSlices that vanish between the plan of a gang and the cycles of its members.
+func TestDevicesVanishWhileAGangIsPlanned(t *testing.T) {
+	t.Parallel()
+	var attempts atomic.Int32
+	var c *cluster
+	c = newCluster(t, opinions(func(point, pod, _ string) *fwk.Status {
+		if point == "Reserve" && pod == "a-1" && attempts.Add(1) == 1 {
+			if err := c.client.ResourceV1().ResourceSlices().Delete(c.ctx, "n0", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+			waitUntil(func() bool {
+				left, err := c.sched.Profiles[wrappers.SchedulerName].SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules()
+				return err == nil && len(left) == 0
+			})
+		}
+		return nil
+	}))
+	c.withDevices().gangWithClaims().run().refused("a")
+	c.eventually("all claims free", func() bool { return c.isQuiet() && len(c.inUse()) == 0 })
+	if bound := c.boundOf("a-"); len(bound) > 0 {
+		t.Fatalf("pods %v are bound without the devices of another", bound)
+	}
+	c.addSlice().wholeOf("a", len(claimNames))
+}
+
+// waitUntil waits in a plugin until the informers of the scheduler have seen a change.
+func waitUntil(seen func() bool) {
+	for end := time.Now().Add(10 * time.Second); !seen() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+}
