@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -25,12 +26,13 @@ type Attempt struct {
 	Gang    gangs.Key
 	Problem placement.Problem
 	Classes []*corev1.Pod // by class index: a pod of the class
-	// RoomDecides reports whether a class is filtered only by the free resources and the properties of the nodes
-	// themselves. If not, the room of the class is ignored where counted is false. nil: the attempt was not refused
-	// for lack of room.
-	RoomDecides func(class int) (decides, counted bool)
-	// LabelsDecide reports whether a class is filtered beside that only by the labels of other pods. nil: none is.
-	LabelsDecide func(class int) bool
+	// RefusedBy returns what may have refused a class beside the free resources and the properties of the nodes themselves.
+	// The room of the class is ignored where counted is false. nil: the attempt was not refused for lack of room.
+	RefusedBy func(class int) (by kubescheduler.Inputs, counted bool)
+	// Pods are the pods that were planned. VolumeClaim returns a claim of them, nil if it does not exist. Both are needed if volumes
+	// or devices may have refused a class.
+	Pods        []*corev1.Pod
+	VolumeClaim func(namespace, name string) *corev1.PersistentVolumeClaim
 	// Domains restricts the pods of classes to domains of topology levels.
 	Domains Domains
 	// Nodes are the nodes of the attempt's snapshot.
@@ -91,12 +93,12 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	}
 	asker := a.Asker // the functions must not keep the attempt, and with it the snapshot, while the gang waits
 	what.Fits = func(at gangs.Shape) int { return b.fits(at, asker) }
-	if a.RoomDecides != nil {
+	if a.RefusedBy != nil {
 		what.Needs, what.MayFit = t.needs(a, what.Fits)
 		b.addDomains(&t, &a, &what)
 	}
 	var helps causes
-	helps, what.Topics = t.topics(a)
+	helps, what.Topics = t.events(a)
 	what.Release = func() {
 		b.labels.release(t.labels)
 		for _, d := range t.domains {
@@ -111,37 +113,46 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	pods := b.podsInCycle
 	b.podMu.Unlock()
 	what.Missed = b.shapes.RaisedSince(a.Nodes, t.shapes, t.domains) || causes(b.during.Load())&(helps|nominationGone) != 0 ||
-		len(t.labels) > 0 && slices.ContainsFunc(b.labels.topics(pods), func(t gangs.Topic) bool { return slices.Contains(what.Topics, t) })
+		sets.New(what.Topics...).HasAny(b.labels.topics(pods)...)
 	return what
 }
 
 // tracked is what is tracked for a gang as long as it waits.
 type tracked struct {
-	byClass []gangs.Shape // nil: the room for the class is unknown
-	shapes  []*kubescheduler.Shape
-	domains []*kubescheduler.DomainShape
-	labels  []*labelTopic
-	helps   causes // kinds of events that may help, beside those of pods with the labels
+	byClass   []gangs.Shape // nil: the room for the class is unknown
+	shapes    []*kubescheduler.Shape
+	domains   []*kubescheduler.DomainShape
+	labels    []*labelTopic
+	helps     causes        // kinds of events that may help, beside those with the topics
+	uncounted bool          // an increase of the room may not be noticed
+	topics    []gangs.Topic // of events that may help, beside those of labels
 }
 
 // track begins to track what decides about the classes of a refused attempt.
 func (b *Backlog) track(logger klog.Logger, a Attempt) tracked {
 	t := tracked{byClass: make([]gangs.Shape, len(a.Classes)), helps: moreRoom}
-	if a.RoomDecides == nil {
+	if a.RefusedBy == nil {
 		t.helps = anything
 	}
+	var all kubescheduler.Inputs
 	for class, pod := range a.Classes {
-		decides, counted := a.RoomDecides(class)
-		if !decides && (a.LabelsDecide == nil || !a.LabelsDecide(class)) {
-			t.helps = anything
-		} else if !decides {
+		by, counted := a.RefusedBy(class)
+		all.Add(by)
+		if by.Labels {
 			topics, err := b.labels.track(pod)
 			if err != nil {
 				t.helps = anything
 			}
 			t.labels = append(t.labels, topics...)
 		}
-		if !counted || len(t.shapes) == maxShapes {
+		if by.Ports {
+			t.topics = append(t.topics, awaitedPorts(pod)...)
+		}
+		if !counted {
+			t.uncounted = true
+			continue
+		}
+		if len(t.shapes) == maxShapes {
 			t.helps = anything // an increase of the room would not be noticed
 			continue
 		}
@@ -154,7 +165,47 @@ func (b *Backlog) track(logger klog.Logger, a Attempt) tracked {
 		t.shapes = append(t.shapes, shape)
 		t.byClass[class] = shape
 	}
+	if all.Others {
+		t.helps = anything
+	}
+	t.trackClaims(a, all)
 	return t
+}
+
+// trackClaims adds the topics of the claims of the pods: any pod of a class may have claims of its own.
+func (t *tracked) trackClaims(a Attempt, by kubescheduler.Inputs) {
+	if !by.Volumes && !by.Devices {
+		return
+	}
+	if by.Volumes {
+		t.topics = append(t.topics, anyVolume)
+	}
+	if by.Devices {
+		t.topics = append(t.topics, anyDevice)
+	}
+	if by.Disks {
+		t.topics = append(t.topics, disksReleased)
+	}
+	if by.Attachments {
+		t.topics = append(t.topics, volumesReleased)
+	}
+	before := len(t.topics)
+	for _, pod := range a.Pods {
+		if by.Volumes {
+			t.topics = append(t.topics, awaitedVolumes(pod, a.VolumeClaim)...)
+		}
+		if by.Disks {
+			t.topics = append(t.topics, awaitedUsers(pod)...)
+		}
+		if by.Devices {
+			t.topics = append(t.topics, awaitedDevices(pod)...)
+		}
+		if len(t.topics)-before > maxClaimTopics {
+			t.topics = t.topics[:before]
+			t.helps |= otherVolumes | otherClaims | otherPods
+			return
+		}
+	}
 }
 
 // needs returns how many pods of which shapes must fit, and the necessary condition of a plan.
@@ -181,24 +232,26 @@ func (t *tracked) needs(a Attempt, fitsOf func(gangs.Shape) int) (needs []gangs.
 	return needs, mayFit
 }
 
-// topics returns the kinds of events that may help, and the topics for which the gang waits.
-func (t *tracked) topics(a Attempt) (helps causes, topics []gangs.Topic) {
+// events returns the kinds of events that may help, and the topics for which the gang waits.
+func (t *tracked) events(a Attempt) (helps causes, topics []gangs.Topic) {
+	if a.Extender != nil {
+		return extenderAnswers, extenderAnswers.topics()
+	}
 	helps = t.helps
 	if !slices.ContainsFunc(a.Classes, dependsOnBound) {
 		helps &^= boundPod
 	}
-	switch {
-	case a.Extender != nil:
-		return extenderAnswers, extenderAnswers.topics()
-	case helps&^otherNodes != moreRoom:
-		topics = helps.topics()
-	case len(t.labels) > 0:
-		helps = moreRoom | otherNodes
-		topics = append(otherNodes.topics(), anyPod)
-	case helps != moreRoom || !a.Domains.explainLabels(&a):
-		helps = moreRoom | otherNodes
-		topics = otherNodes.topics()
+	if len(t.labels)+len(t.topics) > 0 {
+		topics = append(t.topics, anyPod)
+		helps |= otherNodes
+	} else if !a.Domains.explainLabels(&a) {
+		helps |= otherNodes
 	}
+	noticed := moreRoom // by the shapes
+	if t.uncounted || t.helps&otherPods != 0 {
+		noticed = 0
+	}
+	topics = append(topics, (helps &^ noticed).topics()...)
 	for _, topic := range t.labels {
 		topics = append(topics, topic)
 	}

@@ -79,9 +79,10 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	if c == 0 {
 		return
 	}
+	topics := objectTopics(event, oldObj, newObj)
 	b.podMu.Lock()
-	b.podEvents.add(oldObj, newObj)
-	b.podsInCycle.add(oldObj, newObj)
+	b.podEvents.add(topics, oldObj, newObj)
+	b.podsInCycle.add(topics, oldObj, newObj)
 	if name := relabeledNode(oldObj, newObj); name != "" {
 		b.relabeled.Insert(name)
 		b.relabeledInCycle.Insert(name)

@@ -95,7 +95,7 @@ func TestTopicsOfAGangWithManyDomains(t *testing.T) {
 		want   []gangs.Topic
 	}{
 		"room alone decides":                       {nil, moreRoom, []gangs.Topic{otherNodes}},
-		"labels of other pods decide, too":         {[]*labelTopic{label}, moreRoom, []gangs.Topic{otherNodes, gangs.Topic(anyPod), label}},
+		"labels of other pods decide, too":         {[]*labelTopic{label}, moreRoom, []gangs.Topic{gangs.Topic(anyPod), otherNodes, label}},
 		"the room of a class would not be noticed": {nil, anything, (anything &^ boundPod).topics()},
 	} {
 		for _, domains := range []int{maxShapes, 40} {
@@ -111,7 +111,7 @@ func TestTopicsOfAGangWithManyDomains(t *testing.T) {
 				class := &kubescheduler.Shape{}
 				b, tr := &Backlog{shapes: kubescheduler.NewShapes(nil)}, &tracked{byClass: []gangs.Shape{class}, labels: tc.labels, helps: tc.helps}
 				b.addDomains(tr, &a, &gangs.Wait{Needs: []gangs.Need{{Shape: class, Pods: 2}}, Fits: func(s gangs.Shape) int { return s.FittingPods() }})
-				helps, topics := tr.topics(a)
+				helps, topics := tr.events(a)
 				want := tc.want
 				if domains <= maxShapes && tc.labels == nil && tc.helps == moreRoom {
 					want = nil // each domain is tracked

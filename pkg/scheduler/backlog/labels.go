@@ -166,45 +166,48 @@ func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangs.Topic {
 	return out
 }
 
-// podEvents collects the pods of events, as they were before and after them. Guarded by Backlog.podMu.
+// podEvents collects what events tell: their pods, as they were before and after them, and the topics of other objects. Guarded by
+// Backlog.podMu.
 type podEvents struct {
-	pods []*corev1.Pod
-	many bool // more than maxPodEvents
+	pods   []*corev1.Pod
+	topics []gangs.Topic
+	many   bool // more than maxPodEvents
 }
 
 const (
-	// maxPodEvents bounds the collected pods.
+	// maxPodEvents bounds the collected pods and topics.
 	maxPodEvents = 4096
 	// maxComparisons bounds the time for the topics of one batch of events, to a few milliseconds.
 	maxComparisons = 10_000
 )
 
-func (e *podEvents) add(objects ...any) {
+func (e *podEvents) add(topics []gangs.Topic, objects ...any) {
+	if !e.many {
+		e.topics = append(e.topics, topics...)
+	}
 	for _, object := range objects {
-		if pod, ok := object.(*corev1.Pod); ok && pod != nil {
-			if len(e.pods) >= maxPodEvents {
-				e.pods, e.many = nil, true
-			}
-			if !e.many {
-				e.pods = append(e.pods, pod)
-			}
+		if pod, ok := object.(*corev1.Pod); ok && pod != nil && !e.many {
+			e.pods = append(e.pods, pod)
 		}
+	}
+	if len(e.pods)+len(e.topics) > maxPodEvents {
+		*e = podEvents{many: true}
 	}
 }
 
-// anyPod is the topic of all gangs that wait for events of pods with certain labels.
+// anyPod is the topic of all gangs that wait for events of pods with certain labels, or host ports.
 const anyPod = "any pod"
 
 // topics returns the topics of the collected events.
 func (x *labelTopics) topics(e podEvents) []gangs.Topic {
 	if e.many {
-		return []gangs.Topic{anyPod}
+		return []gangs.Topic{anyPod, anyVolume, anyDevice}
 	}
-	var out []gangs.Topic
+	out := slices.Clone(e.topics)
 	left := maxComparisons
 	for _, pod := range e.pods {
 		if left < 0 {
-			return []gangs.Topic{anyPod}
+			return append(out, anyPod)
 		}
 		out = append(out, x.of(pod, &left)...)
 	}

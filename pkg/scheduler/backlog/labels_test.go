@@ -140,14 +140,14 @@ func TestTooManyPodEventsConcernAll(t *testing.T) {
 	t.Parallel()
 	e, x := podEvents{}, newLabelTopics()
 	for range maxPodEvents {
-		e.add(nil, wrappers.MakePod("p", "ml").Obj())
+		e.add(nil, nil, wrappers.MakePod("p", "ml").Obj())
 	}
 	if got := x.topics(e); len(got) > 0 {
 		t.Errorf("topics %v, want none", got)
 	}
-	e.add(wrappers.MakePod("p", "ml").Obj(), nil)
-	if got := x.topics(e); !slices.Equal(got, []gangs.Topic{anyPod}) || len(e.pods) > 0 {
-		t.Errorf("topics %v, %d pods, want any pod, and none kept", got, len(e.pods))
+	e.add(nil, wrappers.MakePod("p", "ml").Obj(), nil)
+	if got := x.topics(e); !slices.Equal(got, []gangs.Topic{anyPod, anyVolume, anyDevice}) || len(e.pods) > 0 {
+		t.Errorf("topics %v, %d pods, want those of all gangs, and no pod kept", got, len(e.pods))
 	}
 }
 

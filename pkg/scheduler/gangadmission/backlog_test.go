@@ -92,7 +92,7 @@ func TestRoomThatIsFreedDuringTheAttemptAndReportedAfterItIsNotLost(t *testing.T
 	pod := big("a", 1)[0].UID("a-0").Obj()
 	park := func(nodes []fwk.NodeInfo) bool {
 		return triedAgain(t, b, r, pod, backlog.Attempt{
-			Classes: []*corev1.Pod{pod}, RoomDecides: func(int) (bool, bool) { return true, true }, Task: gangs.Refill, Nodes: nodes,
+			Classes: []*corev1.Pod{pod}, RefusedBy: func(int) (kubescheduler.Inputs, bool) { return kubescheduler.Inputs{}, true }, Task: gangs.Refill, Nodes: nodes,
 		})
 	}
 	if park(nodes) {
@@ -110,7 +110,7 @@ func TestManyShapesAreAllWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	pod := big("a", 1)[0].UID("a-0").Obj()
-	a := backlog.Attempt{RoomDecides: func(int) (bool, bool) { return true, true }, Task: gangs.Refill}
+	a := backlog.Attempt{RefusedBy: func(int) (kubescheduler.Inputs, bool) { return kubescheduler.Inputs{}, true }, Task: gangs.Refill}
 	for i := range 33 {
 		a.Classes = append(a.Classes, wrappers.MakePod(fmt.Sprint("a-", i), "ml").Gang("a").GPUs(int64(i+1)).Obj())
 	}
@@ -186,7 +186,7 @@ func TestAWaitingGangKeepsNoSnapshot(t *testing.T) {
 		seen := func() weak.Pointer[[1 << 20]byte] {
 			snapshot := new([1 << 20]byte)
 			triedAgain(t, b, r, pod, backlog.Attempt{
-				Task: task, Classes: []*corev1.Pod{pod}, RoomDecides: func(i int) (bool, bool) { return snapshot[i] == 0, true },
+				Task: task, Classes: []*corev1.Pod{pod}, RefusedBy: func(i int) (kubescheduler.Inputs, bool) { return kubescheduler.Inputs{Others: snapshot[i] != 0}, true },
 				Problem: placement.Problem{Tree: tree, Pods: map[string][]placement.Pod{"": {{ID: "a-0"}}}, Required: map[string]string{"": "rack"}},
 				Domains: backlog.Domains{
 					Needs:   []placement.DomainNeed{{Level: "rack", Area: 1, Pods: 1}},

@@ -235,7 +235,7 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 	if work == nil {
 		return
 	}
-	a := backlog.Attempt{Gang: work.Gang, Problem: work.Problem, Classes: work.Classes, RoomDecides: func(int) (bool, bool) { return true, true }, Task: work.Task}
+	a := backlog.Attempt{Gang: work.Gang, Problem: work.Problem, Classes: work.Classes, RefusedBy: func(int) (kubescheduler.Inputs, bool) { return kubescheduler.Inputs{}, true }, Task: work.Task}
 	g.refuse(logger, a, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"})
 }
 

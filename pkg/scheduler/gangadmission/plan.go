@@ -61,7 +61,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		}
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{
-			Problem: work.Problem, Classes: work.Classes, RoomDecides: snapshot.RoomDecides, LabelsDecide: snapshot.LabelsDecide,
+			Problem: work.Problem, Classes: work.Classes, RefusedBy: snapshot.RefusedBy, Pods: work.Pods, VolumeClaim: snapshot.VolumeClaim,
 			Domains: domainsOf(work, snapshot), Nodes: nodes, Task: work.Task, Asker: work.Asker(),
 			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Progress: work.Progress, Until: snapshot.KnownUntil(), Extender: extender,
 		}

@@ -102,6 +102,33 @@ func TestGangIsWokenByAnyChangeThatMakesItFit(t *testing.T) {
 	}
 }
 
+// A gang that host ports refused is tried again when one of its own ports is free, not when another port is, or when a claim changes
+// that it does not use.
+func TestEventsOfOtherObjectsWakeNoGang(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
+	c.pod(wrappers.MakePod("holder", "ml").HostPort(8000), wrappers.MakePod("other", "ml").HostPort(9000))
+	c.eventually("both bound", func() bool { return len(c.boundOf("")) == 2 })
+	c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+	pods := members("a", 2)
+	pods[0].HostPort(8000)
+	c.pod(pods...).refused("a")
+	before := c.cyclesOf("a-")
+	for i := range 10 {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: fmt.Sprint("claim-", i)}}
+		if _, err := c.client.CoreV1().PersistentVolumeClaims("ml").Create(c.ctx, claim, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.deletePod("other")
+		c.pod(wrappers.MakePod("other", "ml").HostPort(9000)).eventually("bound again", func() bool { return len(c.boundOf("other")) == 2+i })
+	}
+	if got := c.cyclesOf("a-"); got != before {
+		t.Errorf("%d cycles of the gang's pods while nothing could help it, want none", got-before)
+	}
+	c.deletePod("holder")
+	c.wholeOf("a", 2)
+}
+
 func (c *cluster) updateNode(name string, change func(*corev1.Node)) {
 	c.t.Helper()
 	node, err := c.client.CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})

@@ -24,6 +24,15 @@ type claims struct {
 
 type onNode struct{ node, pods int }
 
+// VolumeClaim returns a claim as the plan sees it, nil if it does not exist.
+func (w *Snapshot) VolumeClaim(namespace, name string) *corev1.PersistentVolumeClaim {
+	claim, err := w.volumes.PersistentVolumeClaims(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	return claim
+}
+
 func (cl *claims) countPlanned(c *class, i, delta int) {
 	for _, claim := range c.exclusive {
 		cl.exclusive[claim] += delta

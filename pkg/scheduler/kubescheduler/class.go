@@ -34,6 +34,7 @@ type class struct {
 	skip      sets.Set[string] // filters that PreFilter skipped
 	skipPlain sets.Set[string] // these, and plainFilters; set if plain is false
 	refuse    *fwk.Status      // a rejection by PreFilter: no node is feasible
+	refusedBy sets.Set[string] // filters that refused a node in this plan; without plainFilters whose results are kept
 	only      sets.Set[string] // names of allowed nodes; nil: all
 	// plain: no filters except plainFilters are relevant. The cached results are complete for nodes without planned
 	// pods.
@@ -91,7 +92,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 	if err != nil {
 		return nil, fmt.Errorf("reading affinity of pod %s: %w", klog.KObj(pod), err)
 	}
-	c := &class{pods: pods, info: info, state: framework.NewCycleState()}
+	c := &class{pods: pods, info: info, state: framework.NewCycleState(), refusedBy: sets.New[string]()}
 	c.resource, c.request = mainResource(info) // info caches its resources here, for the copy as well
 	c.planned = info.DeepCopy()
 	c.planned.Pod.UID += "/planned" // a class represents many pods: the planned pod is none of those that are filtered

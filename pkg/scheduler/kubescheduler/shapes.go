@@ -3,6 +3,7 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -401,23 +403,91 @@ func (s *Shapes) countReserved(of any, shape *Shape, view *reservations.View, a 
 // roomPlugins are the filters that the counts of Shapes take into account.
 var roomPlugins = sets.New(names.NodeUnschedulable, names.NodeName, names.TaintToleration, names.NodeAffinity, names.NodeResourcesFit)
 
-// RoomDecides reports whether a class is filtered only by what Shapes counts. counted is false if not even the counts
-// apply to it, because its resources may not come from the nodes. What nodes refused in real cycles is not counted.
-func (w *Snapshot) RoomDecides(index int) (decides, counted bool) {
-	c := w.classes[index]
-	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources)
-	decides = c.refuse == nil && c.limits == nil && c.devices == nil && len(w.inquiry.interested(c.info.Pod)) == 0 && !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !roomPlugins.Has(name) && !c.skip.Has(name) })
-	return decides, counted
+// Inputs are what filters read beside what Shapes counts.
+type Inputs struct {
+	Labels  bool // of other pods: required affinity, and hard spreading constraints of the pod's own
+	Ports   bool // host ports of other pods
+	Volumes bool // claims of the pod, and their volumes, classes and nodes
+	Disks   bool // volumes that other pods use
+	// Attachments: how many volumes a node can attach.
+	Attachments bool
+	Devices     bool // ResourceClaims, and devices
+	// Others: anything else, for example filters that are not known here.
+	Others bool
 }
 
-// LabelsDecide reports whether a class is filtered, beside what Shapes counts, only by the labels of other pods: by
-// required affinity, and by hard spreading constraints of its own.
-func (w *Snapshot) LabelsDecide(index int) bool {
+// InputsOf returns what a filter reads. Filters that are not known read Others.
+func InputsOf(filter string) Inputs {
+	switch filter {
+	case names.InterPodAffinity, names.PodTopologySpread:
+		return Inputs{Labels: true}
+	case names.NodePorts:
+		return Inputs{Ports: true}
+	case names.VolumeBinding, names.VolumeZone:
+		return Inputs{Volumes: true}
+	case names.VolumeRestrictions:
+		return Inputs{Volumes: true, Disks: true}
+	case names.NodeVolumeLimits:
+		return Inputs{Volumes: true, Attachments: true}
+	case names.DynamicResources:
+		return Inputs{Devices: true}
+	}
+	return Inputs{Others: !roomPlugins.Has(filter)}
+}
+
+// Add adds the other inputs.
+func (in *Inputs) Add(other Inputs) {
+	in.Labels = in.Labels || other.Labels
+	in.Ports = in.Ports || other.Ports
+	in.Volumes = in.Volumes || other.Volumes
+	in.Disks = in.Disks || other.Disks
+	in.Attachments = in.Attachments || other.Attachments
+	in.Devices = in.Devices || other.Devices
+	in.Others = in.Others || other.Others
+}
+
+// RefusedBy returns the inputs by which a class may have been refused in this plan, beside what Shapes counts. Those of filters of
+// volumes matter only if one has refused a node. What nodes refused in real cycles belongs to Others. counted is false if not even
+// the counts apply to the class, because its resources may not come from the nodes.
+func (w *Snapshot) RefusedBy(index int) (in Inputs, counted bool) {
 	c := w.classes[index]
-	spreads := slices.ContainsFunc(c.info.Pod.Spec.TopologySpreadConstraints, func(s corev1.TopologySpreadConstraint) bool {
-		return s.WhenUnsatisfiable == corev1.DoNotSchedule
-	})
-	return c.refuse == nil && c.limits == nil && c.devices == nil && len(w.inquiry.interested(c.info.Pod)) == 0 && !slices.ContainsFunc(w.cache.filters, func(name string) bool {
-		return !roomPlugins.Has(name) && !c.skip.Has(name) && name != names.InterPodAffinity && (name != names.PodTopologySpread || !spreads)
-	})
+	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources)
+	in = Inputs{Others: c.limits != nil || len(w.inquiry.interested(c.info.Pod)) > 0}
+	if c.refuse != nil {
+		other := InputsOf(c.refuse.Plugin())
+		other.Others = other == Inputs{}
+		in.Add(other)
+		return in, counted
+	}
+	volumes := c.only != nil || len(c.exclusive)+len(c.unbound) > 0
+	for _, name := range w.cache.filters {
+		other := InputsOf(name)
+		if c.skip.Has(name) || other.Volumes && !volumes && !c.refusedBy.Has(name) {
+			continue
+		}
+		if name == names.PodTopologySpread && !slices.ContainsFunc(c.info.Pod.Spec.TopologySpreadConstraints, isHard) {
+			other = Inputs{Others: true} // default constraints, whose selectors are not known here
+		}
+		in.Add(other)
+	}
+	return in, counted
+}
+
+func isHard(c corev1.TopologySpreadConstraint) bool {
+	return c.WhenUnsatisfiable == corev1.DoNotSchedule
+}
+
+// HostPort is a port of a node that a pod uses. IP is never "".
+type HostPort struct {
+	IP, Protocol string
+	Port         int32
+}
+
+// HostPorts returns the host ports that NodePorts compares.
+func HostPorts(pod *corev1.Pod) []HostPort {
+	var out []HostPort
+	for _, p := range util.GetHostPorts(pod) {
+		out = append(out, HostPort{cmp.Or(p.HostIP, fwk.DefaultBindAllHostIP), cmp.Or(string(p.Protocol), string(corev1.ProtocolTCP)), p.HostPort})
+	}
+	return out
 }

@@ -229,6 +229,7 @@ func (w *Snapshot) refusalReason(c *class, i int, accepts bool) string {
 		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, w.nodes.nodeWithPlanned(i))
 		c.state.SetSkipFilterPlugins(c.skip)
 		if !status.IsSuccess() {
+			c.refusedBy.Insert(status.Plugin())
 			return firstReason(status)
 		}
 	}
@@ -256,6 +257,7 @@ func (w *Snapshot) runFilters(c *class, i int) string {
 	}
 	status := w.f.RunFilterPluginsWithNominatedPods(w.ctx, c.state, c.info.Pod, node)
 	if !status.IsSuccess() {
+		c.refusedBy.Insert(status.Plugin())
 		return firstReason(status)
 	}
 	return w.findConflict(c, i)
