@@ -117,10 +117,10 @@ func HasLevels(spec *v2alpha2.PodGroupSpec, levels map[string]string, levelsOf f
 }
 
 // NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology, which
-// need not exist.
+// need not exist. "": of any.
 func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
 	for _, c := range constraints(spec) {
-		if c.Topology == name {
+		if c.Topology != "" && (name == "" || c.Topology == name) {
 			return true
 		}
 	}

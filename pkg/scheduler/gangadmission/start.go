@@ -63,7 +63,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	if err != nil {
 		return fmt.Errorf("making a client for PodGroups: %w", err)
 	}
-	if g.topologies, err = report.NewTopologies(h.KubeConfig(), g.clock); err != nil {
+	if g.topologies, err = report.NewTopologies(h.KubeConfig(), g.clock, func() { g.registry.RecordTopologyChanged("", g.clock.Now()) }); err != nil {
 		return fmt.Errorf("making a client for Topologies: %w", err)
 	}
 	groups := client.NewInformer()

@@ -205,6 +205,8 @@ func TestTheCRDOfTopologiesIsMissing(t *testing.T) {
 	}).Obj())
 	c.pod(members("a", 2)...).saysWhy("a", `Topology "fabric", whose level "rack" is required, cannot be read: install the CRD topologies.kai.scheduler`)
 	c.leveledGang("b", 0, 2, 2).wholeOf("b", 2) // the other gang takes nothing
+	c.groups.ServeTopologies()
+	c.saysWhy("a", `Topology "fabric", whose level "rack" is required, is not known: create it`)
 }
 
 // Room does not help a gang that requires a level of an unknown Topology: it is not tried when nodes come.

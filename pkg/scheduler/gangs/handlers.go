@@ -246,8 +246,9 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	return r.endCall(e)
 }
 
-// RecordTopologyChanged processes the creation or deletion of a Topology: gangs that name it may be placed differently. Refused
-// ones are tried again by Tick, as far as their share of the loop allows.
+// RecordTopologyChanged processes the creation or deletion of a Topology: gangs that name it may be placed differently. "": it is
+// not known which, or whether they can be read has changed. Refused gangs are tried again by Tick, as far as their share of the
+// loop allows.
 func (r *Registry) RecordTopologyChanged(name string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,25 +33,21 @@ const (
 type Topologies struct {
 	Informer cache.SharedIndexInformer
 	clock    clock.Clock
-	begun    atomic.Pointer[time.Time]        // the first request
-	unread   atomic.Pointer[unreadTopologies] // nil: the last request succeeded, or none was answered
-	missing  atomic.Bool                      // the CRD is
-}
-
-// unreadTopologies is why Topologies cannot be read.
-type unreadTopologies struct {
-	why     string // with the remedy, as the end of a sentence
-	refused bool   // waiting does not help
+	changed  func()                    // called when Unread may have changed
+	begun    atomic.Pointer[time.Time] // the first request
+	unread   atomic.Pointer[string]    // why Topologies cannot be read, with the remedy, as the end of a sentence; "": they can
+	missing  atomic.Bool               // the CRD is
 }
 
 // NewTopologies returns the Topologies of the API server of the configuration, which is not modified. If the CRD is missing,
-// also if it is deleted later, there are none, and it is looked for every few seconds.
-func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
+// also if it is deleted later, there are none, and it is looked for every few seconds. changed is called when Unread may have changed.
+func NewTopologies(config *rest.Config, c clock.Clock, changed func()) (*Topologies, error) {
 	client, err := newRESTClient(config, topologyv1alpha1.SchemeGroupVersion, topologyv1alpha1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	t := &Topologies{clock: c}
+	t := &Topologies{clock: c, changed: changed}
+	t.setUnread(notAnswered)
 	request := func(opts metav1.ListOptions) *rest.Request {
 		return client.Get().Resource("topologies").VersionedParams(&opts, metav1.ParameterCodec)
 	}
@@ -82,7 +78,7 @@ func NewTopologies(config *rest.Config, c clock.Clock) (*Topologies, error) {
 			opts.Watch = true
 			w, err := request(opts).Watch(ctx)
 			if err == nil {
-				t.unread.Store(nil)
+				t.setUnread("")
 			}
 			return w, err
 		},
@@ -101,18 +97,23 @@ func (t *Topologies) recordBegun() {
 func (t *Topologies) recordList(err error) {
 	t.missing.Store(apierrors.IsNotFound(err))
 	resource := topologyv1alpha1.SchemeGroupVersion.WithResource("topologies").GroupResource().String()
-	unread := &unreadTopologies{}
 	switch {
 	case err == nil:
-		unread = nil
+		t.setUnread("")
 	case apierrors.IsNotFound(err):
-		unread.why = fmt.Sprintf("install the CRD %s, and create it", resource)
+		t.setUnread(fmt.Sprintf("install the CRD %s, and create it", resource))
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-		unread.why, unread.refused = fmt.Sprintf("allow muster-scheduler to list and watch %s", resource), true
+		t.setUnread(fmt.Sprintf("allow muster-scheduler to list and watch %s", resource))
 	default:
-		unread.why = fmt.Sprintf("the API server answers %q; it is asked again", message.Shorten(err.Error(), maxListError))
+		t.setUnread(fmt.Sprintf("the API server answers %q; it is asked again", message.Shorten(err.Error(), maxListError)))
 	}
-	t.unread.Store(unread)
+}
+
+// setUnread sets why Topologies cannot be read; "": they can.
+func (t *Topologies) setUnread(why string) {
+	if before := t.unread.Swap(&why); before != nil && *before != why {
+		t.changed()
+	}
 }
 
 const notAnswered = "the API server has not answered yet"
@@ -120,11 +121,12 @@ const notAnswered = "the API server has not answered yet"
 // maxListError is the maximum length of an error in the message of a gang.
 const maxListError = 200
 
-// HasSynced reports whether the Topologies were read, there is no CRD, or reading them is refused, or fails for so long that it
-// must not keep other gangs waiting.
+// HasSynced reports whether the Topologies were read, there is no CRD, or reading them fails for so long that it must not keep
+// other gangs waiting. One answer that reading is forbidden says little: an API server that was just started may not know the
+// roles yet, and without the Topologies gangs would be placed regardless of the levels that they prefer.
 func (t *Topologies) HasSynced() bool {
-	unread, begun := t.unread.Load(), t.begun.Load()
-	return t.Informer.HasSynced() || unread != nil && unread.refused || begun != nil && t.clock.Since(*begun) >= firstTopologiesTimeout
+	begun := t.begun.Load()
+	return t.Informer.HasSynced() || begun != nil && t.clock.Since(*begun) >= firstTopologiesTimeout
 }
 
 // LevelsOf returns the levels of a Topology, nil if it does not exist or was not read.
@@ -138,11 +140,8 @@ func (t *Topologies) LevelsOf(name string) topology.Levels {
 
 // Unread returns why Topologies cannot be read, with the remedy. "": they were read.
 func (t *Topologies) Unread() string {
-	if unread := t.unread.Load(); unread != nil {
-		return unread.why
+	if why := *t.unread.Load(); why != "" || t.Informer.HasSynced() {
+		return why
 	}
-	if !t.Informer.HasSynced() {
-		return notAnswered
-	}
-	return ""
+	return notAnswered
 }

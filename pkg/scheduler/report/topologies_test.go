@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,11 @@ type topologyServer struct {
 	mu     sync.Mutex
 	status int
 	change chan struct{} // closed when status changes
+
+	changes atomic.Int32 // of why Topologies cannot be read
 }
+
+func (s *topologyServer) recordChange() { s.changes.Add(1) }
 
 func (s *topologyServer) answers(status int) {
 	s.mu.Lock()
@@ -73,7 +78,7 @@ func readTopologies(t *testing.T, status int) (*Topologies, *topologyServer, *cl
 	server := &topologyServer{status: status, change: make(chan struct{})}
 	web := httptest.NewServer(server)
 	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
-	topologies, err := NewTopologies(&rest.Config{Host: web.URL}, clock)
+	topologies, err := NewTopologies(&rest.Config{Host: web.URL}, clock, server.recordChange)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +119,7 @@ func TestTopologiesAreWaitedFor(t *testing.T) {
 	}{
 		"an error that may be temporary": {http.StatusInternalServerError, "it is asked again", true},
 		"the CRD is missing":             {http.StatusNotFound, "install the CRD topologies.kai.scheduler", false},
-		"reading is forbidden":           {http.StatusForbidden, "allow muster-scheduler to list and watch topologies.kai.scheduler", false},
+		"reading is forbidden":           {http.StatusForbidden, "allow muster-scheduler to list and watch topologies.kai.scheduler", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,6 +139,9 @@ func TestTopologiesAreWaitedFor(t *testing.T) {
 			if levels := topologies.LevelsOf("fabric"); levels != nil {
 				t.Errorf("levels %v without a list", levels)
 			}
+			if n := server.changes.Load(); n != 1 {
+				t.Errorf("%d changes before it was read, want one", n)
+			}
 			server.answers(0)
 			topologies.eventually(t, "read later", func() bool {
 				if clock.HasWaiters() {
@@ -141,6 +149,9 @@ func TestTopologiesAreWaitedFor(t *testing.T) {
 				}
 				return topologies.isRead()
 			})
+			if n := server.changes.Load(); n != 2 {
+				t.Errorf("%d changes after it was read, want another one", n)
+			}
 		})
 	}
 }
