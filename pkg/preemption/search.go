@@ -302,7 +302,9 @@ func (s *search) planWithout(u int) bool {
 
 // planWithLess ends only parts of a unit, if there is a plan then.
 func (s *search) planWithLess(u int) {
-	parts := slices.DeleteFunc(slices.Clone(s.ofGang[s.units[u].workload]), func(part int) bool { return part == u || !s.isPart(part, u) })
+	parts := slices.DeleteFunc(slices.Clone(s.ofGang[s.units[u].workload]), func(part int) bool {
+		return len(s.units[part].pods) >= len(s.units[u].pods) || !s.isPart(part, u) // a unit of the same pods is no less
+	})
 	if len(parts) == 0 {
 		return
 	}

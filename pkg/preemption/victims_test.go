@@ -154,6 +154,15 @@ func TestWhichVictims(t *testing.T) {
 			want: []Victim{{0, WholeGang, []int{0, 1, 2}}},
 		},
 		{
+			name: "a gang of whose other sub-group all pods have succeeded", nodes: []int{2}, pods: 2, gpus: 1,
+			fill: func(t *testing.T, i *instance) {
+				tree := mustBuild(t, innerOf("", "", 1), leafOf("a", "", 1), leafOf("b", "", 1))
+				i.fill(Workload{Name: "gang", Tree: tree, Completed: gang.Counts{"a": 1}}, []string{"b"}, 0)
+				i.fill(Workload{Name: "plain"}, root, 0)
+			},
+			want: []Victim{{0, SurplusSubGroup, []int{0}}, {1, PlainPod, []int{1}}},
+		},
+		{
 			name: "the rest of a broken sub-group before anything that runs", nodes: []int{4}, pods: 1, gpus: 1,
 			fill: func(t *testing.T, i *instance) {
 				tree := mustBuild(t, innerOf("", "", 1), leafOf("a", "", 2), leafOf("b", "", 2))
@@ -338,7 +347,7 @@ func TestNobodyEndsWhoIsNotNeeded(t *testing.T) {
 					break
 				}
 			}
-			if d, _ := FindVictims(i.in, i.world(t), Budget{Plans: 4}); d != nil {
+			if d, _ := FindVictims(i.in, i.world(t), Budget{Plans: 8}); d != nil {
 				plans++
 				checkMinimal(t, seed, i, d)
 			}
