@@ -530,6 +530,31 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 	})
 }
 
+// TestGangThatYieldedPrecedesOthers: when the gang that went first is placed, the one that yielded goes on before gangs of lower
+// rank, although it is not in the queue yet.
+func TestGangThatYieldedPrecedesOthers(t *testing.T) {
+	t.Parallel()
+	s, other := pausing(t, 0)
+	last := wrappers.MakePod("y", testNamespace).UID("y").Gang("i").Obj()
+	s.r.SetGroup(wrappers.MakePodGroup("i", testNamespace).UID("group-i").MinMember(1).Obj(), s.now.Add(time.Millisecond))
+	s.r.SetPod(last, s.now.Add(time.Millisecond))
+	s.r.MayEnterQueue(last)
+	if s.observes(EventOf("")); !s.r.MustYield(other, s.now) {
+		t.Fatal("does not yield to the first gang")
+	}
+	s.leads("a").commits("a", "b")
+	s.effects = s.r.RetryWaiting(nil, nil, keyOf(last), s.now)
+	if !slices.Equal(s.activated(), []string{"x"}) {
+		t.Fatalf("activated %v, want the gang that yielded", s.activated())
+	}
+	if !s.r.MustYield(last, s.now) {
+		t.Error("does not yield to the gang that yielded")
+	}
+	if s.r.MustYield(other, s.now) {
+		t.Error("the gang that yielded yields still")
+	}
+}
+
 // pausing is a gang "g" in its pause after a failed plan, and another gang with a pod "x" of the given priority that is about to be
 // planned.
 func pausing(t *testing.T, priority int32) (s *story, other *corev1.Pod) {

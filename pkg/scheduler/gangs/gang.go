@@ -65,7 +65,7 @@ type election struct {
 	phase      Phase     // set by Registry.enterPhase only
 	leader     types.UID // "" = none elected; see Phase.hasLeader
 	woken      time.Time // when it was last activated
-	retried    bool      // it was refused, and the cause may be gone: until its attempt has ended it claims the room that it needs, and gangs of lower rank let it go first
+	retried    bool      // it was refused, and the cause may be gone, or it yielded: until its attempt has ended it claims the room that it needs, and gangs of lower rank let it go first
 	yieldedAt  time.Time // when it let another gang go first since its last attempt; zero = it did not
 	lost       int       // consecutive cycles that failed before the attempt began
 	task       Task      // what the leader must plan

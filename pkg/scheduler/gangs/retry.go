@@ -338,8 +338,8 @@ func (r *Registry) endClaim(g *gangState) {
 
 // RetryWaiting records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs that
 // may fit by now are tried again, and after an EventOf those that pause because their plans failed: their leaders are
-// activated, and gangs of lower rank let them go first until their attempts have ended. It must also be called periodically, and before a gang is planned, which is then passed as
-// before: gangs that precede it are tried first.
+// activated, and gangs of lower rank let them go first until their attempts have ended. It must also be called
+// periodically, and before a gang is planned, which is then passed as before: gangs that precede it are tried first.
 func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()

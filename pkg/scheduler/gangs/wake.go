@@ -60,11 +60,11 @@ func (r *Registry) wakeLeaderAgain(g *gangState) {
 	r.reindex(g)
 }
 
-// MustYield reports whether the leader's gang must let another gang go first. This is either a retried gang that precedes
-// it in the queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only
-// just now, or a gang that a failed binding left partially bound a moment ago. Without this rule, room that an old
-// gang waits for would go to the youngest. The gang that yields is woken when the other one was tried, and yields for
-// at most one second in total, so that many old gangs cannot block it forever.
+// MustYield reports whether the leader's gang must let another gang go first. This is a gang that precedes it in the queue
+// (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only just now, because the
+// gang is retried or has yielded itself; or a gang that a failed binding left partially bound a moment ago. Without this
+// rule, room that an old gang waits for would go to the youngest. The gang that yields is woken when the other one was
+// tried, and yields for at most one second in total, so that many old gangs cannot block it forever.
 func (r *Registry) MustYield(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,6 +82,7 @@ func (r *Registry) MustYield(pod *corev1.Pod, now time.Time) bool {
 		return false
 	}
 	r.enterPhase(g, Yielding)
+	g.retried = true // others that follow it let it go first, too
 	if g.yieldedAt.IsZero() {
 		g.yieldedAt = now
 	}
