@@ -348,6 +348,44 @@ func TestRepeatedRefusalsTakeASmallPartOfTheLoop(t *testing.T) {
 	}
 }
 
+// TestAnEventThatConcernsThousandsOfGangs: 10,000 gangs have an affinity that matches every pod, and pods come all the time. A gang is
+// visited at length once after its attempt, not after each event, and all their attempts together have their share of the loop.
+func TestAnEventThatConcernsThousandsOfGangs(t *testing.T) {
+	t.Parallel()
+	const many, took, step, span = 10_000, 20 * time.Millisecond, 50 * time.Millisecond, 10 * time.Second
+	s := newWaitScene(t)
+	evaluated := 0
+	park := func(name string) {
+		s.park(name, Wait{Took: took, Topics: []Topic{pods}, MayFit: func() bool { evaluated++; return true }})
+	}
+	for i := range many {
+		park(fmt.Sprintf("g%05d", i))
+	}
+	evaluated = 0
+	s.after(time.Second).changes(nil, pods)
+	if first := evaluated - many; first < 0 || first > 2*len(s.woken)+1 {
+		t.Errorf("%d evaluations after the first event, want one for each gang, and another for each of %d that are tried", evaluated, len(s.woken))
+	}
+	attempts := 0
+	for range span / step {
+		woken := s.woken
+		s.woken = nil
+		attempts += len(woken)
+		for _, name := range woken {
+			park(name)
+		}
+		evaluated = 0
+		s.after(step).changes(nil, pods)
+		if most := 2*(len(woken)+len(s.woken)) + 1; evaluated > most {
+			t.Fatalf("%d evaluations after an event, of gangs of which %d were tried, and %d are, want at most %d", evaluated, len(woken), len(s.woken), most)
+		}
+	}
+	share := span/repeatShare + span/informedShare + 2*maxSpent/repeatShare + 2*maxSpent/informedShare
+	if spent := time.Duration(attempts) * took; spent > share || spent < span/informedShare/2 {
+		t.Errorf("%d attempts took %s of %s, want at most %s, and most of the share", attempts, spent, span, share)
+	}
+}
+
 func TestListForgets(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
