@@ -135,8 +135,11 @@ func demandOf(ctx context.Context, f framework.Framework, filters []string, info
 	d.pods = refuses(corev1.ResourcePods)
 	d.complete = !d.alone
 	for _, name := range resourcesOf(requests) {
-		if refuses(name) {
+		switch {
+		case refuses(name):
 			d.requests = append(d.requests, request{name, amountOf(requests, name)})
+		case isExtended(name):
+			d.complete = false // a DeviceClass offers it too: it counts on nodes where a device plugin provides it
 		}
 	}
 	return d

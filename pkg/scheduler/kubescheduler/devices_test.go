@@ -214,6 +214,35 @@ func TestPlannedDevicesAreThoseOfRealCycles(t *testing.T) {
 	}
 }
 
+// An extended resource that a DeviceClass offers too is counted on nodes where a device plugin provides it.
+func TestExtendedResourceOfADevicePlugin(t *testing.T) {
+	t.Parallel()
+	const ext = "example.com/ext"
+	objects := []runtime.Object{
+		deviceClass("ext", "ext.example.com", ext),
+		wrappers.MakeNode("plugin").Capacity(ext, "2").Obj(), wrappers.MakeNode("driver").Obj(),
+		slice("ext.example.com", "driver", "driver", deviceNames("d", 3)...),
+	}
+	var pods []*corev1.Pod
+	for i := range 6 {
+		pods = append(pods, classPod(fmt.Sprintf("p%d", i)).Resource(ext, resource.MustParse("1")).Obj())
+	}
+	c := newCluster(t, objects...)
+	w, classes, _ := c.classWorld(pods)
+	if len(classes.Pods) != 1 {
+		t.Fatalf("%d classes", len(classes.Pods))
+	}
+	got := map[string]int{}
+	for range pods {
+		if node, ok := w.Place(0, ""); ok {
+			got[node]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"plugin": 2, "driver": 3}, got); diff != "" {
+		t.Errorf("pods by node (-want +got):\n%s", diff)
+	}
+}
+
 // randomDevices returns nodes with devices of several kinds, some of which are allocated, and pods that need some.
 func randomDevices(rng *rand.Rand) ([]runtime.Object, []*corev1.Pod) {
 	chance := func(percent int) bool { return rng.Intn(100) < percent }
@@ -252,6 +281,9 @@ func randomDevices(rng *rand.Rand) ([]runtime.Object, []*corev1.Pod) {
 			s := slice("gpu.example.com", node, node, gpus...)
 			if chance(5) {
 				s.Spec.Pool.ResourceSliceCount = 2 // the other slice is missing
+			}
+			if chance(5) { // no API server accepts these numbers
+				s.Spec.Pool.ResourceSliceCount, s.Spec.Pool.Generation = -1, -1
 			}
 			maybeTaken("gpu.example.com", node, gpus)
 			objects = append(objects, s)
