@@ -184,6 +184,59 @@ func TestTheNodeOfARunningPodIsRelabeledWhileItsGangIsRefilled(t *testing.T) {
 	}
 }
 
+// Node objects are deleted while pods of a gang are still on them. As long as another pod shows in which rack the gang runs, it is
+// refilled there. When none does, its refill waits for the end of these pods, and is tried at once then, wherever there is room.
+func TestNodesOfARunningGangAreDeleted(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(4).run().leveledGang("a", 0, 3, 3).wholeOf("a", 3)
+	nodeOf := func(pod string) string {
+		t.Helper()
+		p, err := c.client.CoreV1().Pods("ml").Get(c.ctx, pod, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Spec.NodeName
+	}
+	removeNodeOf := func(pod string) {
+		t.Helper()
+		node := nodeOf(pod)
+		if err := c.client.CoreV1().Nodes().Delete(c.ctx, node, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c.eventually("the deletion of "+node+" seen", func() bool { n := c.sched.Cache.Dump().Nodes[node]; return n == nil || n.Node() == nil })
+	}
+	lose := func(pod string, left int) {
+		t.Helper()
+		c.deletePod(pod)
+		c.eventually("the deletion of "+pod+" seen", func() bool { f, _ := c.gangs.registry.Facts(key("a")); return f.Created[""] == left })
+	}
+	removeNodeOf("a-0")
+	lose("a-1", 2)
+	c.labeledRacks(0, 4)
+	c.pod(members("a", 4)[3:]...).eventually("a-3 bound", func() bool { return len(c.boundOf("a-3")) == 1 })
+	if node := nodeOf("a-3"); !strings.HasPrefix(node, "r0-") {
+		t.Errorf("a-3 is on %s, want a node of the rack of a-2", node)
+	}
+	lose("a-3", 2)
+	removeNodeOf("a-2")
+	lose("a-2", 1)
+	c.pod(members("a", 7)[4:]...).saysWhy("a", "the pods of the gang that run are on nodes that are gone: until they are deleted, it is not known in which rack it may have more")
+	if len(c.boundOf("a-4"))+len(c.boundOf("a-5"))+len(c.boundOf("a-6")) > 0 {
+		t.Error("pods are bound although the rack of the gang is not known")
+	}
+	c.deletePod("a-0")
+	c.eventually("the gang starts anew", func() bool {
+		return len(c.boundOf("a-4")) == 1 && len(c.boundOf("a-5")) == 1 && len(c.boundOf("a-6")) == 1
+	})
+	racks := map[string]bool{}
+	for _, pod := range []string{"a-4", "a-5", "a-6"} {
+		racks[nodeOf(pod)[:2]] = true
+	}
+	if len(racks) != 1 {
+		t.Errorf("the gang runs in racks %v, want one", racks)
+	}
+}
+
 func TestPreemptionInOneRack(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(3, 4).rankedGang("low", 0, 1, 7).run().wholeOf("low", 7)
