@@ -49,10 +49,9 @@ func (g *gangState) isPaused(now time.Time) bool {
 // An event ends one pause of a gang. Those of its own pods end none, and neither does the release of the pods of a plan that
 // failed, whose room was free before: else two such gangs would wake each other for ever. Events of claims and volumes that a
 // plan wrote itself cannot be told from others. So that gangs whose plans always fail stop no others, the plans made after
-// events may occupy their room for 1/20 = 5 % of the time, all gangs together, and exceed it by maxSpent, or by maxSpentBefore
-// if they precede a gang that is about to be planned. Beyond that, the pause holds. Of a plan that occupied its room for more
-// than half a second, no more counts than the longest pause after it.
-func (r *Registry) retryPaused(before *gangState) Effects {
+// events may occupy their room for 1/20 = 5 % of the time, all gangs together, after the first half second. Beyond that, the
+// pause holds. A plan that occupied its room for more than half a second counts as if the longest pause followed it.
+func (r *Registry) retryPaused() Effects {
 	x := &r.waiting
 	var e Effects
 	for g, ok := x.paused.First(); ok; g, ok = x.paused.First() {
@@ -60,8 +59,8 @@ func (r *Registry) retryPaused(before *gangState) Effects {
 			r.reindex(g)
 			continue
 		}
-		took := min(g.occupied, (g.occupied+maxBackoff)/repeatShare) // others wait no longer for a plan that took long
-		if !x.afterFailures.affords(took, maxSpentOf(g, before), r.now) {
+		took := min(g.occupied, (g.occupied+maxBackoff)/repeatShare)
+		if !x.afterFailures.affords(took, maxBackoff, r.now) {
 			break
 		}
 		g.notBefore = time.Time{}
@@ -70,14 +69,6 @@ func (r *Registry) retryPaused(before *gangState) Effects {
 		r.reindex(g)
 	}
 	return e
-}
-
-// maxSpentOf returns how far attempts of a gang may exceed their share, if another one is about to be planned; nil: none is.
-func maxSpentOf(g, before *gangState) time.Duration {
-	if before != nil && g.rank.Compare(before.leaderRank()) < 0 {
-		return maxSpentBefore
-	}
-	return maxSpent
 }
 
 // recordHelp records an event that may help gangs whose plans failed. of is its pod; "": it is not of a pod.

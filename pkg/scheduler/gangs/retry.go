@@ -418,13 +418,16 @@ turns:
 	clear(x.freed)
 	e.add(r.retryLacking(lacking))
 	first := r.gangs[before]
-	e.add(r.retryPaused(first))
+	e.add(r.retryPaused())
 	for g, ok := x.informed.First(); ok; g, ok = x.informed.First() {
 		if rank := g.rank; rank != g.leaderRank() {
 			r.reindex(g)
 			continue
 		}
-		most := maxSpentOf(g, first)
+		most := maxSpent
+		if first != nil && g.rank.Compare(first.leaderRank()) < 0 {
+			most = maxSpentBefore
+		}
 		if !x.afterEvents.isOpen(most, r.now) {
 			break
 		}
