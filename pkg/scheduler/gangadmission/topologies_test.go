@@ -194,7 +194,7 @@ func TestRankOrderOfAGang(t *testing.T) {
 // elsewhere when it has none: a preferred level is never waited for.
 func TestPodsFollowAGangThatPrefersALevel(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t).labeledRacks(6, 9)
+	c := newCluster(t).labeledRacks(9, 6)
 	prefer := &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "rack"}
 	c.groups.Put(wrappers.MakePodGroup("g", "ml").UID("g").Generation(1).MinSubGroup(1).SubGroup("u", 2).SubGroup("v", 2).SubGroup("w", 2).Spec(func(s *v2alpha2.PodGroupSpec) {
 		s.TopologyConstraint = prefer
@@ -205,23 +205,23 @@ func TestPodsFollowAGangThatPrefersALevel(t *testing.T) {
 		}
 	}
 	add("u", 0, 2)
-	c.run().wholeOf("g-u", 2).inRacks("g", "r0") // the tightest
+	c.run().wholeOf("g-u", 2).inRacks("g", "r1") // the tightest; nodes of r0 come first otherwise
 	c.deletePod("g-u-0")
 	c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("g")); return f.Created["u"] == 1 })
 	add("u", 2, 3) // a refill
-	c.wholeOf("g-u", 3).inRacks("g", "r0")
+	c.wholeOf("g-u", 3).inRacks("g", "r1")
 	add("u", 3, 4) // a single pod of surplus
-	c.wholeOf("g-u", 4).inRacks("g", "r0")
+	c.wholeOf("g-u", 4).inRacks("g", "r1")
 	add("v", 0, 2) // a unit of surplus
-	c.wholeOf("g-v", 2).inRacks("g", "r0")
-	add("w", 0, 2) // one node is free in r0
+	c.wholeOf("g-v", 2).inRacks("g", "r1")
+	add("w", 0, 2) // one node is free in r1
 	c.wholeOf("g-w", 2)
-	if racks := c.racksOf("g-w"); !slices.Contains(racks, "r1") {
+	if racks := c.racksOf("g-w"); !slices.Contains(racks, "r0") {
 		t.Errorf("sub-group w is in racks %v", racks)
 	}
 	// A refill of unit v, whose rack is full by now.
 	for k := range 6 {
-		node := fmt.Sprintf("r0-%d", k)
+		node := fmt.Sprintf("r1-%d", k)
 		if !slices.Contains(slices.Collect(maps.Values(c.nodesOf("g-"))), node) {
 			c.pod(wrappers.MakePod("filler", "ml").GPUs(1).NodeSelector("kubernetes.io/hostname", node)).eventually("the rack full", func() bool { return len(c.boundOf("filler")) == 1 })
 		}
@@ -232,8 +232,8 @@ func TestPodsFollowAGangThatPrefersALevel(t *testing.T) {
 	c.pod(wrappers.MakePod("filler2", "ml").GPUs(1).Priority(1).NodeSelector("kubernetes.io/hostname", lost)).eventually("the rack full again", func() bool { return len(c.boundOf("filler2")) == 1 })
 	add("v", 2, 3)
 	c.wholeOf("g-v", 3)
-	if node := c.nodesOf("g-v-2")["g-v-2"]; !strings.HasPrefix(node, "r1-") {
-		t.Errorf("the refill is on %s, and r0 was full", node)
+	if node := c.nodesOf("g-v-2")["g-v-2"]; !strings.HasPrefix(node, "r0-") {
+		t.Errorf("the refill is on %s, and r1 was full", node)
 	}
 }
 
