@@ -35,6 +35,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/topology"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -566,7 +568,7 @@ func TestTheTopologySampleIsWhatItSays(t *testing.T) {
 func TestSamplesAreWholeGangs(t *testing.T) {
 	t.Parallel()
 	files := samples(t)
-	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", trainingSample, podCliqueSetSample, topologySample, "samples/training-job.yaml"}
+	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", trainingSample, podCliqueSetSample, "samples/topology-job.yaml", topologySample, "samples/training-job.yaml"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
@@ -576,7 +578,7 @@ func TestSamplesAreWholeGangs(t *testing.T) {
 		}
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			groups := map[string]*v2alpha2.PodGroup{}
+			groups, topologies := map[string]*v2alpha2.PodGroup{}, map[string]topology.Levels{}
 			pods := map[string]map[string]int{} // PodGroup -> leaf -> pods
 			count := func(template corev1.PodTemplateSpec, n *int32) {
 				if template.Spec.SchedulerName != profile.SchedulerName {
@@ -596,6 +598,8 @@ func TestSamplesAreWholeGangs(t *testing.T) {
 						t.Errorf("%s: errors %v, warnings %v", o, errs, warnings)
 					}
 					groups[obj.Name] = obj
+				case *topologyv1alpha1.Topology:
+					topologies[obj.Name] = obj.Spec.NodeLabels()
 				case *batchv1.Job:
 					count(obj.Spec.Template, obj.Spec.Parallelism)
 				case *batchv1.CronJob:
@@ -619,6 +623,9 @@ func TestSamplesAreWholeGangs(t *testing.T) {
 				tree, errs := validation.BuildTree(&group.Spec)
 				if len(errs) > 0 {
 					t.Fatal(errs)
+				}
+				if _, _, why := podgroup.Levels(tree, &group.Spec, func(name string) topology.Levels { return topologies[name] }, ""); why != nil {
+					t.Errorf("PodGroup %s: %s", name, why.Message)
 				}
 				if !tree.Satisfied(counts) {
 					t.Errorf("the pods %v do not satisfy PodGroup %s", counts, name)

@@ -5,6 +5,7 @@ package scheduler
 import (
 	"context"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,10 +28,14 @@ func TestSamples(t *testing.T) {
 		"a Job":                {file: "job.yaml", group: "training", nodes: 1, pods: 8, scheduled: "8/8"},
 		"a CronJob":            {file: "cronjob.yaml", group: "evaluation", nodes: 1, pods: 4, scheduled: "4/4"},
 		"three of four of 8":   {file: "inference-service.yaml", group: "inference-service", nodes: 4, pods: 32, scheduled: "24/24", surplus: true},
+		"a Job in one rack":    {file: "topology-job.yaml", group: "one-rack", nodes: 7, pods: 4, scheduled: "4/4"},
 		"leaders with workers": {file: "training-job.yaml", group: "training-job", nodes: 2, pods: 10, scheduled: "10/10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, tc.nodes)
+			for i, node := range c.nodes {
+				c.setRack(node, min(i/3, 1)) // three nodes in r0, the others in r1
+			}
 			c.start()
 			c.applySample(tc.file)
 			c.until("all pods are bound", time.Minute, func(pods []*corev1.Pod) bool { return bound(pods, tc.group) == tc.pods })
@@ -47,6 +52,9 @@ func TestSamples(t *testing.T) {
 				return true
 			})
 			c.untilTold("PodGroup", tc.group, "GangAdmitted", "is bound")
+			if racks := c.domainsOf(tc.group, rackLabel); tc.file == "topology-job.yaml" && !slices.Equal(racks, []string{"r1"}) {
+				t.Errorf("the gang runs in racks %v, want the one with four nodes", racks)
+			}
 			c.stillSchedules()
 		})
 	}
@@ -83,6 +91,10 @@ func (c *cluster) applySample(file string) {
 		_ = cp.Client().AppsV1().StatefulSets(c.namespace).DeleteCollection(ctx, options, metav1.ListOptions{})
 	})
 	for _, o := range objects {
+		if o.GetKind() == "Topology" {
+			c.t.Cleanup(func() { c.deleteTopology(o.GetName()) })
+			continue
+		}
 		o.SetNamespace(c.namespace)
 	}
 	c.must(cp.Apply(c.ctx, objects...), "applying a sample")
