@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/muster-project/muster/test/controlplane"
 )
 
 // manifest is a YAML block of a document.
@@ -35,7 +37,12 @@ func TestManifestsOfTheGuides(t *testing.T) {
 		}
 		for _, block := range manifest.FindAllStringSubmatch(string(content), -1) {
 			applied++
-			w := newWorld(t, 8)
+			w := newWorld(t, 0)
+			names, err := cp.CreateNodes(w.ctx, controlplane.NodeOptions{Count: 8, GPUs: 8, NamePrefix: w.namespace, Labels: map[string]string{
+				"world": w.namespace, "nvidia.com/gpu.clique": w.namespace, "topology.example.com/leaf": "l0", "topology.example.com/spine": "s0",
+			}})
+			w.must(err, "creating nodes")
+			w.nodes = names
 			objects := filepath.Join(t.TempDir(), "objects.yaml")
 			if err := os.WriteFile(objects, []byte(block[1]), 0o600); err != nil {
 				t.Fatal(err)
