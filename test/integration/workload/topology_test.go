@@ -128,6 +128,7 @@ func (w *world) racks() map[string]string {
 // Sets with required racks. The stories run in parallel with each other only, as they need exactly the nodes that they have.
 func TestSetsInRacks(t *testing.T) {
 	t.Run("update", func(t *testing.T) { t.Parallel(); updateInRacks(newFabric(t, 2, 2, 2)) })
+	t.Run("replaced", func(t *testing.T) { t.Parallel(); replaceInRacks(newFabric(t, 2, 2, 2, 2)) })
 	t.Run("scale-out", func(t *testing.T) { t.Parallel(); scaleOutInRacks(newFabric(t, 3, 2, 1)) })
 }
 
@@ -147,6 +148,38 @@ func updateInRacks(w *world) {
 	}
 	w.scale(groups, "s-0-g", 1)
 	w.untilAvailable("rival")
+}
+
+// A replica of a scaling group that requires a rack loses a pod, and its rack is full. When its termination delay is over,
+// muster-controller replaces it, and it starts whole in another rack. The others stay.
+func replaceInRacks(w *world) {
+	set := w.parse(fmt.Sprintf(packed, w.namespace))
+	set.Spec.Template.TerminationDelay = w.duration("2s")
+	w.must(w.client.Create(w.ctx, set), "creating the set")
+	w.untilAvailable("s")
+	all := bindings{"s-0-web": 2, "s-0-g-0-leader": 1, "s-0-g-0-worker": 1, "s-0-g-1-leader": 1, "s-0-g-1-worker": 1}
+	w.untilBindings("the set is bound", all)
+	racks, others := w.racks(), w.running()
+	want := maps.Clone(racks)
+	for i := range 4 {
+		if rack := fmt.Sprintf("r%d", i); !slices.Contains(slices.Collect(maps.Values(racks)), rack) {
+			want["s-0-g-1"] = rack
+		}
+	}
+	for _, p := range w.pods() {
+		if strings.HasPrefix(p.Labels[v1alpha1.LabelPodClique], "s-0-g-1-") {
+			delete(others, p.Spec.Hostname)
+		}
+		if p.Labels[v1alpha1.LabelPodClique] == "s-0-g-1-leader" {
+			w.cordon(p.Spec.NodeName, true)
+			w.must(cp.Client().CoreV1().Pods(w.namespace).Delete(w.ctx, p.Name, metav1.DeleteOptions{}), "deleting a pod")
+		}
+	}
+	w.untilBindings("the replica is bound again", all)
+	if got := w.racks(); !maps.Equal(got, want) {
+		w.t.Errorf("racks %v, want %v, before %v", got, want, racks)
+	}
+	w.undisturbed(others)
 }
 
 // A scaling group of which each replica requires a rack is scaled out: each replica starts whole in one rack, and one that finds
