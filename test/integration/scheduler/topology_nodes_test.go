@@ -102,6 +102,16 @@ func TestNodesChangeWhileAGangInARackIsPlanned(t *testing.T) {
 			c.cordon(false, node)
 			c.deleteGang(gang)
 		}},
+		// As for pods without a gang, filters that have accepted a node are not asked again.
+		{"lost", func(gang string) {
+			node := atBarrier(gang, corev1.ReadWriteMany)
+			c.must(cp.LoseNode(c.ctx, node), "losing a node")
+			untilSeen()
+			c.provision(gang)
+			wholeIn(gang, "r0")
+			c.must(cp.RestoreNode(c.ctx, node), "finding a node again")
+			c.deleteGang(gang)
+		}},
 		{"deleted", func(gang string) {
 			node := atBarrier(gang, corev1.ReadWriteMany)
 			removed, err := cp.RemoveNode(c.ctx, node)
