@@ -43,6 +43,7 @@ type Backlog struct {
 	// podMu guards the next fields: pods of events that have not been evaluated, and of those since the current cycle began.
 	podMu                  sync.Mutex
 	podEvents, podsInCycle podEvents
+	ended                  podEvents // pods on nodes that ended or request less; many: or there was an event of another kind that makes room
 	// sources are the pods of events that have not been evaluated and may help gangs whose plans failed; "": not of a pod, or
 	// more than maxPodEvents.
 	sources sets.Set[types.UID]
@@ -83,6 +84,11 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	b.podMu.Lock()
 	b.podEvents.add(topics, oldObj, newObj)
 	b.podsInCycle.add(topics, oldObj, newObj)
+	if old, isPod := oldObj.(*corev1.Pod); c&moreRoom != 0 && isPod {
+		b.ended.add(nil, old)
+	} else if c&moreRoom != 0 {
+		b.ended.many = true
+	}
 	if name := relabeledNode(oldObj, newObj); name != "" {
 		b.relabeled.Insert(name)
 		b.relabeledInCycle.Insert(name)
@@ -187,12 +193,14 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	}
 	b.reserved = b.registry.Reservations()
 	b.podMu.Lock()
-	pods, relabeled := b.podEvents, b.relabeled
-	b.podEvents, b.relabeled = podEvents{}, sets.New[string]()
+	pods, ended, relabeled := b.podEvents, b.ended, b.relabeled
+	b.podEvents, b.ended, b.relabeled = podEvents{}, podEvents{}, sets.New[string]()
 	b.podMu.Unlock()
-	events := causes(b.events.Swap(0))
-	if events&moreRoom != 0 {
+	events, now := causes(b.events.Swap(0)), b.clock.Now()
+	if ended.many {
 		b.registry.RecordPreemptionMayHelp()
+	} else if len(ended.pods) > 0 {
+		b.registry.RecordPodsEnded(ended.pods, now)
 	}
 	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
 		b.updateShapes(logger)
@@ -204,7 +212,6 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	}
 	raised := slices.Collect(maps.Keys(b.raised))
 	clear(b.raised)
-	now := b.clock.Now()
 	b.registry.RecordRelabeled(relabeled, now)
 	topics = slices.Concat(topics, events.topics(), b.labels.topics(pods))
 	return Ready{Gangs: b.registry.RetryWaiting(raised, topics, before, now), Pods: b.plain.wake(raised, now)}

@@ -256,6 +256,57 @@ func TestPodThatCanPreemptByNowIsTried(t *testing.T) {
 	look()
 }
 
+// A gang that all pods of lower priority together cannot help is not searched victims for again because some of them end.
+func TestVictimsAreSearchedForWhenAPodEndsThatIsNone(t *testing.T) {
+	t.Parallel()
+	deleted, resized := fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete}, fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.UpdatePodScaleDown}
+	runs := func(priority int32) *corev1.Pod {
+		return wrappers.MakePod("runs", "ml").UID("runs").Node("n0").Priority(priority).Obj()
+	}
+	for name, tc := range map[string]struct {
+		event    fwk.ClusterEvent
+		old, new any
+		want     gangs.NextPreemptionStep
+	}{
+		"a victim ends":                           {deleted, runs(99), nil, gangs.PreemptNothing},
+		"a victim requests less":                  {resized, runs(99), runs(99), gangs.PreemptNothing},
+		"a pod of the same priority ends":         {deleted, runs(100), nil, gangs.PreemptDecide},
+		"a pod of a higher one requests less":     {resized, runs(101), runs(101), gangs.PreemptDecide},
+		"a node is added":                         {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, wrappers.MakeNode("n1").Obj(), gangs.PreemptDecide},
+		"a pod is bound":                          {fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Add}, nil, runs(100), gangs.PreemptNothing},
+		"a pod of a gang that is not known, ends": {deleted, wrappers.MakePod("runs", "ml").UID("runs").Node("n0").Gang("other").Obj(), nil, gangs.PreemptDecide},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, r := backlogOf(newCluster(t))
+			now := time.Now()
+			r.AbandonedEvictions(nil, now)
+			r.SetPod(runs(0), now)
+			r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
+			pod := wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Priority(100).Obj()
+			r.SetPod(pod, now)
+			r.RecordPopped(pod.UID)
+			work, why := r.BeginAttempt(pod)
+			if work == nil {
+				t.Fatal(why)
+			}
+			r.RecordHopeless(work.Gang, "test", true, time.Millisecond, now)
+			b.Refuse(klog.Background(), backlog.Attempt{
+				Gang: work.Gang, Problem: work.Problem, Classes: []*corev1.Pod{pod}, RefusedBy: func(int) (kubescheduler.Inputs, bool) { return kubescheduler.Inputs{}, true },
+			}, podgroup.Refusal{Reason: "full"})
+			later := now.Add(time.Hour)
+			if step, _ := r.NextPreemptionStep(work, later); step != gangs.PreemptNothing {
+				t.Fatalf("step %d, and nothing has changed", step)
+			}
+			b.Observe(tc.event, tc.old, tc.new)
+			b.Evaluate(klog.Background(), gangs.Key{})
+			if step, _ := r.NextPreemptionStep(work, later); step != tc.want {
+				t.Errorf("step %d, want %d", step, tc.want)
+			}
+		})
+	}
+}
+
 func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

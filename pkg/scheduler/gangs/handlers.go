@@ -289,14 +289,14 @@ func (r *Registry) recountBound(m *member) {
 	before := m.gang.numbers.BoundChanges
 	m.recount()
 	if m.gang.numbers.BoundChanges != before && m.gang.isProtected() {
-		r.mayHelp++ // other pods may be above the minimum, or be no members
+		r.recordMayHelp(everyPriority) // other pods may be above the minimum, or be no members
 	}
 }
 
 // recordVictimsChanged records that other pods of a gang may be preempted, or by gangs of another priority.
 func (r *Registry) recordVictimsChanged(g *gangState) {
 	if g.numbers.Flagged(count.IsStanding) > 0 {
-		r.mayHelp++
+		r.recordMayHelp(everyPriority)
 		r.recordVictimPriority(g.classPriority())
 	}
 }
@@ -339,8 +339,11 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	g.recordOwnChange()
 	r.forgetVanished(m.pod.UID)
 	r.reserved.GiveBack(m.pod.UID)
+	priority := g.priority()
 	g.removeFromNumbers(m)
-	r.recordVictimsChanged(g) // its priority may have been the highest of the gang
+	if g.priority() != priority { // that of the pod was the highest of the gang
+		r.recordVictimsChanged(g)
+	}
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)

@@ -126,7 +126,7 @@ type hopeless struct {
 	why   string
 	until time.Time // no search before
 	pause time.Duration
-	seen  uint64 // no search while Registry.mayHelp is this; 0: the result may change without a change that is counted
+	seen  uint64 // no search while Registry.lastHelped is not above this; 0: the result may change without a change that is counted
 	waits bool   // the last attempt made no search for this reason
 }
 
@@ -136,7 +136,59 @@ type hopeless struct {
 func (r *Registry) RecordPreemptionMayHelp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.recordMayHelp(everyPriority)
+}
+
+// RecordPodsEnded records that pods on nodes have ended, or request less, which may help gangs that could not preempt them. It
+// does not help the others: they were refused as if these pods had ended.
+func (r *Registry) RecordPodsEnded(pods []*corev1.Pod, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	highest := int32(math.MinInt32)
+	for _, pod := range pods {
+		highest = max(highest, r.protectedUpTo(pod))
+	}
+	r.recordMayHelp(highest)
+}
+
+// protectedUpTo returns the highest priority of a gang whose search for victims may not have taken into account that the pod ends.
+func (r *Registry) protectedUpTo(pod *corev1.Pod) int32 {
+	priority, key := count.PodPriority(pod), keyOf(pod)
+	isOverdue := pod.DeletionTimestamp != nil && !r.now.Before(pod.DeletionTimestamp.Add(r.opts.PreemptionTimeout))
+	switch g := r.gangs[key]; {
+	case isOverdue, len(pod.Spec.ResourceClaims) > 0: // its room, or its devices, did not count as free
+	case key.Name == "":
+		return priority
+	case g != nil && g.tree != nil && !g.isProtected():
+		return max(priority, g.priority())
+	}
+	return everyPriority
+}
+
+// everyPriority is not below the priority of any gang.
+const everyPriority int32 = math.MaxInt32
+
+// recordMayHelp records a change after which preemption may help gangs of at most this priority.
+func (r *Registry) recordMayHelp(priority int32) {
 	r.mayHelp++
+	r.helped = append(slices.DeleteFunc(r.helped, func(x helped) bool { return x.upTo <= priority }), helped{priority, r.mayHelp})
+}
+
+// helped is the last change after which preemption may help gangs of at most a priority, and not those of a higher one.
+type helped struct {
+	upTo    int32
+	mayHelp uint64 // Registry.mayHelp after it
+}
+
+// lastHelped returns Registry.mayHelp after the last change that may help gangs of the priority.
+func (r *Registry) lastHelped(priority int32) uint64 {
+	for _, x := range slices.Backward(r.helped) {
+		if x.upTo >= priority {
+			return x.mayHelp
+		}
+	}
+	return 1
 }
 
 // RecordPrioritiesChanged records that PriorityClasses have changed, and so perhaps the priorities of gangs.
@@ -144,7 +196,7 @@ func (r *Registry) RecordPrioritiesChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recordVictimPriority(math.MinInt32)
-	r.mayHelp++
+	r.recordMayHelp(everyPriority)
 	for g := range r.waiting.all { // its class may have forbidden preemption
 		if g.phase.isRefused() && g.group != nil && g.group.Spec.PriorityClassName != "" {
 			g.hopeless.waits, g.hopeless.seen = true, 0
@@ -169,7 +221,7 @@ func (r *Registry) recordVictim(pod *corev1.Pod, key Key) {
 func (r *Registry) recordVictimPriority(p int32) {
 	if p < r.lowest {
 		r.lowest = p
-		r.mayHelp++
+		r.recordMayHelp(everyPriority)
 	}
 	r.shiftRecent()
 	r.recent[0] = min(r.recent[0], p)
@@ -195,7 +247,7 @@ func (r *Registry) recordLowest(p int32) {
 // isHopeless reports whether no pod has a lower priority than the gang, or nothing has changed since a search that may lead to
 // another result.
 func (r *Registry) isHopeless(g *gangState) bool {
-	return g.priority() <= r.lowest || g.hopeless.seen == r.mayHelp
+	return g.priority() <= r.lowest || g.hopeless.seen >= r.lastHelped(g.priority())
 }
 
 // retryHopeless lets Tick try a refused gang again that made no search, if something has changed that may help.

@@ -186,8 +186,8 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			delete(m.groups, low)
 			m.apply(m.r.RemoveGroup(low, m.now))
 		}},
-		"a running gang lost a waiting pod, which may have given it its priority": {helps: true,
-			begin: func(m *market) { m.createPod(low, 0); m.createPod(low, 0) },
+		"a running gang lost a waiting pod, which gave it its priority": {helps: true,
+			begin: func(m *market) { m.createPod(low, 0); m.runFor(time.Second); m.createPod(low, 1) },
 			change: func(m *market) {
 				for uid, pod := range m.pods {
 					if keyOf(pod) == low && pod.Spec.NodeName == "" {
@@ -208,6 +208,29 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			change: func(*market) {}},
 		"the gang has another pod": {helps: true, change: func(m *market) { m.createPod(high, 5) }},
 
+		"a pod of a protected gang ends": {helps: true, change: func(m *market) { m.endPod(low, nil) }},
+		"a pod of the same priority ends": {helps: true,
+			begin:  func(m *market) { m.editGroup(low, nil); m.createGang(third, 1, 1, 5) },
+			change: func(m *market) { m.endPod(third, nil) }},
+		"a pod ends that has a device": {helps: true,
+			begin: func(m *market) { m.createGang(third, 1, 1, 0) },
+			change: func(m *market) {
+				m.endPod(third, func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} })
+			}},
+		"a pod ends that should have ended long ago": {helps: true,
+			begin: func(m *market) { m.createGang(third, 1, 1, 0) },
+			change: func(m *market) {
+				m.endPod(third, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.now.Add(-time.Hour)} })
+			}},
+
+		"a pod ends that could have been preempted": {
+			begin:  func(m *market) { m.createGang(third, 1, 1, 0) },
+			change: func(m *market) { m.endPod(third, nil) }},
+		"a terminating pod ends": {
+			begin: func(m *market) { m.createGang(third, 1, 1, 0) },
+			change: func(m *market) {
+				m.endPod(third, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.now} })
+			}},
 		"a gang starts":           {change: func(m *market) { m.createGang(third, 1, 1, 0) }},
 		"another gang lacks pods": {change: func(m *market) { m.createGang(third, 2, 1, 0) }},
 		"a pod becomes ready":     {change: func(m *market) { m.updateRunning(low) }},
@@ -249,6 +272,24 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endPod ends a bound pod of a gang, changed before, for good.
+func (m *market) endPod(key Key, change func(*corev1.Pod)) {
+	for _, uid := range sortedUIDs(m.pods) {
+		if pod := m.pods[uid]; keyOf(pod) == key && pod.Spec.NodeName != "" {
+			if change != nil {
+				pod = pod.DeepCopy()
+				change(pod)
+			}
+			delete(m.pods, uid)
+			m.room = nil
+			m.apply(m.r.RemoveFailedPod(uid, m.now))
+			m.r.RecordPodsEnded([]*corev1.Pod{pod}, m.now)
+			return
+		}
+	}
+	m.t.Fatalf("%s has no pod", key.Name)
 }
 
 // editGroup changes the spec of a PodGroup; nil: its status.

@@ -141,6 +141,7 @@ type Registry struct {
 	resumed      bool                       // what an earlier process had begun to evict is known
 	searches     budget                     // of searches for victims that did not help
 	mayHelp      uint64                     // 1 + changes after which preemption may help gangs that it would not have helped before
+	helped       []helped                   // the last of these changes, by the priorities that they may help: descending
 	retried      uint64                     // mayHelp when Tick last retried such gangs
 	lowest       int32                      // no pod on a node has a lower priority, nor has a gang with such pods
 	recent       [2]int32                   // the lowest priority that was observed within this period, and within the one before

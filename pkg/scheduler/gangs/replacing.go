@@ -159,7 +159,7 @@ func (r *Registry) freeReserved(ended []*reservations.Reservation) {
 	if len(ended) == 0 {
 		return
 	}
-	r.mayHelp++
+	r.recordMayHelp(everyPriority)
 	for _, x := range ended {
 		if x.Pod == nil {
 			r.vacated = append(r.vacated, &corev1.Pod{Spec: corev1.PodSpec{NodeName: x.Node}})
