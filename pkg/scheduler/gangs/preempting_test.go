@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -439,7 +440,7 @@ func TestMarksAreTakenBackIfRoomBecomesFree(t *testing.T) {
 	m := newQuietMarket(t, 4)
 	m.createGang(keyNamed("low"), 4, 4, 0)
 	m.runFor(time.Second)
-	m.isHeld = true
+	m.isHeld = func(p *podgroup.Preempting) bool { return p.Evicting }
 	m.createGang(keyNamed("high"), 4, 4, 5)
 	m.runFor(2 * time.Second)
 	p := m.r.gangs[keyNamed("high")].preemption

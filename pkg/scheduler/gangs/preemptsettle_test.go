@@ -67,14 +67,14 @@ type market struct {
 	decisions map[string]int    // by preemptor: how often it ended others
 	victims   int
 
-	searchTakes time.Duration // of a search without victims
-	searches    int           // number of these
-	final       bool          // the result of the last search does not change by itself
-	why         string        // why it was hopeless
-	cuts        int           // that many searches are cut short first
-	slow        bool          // a search needs more time than the first one after a decision has
-	isHeld      bool          // no status is written that says that evictions begin
-	unmarked    int           // victims whose marks were taken back
+	searchTakes time.Duration                   // of a search without victims
+	searches    int                             // number of these
+	final       bool                            // the result of the last search does not change by itself
+	why         string                          // why it was hopeless
+	cuts        int                             // that many searches are cut short first
+	slow        bool                            // a search needs more time than the first one after a decision has
+	isHeld      func(*podgroup.Preempting) bool // no such status is written; nil: all are
+	unmarked    int                             // victims whose marks were taken back
 }
 
 func newMarket(t *testing.T, seed int64) *market {
@@ -226,6 +226,7 @@ func (m *market) evictVictims() {
 	list := m.evict
 	m.evict = nil
 	for _, p := range list {
+		m.checkNeeded(p)
 		gangs := map[Key]bool{}
 		if m.decisions[p.Gang.Name]++; m.decisions[p.Gang.Name] > 1+m.overtaken[p.Gang.Name]+m.preempted[p.Gang.Name] {
 			m.t.Errorf("%s ended others %d times: it arrived once, was preempted %d times and overtaken %d times",
@@ -255,9 +256,52 @@ func (m *market) evictVictims() {
 	}
 }
 
+// checkNeeded: when victims are about to end, the gang fits with all of them gone, and with any unit of them put back it does not.
+func (m *market) checkNeeded(p *Preemption) {
+	m.t.Helper()
+	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, p.gang.tree.Root().Min()
+	for uid, pod := range m.pods {
+		switch {
+		case pod.DeletionTimestamp != nil: // its room comes by itself
+			gone[uid] = true
+		case keyOf(pod) == p.Gang && pod.Spec.NodeName != "":
+			needs--
+		}
+	}
+	for _, v := range p.Victims {
+		gone[v.Pod.UID] = true
+		unit := v.Pod.Name
+		if v.Whole {
+			unit = v.Gang.Name
+		}
+		units[unit] = append(units[unit], v.Pod.UID)
+	}
+	fits := func() bool {
+		room := 0
+		for _, free := range m.freeWithout(reservations.Asker{Gang: p.Gang, Priority: p.Priority}, gone) {
+			room += max(0, free)
+		}
+		return room >= needs
+	}
+	if !fits() {
+		m.t.Errorf("%s ends pods in vain: %v", p.Gang.Name, names(p.Victims))
+	}
+	for unit, uids := range units {
+		for _, uid := range uids {
+			delete(gone, uid)
+		}
+		if fits() {
+			m.t.Errorf("%s ends %s, and does not need it: %v", p.Gang.Name, unit, names(p.Victims))
+		}
+		for _, uid := range uids {
+			gone[uid] = true
+		}
+	}
+}
+
 func (m *market) writeStatus(key Key) {
 	f, ok := m.r.Facts(key)
-	if !ok || f.Group == nil || m.isHeld && f.Preempting != nil && f.Preempting.Evicting {
+	if !ok || f.Group == nil || m.isHeld != nil && f.Preempting != nil && m.isHeld(f.Preempting) {
 		return
 	}
 	group := m.groups[key].DeepCopy()

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/muster-project/muster/pkg/podgroup"
+)
+
+// boundOf returns the number of bound pods of a gang that do not end.
+func (m *market) boundOf(key Key) int {
+	n := 0
+	for _, pod := range m.pods {
+		if keyOf(pod) == key && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// endGang ends all pods of a gang for good.
+func (m *market) endGang(key Key) {
+	for _, uid := range sortedUIDs(m.pods) {
+		if keyOf(m.pods[uid]) == key {
+			delete(m.pods, uid)
+			delete(m.ends, uid)
+			m.room = nil
+			m.apply(m.r.RemoveFailedPod(uid, m.now))
+		}
+	}
+	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
+}
+
+// Pods above the minimum of a gang that runs end nobody; the same pods do when they are needed for the minimum (docs/decisions, G24).
+func TestSurplusDoesNotPreempt(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	low, high := keyNamed("low"), keyNamed("high")
+	m.createGang(low, 2, 2, 0)
+	m.runFor(time.Second)
+	m.createGang(high, 2, 4, 5)
+	m.runFor(10 * time.Minute)
+	if m.victims+m.searches > 0 || m.boundOf(high) != 2 {
+		t.Fatalf("%d pods were evicted for surplus, after %d searches without a result; %d pods of the gang are bound", m.victims, m.searches, m.boundOf(high))
+	}
+	m.nodes["n0"]--
+	m.evictPods(high, 0)
+	m.runFor(time.Minute)
+	if m.victims != 2 || m.boundOf(high) < 2 {
+		t.Errorf("%d pods were evicted for the minimum, and %d of the gang are bound, want 2 and at least 2", m.victims, m.boundOf(high))
+	}
+}
+
+// Room of pods that terminate already spares others: nobody ends if it is enough, and otherwise only who is needed beside it.
+func TestRoomOfTerminatingPodsSparesOthers(t *testing.T) {
+	t.Parallel()
+	for pods, want := range map[int]int{2: 0, 3: 2, 4: 2} {
+		m := newQuietMarket(t, 4)
+		a, b, high := keyNamed("a"), keyNamed("b"), keyNamed("high")
+		m.createGang(a, 2, 2, 0)
+		m.createGang(b, 2, 2, 0)
+		m.runFor(time.Second)
+		m.evictPods(a, 15*time.Second)
+		m.createGang(high, pods, pods, 5)
+		m.runFor(time.Minute)
+		if m.victims != want || m.boundOf(high) != pods || m.boundOf(b) != 2-want {
+			t.Errorf("for a gang of %d: %d pods were evicted, want %d; %d of the gang are bound, and %d of the other one", pods, m.victims, want, m.boundOf(high), m.boundOf(b))
+		}
+	}
+}
+
+// A decision is made for two gangs of two pods. Before it is confirmed the cluster changes: only who is needed then ends.
+func TestConfirmationOfADecision(t *testing.T) {
+	t.Parallel()
+	a, b, high := keyNamed("a"), keyNamed("b"), keyNamed("high")
+	for name, tc := range map[string]struct {
+		change  func(m *market)
+		victims int
+		starts  bool
+	}{
+		"nothing changes":                              {func(*market) {}, 4, true},
+		"room comes for a part":                        {func(m *market) { m.nodes["n1"] = 2 }, 2, true},
+		"room comes for a part that makes it no less":  {func(m *market) { m.nodes["n1"] = 1 }, 4, true},
+		"room comes for all":                           {func(m *market) { m.nodes["n1"] = 4 }, 0, true},
+		"one of the gangs ends":                        {func(m *market) { m.endGang(a) }, 2, true},
+		"the node has room for less than the gang":     {func(m *market) { m.nodes["n0"] = 3 }, 0, false},
+		"a gang of higher priority takes what is free": {func(m *market) { m.nodes["n0"] = 3; m.nodes["n1"] = 1; m.createGang(keyNamed("top"), 1, 1, 9) }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 4)
+			m.createGang(a, 2, 2, 0)
+			m.createGang(b, 2, 2, 0)
+			m.runFor(time.Second)
+			m.isHeld = func(p *podgroup.Preempting) bool { return !p.Evicting }
+			m.createGang(high, 4, 4, 5)
+			m.runFor(time.Second)
+			if p := m.r.gangs[high].preemption; p == nil || p.stage != stageDecided || len(p.Victims) != 4 {
+				t.Fatalf("the decision is %+v", p)
+			}
+			tc.change(m)
+			m.room, m.isHeld = nil, nil
+			m.dirty[high] = true
+			m.runFor(time.Minute)
+			g := m.r.gangs[high]
+			if m.victims != tc.victims || m.boundOf(high) == 4 != tc.starts || g.preemption != nil {
+				t.Errorf("%d pods were evicted, want %d; %d of the gang are bound; it preempts: %v", m.victims, tc.victims, m.boundOf(high), g.preemption)
+			}
+			if n := m.r.reserved.View().Len(); n > 0 {
+				t.Errorf("%d reservations are left", n)
+			}
+		})
+	}
+}
+
+// A gang of higher priority takes the room that is kept for a preemptor, which decides anew (docs/decisions, G23).
+func TestRoomOfAPreemptorIsTaken(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	low, other, high, top := keyNamed("low"), keyNamed("other"), keyNamed("high"), keyNamed("top")
+	m.createGang(low, 4, 4, 0)
+	m.runFor(time.Second)
+	m.nodes["n1"], m.room = 4, nil
+	m.createGang(other, 4, 4, 1)
+	m.runFor(time.Second)
+	m.createGang(high, 4, 4, 5)
+	m.runFor(500 * time.Millisecond)
+	if m.victims != 4 || m.boundOf(low) != 0 || m.boundOf(high) != 0 {
+		t.Fatalf("%d pods were evicted, %d of the lowest priority and %d of the preemptor are bound", m.victims, m.boundOf(low), m.boundOf(high))
+	}
+	m.createGang(top, 4, 4, 9)
+	m.runFor(2 * time.Minute)
+	if m.boundOf(top) != 4 || m.boundOf(high) != 4 || m.victims != 8 || m.overtaken[high.Name] != 1 || m.decisions[high.Name] != 2 {
+		t.Errorf("bound are %d of the highest priority and %d of the first preemptor; %d pods were evicted; the first one was overtaken %d times and decided %d times",
+			m.boundOf(top), m.boundOf(high), m.victims, m.overtaken[high.Name], m.decisions[high.Name])
+	}
+}
+
+// A gang that was preempted waits behind those that were complete before its pods were created again, and before those that came
+// later (docs/decisions, G24).
+func TestPlaceOfAVictimInTheQueue(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	victim, before, after, high := keyNamed("victim"), keyNamed("before"), keyNamed("after"), keyNamed("high")
+	m.createGang(victim, 4, 4, 0)
+	m.runFor(time.Second)
+	m.createGang(before, 4, 4, 0)
+	m.runFor(time.Minute)
+	m.createGang(high, 4, 4, 5)
+	m.runFor(time.Minute)
+	m.createGang(after, 4, 4, 0)
+	m.runFor(time.Minute)
+	var order []string
+	for running := high; ; {
+		m.endGang(running)
+		m.runFor(time.Minute)
+		next := slices.IndexFunc([]Key{victim, before, after}, func(key Key) bool { return m.boundOf(key) == 4 })
+		if next < 0 {
+			break
+		}
+		running = []Key{victim, before, after}[next]
+		order = append(order, running.Name)
+	}
+	if m.victims != 4 || !slices.Equal(order, []string{"before", "victim", "after"}) {
+		t.Errorf("%d pods were evicted, and then the gangs start in the order %v", m.victims, order)
+	}
+}
