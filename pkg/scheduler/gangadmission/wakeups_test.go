@@ -122,8 +122,8 @@ func TestEventsOfOtherObjectsWakeNoGang(t *testing.T) {
 		c.deletePod("other")
 		c.pod(wrappers.MakePod("other", "ml").HostPort(9000)).eventually("bound again", func() bool { return len(c.boundOf("other")) == 2+i })
 	}
-	if got := c.cyclesOf("a-"); got != before {
-		t.Errorf("%d cycles of the gang's pods while nothing could help it, want none", got-before)
+	if got := c.cyclesOf("a-") - before; got > 1 { // one may follow the last change of the gang itself
+		t.Errorf("%d cycles of the gang's pods for 20 events that could not help it, want none", got)
 	}
 	c.deletePod("holder")
 	c.wholeOf("a", 2)
