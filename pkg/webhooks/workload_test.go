@@ -246,6 +246,29 @@ func TestPodCliqueSetWithATopology(t *testing.T) {
 	}
 }
 
+// TestAStoredPodCliqueSetInTheOlderForm: packDomain is refused in a new set. A stored set with it accepts updates of other fields.
+func TestAStoredPodCliqueSetInTheOlderForm(t *testing.T) {
+	t.Parallel()
+	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
+	older := func() *v1alpha1.PodCliqueSet {
+		set := podCliqueSet()
+		set.Spec.Template.TopologyConstraint = &v1alpha1.TopologyConstraint{TopologyName: "fabric", PackDomain: "rack"}
+		return set
+	}
+	if _, err := v.ValidateCreate(t.Context(), older()); err == nil || !strings.Contains(err.Error(), "topologyConstraint.packDomain: Forbidden: is deprecated; use pack.required") {
+		t.Errorf("a new set: %v, want that packDomain is refused", err)
+	}
+	scaled, moved := older(), older()
+	scaled.Spec.Replicas++
+	if _, err := v.ValidateUpdate(t.Context(), older(), scaled); err != nil {
+		t.Errorf("an update of a stored set is refused: %v", err)
+	}
+	moved.Spec.Template.TopologyConstraint.PackDomain = "block"
+	if _, err := v.ValidateUpdate(t.Context(), older(), moved); err == nil || !strings.Contains(err.Error(), "topologyConstraint") {
+		t.Errorf("an update of the domain: %v, want that it is immutable", err)
+	}
+}
+
 func TestPodCliqueSetWithASchedulerName(t *testing.T) {
 	t.Parallel()
 	named := func(names ...string) *v1alpha1.PodCliqueSet {
