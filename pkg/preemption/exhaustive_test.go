@@ -20,6 +20,7 @@ type family struct {
 	name      string
 	like      bool // all pods of the preemptor are of one class without spread: the planner is exact
 	labels    bool
+	taints    bool // on some nodes, which some classes tolerate
 	spread    bool
 	budgets   bool
 	protected bool // some gangs are semi-preemptible
@@ -36,6 +37,8 @@ var families = []family{
 	{name: "budgets", like: true, trees: true, budgets: true, seeds: 1500, equal: 0.95},
 	{name: "levels", like: true, trees: true, levels: true, protected: true, seeds: 1500, equal: 0.95},
 	{name: "selectors", trees: true, labels: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
+	{name: "taints", trees: true, taints: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
+	{name: "taints and spread", trees: true, labels: true, taints: true, spread: true, seeds: 1500, equal: 0.95},
 	{name: "spread", trees: true, labels: true, spread: true, protected: true, seeds: 1500, equal: 0.95},
 }
 
@@ -60,6 +63,7 @@ func randomInstance(r *rand.Rand, f family) *instance {
 		if f.labels && r.IntN(2) == 0 {
 			n.label = "x"
 		}
+		n.tainted = f.taints && r.IntN(2) == 0
 		i.nodes = append(i.nodes, n)
 	}
 	free := make([]int, len(i.nodes))
@@ -105,6 +109,7 @@ func randomInstance(r *rand.Rand, f family) *instance {
 		if f.labels && r.IntN(3) == 0 {
 			c.label = "x"
 		}
+		c.tolerates = f.taints && r.IntN(2) == 0
 		c.spread = f.spread && r.IntN(2) == 0
 		i.classes = append(i.classes, c)
 	}

@@ -315,8 +315,8 @@ func (s *search) planWithLess(u int) {
 }
 
 // planWithPartsOf selects some of the parts of a unit, of which none is selected, so that there is a plan and the gang's
-// selected units may end together. It leaves out one after another of the parts that may not. Without a result none of
-// the parts is selected.
+// selected units may end together, and keeps a pod of the unit. It leaves out one after another of the parts otherwise. Without a
+// result none of the parts is selected.
 func (s *search) planWithPartsOf(u int, parts []int) bool {
 	if len(parts) == 0 || s.late {
 		return false
@@ -327,7 +327,7 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	if s.byNumbers {
 		s.plans++ // the ways to leave parts out are bounded
 	}
-	fits := s.fits() && s.restorePartsTogether(u, parts)
+	fits := s.fits()
 	if fits {
 		for _, part := range parts {
 			if s.selected[part] && !s.byNumbers {
@@ -339,7 +339,9 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 				s.planWithLess(part)
 			}
 		}
-		if s.isAllowed(s.units[u].workload) {
+		w := s.units[u].workload
+		keepsPod := slices.ContainsFunc(s.units[u].pods, func(pod int) bool { return s.freedOf(w)[pod] == 0 })
+		if keepsPod && s.isAllowed(w) {
 			return true
 		}
 	}
@@ -348,26 +350,6 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	return fits && slices.ContainsFunc(selected, func(out int) bool {
 		return !s.isSpent() && s.planWithPartsOf(u, slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return part == out }))
 	})
-}
-
-// restorePartsTogether takes those of the selected parts back that have room beside the plan made last, if the others may end
-// then: all pods of a sub-group may end, or a few of them, but nothing between. It returns false if the plan cannot be made again.
-func (s *search) restorePartsTogether(u int, parts []int) bool {
-	w := s.units[u].workload
-	if !s.isAllowed(w) {
-		return true
-	}
-	before := s.selection()
-	for _, part := range parts {
-		if s.selected[part] {
-			s.restoreIfRoom(part)
-		}
-	}
-	if s.isAllowed(w) {
-		return true
-	}
-	s.selectUnits(before)
-	return s.fits()
 }
 
 // findByLeavingOut looks for units that may end together, by leaving out one after another of those that may not. It

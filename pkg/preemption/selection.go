@@ -348,20 +348,9 @@ func (s *search) updateWorld() {
 	}
 }
 
-// restoreBesidePlan takes a unit back if its pods have room beside the plan made last, and the other selected units of the gang may
-// end without it.
+// restoreBesidePlan takes a unit back if its pods have room beside the plan made last.
 func (s *search) restoreBesidePlan(u int) {
-	if s.isRestorable(u) {
-		s.restoreIfRoom(u)
-	}
-}
-
-// restoreIfRoom is restoreBesidePlan, also if the other selected units of the gang may not end without this one.
-func (s *search) restoreIfRoom(u int) {
-	if s.byNumbers {
-		if s.remove(u); !s.fits() {
-			s.add(u)
-		}
+	if !s.isRestorable(u) {
 		return
 	}
 	var numbers, ids []int

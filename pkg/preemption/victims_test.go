@@ -347,12 +347,12 @@ func TestNobodyEndsWhoIsNotNeeded(t *testing.T) {
 					break
 				}
 			}
-			if d, _ := FindVictims(i.in, i.world(t), Budget{Plans: 8}); d != nil {
+			if d, _ := FindVictims(i.in, i.world(t), Budget{Plans: 8}); d != nil && f.like {
 				plans++
 				checkMinimal(t, seed, i, d)
 			}
 		}
-		if cut == 0 || decided < 200 || plans < 20 {
+		if cut == 0 || decided < 100 || f.like && plans < 20 {
 			t.Errorf("%s: %d searches were cut short, %d and %d made a decision", f.name, cut, decided, plans)
 		}
 	}

@@ -10,18 +10,25 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// fakeNode is a node of the fake cluster: free GPUs, a label and the rack.
+// fakeNode is a node of the fake cluster: free GPUs, a label, the rack and a taint.
 type fakeNode struct {
 	name, label, rack string
 	gpus              int
+	tainted           bool // also for the pods that run there: they tolerate it
 }
 
 // fakeClass is what pods of one class request.
 type fakeClass struct {
-	gpus   int
-	label  string         // "": any node
-	spread bool           // all pods of the class are spread over racks with a skew of 1
-	area   placement.Area // where its pods must be; 0: anywhere
+	gpus      int
+	label     string         // "": any node
+	spread    bool           // all pods of the class are spread over racks with a skew of 1
+	tolerates bool           // the taint
+	area      placement.Area // where its pods must be; 0: anywhere
+}
+
+// admits reports whether the node is open to pods of the class, whatever runs on it.
+func (n *fakeNode) admits(c fakeClass) bool {
+	return (c.label == "" || n.label == c.label) && (!n.tainted || c.tolerates)
 }
 
 // running is a pod that runs, by its ID.
@@ -55,7 +62,7 @@ func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []runn
 
 func (w *cluster) takes(class, n int) bool {
 	c, at := w.classes[class], w.nodes[n]
-	if at.gpus < c.gpus || c.label != "" && at.label != c.label || !w.isIn(at, c.area) {
+	if at.gpus < c.gpus || !at.admits(c) || !w.isIn(at, c.area) {
 		return false
 	}
 	if !c.spread {
@@ -216,7 +223,7 @@ func (w *cluster) Capacity(class int) placement.Capacity {
 	var c placement.Capacity
 	k := w.classes[class]
 	for _, n := range w.nodes {
-		if (k.label == "" || n.label == k.label) && w.isIn(n, k.area) && n.gpus >= k.gpus {
+		if n.admits(k) && w.isIn(n, k.area) && n.gpus >= k.gpus {
 			c.Nodes++
 			c.Pods += n.gpus / k.gpus
 		}
