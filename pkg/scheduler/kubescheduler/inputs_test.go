@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/muster-project/muster/test/wrappers"
@@ -43,8 +44,10 @@ func TestRefusedBy(t *testing.T) {
 		"its claim does not exist":              {pod: using(classPod("p").GPUs(9), "data"), want: Inputs{Volumes: true, Disks: true}, unknown: true},
 		"its claim is used by the only pod":     {pod: using(classPod("p"), "data"), objects: rwop("data"), running: []*wrappers.PodWrapper{using(classPod("q"), "data")}, want: Inputs{Volumes: true, Disks: true, Attachments: true}},
 		"its port is used":                      {pod: classPod("p").HostPort(80), running: []*wrappers.PodWrapper{classPod("q").HostPort(80)}, want: Inputs{Ports: true}},
-		"no pod near which it must be":          {pod: classPod("p").TogetherWith("rack", "app", "q"), want: Inputs{Labels: true}},
-		"spreading of its own":                  {pod: spread(classPod("p").GPUs(9), "rack", "p", 1), want: Inputs{Labels: true}},
+		"no node has the device that it claims": {pod: withClaims(classPod("p"), "gpu"), want: Inputs{Devices: true}, unknown: true,
+			objects: []runtime.Object{deviceClass("gpu", "driver", ""), claim("gpu", resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{exactly("gpu", 1)}})}},
+		"no pod near which it must be": {pod: classPod("p").TogetherWith("rack", "app", "q"), want: Inputs{Labels: true}},
+		"spreading of its own":         {pod: spread(classPod("p").GPUs(9), "rack", "p", 1), want: Inputs{Labels: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
