@@ -324,10 +324,10 @@ func (s *search) planWithPartsOf(u int, parts []int) bool {
 	for _, part := range parts {
 		s.addInPlaceOfParts(part)
 	}
-	if s.byNumbers {
+	fits := s.fits()
+	if fits && s.byNumbers {
 		s.plans++ // the ways to leave parts out are bounded
 	}
-	fits := s.fits()
 	if fits {
 		for _, part := range parts {
 			if s.selected[part] && !s.byNumbers {
