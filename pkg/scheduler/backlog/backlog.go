@@ -132,7 +132,7 @@ func relabeledNode(oldObj, newObj any) string {
 
 // note schedules an evaluation of the causes. source is the pod of the event; "": it is not of a pod.
 func (b *Backlog) note(c causes, source types.UID) {
-	if c&^(boundPod|extenderAnswers) != 0 { // these help no gang that had a plan
+	if c&^(boundPod|otherPods|extenderAnswers) != 0 { // these help no gang that had a plan
 		b.podMu.Lock()
 		if len(b.sources) > maxPodEvents {
 			source = ""

@@ -33,6 +33,9 @@ func TestEventsAfterAFailedPlan(t *testing.T) {
 		"a plain pod is removed":               {observe: func(b *Backlog) { b.Observe(released, plain, nil) }, want: true},
 		"a pod of another gang is removed":     {observe: func(b *Backlog) { b.Observe(released, other, nil) }, want: true},
 		"its own pod is released, one removed": {observe: func(b *Backlog) { b.Observe(released, assumed, nil); b.Observe(released, other, nil) }, want: true},
+		"the status of a pod changes": {observe: func(b *Backlog) {
+			b.Observe(fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Update}, plain, plain)
+		}},
 		"a pod is bound": {observe: func(b *Backlog) {
 			b.Observe(fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Add}, nil, plain)
 		}},

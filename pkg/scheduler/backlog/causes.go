@@ -64,6 +64,8 @@ func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
 			return moreRoom | otherPods
 		case old == nil:
 			return boundPod
+		case event.ActionType&fwk.Update == fwk.Update: // no change that kube-scheduler tells apart, as of the status
+			return otherPods
 		case event.ActionType&fwk.UpdatePodScaleDown != 0:
 			return moreRoom | otherPods
 		default:

@@ -31,6 +31,7 @@ func TestCausesOfEvents(t *testing.T) {
 		"a pod is bound":              {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Add}, nil, bound, boundPod},
 		"an assumed pod is deleted":   {assignedPodDelete, waiting, nil, moreRoom | otherPods},
 		"a pod reduces its requests":  {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
+		"a pod's status changes":      {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Update}, bound, bound, otherPods},
 		"a pod's labels change":       {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
 		"a claim changes":             {fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, nil, nil, otherClaims},
 		"a volume is added":           {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},
