@@ -32,7 +32,7 @@ func (g *gangState) pauseAfter(p *Plan, now time.Time) {
 func (g *gangState) backOff(now time.Time) {
 	d := minBackoff << min(g.failures, 10)
 	g.failures++
-	g.occupied = now.Sub(g.committed)
+	g.occupied = max(leastOccupied, now.Sub(g.tried))
 	g.notBefore = now.Add(min(d, maxBackoff))
 }
 
@@ -48,8 +48,8 @@ func (g *gangState) isPaused(now time.Time) bool {
 //
 // An event ends one pause of a gang. Those of its own pods end none, and neither does the release of the pods of a plan that
 // failed, whose room was free before: else two such gangs would wake each other for ever. Events of claims and volumes that a
-// plan wrote itself cannot be told from others. So that gangs whose plans always fail stop no others, the plans made after
-// events may occupy their room for 1/20 = 5 % of the time, all gangs together, after the first half second. Beyond that, the
+// plan wrote itself cannot be told from others. So that gangs whose plans always fail stop no others, the attempts after
+// events may take, with their search, 1/20 = 5 % of the time, all gangs together, after the first half second. Beyond that, the
 // pause holds. A plan that occupied its room for more than half a second counts as if the longest pause followed it.
 func (r *Registry) retryPaused() Effects {
 	x := &r.waiting

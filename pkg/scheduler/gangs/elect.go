@@ -28,6 +28,8 @@ const (
 	// doubles it. After a refusal the gang waits for a change instead.
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second
+	// leastOccupied is what an attempt counts at least of the share of retryPaused.
+	leastOccupied = 5 * time.Millisecond
 )
 
 // evaluate updates a gang after any change: it records a minimum that is reached, and elects, keeps or drops the

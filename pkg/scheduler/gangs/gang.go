@@ -93,8 +93,8 @@ type attempt struct {
 type backoff struct {
 	failures  int           // consecutive plans that were aborted or bound only in part
 	notBefore time.Time     // no leader is elected before this time, unless an event may help
-	committed time.Time     // when the last plan was put in force
-	occupied  time.Duration // how long the plan that failed last occupied its room
+	tried     time.Time     // when the last attempt began
+	occupied  time.Duration // how long the attempt that failed last took, from its search on
 	own       uint64        // of Registry.helps: events of the gang's own pods
 	heard     uint64        // of Registry.helps, without own: what occurred before the last attempt
 }

@@ -371,6 +371,9 @@ func (r *Registry) pruneGang(g *gangState) {
 		delete(r.gangs, g.key)
 		r.unindex(g)
 	}
+	if len(r.gangs) == 0 {
+		r.helped = nil
+	}
 }
 
 // endPlanOf ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has not

@@ -146,7 +146,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	g.plan, r.committing = p, p
 	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
 	g.unitsTried = false // after single pods, units come next
-	g.cuts, g.committed = 0, now
+	g.cuts = 0
 	r.enterPhase(g, Committed)
 	r.recordRoomTaken(p)
 	if g.preemption != nil && g.preemption.stage < stageEvicting { // other room became free

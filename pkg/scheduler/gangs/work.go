@@ -162,6 +162,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		return nil, standing{}, "room grows, and minimums or surplus sub-groups go first"
 	}
 	r.enterPhase(g, Planning)
+	g.tried = r.now
 	g.yieldedAt, g.lost = time.Time{}, 0
 	g.changed, g.putOff, g.hopeless.waits = false, time.Time{}, false // changes from here on are not part of this attempt
 	if state == ready {
