@@ -50,7 +50,7 @@ func documentedTransitions(t *testing.T) sets.Set[string] {
 	return out
 }
 
-// rare are changes that not every set of 4,000 seeds has: a gate that begins while surplus is planned, and what
+// rare are changes that not every set of 2,000 seeds has: a gate that begins while surplus is planned, and what
 // TestInformedGangWhoseRoomIsGone shows.
 var rare = sets.New("Gated -> Committed", "Informed -> Parked")
 
