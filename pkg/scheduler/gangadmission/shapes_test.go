@@ -86,7 +86,7 @@ func (j *shapesJudge) checkDomains(p shapesPod) {
 				domains[map[string]string{"block": j.nodes[node].Block, "rack": j.nodes[node].Rack, "host": node}[group.Required]] = true
 			}
 		}
-		if len(domains) > 1 {
+		if len(domains) > 1 || domains[""] {
 			j.faults = append(j.faults, fmt.Sprintf("pods of %q of %s (%s) are in %v, which require one %s", group.Name, p.gang, g.Name, domains, group.Required))
 		}
 	}
@@ -247,7 +247,7 @@ func TestShapesOnAnUnevenFabric(t *testing.T) {
 		c.deletePod(lost)
 		c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key(name)); return f.Created[p.leaf.Name] < p.leaf.Pods })
 		j.mu.Lock()
-		j.until[lost] = j.calls + 1
+		j.until[lost] = j.calls + podsOf(g) // bindings that were decided before may follow
 		j.mu.Unlock()
 		j.createPod(c, p, lost+"-again")
 		c.eventually("the pod seen", func() bool {
@@ -284,4 +284,13 @@ func fewestPods(g shapes.Gang, name string) int {
 		}
 	}
 	return pods
+}
+
+// podsOf returns how many pods a gang has.
+func podsOf(g shapes.Gang) int {
+	n := 0
+	for _, group := range g.Groups {
+		n += group.Pods
+	}
+	return n
 }
