@@ -431,9 +431,9 @@ func TestLevelsAgainstExhaustiveSearch(t *testing.T) {
 		floor float64
 	}{
 		"like pods":                              {leveled{classes: 1}, 1},
-		"like pods, levels that do not nest":     {leveled{classes: 1, uneven: true}, 0.995},
-		"like pods, some run":                    {leveled{classes: 1, bound: true}, 0.995},
-		"like pods, nested levels":               {leveled{classes: 1, nested: true}, 0.995},
+		"like pods, levels that do not nest":     {leveled{classes: 1, uneven: true}, 1},
+		"like pods, some run":                    {leveled{classes: 1, bound: true}, 1},
+		"like pods, nested levels":               {leveled{classes: 1, nested: true}, 1},
 		"three classes":                          {leveled{classes: 3}, 0.995},
 		"three classes, nested levels, some run": {leveled{classes: 3, nested: true, bound: true}, 0.995},
 		"three classes, levels that do not nest": {leveled{classes: 3, nested: true, uneven: true}, 0.995},
