@@ -63,7 +63,7 @@ type Result int
 const (
 	Decided  Result = iota // there is a Decision
 	Hopeless               // there is no plan even if all victims end
-	Cut                    // the time, or the number of plans, was spent before victims were found that are all needed
+	Cut                    // the time was spent before victims were found that are all needed, or the number of plans before any were found
 )
 
 // FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed. Victims
