@@ -102,9 +102,9 @@ func SameConstraints(a, b *v2alpha2.PodGroupSpec, of func(group string) bool) bo
 	return maps.Equal(values(a), values(b))
 }
 
-// HasLevels reports whether Levels would still return these required levels of certain groups of a spec. levels of other groups
+// SameLevels reports whether Levels would still return these required levels of certain groups of a spec. levels of other groups
 // are ignored.
-func HasLevels(spec *v2alpha2.PodGroupSpec, levels map[string]string, levelsOf func(name string) topology.Levels, of func(group string) bool) bool {
+func SameLevels(spec *v2alpha2.PodGroupSpec, levels map[string]string, levelsOf func(name string) topology.Levels, of func(group string) bool) bool {
 	for group, c := range constraints(spec) {
 		if c.RequiredTopologyLevel == "" || !of(group) {
 			continue

@@ -66,7 +66,7 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
 			case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec, p.concerns):
 				r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
-			case p.group != nil && r.opts.LevelsOf != nil && !podgroup.HasLevels(&p.group.Spec, p.levels, r.opts.LevelsOf, p.concerns):
+			case p.group != nil && r.opts.LevelsOf != nil && !podgroup.SameLevels(&p.group.Spec, p.levels, r.opts.LevelsOf, p.concerns):
 				r.abortPlan(p, AbortChanged, "a Topology on whose levels the plan relied is gone, or has others now")
 			case changed != "":
 				r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
