@@ -121,12 +121,12 @@ func countVictims(victims []gangs.Victim, left []evict.Victim) {
 	}
 }
 
-// remaining returns those of the victims that are neither terminating nor gone, with their pods as they are now.
+// remaining returns those of the victims whose deletion has to be requested, with their pods as they are now.
 func (g *Gangs) remaining(victims []evict.Victim) []evict.Victim {
 	var left []evict.Victim
 	for _, v := range victims {
 		pod, err := g.podLister.Pods(v.Pod.Namespace).Get(v.Pod.Name)
-		if err == nil && pod.UID == v.Pod.UID && pod.DeletionTimestamp == nil {
+		if err == nil && pod.UID == v.Pod.UID && gangs.NeedsDeletion(pod) {
 			v.Pod = pod
 			left = append(left, v)
 		}

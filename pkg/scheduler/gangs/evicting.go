@@ -273,6 +273,13 @@ func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 	return victims
 }
 
+// NeedsDeletion reports whether a victim ends only if its deletion is requested. The API server deletes a pod without a grace period
+// in two writes. If the client that requested it, or the API server, dies between them, the pod is terminating, but only another
+// request, or its kubelet, completes the deletion: see BeforeDelete in k8s.io/apiserver/pkg/registry/rest.
+func NeedsDeletion(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+}
+
 // victimsOfEarlierProcess returns the victims that have to be deleted.
 func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []Victim {
 	var victims []Victim
@@ -286,7 +293,7 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []
 			v.Gang = m.gang.key
 			members[m.gang] = append(members[m.gang], m)
 		}
-		if pod.DeletionTimestamp != nil {
+		if !NeedsDeletion(pod) {
 			p.awaited = append(p.awaited, pod)
 			continue
 		}

@@ -22,6 +22,7 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 	for name, tc := range map[string]struct {
 		gone        []int // pods that do not exist any more
 		terminating []int
+		halfDeleted []int // terminating without a grace period, so that nothing but their deletion is left
 		marked      []int
 		witness     int // -1: none
 		recorded    string
@@ -49,6 +50,12 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 		},
 		"the evictions were recorded and had begun": {
 			gone: []int{0}, marked: all, witness: 1, recorded: "Evicting", evicts: []int{1, 2, 3, 4}, waits: true,
+		},
+		"the evictions were recorded, one victim has its grace period, and the deletion of another was cut off": {
+			terminating: []int{2}, halfDeleted: []int{3}, marked: all, witness: 1, recorded: "Evicting", evicts: []int{0, 1, 3, 4}, waits: true,
+		},
+		"the preemptor is gone, and a deletion was cut off": {
+			gone: []int{0, 1}, halfDeleted: []int{3}, marked: all, witness: 4, evicts: []int{2, 3, 4},
 		},
 		"the evictions were recorded, none had begun, and what was surplus is needed": {
 			gone: []int{0}, marked: surplus, witness: -1, recorded: "Evicting", unmarks: surplus,
@@ -83,8 +90,12 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 					continue
 				}
 				pod := benchPod("low", i).Node("n").Obj()
-				if slices.Contains(tc.terminating, i) {
-					pod.DeletionTimestamp = &metav1.Time{Time: now}
+				switch grace := int64(30); {
+				case slices.Contains(tc.halfDeleted, i):
+					grace = 0
+					fallthrough
+				case slices.Contains(tc.terminating, i):
+					pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: now}, &grace
 				}
 				r.SetPod(pod, now)
 				if slices.Contains(tc.marked, i) {
