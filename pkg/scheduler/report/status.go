@@ -108,15 +108,10 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 		s.forgetGroup(key)
 		return 0, nil
 	}
-	st := s.stateOf(key, f.Group.UID)
-	if st.superseded.Has(f.Group.ResourceVersion) {
-		f.Group = st.written
-	} else {
-		st.written, st.superseded = nil, sets.New[string]()
-	}
+	st, group := s.stateOf(key, f.Group)
+	f.Group = group
 	f = s.makers.factsOfLastRun(f)
 	f.NodeLabels = s.labelsOf(f.Nodes)
-	group := f.Group
 
 	// 2. Check whether the status differs, and whether the write is due.
 	later := s.lookForMakers(ctx, st, &f, now)
@@ -291,16 +286,20 @@ func outlineOf(s *v2alpha2.PodGroupStatus) *v2alpha2.PodGroupStatus {
 	return &v2alpha2.PodGroupStatus{Conditions: slices.Clone(s.Conditions)}
 }
 
-// stateOf returns the state of a PodGroup, and a new one if the state belongs to another object of the same name.
-func (s *statuses) stateOf(key gangs.Key, uid types.UID) *groupStatus {
+// stateOf returns the state of a PodGroup, a new one for a new object, and its latest version: cached, or the last written.
+func (s *statuses) stateOf(key gangs.Key, cached *v2alpha2.PodGroup) (*groupStatus, *v2alpha2.PodGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.groups[key]
-	if st == nil || st.uid != uid {
-		st = &groupStatus{uid: uid, superseded: sets.New[string](), claims: sets.New[types.UID]()}
+	if st == nil || st.uid != cached.UID {
+		st = &groupStatus{uid: cached.UID, claims: sets.New[types.UID]()}
 		s.groups[key] = st
 	}
-	return st
+	if st.superseded.Has(cached.ResourceVersion) {
+		return st, st.written
+	}
+	st.written, st.superseded = nil, sets.New[string]()
+	return st, cached
 }
 
 func (s *statuses) forgetGroup(key gangs.Key) {
