@@ -282,17 +282,34 @@ func Preemptions(replicas []SetReplica) []string {
 	return clauses
 }
 
+// setObject contains what the PodCliques and the scaling groups of a set replica have in common.
+type setObject struct {
+	kind, name, lacks                 string
+	newest                            time.Time // creation time of the youngest PodClique
+	terminating, scheduled, available bool
+	isHeld, knows, follows            bool // the template that the update has not reached; the revision of the replica
+}
+
+// objects returns the PodCliques, then the scaling groups of the replica.
+func (r SetReplica) objects() []setObject {
+	objects := make([]setObject, 0, len(r.Cliques)+len(r.Groups))
+	for _, c := range r.Cliques {
+		objects = append(objects, setObject{"PodClique", c.Name, c.Lacks, c.Created, c.Terminating, c.IsScheduled(), r.available(c),
+			c.Old, c.knows(r.Revision), c.follows(r.Generation)})
+	}
+	for _, g := range r.Groups {
+		objects = append(objects, setObject{"PodCliqueScalingGroup", g.Name, g.Lacks, g.Newest, g.Terminating, g.IsScheduled(), r.groupAvailable(g),
+			g.isHeld(r.Generation), g.knows(r.Revision), g.follows(r.Generation)})
+	}
+	return objects
+}
+
 // Unavailable returns the first clique or scaling group that makes the replica unavailable: its full name, or its name
 // in the template if it does not exist. "" if the replica is available. why is the cause, "" if it is unknown.
 func (r SetReplica) Unavailable() (name, why string) {
-	for _, c := range r.Cliques {
-		if !r.available(c) {
-			return c.Name, c.Lacks
-		}
-	}
-	for _, g := range r.Groups {
-		if !r.groupAvailable(g) {
-			return g.Name, g.Lacks
+	for _, o := range r.objects() {
+		if !o.available {
+			return o.name, o.lacks
 		}
 	}
 	if len(r.Missing) > 0 {
@@ -316,14 +333,9 @@ func FirstLack(replicas []GroupReplica) string {
 
 // Terminating returns the name of the first clique or scaling group of the replica that is being deleted, "" if none is.
 func (r SetReplica) Terminating() string {
-	for _, c := range r.Cliques {
-		if c.Terminating {
-			return c.Name
-		}
-	}
-	for _, g := range r.Groups {
-		if g.Terminating {
-			return g.Name
+	for _, o := range r.objects() {
+		if o.terminating {
+			return o.name
 		}
 	}
 	return ""

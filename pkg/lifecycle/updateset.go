@@ -58,18 +58,11 @@ type SetUpdateDecision struct {
 // this is known of all that are not being deleted.
 func (r SetReplica) changes() (pending, known bool) {
 	known = true
-	see := func(terminating, old, knows, follows bool) {
-		if terminating {
-			return
+	for _, o := range r.objects() {
+		if !o.terminating {
+			known = known && (o.isHeld || o.knows)
+			pending = pending || o.isHeld || o.knows && !o.follows
 		}
-		known = known && (old || knows)
-		pending = pending || old || knows && !follows
-	}
-	for _, c := range r.Cliques {
-		see(c.Terminating, c.Old, c.knows(r.Revision), c.follows(r.Generation))
-	}
-	for _, g := range r.Groups {
-		see(g.Terminating, g.isHeld(r.Generation), g.knows(r.Revision), g.follows(r.Generation))
 	}
 	return pending, known
 }
@@ -194,7 +187,9 @@ func (u SetUpdate) count(d *SetUpdateDecision, now time.Time) setCount {
 	c := setCount{known: true}
 	for i := range u.Replicas {
 		r := &u.Replicas[i]
-		d.countObjects(*r)
+		cliques, groups := r.updatedObjects()
+		d.UpdatedCliques, d.TotalCliques = d.UpdatedCliques+int32(len(cliques)), d.TotalCliques+int32(len(r.Cliques))
+		d.UpdatedGroups, d.TotalGroups = d.UpdatedGroups+int32(len(groups)), d.TotalGroups+int32(len(r.Groups))
 		changes, knows := r.changes()
 		c.known = c.known && knows
 		isCurrent := u.Current != nil && *u.Current == r.Index
@@ -240,7 +235,7 @@ func (u SetUpdate) awaitsCurrent(d *SetUpdateDecision, current SetReplica, now t
 		d.Progress.LastProgress = now
 		return false
 	}
-	d.listUpdated(current)
+	d.Cliques, d.Groups = current.updatedObjects()
 	ofChild := false
 	d.State, ofChild = u.currentState(current)
 	switch {
@@ -289,7 +284,7 @@ func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
 		index := next.Index
 		d.Current, d.CurrentSince, p.LastProgress = &index, now, now
 		p.reach(index)
-		d.listUpdated(next)
+		d.Cliques, d.Groups = next.updatedObjects()
 		d.State = UpdateState{Updating, fmt.Sprintf("updating replica %d since %s; %s", index, Timestamp(now), old)}
 	case c.below > 0:
 		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on match the current template; %s", u.Partition, c.old())}
@@ -315,11 +310,8 @@ func (r SetReplica) isUnfit(now time.Time) bool {
 // newest returns the creation time of the youngest PodClique of the replica, zero if there is none.
 func (r SetReplica) newest() time.Time {
 	var newest time.Time
-	for _, c := range r.Cliques {
-		newest = latest(newest, c.Created)
-	}
-	for _, g := range r.Groups {
-		newest = latest(newest, g.Newest)
+	for _, o := range r.objects() {
+		newest = latest(newest, o.newest)
 	}
 	return newest
 }
@@ -376,21 +368,15 @@ func (u SetUpdate) currentState(r SetReplica) (state UpdateState, ofChild bool) 
 	var child UpdateState // its message does not contain the name of the child
 	who, behind := "", 0
 	prefix := fmt.Sprintf("updating replica %d since %s: ", r.Index, Timestamp(u.CurrentSince))
-	tell := func(kind, name string, knows, follows bool) {
-		if !knows || !follows {
+	for _, o := range r.objects() {
+		if !o.knows || !o.follows {
 			behind++
 		}
-		s := u.Waits[name]
-		if !knows || follows || s.Reason == "" || !s.Progressing() || ofChild && (child.Reason == UpdateStalled || s.Reason != UpdateStalled) {
-			return
+		s := u.Waits[o.name]
+		if !o.knows || o.follows || s.Reason == "" || !s.Progressing() || ofChild && (child.Reason == UpdateStalled || s.Reason != UpdateStalled) {
+			continue
 		}
-		child, who, ofChild = s, kind+" "+name, true
-	}
-	for _, c := range r.Cliques {
-		tell("PodClique", c.Name, c.knows(r.Revision), c.follows(r.Generation))
-	}
-	for _, g := range r.Groups {
-		tell("PodCliqueScalingGroup", g.Name, g.knows(r.Revision), g.follows(r.Generation))
+		child, who, ofChild = s, o.kind+" "+o.name, true
 	}
 	if others := behind - 1; ofChild && others > 0 {
 		who += fmt.Sprintf(" (%s not done yet)", message.CountAre(others, "other"))
@@ -416,51 +402,28 @@ func (r SetReplica) waitsFor() UpdateState {
 	if len(r.Missing) > 0 {
 		return UpdateState{UpdateWaitsForCreation, r.Missing[0] + " is not created yet"}
 	}
-	of := func(kind, name string, scheduled bool) UpdateState {
-		if !scheduled {
-			return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("%s %s is not bound to nodes", kind, name)}
-		}
-		return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s %s is not available", kind, name)}
-	}
-	for _, c := range r.Cliques {
-		if !r.available(c) {
-			return of("PodClique", c.Name, c.IsScheduled())
-		}
-	}
-	for _, g := range r.Groups {
-		if !r.groupAvailable(g) {
-			return of("PodCliqueScalingGroup", g.Name, g.IsScheduled())
+	for _, o := range r.objects() {
+		switch {
+		case o.available:
+		case o.scheduled:
+			return UpdateState{UpdateWaitsForReadiness, fmt.Sprintf("%s %s is not available", o.kind, o.name)}
+		default:
+			return UpdateState{UpdateWaitsForCapacity, fmt.Sprintf("%s %s is not bound to nodes", o.kind, o.name)}
 		}
 	}
 	return UpdateState{UpdateWaitsForDeletion, "it " + r.Waits}
 }
 
-// countObjects counts the objects of a replica.
-func (d *SetUpdateDecision) countObjects(r SetReplica) {
-	for _, c := range r.Cliques {
-		d.TotalCliques++
-		if c.knows(r.Revision) && c.follows(r.Generation) {
-			d.UpdatedCliques++
+// updatedObjects returns the names of the PodCliques and scaling groups of the replica that follow the revision.
+func (r SetReplica) updatedObjects() (cliques, groups []string) {
+	for i, o := range r.objects() {
+		switch {
+		case !o.knows || !o.follows:
+		case i < len(r.Cliques):
+			cliques = append(cliques, o.name)
+		default:
+			groups = append(groups, o.name)
 		}
 	}
-	for _, g := range r.Groups {
-		d.TotalGroups++
-		if g.knows(r.Revision) && g.follows(r.Generation) {
-			d.UpdatedGroups++
-		}
-	}
-}
-
-// listUpdated sets the names of the PodCliques and scaling groups of the current replica that follow the revision.
-func (d *SetUpdateDecision) listUpdated(r SetReplica) {
-	for _, c := range r.Cliques {
-		if c.knows(r.Revision) && c.follows(r.Generation) {
-			d.Cliques = append(d.Cliques, c.Name)
-		}
-	}
-	for _, g := range r.Groups {
-		if g.knows(r.Revision) && g.follows(r.Generation) {
-			d.Groups = append(d.Groups, g.Name)
-		}
-	}
+	return cliques, groups
 }
