@@ -39,6 +39,13 @@ type Topologies struct {
 	missing  atomic.Bool               // the CRD is
 }
 
+// listFirst makes an informer begin with a list instead of a watch. The first request of a custom resource makes the API server read
+// its objects: until it has read them, it answers a watch with 429 and Retry-After: 1, and a list with a limit immediately.
+type listFirst struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what the informer asks before it begins.
+func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
+
 // NewTopologies returns the Topologies of the API server of the configuration, which is not modified. If the CRD is missing,
 // also if it is deleted later, there are none, and it is looked for every few seconds. changed is called when Unread may have changed.
 func NewTopologies(config *rest.Config, c clock.Clock, changed func()) (*Topologies, error) {
@@ -51,9 +58,12 @@ func NewTopologies(config *rest.Config, c clock.Clock, changed func()) (*Topolog
 	request := func(opts metav1.ListOptions) *rest.Request {
 		return client.Get().Resource("topologies").VersionedParams(&opts, metav1.ParameterCodec)
 	}
-	t.Informer = cache.NewSharedIndexInformer(&cache.ListWatch{
+	t.Informer = cache.NewSharedIndexInformer(listFirst{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			t.recordBegun()
+			if t.begun.Load() == nil {
+				now := c.Now()
+				t.begun.Store(&now) // lists are made one after the other
+			}
 			list := &topologyv1alpha1.TopologyList{}
 			err := request(opts).Do(ctx).Into(list)
 			t.recordList(err)
@@ -63,7 +73,6 @@ func NewTopologies(config *rest.Config, c clock.Clock, changed func()) (*Topolog
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			t.recordBegun()        // the first list is a watch, too
 			for t.missing.Load() { // an error would be logged each time
 				select {
 				case <-c.After(missingTopologiesInterval):
@@ -76,21 +85,10 @@ func NewTopologies(config *rest.Config, c clock.Clock, changed func()) (*Topolog
 				}
 			}
 			opts.Watch = true
-			w, err := request(opts).Watch(ctx)
-			if err == nil {
-				t.setUnread("")
-			}
-			return w, err
+			return request(opts).Watch(ctx)
 		},
-	}, &topologyv1alpha1.Topology{}, 0, cache.Indexers{})
+	}}, &topologyv1alpha1.Topology{}, 0, cache.Indexers{})
 	return t, nil
-}
-
-func (t *Topologies) recordBegun() {
-	if t.begun.Load() == nil {
-		now := t.clock.Now()
-		t.begun.Store(&now) // lists and watches are made one after the other
-	}
 }
 
 // recordList records the result of a list.
@@ -139,9 +137,4 @@ func (t *Topologies) LevelsOf(name string) topology.Levels {
 }
 
 // Unread returns why Topologies cannot be read, with the remedy. "": they were read.
-func (t *Topologies) Unread() string {
-	if why := *t.unread.Load(); why != "" || t.Informer.HasSynced() {
-		return why
-	}
-	return notAnswered
-}
+func (t *Topologies) Unread() string { return *t.unread.Load() }

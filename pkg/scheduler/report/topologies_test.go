@@ -23,17 +23,27 @@ import (
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 )
 
+// notAnswering is the status of a server that keeps requests until the status changes.
+const notAnswering = -1
+
 // topologyServer serves the Topology "fabric". It answers with the error of status instead, if that is not 0, and then ends its
 // watches.
 type topologyServer struct {
 	mu     sync.Mutex
 	status int
 	change chan struct{} // closed when status changes
+	isNew  bool          // puts off what it can only answer once it has read all objects
 
-	changes atomic.Int32 // of why Topologies cannot be read
+	topologies *Topologies
+	changes    atomic.Int32           // of why Topologies cannot be read
+	told       atomic.Pointer[string] // why, after the latest change
 }
 
-func (s *topologyServer) recordChange() { s.changes.Add(1) }
+func (s *topologyServer) recordChange() {
+	why := s.topologies.Unread()
+	s.told.Store(&why)
+	s.changes.Add(1)
+}
 
 func (s *topologyServer) answers(status int) {
 	s.mu.Lock()
@@ -47,8 +57,20 @@ func (s *topologyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	status, change := s.status, s.change
 	s.mu.Unlock()
+	if status == notAnswering {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-change:
+			status = 0
+		}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	switch q := r.URL.Query(); {
+	case s.isNew && (q.Get("watch") != "" || q.Get("limit") == ""):
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_ = json.NewEncoder(w).Encode(apierrors.NewTooManyRequests("storage is (re)initializing", 1).Status())
 	case status != 0:
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(apierrors.NewGenericServerResponse(status, "get", topologyv1alpha1.SchemeGroupVersion.WithResource("topologies").GroupResource(), "", "", 0, false).Status())
@@ -76,12 +98,20 @@ func (s *topologyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func readTopologies(t *testing.T, status int) (*Topologies, *topologyServer, *clocktesting.FakeClock) {
 	t.Helper()
 	server := &topologyServer{status: status, change: make(chan struct{})}
-	web := httptest.NewServer(server)
+	topologies, clock := server.read(t)
+	return topologies, server, clock
+}
+
+// read starts to read the Topologies of the server.
+func (s *topologyServer) read(t *testing.T) (*Topologies, *clocktesting.FakeClock) {
+	t.Helper()
+	web := httptest.NewServer(s)
 	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
-	topologies, err := NewTopologies(&rest.Config{Host: web.URL}, clock, server.recordChange)
+	topologies, err := NewTopologies(&rest.Config{Host: web.URL}, clock, s.recordChange)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.topologies = topologies
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -94,7 +124,7 @@ func readTopologies(t *testing.T, status int) (*Topologies, *topologyServer, *cl
 		web.CloseClientConnections()
 		web.Close()
 	})
-	return topologies, server, clock
+	return topologies, clock
 }
 
 func (t *Topologies) eventually(tb testing.TB, what string, is func() bool) {
@@ -152,22 +182,39 @@ func TestTopologiesAreWaitedFor(t *testing.T) {
 			if n := server.changes.Load(); n != 2 {
 				t.Errorf("%d changes after it was read, want another one", n)
 			}
+			if why := *server.told.Load(); why != "" {
+				t.Errorf("gangs are tried again for the last time while Topologies cannot be read: %s", why)
+			}
 		})
 	}
 }
 
-// The first list is a watch, which client-go repeats by itself.
-func TestTheFirstWatchOfTopologiesIsPutOff(t *testing.T) {
+// The first request of a custom resource makes the API server read its objects. Until then it asks for watches, and for lists
+// without a limit, again a second later: gangs do not wait for that.
+func TestTopologiesOfANewAPIServerAreRead(t *testing.T) {
 	t.Parallel()
-	topologies, _, clock := readTopologies(t, http.StatusTooManyRequests)
+	server := &topologyServer{isNew: true}
+	topologies, _ := server.read(t)
+	topologies.eventually(t, "read", topologies.isRead)
+}
+
+// If nothing answers at all, gangs wait for a limited time.
+func TestTopologiesAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	topologies, server, clock := readTopologies(t, notAnswering)
 	topologies.eventually(t, "begun", func() bool { return topologies.begun.Load() != nil })
+	clock.Step(firstTopologiesTimeout - 1)
 	if topologies.HasSynced() {
 		t.Error("synced before the time was over")
 	}
-	clock.Step(firstTopologiesTimeout)
-	topologies.eventually(t, "synced", topologies.HasSynced)
-	if why := topologies.Unread(); why == "" {
-		t.Error("nothing says why gangs with levels wait")
+	clock.Step(1)
+	if !topologies.HasSynced() || topologies.Unread() != notAnswered {
+		t.Errorf("synced %t, unread %q", topologies.HasSynced(), topologies.Unread())
+	}
+	server.answers(0)
+	topologies.eventually(t, "read later", topologies.isRead)
+	if why := *server.told.Load(); why != "" {
+		t.Errorf("gangs are tried again for the last time while Topologies cannot be read: %s", why)
 	}
 }
 
