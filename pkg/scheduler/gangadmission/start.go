@@ -49,15 +49,9 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 			g.apply(logger, g.registry.SetKeys(keys, g.clock.Now()))
 		},
 	})
-	pods := h.SharedInformerFactory().Core().V1().Pods()
-	g.podLister = pods.Lister()
-	// kube-scheduler's pod informer has no indices: to list the pods of a namespace would visit those of all namespaces.
-	if err := pods.Informer().AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
-		return fmt.Errorf("indexing pods by namespace: %w", err)
-	}
-	nodes := h.SharedInformerFactory().Core().V1().Nodes().Informer()
-	if err := nodes.SetTransform(withoutManagedFields); err != nil {
-		return fmt.Errorf("reading nodes: %w", err)
+	pods, nodes, err := g.configureInformers(h)
+	if err != nil {
+		return err
 	}
 	client, err := report.NewPodGroupClient(h.KubeConfig())
 	if err != nil {
@@ -72,7 +66,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		return fmt.Errorf("reading ended pods: %w", err)
 	}
 	g.reporter = g.newReporter(h, client, endedInformer)
-	synced, err := g.addHandlers(logger, pods.Informer(), nodes, endedInformer, groups, classes.Informer())
+	synced, err := g.addHandlers(logger, pods, nodes, endedInformer, groups, classes.Informer())
 	if err != nil {
 		return fmt.Errorf("watching the objects of gangs: %w", err)
 	}
@@ -90,18 +84,23 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		groups.Run(ctx.Done())
 	}()
 	go g.runWhenSynced(ctx, synced)
-	releaser := release.NewReleaser(release.Options{
-		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
-		Apply: func(e gangs.Effects) { g.apply(logger, e) },
-	})
-	go func() {
-		if waitFor(ctx, g.leading) {
-			go g.resumeEvictionsWhenSynced(ctx, logger, synced)
-			go releaser.Run(ctx)
-			g.reporter.Run(ctx)
-		}
-	}()
+	go g.runWhenLeading(ctx, h, client, synced)
 	return nil
+}
+
+// configureInformers configures the scheduler's informers of pods and nodes for what the core reads, and returns them.
+func (g *Gangs) configureInformers(h fwk.Handle) (pods, nodes cache.SharedIndexInformer, err error) {
+	core := h.SharedInformerFactory().Core().V1()
+	g.podLister = core.Pods().Lister()
+	pods, nodes = core.Pods().Informer(), core.Nodes().Informer()
+	// kube-scheduler's pod informer has no indices: to list the pods of a namespace would visit those of all namespaces.
+	if err := pods.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
+		return nil, nil, fmt.Errorf("indexing pods by namespace: %w", err)
+	}
+	if err := nodes.SetTransform(withoutManagedFields); err != nil {
+		return nil, nil, fmt.Errorf("reading nodes: %w", err)
+	}
+	return pods, nodes, nil
 }
 
 // newReporter returns the writer of status, events and conditions.
@@ -185,6 +184,21 @@ func (g *Gangs) runWhenSynced(ctx context.Context, synced []cache.InformerSynced
 	logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
 	go g.backlog.Run(ctx, func(r backlog.Ready) { g.wake(logger, r) })
 	g.tick(ctx)
+}
+
+// runWhenLeading runs the writers as soon as this process leads.
+func (g *Gangs) runWhenLeading(ctx context.Context, h fwk.Handle, client *report.PodGroupClient, synced []cache.InformerSynced) {
+	if !waitFor(ctx, g.leading) {
+		return
+	}
+	logger := klog.FromContext(ctx)
+	releaser := release.NewReleaser(release.Options{
+		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
+		Apply: func(e gangs.Effects) { g.apply(logger, e) },
+	})
+	go g.resumeEvictionsWhenSynced(ctx, logger, synced)
+	go releaser.Run(ctx)
+	g.reporter.Run(ctx)
 }
 
 // tick repeats wake-ups that the scheduling queue may have dropped.
