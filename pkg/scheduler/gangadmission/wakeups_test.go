@@ -359,3 +359,87 @@ func TestGangIsWokenByThePodsThatMatterToIt(t *testing.T) {
 		})
 	}
 }
+
+// A gang requires a rack, and lacks one GPU in rack r0. Room for a GPU comes to other racks, where it does not help: the gang is
+// not tried. Then it comes to r0, and the gang is placed.
+func TestRoomInOtherRacksWakesNoGang(t *testing.T) {
+	extra := func(rack int) *wrappers.NodeWrapper {
+		return wrappers.MakeNode(fmt.Sprintf("r%d-x", rack)).GPUs(1).Label("rack", fmt.Sprintf("r%d", rack))
+	}
+	name := func(rack int) string { return extra(rack).Obj().Name }
+	fill := func(c *cluster, pod, node string) {
+		c.pod(wrappers.MakePod(pod, "ml").GPUs(1).NodeSelector(corev1.LabelHostname, node)).eventually(pod+" bound", func() bool { return len(c.boundOf(pod)) == 1 })
+	}
+	changes := map[string]struct{ before, change func(c *cluster, rack int) }{
+		"a pod leaves": {
+			before: func(c *cluster, rack int) { fill(c.node(extra(rack)), "on-"+name(rack), name(rack)) },
+			change: func(c *cluster, rack int) { c.deletePod("on-" + name(rack)) },
+		},
+		"a node is added": {change: func(c *cluster, rack int) { c.node(extra(rack)) }},
+		"a node is uncordoned": {
+			before: func(c *cluster, rack int) { c.node(extra(rack).Unschedulable()) },
+			change: func(c *cluster, rack int) {
+				c.updateNode(name(rack), func(n *corev1.Node) { n.Spec.Unschedulable = false })
+			},
+		},
+		"a taint is removed": {
+			before: func(c *cluster, rack int) { c.node(extra(rack).Taint("maintenance", "yes")) },
+			change: func(c *cluster, rack int) { c.updateNode(name(rack), func(n *corev1.Node) { n.Spec.Taints = nil }) },
+		},
+		"a node grows": {
+			before: func(c *cluster, rack int) { c.node(extra(rack).GPUs(0)) },
+			change: func(c *cluster, rack int) { c.updateNode(name(rack), func(n *corev1.Node) { *n = *extra(rack).Obj() }) },
+		},
+		"a node gets the label": {
+			before: func(c *cluster, rack int) { c.node(wrappers.MakeNode(name(rack)).GPUs(1)) },
+			change: func(c *cluster, rack int) { c.label(name(rack), fmt.Sprintf("r%d", rack)) },
+		},
+	}
+	waits := map[string]func(c *cluster){
+		"minimum": func(c *cluster) { c.leveledGang("a", 0, 3, 3) },
+		"surplus": func(c *cluster) { c.leveledGang("a", 0, 2, 3).wholeOf("a", 2) },
+		"refill": func(c *cluster) {
+			c.leveledGang("a", 0, 2, 2).wholeOf("a", 2)
+			node := c.nodesOf("a-")["a-1"]
+			c.deletePod("a-1")
+			c.eventually("the deletion seen", func() bool { f, _ := c.gangs.registry.Facts(key("a")); return f.Created[""] == 1 })
+			fill(c, "filler", node)
+			c.pod(members("a", 3)[2:]...)
+		},
+	}
+	for task, wait := range waits {
+		for event, e := range changes {
+			t.Run(task+", "+event, func(t *testing.T) {
+				t.Parallel()
+				const others = 4
+				c := newCluster(t).labeledRacks(2, 1, 1, 1, 1).run()
+				if e.before != nil {
+					for rack := range 1 + others {
+						e.before(c, rack)
+					}
+				}
+				wait(c)
+				c.refused("a")
+				before := c.attempts("a")
+				for rack := 1; rack <= others; rack++ {
+					e.change(c, rack)
+					c.eventually("the room seen", func() bool {
+						info := c.sched.Cache.Dump().Nodes[name(rack)]
+						return info != nil && info.GetRequested().GetScalarResources()[wrappers.GPUResource] == 0 &&
+							info.GetAllocatable().GetScalarResources()[wrappers.GPUResource] == 1 && info.Node().Labels["rack"] == fmt.Sprintf("r%d", rack) &&
+							!info.Node().Spec.Unschedulable && len(info.Node().Spec.Taints) == 0
+					})
+					for k := range 2 { // pods that are placed after all gangs that were woken
+						pod := fmt.Sprintf("probe-%d-%d", rack, k)
+						c.pod(wrappers.MakePod(pod, "ml").CPU("1")).eventually(pod+" bound", func() bool { return len(c.boundOf(pod)) == 1 })
+					}
+				}
+				if n := c.attempts("a") - before; n > 1 { // one may follow the last change of the gang itself
+					t.Errorf("tried %d times because of room in %d other racks", n, others)
+				}
+				e.change(c, 0)
+				c.wholeOf("a", 3).inRacks("a", "r0")
+			})
+		}
+	}
+}
