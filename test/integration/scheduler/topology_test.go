@@ -166,6 +166,37 @@ func TestGangsInRacks(t *testing.T) {
 	c.stillSchedules()
 }
 
+// A cluster without the CRD of Topologies schedules gangs without levels, and those of Topologies as soon as the CRD and theirs
+// exist; muster-scheduler runs on.
+func TestTheCRDOfTopologiesIsInstalledLater(t *testing.T) {
+	c := newCluster(t, 8)
+	const crd = "../../../manifests/crds/kai.scheduler_topologies.yaml"
+	t.Cleanup(func() { c.kubectl("apply", "--server-side", "-f", crd) })
+	c.kubectl("delete", "-f", crd)
+	c.start()
+	c.createGang("plain", 2, 8)
+	c.untilBound("plain", 2)
+	for i, node := range c.nodes {
+		c.setRack(node, i/4)
+	}
+	c.createIn("", rackLabel, "label", 2)
+	c.untilBound("label", 2)
+	c.createIn(c.namespace, rackLabel, "one", 2)
+	s := c.untilReason("one", v2alpha2.ReasonTopologyUnavailable)
+	if !strings.Contains(s.Summary, "install the CRD topologies.kai.scheduler") {
+		t.Errorf("summary %q, want that the CRD is missing", s.Summary)
+	}
+	c.kubectl("apply", "--server-side", "-f", crd)
+	c.createTopology(c.namespace)
+	t.Cleanup(func() { c.deleteTopology(c.namespace) })
+	c.untilBound("one", 2)
+	for _, gang := range []string{"label", "one"} {
+		if racks := c.domainsOf(gang, rackLabel); len(racks) != 1 {
+			t.Errorf("%s runs in racks %v", gang, racks)
+		}
+	}
+}
+
 func (c *cluster) nodeOf(pod string) string {
 	c.t.Helper()
 	p, err := cp.Client().CoreV1().Pods(c.namespace).Get(c.ctx, pod, metav1.GetOptions{})
