@@ -13,10 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
 
+	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -307,38 +309,76 @@ func TestVictimsAreSearchedForWhenAPodEndsThatIsNone(t *testing.T) {
 	}
 }
 
-func TestPreparationThatBeginsAfterTheAbortIsCancelled(t *testing.T) {
+// TestPreparationOfAnAbortedPlanIsCancelled: members that are not prepared yet give up their room when the plan is aborted, also
+// those whose preparation begins afterwards.
+func TestPreparationOfAnAbortedPlanIsCancelled(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
-	r, now := c.gangs.registry, time.Now()
-	c.eventually("gangs planned", func() bool { // starts when the informers have synced
-		r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(1).Obj(), now)
-		r.SetPod(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj(), now)
-		work, _ := r.BeginAttempt(wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj())
-		if work == nil {
-			return false
-		}
-		plan, why := r.CommitPlan(work, []placement.Placement{{Pod: placement.Pod{ID: "a-0"}, Node: "n"}}, now)
-		if plan == nil {
-			t.Fatal(why)
-		}
-		return true
-	})
-	if err := r.AssumeMember("a-0", "n", now); err != nil {
-		t.Fatal(err)
-	}
-	c.gangs.apply(klog.Background(), r.AbortPlanOf("a-0", gangs.AbortLate, "test", now))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	c.sched.Profiles[wrappers.SchedulerName].AddPodInPreBind("a-0", cancel)
-	c.gangs.cancelPreparation(nil)
-	if ctx.Err() == nil {
-		t.Error("its volumes are prepared although its plan was aborted")
-	}
-	c.gangs.apply(klog.Background(), r.ReleaseMember("a-0", now))
-	c.gangs.cancelPreparation(nil)
-	c.gangs.toCancel.mu.Lock()
-	defer c.gangs.toCancel.mu.Unlock()
-	if got := len(c.gangs.toCancel.pods); got != 0 {
-		t.Errorf("%d pods are to be cancelled, want none", got)
+	for name, tc := range map[string]struct {
+		abort func(g *Gangs)
+		late  bool // the preparation begins after the abort
+	}{
+		"a member is deleted": {abort: func(g *Gangs) {
+			g.apply(klog.Background(), g.registry.RemovePod("a-1", time.Now()))
+		}},
+		"a member is prepared late": {late: true, abort: func(g *Gangs) {
+			g.apply(klog.Background(), g.registry.AbortPlanOf("a-0", gangs.AbortLate, "test", time.Now()))
+		}},
+		"the time at the barrier is over": {abort: func(g *Gangs) {
+			pl := &Admission{gangs: g, registry: g.registry, args: &config.GangAdmissionArgs{BarrierTimeout: metav1.Duration{Duration: time.Millisecond}}}
+			pod := wrappers.MakePod("a-1", "ml").UID("a-1").Gang("a").Obj()
+			if status := pl.Bind(context.Background(), nil, pod, "n"); status.IsSuccess() {
+				t.Error("a member is bound without the other one")
+			}
+			pl.Unreserve(context.Background(), nil, pod, "n")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			r, now := c.gangs.registry, time.Now()
+			pods := []*corev1.Pod{wrappers.MakePod("a-0", "ml").UID("a-0").Gang("a").Obj(), wrappers.MakePod("a-1", "ml").UID("a-1").Gang("a").Obj()}
+			c.eventually("gangs planned", func() bool { // starts when the informers have synced
+				r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj(), now)
+				for _, pod := range pods {
+					r.SetPod(pod, now)
+				}
+				work, _ := r.BeginAttempt(pods[0])
+				if work == nil {
+					return false
+				}
+				plan, why := r.CommitPlan(work, []placement.Placement{{Pod: placement.Pod{ID: "a-0"}, Node: "n"}, {Pod: placement.Pod{ID: "a-1", Index: 1}, Node: "n"}}, now)
+				if plan == nil {
+					t.Fatal(why)
+				}
+				return true
+			})
+			for _, pod := range pods {
+				if err := r.AssumeMember(pod.UID, "n", now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if !tc.late {
+				c.sched.Profiles[wrappers.SchedulerName].AddPodInPreBind("a-0", cancel)
+			}
+			tc.abort(c.gangs)
+			if tc.late {
+				c.sched.Profiles[wrappers.SchedulerName].AddPodInPreBind("a-0", cancel)
+				c.gangs.cancelPreparation(nil)
+			}
+			if ctx.Err() == nil {
+				t.Error("its volumes are prepared although its plan was aborted")
+			}
+			for _, pod := range pods {
+				c.gangs.apply(klog.Background(), r.ReleaseMember(pod.UID, now))
+			}
+			c.gangs.cancelPreparation(nil)
+			c.gangs.toCancel.mu.Lock()
+			defer c.gangs.toCancel.mu.Unlock()
+			if got := len(c.gangs.toCancel.pods); got != 0 {
+				t.Errorf("%d pods are to be cancelled, want none", got)
+			}
+		})
 	}
 }

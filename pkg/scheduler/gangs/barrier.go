@@ -17,7 +17,8 @@ import (
 )
 
 // WaitAtBarrier is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
-// members of the plan have arrived, and an error if the plan was aborted, or if ctx or the timeout ended first.
+// members of the plan have arrived, and an error if the plan was aborted, or if ctx or the timeout ended first. After an error
+// the member must be released.
 func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout time.Duration) error {
 	p, err := r.recordArrival(uid)
 	if err != nil {
@@ -32,11 +33,11 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 	case <-timer.C():
 		missing := p.notArrived(r)
 		err = fmt.Errorf("waited %s for other members of the gang to be ready to be bound: %s", timeout, missing)
-		if _, aborts := r.abortPlanOf(uid, AbortLate, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing), r.clock.Now()); !aborts {
+		if !r.abortLatePlan(p, fmt.Sprintf("not ready to be bound within %s: %s", timeout, missing)) {
 			err = fmt.Errorf(PlanAborted+": %w", err) // another member reports it
 		}
 	case <-ctx.Done():
-		r.AbortPlanOf(uid, AbortLate, "the scheduler is stopping", r.clock.Now())
+		r.abortLatePlan(p, "the scheduler is stopping")
 		err = ctx.Err()
 	}
 	select {
@@ -45,6 +46,16 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 	default:
 		return err
 	}
+}
+
+// abortLatePlan aborts a plan of which a member has waited too long at the barrier, unless it is open or aborted. The release of
+// that member, which follows, returns what is to be cancelled, and evaluates the gang.
+func (r *Registry) abortLatePlan(p *Plan, reason string) (aborts bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	aborts = !p.open && !p.aborted
+	r.abortPlan(p, AbortLate, reason)
+	return aborts
 }
 
 // recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a

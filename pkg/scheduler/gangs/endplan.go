@@ -55,26 +55,20 @@ func (r *Registry) ReleaseMember(uid types.UID, now time.Time) Effects {
 
 // AbortPlanOf ends a plan whose barrier has not opened.
 func (r *Registry) AbortPlanOf(uid types.UID, cause AbortCause, reason string, now time.Time) Effects {
-	e, _ := r.abortPlanOf(uid, cause, reason, now)
-	return e
-}
-
-// abortPlanOf is AbortPlanOf, and reports whether it aborted the plan.
-func (r *Registry) abortPlanOf(uid types.UID, cause AbortCause, reason string, now time.Time) (e Effects, aborts bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	p := r.planOf(uid)
 	if p == nil || p.open || p.aborted {
-		return Effects{}, false
+		return Effects{}
 	}
 	g := p.gang
 	r.abortPlan(p, cause, reason)
 	if g.plan != nil {
-		return r.endCall(Effects{}), true
+		return r.endCall(Effects{})
 	}
 	g.backOff(now)
-	return r.endCall(r.evaluate(g, now)), true
+	return r.endCall(r.evaluate(g, now))
 }
 
 // abortPlan ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others when

@@ -5,6 +5,7 @@ package gangs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -440,7 +441,10 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 		if err := <-arrive(s, context.Background(), time.Minute, "b"); err == nil {
 			t.Error("b passes a barrier that a left")
 		}
-		s.releases("a", "b").wantQuiet()
+		if s.releases("a"); !slices.Equal(s.effects.Cancel, []types.UID{"a", "b"}) {
+			t.Errorf("cancelled: %v, want both: b may still be prepared", s.effects.Cancel)
+		}
+		s.releases("b").wantQuiet()
 	})
 	// Only one of them reports it: an error that says that the plan was aborted is not told.
 	run(t, "out of time at the same moment", func(t *testing.T) {
