@@ -46,6 +46,7 @@ type orderScene struct {
 	during  causes    // since the cycle began
 	quiet   bool      // nothing changes during attempts either
 	last    time.Time // of the last event
+	cycles  int       // that have begun
 	plans   []*failing
 	counts  *orderCounts
 }
@@ -54,6 +55,7 @@ type orderScene struct {
 type orderCounts struct {
 	placed       [kinds]atomic.Int64
 	failed       atomic.Int64 // plans
+	freed        atomic.Int64 // gangs that were tried while a plan was in force that failed
 	early, first atomic.Int64 // attempts before the end of a pause, and plans that went first because of a failed plan without an event
 	checks       atomic.Int64 // moments at which no gang could start
 }
@@ -71,6 +73,7 @@ type modelGang struct {
 	failures int       // consecutive plans that failed
 	pause    time.Time // when the pause after the last one ends (docs/decisions, G18); zero: the last attempt had no plan
 	tried    bool      // it was tried and not placed
+	cycle    int       // its last cycle
 	// What was delivered since the last attempt began, and since its last cycle began, which may have seen what occurred before.
 	cause, since heard
 }
@@ -82,6 +85,7 @@ type heard struct{ any, news bool }
 type failing struct {
 	key   gangs.Key
 	gang  *modelGang
+	cycle int // in which it was made
 	until time.Time
 }
 
@@ -239,7 +243,8 @@ func (s *orderScene) look(before gangs.Key) {
 	s.apply(e)
 }
 
-// isReleased reports whether an event is the release of a pod by a plan that failed. Its room was free before the plan.
+// isReleased reports whether an event is the release of a pod by a plan that failed. Its room was free before the plan: see
+// endFailing.
 func (s *orderScene) isReleased(event gangs.Topic) bool {
 	for _, g := range s.gangs {
 		if g.racks == nil && g.has(event) {
@@ -284,6 +289,8 @@ func (s *orderScene) schedule() bool {
 	s.r.RecordPopped(leader.UID)
 	g := s.gangs[gangs.Key{Namespace: leader.Namespace, Name: leader.Annotations[v2alpha2.PodGroupAnnotation]}]
 	g.since = heard{}
+	s.cycles++
+	g.cycle = s.cycles
 	if !s.attempt(leader) {
 		s.r.RecordCycleFailed(leader.UID, s.clock.Now())
 	}
@@ -376,7 +383,7 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks [
 		}
 	}
 	if g.fails {
-		s.plans = append(s.plans, &failing{key, g, s.clock.Now().Add(time.Duration(s.rand.Intn(4)) * time.Millisecond)}) // in all less than half a second (docs/decisions, G16)
+		s.plans = append(s.plans, &failing{key, g, g.cycle, s.clock.Now().Add(time.Duration(s.rand.Intn(4)) * time.Millisecond)}) // in all less than half a second (docs/decisions, G16)
 		return
 	}
 	s.counts.placed[g.kind].Add(1)
@@ -408,6 +415,12 @@ func (s *orderScene) endFailing() {
 		for i, pod := range g.pods {
 			s.apply(s.r.ReleaseMember(pod.UID, now))
 			s.free[g.racks[i]]++
+		}
+		for _, other := range s.gangs {
+			if other.cycle > p.cycle { // it was tried while the plan was in force, and could not have this room
+				other.cause.news, other.since.news = true, true
+				s.counts.freed.Add(1)
+			}
 		}
 		g.racks, g.tried, g.pause = nil, true, now.Add(min(200*time.Millisecond<<min(g.failures, 10), 10*time.Second))
 		g.failures++
@@ -624,7 +637,7 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 				t.Errorf("no gang of kind %d was placed", k)
 			}
 		}
-		if counts.failed.Load() == 0 || counts.early.Load() == 0 || counts.first.Load() == 0 || counts.checks.Load() == 0 {
+		if counts.failed.Load() == 0 || counts.early.Load() == 0 || counts.freed.Load() == 0 || counts.first.Load() == 0 || counts.checks.Load() == 0 {
 			t.Error("something did not occur")
 		}
 	})

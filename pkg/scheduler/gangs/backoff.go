@@ -47,7 +47,8 @@ func (g *gangState) isPaused(now time.Time) bool {
 // (docs/decisions, G16).
 //
 // An event ends one pause of a gang. Those of its own pods end none, and neither does the release of the pods of a plan that
-// failed, whose room was free before: else two such gangs would wake each other for ever. Events of claims and volumes that a
+// failed and was not in force when the attempt began, since their room was free then: else two such gangs would wake each other
+// for ever. Events of claims and volumes that a
 // plan wrote itself cannot be told from others. So that gangs whose plans always fail stop no others, the attempts after
 // events may take, with their search, 1/20 = 5 % of the time, all gangs together, after the first half second. Beyond that, the
 // pause holds. A plan that occupied its room for more than half a second counts as if the longest pause followed it.
@@ -75,21 +76,31 @@ func (r *Registry) retryPaused() Effects {
 func (r *Registry) recordHelp(of types.UID) {
 	m := r.members[of]
 	if m != nil && m.state == count.Pending {
-		return // a plan that failed has released it
-	}
-	r.helps++
-	if m != nil {
-		m.gang.own++
+		return // a plan that failed has released it: see recordRelease
 	}
 	for g := range r.waiting.unheard {
-		if r.hasNews(g) {
-			r.reindex(g)
+		if m == nil || m.gang != g {
+			r.recordNews(g)
 		}
 	}
 }
 
-// hasNews reports whether an event that may help occurred since the gang's last attempt began, if its plan failed.
-func (r *Registry) hasNews(g *gangState) bool { return r.helps-g.own != g.heard }
+// recordRelease records that a plan that fails has released pods, whose room may help gangs that were tried while it was in force.
+func (r *Registry) recordRelease(p *Plan) {
+	for g := range r.waiting.unheard {
+		if g.newest >= p.ID {
+			r.recordNews(g)
+		}
+	}
+}
+
+// recordNews records that an event that may help occurred since the cycle of the gang's leader began.
+func (r *Registry) recordNews(g *gangState) {
+	delete(r.waiting.unheard, g)
+	if g.isPaused(r.now) {
+		r.reindex(g)
+	}
+}
 
 // RecordUnanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
 // or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server answers, and

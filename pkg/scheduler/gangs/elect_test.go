@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
@@ -581,6 +582,24 @@ func (s *story) observes(topics ...Topic) *story {
 	return s
 }
 
+// holds lets a plan of gang k, of one pod, occupy room until the pod is released.
+func (s *story) holds(name string) *story {
+	s.t.Helper()
+	pod := wrappers.MakePod(name, testNamespace).UID(name).Gang("k").Obj()
+	s.r.SetGroup(wrappers.MakePodGroup("k", testNamespace).UID("group-k").MinMember(1).Obj(), s.now)
+	s.r.SetPod(pod, s.now)
+	s.r.MayEnterQueue(pod)
+	s.r.RecordPopped(pod.UID)
+	work, why := s.r.BeginAttempt(pod)
+	if work == nil {
+		s.t.Fatal(why)
+	}
+	if plan, why := s.r.CommitPlan(work, []placement.Placement{placementOf(work, name, "n")}, s.now); plan == nil {
+		s.t.Fatal(why)
+	}
+	return s.assumes(name)
+}
+
 // TestPauseEndsWithAnEvent: the pause of a gang whose plan failed lets no gang of lower rank take room after an event that
 // may help, and only then.
 func TestPauseEndsWithAnEvent(t *testing.T) {
@@ -606,6 +625,18 @@ func TestPauseEndsWithAnEvent(t *testing.T) {
 		}, first: true},
 		"before its last attempt": {tell: func(s *story) { s.observes(EventOf("")).fails(0).observes() }},
 		"after its last attempt":  {tell: func(s *story) { s.observes(EventOf("")).fails(0).observes(EventOf("")) }, first: true},
+		"a plan fails that was in force when it was tried last": {tell: func(s *story) {
+			s.after(minBackoff).holds("k").fails(0).releases("k").observes(EventOf("k"))
+		}, first: true},
+		"such a plan fails while its own is in force": {tell: func(s *story) {
+			s.after(minBackoff).holds("k").leads("a").commits("a", "b").assumes("a", "b").releases("k").observes(EventOf("k")).releases("b", "a").observes()
+		}, first: true},
+		"a plan fails that was made after it was tried last": {tell: func(s *story) {
+			s.holds("k").releases("k").observes(EventOf("k"))
+		}},
+		"a plan fails that was made after it was tried last, while its own is in force": {tell: func(s *story) {
+			s.after(minBackoff).leads("a").commits("a", "b").assumes("a", "b").holds("k").releases("k").observes(EventOf("k")).releases("b", "a").observes()
+		}},
 		"a gang that precedes it": {priority: 1, tell: func(s *story) { s.observes(EventOf("")) }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,7 @@ func (r *Registry) ReleaseMember(uid types.UID, now time.Time) Effects {
 		if p.aborted {
 			r.unwinding--
 		}
+		r.recordRelease(p)
 	}
 	if !p.isDoomed() {
 		r.abortPlan(p, AbortUnprepared, "a member could not be placed or prepared")
@@ -121,6 +122,7 @@ func (r *Registry) finishPlan(p *Plan) {
 		r.enterPhase(g, Complete)
 		if !p.lost {
 			g.failures = 0
+			delete(r.waiting.unheard, g)
 		}
 		if g.completeAt.IsZero() {
 			g.completeAt = r.now

@@ -95,8 +95,7 @@ type backoff struct {
 	notBefore time.Time     // no leader is elected before this time, unless an event may help
 	tried     time.Time     // when the last attempt began
 	occupied  time.Duration // how long the attempt that failed last took, from its search on
-	own       uint64        // of Registry.helps: events of the gang's own pods
-	heard     uint64        // of Registry.helps, without own: what occurred before the last attempt
+	newest    uint64        // Registry.planSeq when the cycle of the leader began last
 }
 
 // partial is the state of a gang that may be partially bound without ever having had its minimum, see partial.go.

@@ -87,7 +87,8 @@ func (r *Registry) RecordPopped(uid types.UID) {
 		if w := m.gang.wait; w != nil {
 			w.missed = false // its cycle begins, with the current state of the cluster
 		}
-		m.gang.seen, m.gang.heard = r.mayHelp, r.helps-m.gang.own
+		m.gang.seen, m.gang.newest = r.mayHelp, r.planSeq
+		r.waiting.unheard[m.gang] = struct{}{}
 		r.enterPhase(m.gang, Popped)
 		r.reindex(m.gang)
 	}

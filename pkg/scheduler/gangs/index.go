@@ -112,12 +112,7 @@ func (r *Registry) reindex(g *gangState) {
 		r.waiting.informed.Remove(g)
 	}
 	r.waiting.paused.Remove(g)
-	delete(r.waiting.unheard, g)
-	switch {
-	case !g.isPaused(r.now):
-	case !r.hasNews(g):
-		r.waiting.unheard[g] = struct{}{}
-	default:
+	if _, unheard := r.waiting.unheard[g]; !unheard && g.isPaused(r.now) {
 		g.rank = g.leaderRank()
 		r.waiting.paused.Set(g)
 	}

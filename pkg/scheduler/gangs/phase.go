@@ -50,6 +50,9 @@ func (r *Registry) enterPhase(g *gangState, p Phase) {
 		r.entered(g.phase, p)
 	}
 	g.phase = p
+	if p.isRefused() {
+		delete(r.waiting.unheard, g)
+	}
 	if p.isRefused() || !p.hasLeader() {
 		r.endClaim(g)
 	}

@@ -138,7 +138,7 @@ type waitList struct {
 	informed *count.Heap[*gangState] // gangs in phase Informed, in the order of the queue
 	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
 	paused   *count.Heap[*gangState] // gangs whose pause an event may end, in the order of the queue
-	unheard  map[*gangState]struct{} // other gangs that pause after a plan failed
+	unheard  map[*gangState]struct{} // gangs that saw no event that may help them since the cycle of their leader began, until its plan is refused or bound
 	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
 	ended    []func()                // Wait.Release of gangs that no longer wait
 	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed gangs, of those
