@@ -46,7 +46,7 @@ func (g *gangState) isPaused(now time.Time) bool {
 // attempts only in a cluster in which the last one failed, and lets no gang of lower rank take room that this one could use
 // (docs/decisions, G16).
 //
-// An event ends one pause of a gang. Those of its own pods end none, and neither does the release of the pods of a plan that
+// An event ends one pause of a gang. Those of its own pods end none, unless a bound one is gone, and neither does the release of the pods of a plan that
 // failed and was not in force when the attempt began, since their room was free then: else two such gangs would wake each other
 // for ever. Events of claims and volumes that a
 // plan wrote itself cannot be told from others. So that gangs whose plans always fail stop no others, the attempts after
@@ -78,8 +78,9 @@ func (r *Registry) recordHelp(of types.UID) {
 	if m != nil && m.state == count.Pending {
 		return // a plan that failed has released it: see recordRelease
 	}
+	_, ended := r.vanished[of] // its room is free: that is news for its own gang too
 	for g := range r.waiting.unheard {
-		if m == nil || m.gang != g {
+		if m == nil || m.gang != g || ended {
 			r.recordNews(g)
 		}
 	}

@@ -609,11 +609,19 @@ func TestPauseEndsWithAnEvent(t *testing.T) {
 		tell     func(s *story)
 		first    bool
 	}{
-		"no event":                         {tell: func(s *story) { s.observes() }},
-		"an event of another kind":         {tell: func(s *story) { s.observes(pods) }},
-		"its own pods are released":        {tell: func(s *story) { s.observes(EventOf("a"), EventOf("b")) }},
-		"another failed plan is released":  {tell: func(s *story) { s.observes(EventOf("x")) }},
-		"a bound pod of its own":           {tell: func(s *story) { s.pods(memberPod("c").Node("n")).observes(EventOf("c")) }},
+		"no event":                        {tell: func(s *story) { s.observes() }},
+		"an event of another kind":        {tell: func(s *story) { s.observes(pods) }},
+		"its own pods are released":       {tell: func(s *story) { s.observes(EventOf("a"), EventOf("b")) }},
+		"another failed plan is released": {tell: func(s *story) { s.observes(EventOf("x")) }},
+		"a bound pod of its own":          {tell: func(s *story) { s.pods(memberPod("c").Node("n")).observes(EventOf("c")) }},
+		"a bound pod of its own has ended": {priority: -1, tell: func(s *story) { // its age is counted anew
+			s.pods(memberPod("c").Node("n")).gone("c").observes(EventOf("c"))
+			s.effects = s.r.RemoveFailedPod("c", s.now)
+			s.observes()
+		}, first: true},
+		"a bound pod of its own is deleted": {tell: func(s *story) {
+			s.pods(memberPod("c").Node("n"), memberPod("c").Node("n").Terminating()).gone("c").observes(EventOf("c"))
+		}, first: true},
 		"a bound pod of another gang":      {tell: func(s *story) { s.pods(memberPod("y").Gang("h").Node("n")).observes(EventOf("y")) }, first: true},
 		"a node, a volume or a claim":      {tell: func(s *story) { s.observes(EventOf("")) }, first: true},
 		"a plain pod, or one that is gone": {tell: func(s *story) { s.observes(EventOf("unknown")) }, first: true},
