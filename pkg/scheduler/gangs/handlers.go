@@ -344,6 +344,9 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	if g.priority() != priority { // that of the pod was the highest of the gang
 		r.recordVictimsChanged(g)
 	}
+	if m.isBound() && g.isProtected() && keyOf(m.pod) != g.key { // RecordPodsEnded goes by the annotation
+		r.recordMayHelp(everyPriority)
+	}
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)

@@ -210,6 +210,12 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 		"the gang has another pod": {helps: true, change: func(m *market) { m.createPod(high, 5) }},
 
 		"a pod of a protected gang ends": {helps: true, change: func(m *market) { m.endPod(low, nil) }},
+		"a pod of a protected gang ends whose annotation was removed after it was bound": {helps: true, change: func(m *market) {
+			m.endPod(low, func(p *corev1.Pod) {
+				delete(p.Annotations, v2alpha2.PodGroupAnnotation)
+				m.apply(m.r.SetPod(p, m.now))
+			})
+		}},
 		"a pod of the same priority ends": {helps: true,
 			begin:  func(m *market) { m.editGroup(low, nil); m.createGang(third, 1, 1, 5) },
 			change: func(m *market) { m.endPod(third, nil) }},
