@@ -39,11 +39,17 @@ type cluster struct {
 
 func newCluster(t testing.TB, objects ...runtime.Object) *cluster {
 	t.Helper()
-	return newClusterWith(t, nil, objects...)
+	return newConfiguredCluster(t, func(*config.KubeSchedulerConfiguration) {}, objects...)
 }
 
 // newClusterWith returns a cluster whose scheduler has extenders.
 func newClusterWith(t testing.TB, extenders []config.Extender, objects ...runtime.Object) *cluster {
+	t.Helper()
+	return newConfiguredCluster(t, func(cfg *config.KubeSchedulerConfiguration) { cfg.Extenders = extenders }, objects...)
+}
+
+// newConfiguredCluster returns a cluster whose scheduler has a configuration other than the default one.
+func newConfiguredCluster(t testing.TB, configure func(*config.KubeSchedulerConfiguration), objects ...runtime.Object) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Background()))
 	t.Cleanup(cancel)
@@ -53,11 +59,12 @@ func newClusterWith(t testing.TB, extenders []config.Extender, objects ...runtim
 	if err := scheme.Scheme.Convert(&versioned, &cfg, nil); err != nil {
 		t.Fatal(err)
 	}
+	configure(&cfg)
 	client := fake.NewClientset(objects...)
 	informers := scheduler.NewInformerFactory(client, 0)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	t.Cleanup(broadcaster.Shutdown)
-	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...), scheduler.WithExtenders(extenders...))
+	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...), scheduler.WithExtenders(cfg.Extenders...))
 	if err != nil {
 		t.Fatal(err)
 	}

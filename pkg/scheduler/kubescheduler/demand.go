@@ -30,6 +30,8 @@ type demand struct {
 	requests []request
 	pods     bool // the number of pods is limited
 	alone    bool // host ports: only one such pod fits on a node
+	// offered are requests that a DeviceClass offers: only nodes that provide the resource themselves count them.
+	offered []request
 	// complete: as far as plainFilters are concerned, only these requests can make a node that takes one such pod
 	// refuse the next.
 	complete bool
@@ -106,7 +108,7 @@ func (d *demand) lostSlots(node fwk.NodeInfo, other *demand) int {
 }
 
 // demandOf determines which of a pod's requests the profile's NodeResourcesFit counts, because its arguments may name
-// resources to be ignored. It runs the filter for artificial nodes that lack one resource each. filters are those of
+// resources to be ignored. It runs the filter for artificial nodes that have nothing left of one resource each. filters are those of
 // the profile; state is that of the pod after PreFilter.
 func demandOf(ctx context.Context, f framework.Framework, filters []string, info *framework.PodInfo, state fwk.CycleState) demand {
 	skip := state.GetSkipFilterPlugins()
@@ -127,22 +129,38 @@ func demandOf(ctx context.Context, f framework.Framework, filters []string, info
 		for _, name := range resourcesOf(requests) {
 			list[name] = *resource.NewQuantity(math.MaxInt32*int64(math.MaxInt16), resource.DecimalSI)
 		}
-		list[lacking] = resource.Quantity{}
 		node := framework.NewNodeInfo()
+		if lacking == corev1.ResourcePods {
+			list[lacking] = resource.Quantity{}
+		} else { // all of it is in use: on a node that does not provide it, it is left to DynamicResources if a DeviceClass offers it
+			node.Requested.Add(corev1.ResourceList{lacking: list[lacking]})
+		}
 		node.SetNode(&corev1.Node{Status: corev1.NodeStatus{Allocatable: list}})
 		return !f.RunFilterPlugins(ctx, state, info.Pod, node).IsSuccess()
 	}
 	d.pods = refuses(corev1.ResourcePods)
-	d.complete = !d.alone
 	for _, name := range resourcesOf(requests) {
-		switch {
-		case refuses(name):
+		if refuses(name) {
 			d.requests = append(d.requests, request{name, amountOf(requests, name)})
-		case isExtended(name):
-			d.complete = false // a DeviceClass offers it too: it counts on nodes where a device plugin provides it
 		}
 	}
+	d.updateOffered(f)
 	return d
+}
+
+// updateOffered determines which requests DeviceClasses offer now, and reports whether that has changed.
+func (d *demand) updateOffered(f fwk.Handle) bool {
+	all, before := slices.Concat(d.requests, d.offered), d.offered
+	d.requests, d.offered = nil, nil
+	for _, r := range all {
+		if deviceClassOf(f, r.name) == nil {
+			d.requests = append(d.requests, r)
+		} else {
+			d.offered = append(d.offered, r)
+		}
+	}
+	d.complete = !d.alone && len(d.offered) == 0
+	return !slices.Equal(before, d.offered)
 }
 
 // resourcesOf returns the resources with non-zero requests.

@@ -191,7 +191,7 @@ func (w *Snapshot) readDeviceDemand(c *class) error {
 	}
 	requests := c.info.CalculateResource().Resource
 	for _, name := range resourcesOf(requests) {
-		if class := dra.DeviceClassResolver().GetDeviceClass(name); class != nil && schedutil.IsDRAExtendedResourceName(name) {
+		if class := deviceClassOf(w.f, name); class != nil {
 			d.extended = append(d.extended, extendedRequest{name, class.Name, amountOf(requests, name)})
 		}
 	}
@@ -219,6 +219,15 @@ func (w *Snapshot) readDeviceDemand(c *class) error {
 		c.state.SetSkipFilterPlugins(c.skip)
 	}
 	return nil
+}
+
+// deviceClassOf returns the DeviceClass that offers an extended resource on nodes without a device plugin. nil: none does.
+func deviceClassOf(f fwk.Handle, name corev1.ResourceName) *resourcev1.DeviceClass {
+	dra := f.SharedDRAManager()
+	if dra == nil || !schedutil.IsDRAExtendedResourceName(name) {
+		return nil
+	}
+	return dra.DeviceClassResolver().GetDeviceClass(name)
 }
 
 // leastDevices returns how many devices a claim takes at least.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
@@ -240,6 +241,65 @@ func TestExtendedResourceOfADevicePlugin(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{"plugin": 2, "driver": 3}, got); diff != "" {
 		t.Errorf("pods by node (-want +got):\n%s", diff)
+	}
+}
+
+// Of the resources that the profile ignores a plan counts nothing, and of those that a DeviceClass offers nothing that is certain for
+// all nodes. Only if there are none of the latter, the filters need not run for each planned pod.
+func TestDemandOfExtendedResources(t *testing.T) {
+	t.Parallel()
+	const (
+		ignored, offered, provided = "ignored.example.com/x", "example.com/offered", "example.com/provided"
+		byName                     = corev1.ResourceName(resourcev1.ResourceDeviceClassPrefix + "a")
+	)
+	for name, tc := range map[string]struct {
+		asks               []corev1.ResourceName
+		counted, uncertain []corev1.ResourceName
+		complete           bool
+	}{
+		"provided":                           {asks: []corev1.ResourceName{provided}, counted: []corev1.ResourceName{provided}, complete: true},
+		"ignored":                            {asks: []corev1.ResourceName{ignored, provided}, counted: []corev1.ResourceName{provided}, complete: true},
+		"ignored in its group":               {asks: []corev1.ResourceName{"group.example.com/y"}, complete: true},
+		"ignored and offered":                {asks: []corev1.ResourceName{"group.example.com/offered"}, complete: true},
+		"offered":                            {asks: []corev1.ResourceName{offered, provided}, counted: []corev1.ResourceName{provided}, uncertain: []corev1.ResourceName{offered}},
+		"offered by its name":                {asks: []corev1.ResourceName{byName}, uncertain: []corev1.ResourceName{byName}},
+		"offered beside one that is ignored": {asks: []corev1.ResourceName{ignored, offered}, uncertain: []corev1.ResourceName{offered}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newConfiguredCluster(t, func(cfg *config.KubeSchedulerConfiguration) {
+				for _, p := range cfg.Profiles[0].PluginConfig {
+					if args, ok := p.Args.(*config.NodeResourcesFitArgs); ok {
+						args.IgnoredResources, args.IgnoredResourceGroups = []string{ignored}, []string{"group.example.com"}
+					}
+				}
+			}, deviceClass("a", "a.example.com", offered), deviceClass("b", "b.example.com", "group.example.com/offered"), wrappers.MakeNode("n").Obj())
+			pod := classPod("p")
+			for _, name := range tc.asks {
+				pod.Resource(name, resource.MustParse("1"))
+			}
+			w := c.world(pod.Obj())
+			class, _ := w.classAt(0)
+			w.findNodesOf(class)
+			d := class.known.demand
+			namesOf := func(requests []request) (out []corev1.ResourceName) {
+				for _, r := range requests {
+					if isExtended(r.name) {
+						out = append(out, r.name)
+					}
+				}
+				return out
+			}
+			if diff := cmp.Diff(tc.counted, namesOf(d.requests)); diff != "" {
+				t.Errorf("resources that are counted (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.uncertain, namesOf(d.offered)); diff != "" {
+				t.Errorf("resources that are counted on some nodes (-want +got):\n%s", diff)
+			}
+			if d.complete != tc.complete {
+				t.Errorf("complete is %t, want %t", d.complete, tc.complete)
+			}
+		})
 	}
 }
 

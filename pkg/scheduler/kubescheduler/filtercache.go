@@ -110,7 +110,7 @@ func (w *Snapshot) resultsOf(c *class) *filterResults {
 	// A resource may be backed by DRA: NodeResourcesFit then leaves it to DynamicResources, which reads claims.
 	kept = kept && (c.skip.Has(names.DynamicResources) || !v.enabledPlugins(names.DynamicResources))
 	known := v.kinds[key]
-	if !kept || known == nil {
+	if !kept || known == nil || known.demand.updateOffered(w.f) {
 		known = &filterResults{demand: demandOf(w.ctx, w.f, v.filters, c.info, c.state), rankings: map[string]*ranking{}}
 		if kept {
 			v.kinds[key] = known
