@@ -37,6 +37,7 @@ type Backlog struct {
 
 	clock   clock.Clock
 	vacated atomic.Bool // see ReservationsEnded
+	offered atomic.Bool // DeviceClasses may offer other extended resources than when the shapes were counted
 	// lowest is the lowest priority of any bound pod observed so far.
 	lowest atomic.Int32
 
@@ -95,6 +96,9 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	}
 	b.podMu.Unlock()
 	b.during.Or(uint32(c))
+	if event.Resource == fwk.DeviceClass {
+		b.offered.Store(true)
+	}
 	if pod, ok := newObj.(*corev1.Pod); ok && oldObj == nil && pod.Spec.NodeName != "" {
 		priority := corev1helpers.PodPriority(pod)
 		for seen := b.lowest.Load(); priority < seen && !b.lowest.CompareAndSwap(seen, priority); {
@@ -201,6 +205,10 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 		b.registry.RecordPreemptionMayHelp()
 	} else if len(ended.pods) > 0 {
 		b.registry.RecordPodsEnded(ended.pods, now)
+	}
+	if b.offered.Swap(false) {
+		b.shapes.UpdateOffered()
+		b.vacated.Store(true) // also for shapes that were counted with the DeviceClass before its event
 	}
 	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
 		b.updateShapes(logger)

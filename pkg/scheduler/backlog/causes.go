@@ -13,7 +13,7 @@ import (
 type causes uint8
 
 const (
-	// moreRoom: a node was added or changed, or a pod released resources.
+	// moreRoom: a node was added or changed, a pod released resources, or a DeviceClass may offer them.
 	moreRoom causes = 1 << iota
 	// otherPods: pods were removed or changed labels, or nodes changed labels. Affinity and topology spread depend on
 	// both.
@@ -73,8 +73,10 @@ func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
 		}
 	case fwk.PersistentVolume, fwk.PersistentVolumeClaim, fwk.StorageClass, fwk.CSINode, fwk.CSIDriver, fwk.CSIStorageCapacity, fwk.VolumeAttachment:
 		return otherVolumes
-	case fwk.ResourceClaim, fwk.ResourceSlice, fwk.DeviceClass:
+	case fwk.ResourceClaim, fwk.ResourceSlice:
 		return otherClaims
+	case fwk.DeviceClass:
+		return otherClaims | moreRoom
 	case fwk.WildCard:
 		return anything
 	default:

@@ -34,6 +34,7 @@ func TestCausesOfEvents(t *testing.T) {
 		"a pod's status changes":      {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Update}, bound, bound, otherPods},
 		"a pod's labels change":       {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
 		"a claim changes":             {fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, nil, nil, otherClaims},
+		"a DeviceClass is added":      {fwk.ClusterEvent{Resource: fwk.DeviceClass, ActionType: fwk.Add}, nil, nil, otherClaims | moreRoom},
 		"a volume is added":           {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},
 		"everything may have changed": {fwk.ClusterEvent{Resource: fwk.WildCard, ActionType: fwk.All}, nil, nil, anything},
 		"an unknown resource":         {fwk.ClusterEvent{Resource: "foos.v1.example.com", ActionType: fwk.Add}, nil, waiting, otherPods},

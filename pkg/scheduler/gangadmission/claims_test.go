@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -209,5 +210,44 @@ func TestDevicesVanishWhileAGangIsPlanned(t *testing.T) {
 func waitUntil(seen func() bool) {
 	for end := time.Now().Add(10 * time.Second); !seen() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// A gang and a pod without one wait for an extended resource that no node has. A DeviceClass that offers it lets them be tried
+// again, be it created, or changed later.
+func TestDeviceClassOffersAnExtendedResource(t *testing.T) {
+	t.Parallel()
+	ext := "example.com/ext"
+	for name, create := range map[string]bool{"created": true, "changed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).withDevices().run()
+			claims := atomic.Int64{}
+			c.client.PrependReactor("create", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				claim := a.(clienttesting.CreateAction).GetObject().(*resourcev1.ResourceClaim) // as the API server does
+				claim.Name = fmt.Sprint(claim.GenerateName, claims.Add(1))
+				claim.UID, claim.ResourceVersion = typesUID(claim.Name), "1"
+				return false, nil, nil
+			})
+			asks := func(p *wrappers.PodWrapper) *wrappers.PodWrapper {
+				return p.Resource(corev1.ResourceName(ext), resource.MustParse("1"))
+			}
+			c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
+			c.pod(asks(wrappers.MakePod("a-0", "ml").Gang("a")), asks(wrappers.MakePod("a-1", "ml").Gang("a")), asks(wrappers.MakePod("plain", "ml")))
+			c.refused("a").eventually("the pod without a gang refused", func() bool { return c.cyclesOf("plain") > 0 })
+			class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &ext}}
+			classes := c.client.ResourceV1().DeviceClasses()
+			var err error
+			if create {
+				class.Name = "other"
+				_, err = classes.Create(c.ctx, class, metav1.CreateOptions{})
+			} else {
+				_, err = classes.Update(c.ctx, class, metav1.UpdateOptions{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.wholeOf("a", 2).eventually("the pod without a gang bound", func() bool { return len(c.boundOf("plain")) == 1 })
+		})
 	}
 }

@@ -53,6 +53,7 @@ type Shape struct {
 	key      string
 	users    int
 	pod      *corev1.Pod
+	profile  framework.Framework
 	affinity nodeaffinity.RequiredNodeAffinity
 	demand   demand
 	slots    []int64 // by position of the node: how many pods of the shape fit, never negative
@@ -99,7 +100,7 @@ func (s *Shapes) TrackShape(ctx context.Context, pod *corev1.Pod) (*Shape, error
 			filters = append(filters, plugin.Name)
 		}
 		shape = &Shape{
-			key: key, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), demand: demandOf(ctx, f, filters, info, state),
+			key: key, pod: pod, profile: f, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), demand: demandOf(ctx, f, filters, info, state),
 		}
 		shape.recountSlots(s.nodes)
 		s.shapes[key] = shape
@@ -113,6 +114,15 @@ func (s *Shapes) ReleaseShape(shape *Shape) {
 	if shape.users--; shape.users == 0 {
 		delete(s.shapes, shape.key)
 		s.reserved.forget(shape)
+	}
+}
+
+// UpdateOffered processes that DeviceClasses offer other extended resources than before. The next UpdateNodes counts with them.
+func (s *Shapes) UpdateOffered() {
+	for _, shape := range s.shapes {
+		if shape.demand.updateOffered(shape.profile) {
+			clear(s.generations)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/dynamic-resource-allocation/deviceclass/extendedresourcecache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -47,13 +48,15 @@ func TestShapesFollowTheCache(t *testing.T) {
 			before := map[string]map[string]int64{} // by shape and node
 			domains := map[string]map[string]*DomainShape{}
 			seen := map[string]*corev1.Node{} // nodes at the last update
+			classes, offered := c.f.SharedDRAManager().DeviceClassResolver().(*extendedresourcecache.ExtendedResourceCache), false
+			class := deviceClass("fpga", "fpga.example.com", "example.com/fpga")
 			for step := range 60 {
 				for range 1 + rng.IntN(3) {
 					name := fmt.Sprintf("n%d", rng.IntN(6))
 					node := nodes[name]
 					switch op := rng.IntN(6); {
 					case node == nil:
-						nodes[name] = wrappers.MakeNode(name).GPUs(int64(rng.IntN(9))).Label("zone", string(rune('a'+rng.IntN(2)))).Obj()
+						nodes[name] = wrappers.MakeNode(name).GPUs(int64(rng.IntN(9))).Capacity("example.com/fpga", fmt.Sprint(rng.IntN(3))).Label("zone", string(rune('a'+rng.IntN(2)))).Obj()
 						c.sched.Cache.AddNode(klog.Background(), nodes[name])
 					case op == 0:
 						if err := c.sched.Cache.RemoveNode(klog.Background(), node); err != nil {
@@ -102,6 +105,15 @@ func TestShapesFollowTheCache(t *testing.T) {
 					}
 					shapes.ReleaseShape(tracked[name])
 					delete(tracked, name)
+				}
+
+				if rng.IntN(5) == 0 {
+					if offered = !offered; offered {
+						classes.OnAdd(class, false)
+					} else {
+						classes.OnDelete(class)
+					}
+					shapes.UpdateOffered()
 				}
 
 				raised, raisedDomains, err := shapes.UpdateNodes()
