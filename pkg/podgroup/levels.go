@@ -3,7 +3,6 @@
 package podgroup
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,32 +59,50 @@ func constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v
 	}
 }
 
-// LevelLabels returns the node labels of the levels that a PodGroup and its sub-groups require or prefer, and of all other levels of
-// their Topologies: those of one Topology the outermost first, those of the one with the most levels before the others. nil: there are
-// none. A level that is not known is left out. levelsOf is that of Levels.
-func LevelLabels(spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) []string {
-	var paths []topology.Levels
-	for _, c := range constraints(spec) {
+// LevelLabels returns the node labels by which the pods of each leaf are ordered, by name of the leaf: first the levels that the groups
+// from the root down to the leaf require or prefer, each after those above it in its Topology; then the narrower levels of
+// these Topologies; then those of other groups, in the same order. nil: no group names a level that is known. levelsOf is that
+// of Levels. Source: docs/decisions, G26, "Rank order".
+func LevelLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) map[string][]string {
+	type labels struct{ named, all []string }
+	of, everywhere := map[string]labels{}, labels{} // by group
+	for group, c := range constraints(spec) {
+		l := labels{}
 		for _, level := range []string{c.RequiredTopologyLevel, c.PreferredTopologyLevel} {
-			switch {
-			case level == "":
-			case c.Topology == "":
-				paths = append(paths, topology.Levels{level})
-			case slices.Contains(levelsOf(c.Topology), level):
-				paths = append(paths, levelsOf(c.Topology))
+			levels := topology.Levels{level}
+			if c.Topology != "" {
+				levels = levelsOf(c.Topology)
+			}
+			if at := slices.Index(levels, level); level != "" && at >= 0 {
+				l.named, l.all = appendMissing(l.named, levels[:at+1]), appendMissing(l.all, levels)
 			}
 		}
+		of[group] = l
+		everywhere.named, everywhere.all = appendMissing(everywhere.named, l.named), appendMissing(everywhere.all, l.all)
 	}
-	slices.SortFunc(paths, func(a, b topology.Levels) int {
-		return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b))
-	})
-	var labels []string
-	for _, label := range slices.Concat(paths...) {
-		if !slices.Contains(labels, label) {
-			labels = append(labels, label)
+	if len(everywhere.named) == 0 {
+		return nil
+	}
+	byLeaf := make(map[string][]string, len(tree.Leaves()))
+	for _, leaf := range tree.Leaves() {
+		path := labels{}
+		for g := leaf; g != nil; g = g.Parent() {
+			l := of[g.Name()]
+			path.named, path.all = appendMissing(slices.Clone(l.named), path.named), appendMissing(slices.Clone(l.all), path.all)
+		}
+		byLeaf[leaf.Name()] = appendMissing(appendMissing(appendMissing(path.named, path.all), everywhere.named), everywhere.all)
+	}
+	return byLeaf
+}
+
+// appendMissing appends the labels that are not in the list.
+func appendMissing(list, labels []string) []string {
+	for _, label := range labels {
+		if !slices.Contains(list, label) {
+			list = append(list, label)
 		}
 	}
-	return labels
+	return list
 }
 
 // SameConstraints reports whether two specs of a PodGroup have the same topology constraints of these groups.

@@ -80,32 +80,71 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// The levels that a leaf and the groups above it name come before those that nobody names, and before those of other leaves.
 func TestLevelLabels(t *testing.T) {
 	t.Parallel()
 	levelsOf := func(name string) topology.Levels {
-		return map[string]topology.Levels{"fabric": {"zone", "block", "rack"}, "power": {"zone", "row"}}[name]
+		return map[string]topology.Levels{"fabric": {"zone", "block", "rack"}, "power": {"site", "row", "panel"}, "mixed": {"zone", "row"}}[name]
+	}
+	requires := func(topology, level string) *v2alpha2.TopologyConstraint {
+		return &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: level}
+	}
+	prefers := func(topology, level string) *v2alpha2.TopologyConstraint {
+		return &v2alpha2.TopologyConstraint{Topology: topology, PreferredTopologyLevel: level}
 	}
 	for name, tt := range map[string]struct {
-		root, child *v2alpha2.TopologyConstraint
-		want        []string
+		root, mid, a, b *v2alpha2.TopologyConstraint
+		wantA, wantB    []string
 	}{
 		"none":                        {},
-		"narrower levels, too":        {root: &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "zone"}, want: []string{"zone", "block", "rack"}},
-		"a preferred level":           {child: &v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "rack"}, want: []string{"zone", "block", "rack"}},
-		"a label without Topology":    {child: &v2alpha2.TopologyConstraint{PreferredTopologyLevel: "tray"}, want: []string{"tray"}},
-		"a level that is not known":   {root: &v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "tray"}},
-		"a Topology that is not read": {root: &v2alpha2.TopologyConstraint{Topology: "none", PreferredTopologyLevel: "zone"}},
-		"the most levels come first": {
-			root:  &v2alpha2.TopologyConstraint{Topology: "power", RequiredTopologyLevel: "row"},
-			child: &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "block"},
-			want:  []string{"zone", "block", "rack", "row"},
+		"a level that is not known":   {root: prefers("fabric", "tray")},
+		"a Topology that is not read": {root: prefers("none", "zone")},
+		"narrower levels, too":        {root: requires("fabric", "zone"), wantA: []string{"zone", "block", "rack"}, wantB: []string{"zone", "block", "rack"}},
+		"a label without Topology":    {a: prefers("", "tray"), wantA: []string{"tray"}, wantB: []string{"tray"}},
+		"two labels without Topology: that of the group above comes first": {
+			root: prefers("", "z-block"), a: prefers("", "a-rack"),
+			wantA: []string{"z-block", "a-rack"}, wantB: []string{"z-block", "a-rack"},
+		},
+		"required and preferred": {
+			root:  &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "row", PreferredTopologyLevel: "panel"},
+			wantA: []string{"row", "panel"}, wantB: []string{"row", "panel"},
+		},
+		"two Topologies on one path: named levels before narrower ones": {
+			root: prefers("fabric", "zone"), a: prefers("power", "row"),
+			wantA: []string{"zone", "site", "row", "block", "rack", "panel"},
+			wantB: []string{"zone", "block", "rack", "site", "row", "panel"},
+		},
+		"three groups on one path": {
+			root: prefers("power", "site"), mid: prefers("fabric", "block"), a: requires("fabric", "rack"),
+			wantA: []string{"site", "zone", "block", "rack", "row", "panel"},
+			wantB: []string{"site", "row", "panel", "zone", "block", "rack"},
+		},
+		"two leaves: each by its own Topology first": {
+			a: requires("fabric", "block"), b: prefers("power", "row"),
+			wantA: []string{"zone", "block", "rack", "site", "row", "panel"},
+			wantB: []string{"site", "row", "panel", "zone", "block", "rack"},
+		},
+		"a level in two Topologies": {
+			root: prefers("fabric", "block"), b: prefers("mixed", "row"),
+			wantA: []string{"zone", "block", "rack", "row"}, wantB: []string{"zone", "block", "row", "rack"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pg := wrappers.MakePodGroup("pg", "ns").SubGroup("a", 2).Obj()
-			pg.Spec.TopologyConstraint, pg.Spec.SubGroups[0].TopologyConstraint = tt.root, tt.child
-			if diff := cmp.Diff(tt.want, podgroup.LevelLabels(&pg.Spec, levelsOf)); diff != "" {
+			pg := wrappers.MakePodGroup("pg", "ns").MinSubGroup(2).Inner("", "mid", 1).SubGroupOf("mid", "a", 2).SubGroup("b", 1).Obj()
+			pg.Spec.TopologyConstraint = tt.root
+			for i, c := range []*v2alpha2.TopologyConstraint{tt.mid, tt.a, tt.b} {
+				pg.Spec.SubGroups[i].TopologyConstraint = c
+			}
+			tree, err := podgroup.Tree(&pg.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string][]string{"a": tt.wantA, "b": tt.wantB}
+			if tt.wantA == nil {
+				want = nil
+			}
+			if diff := cmp.Diff(want, podgroup.LevelLabels(tree, &pg.Spec, levelsOf)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

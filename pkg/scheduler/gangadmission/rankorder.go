@@ -26,25 +26,43 @@ func (pl *Admission) orderByRank(work *gangs.Work, levelsOf func(name string) to
 	if !pl.args.RankOrder {
 		return
 	}
-	keys := podgroup.LevelLabels(&work.Group.Spec, levelsOf)
-	if len(keys) == 0 {
+	labelsByLeaf := podgroup.LevelLabels(work.Tree, &work.Group.Spec, levelsOf)
+	if labelsByLeaf == nil {
 		return
 	}
-	set := sets.New(keys...)
-	domains := make(map[string][]string, len(plan))
-	ranks := make(map[string]rank, len(plan)) // by UID
+	keys := sets.New[string]()
+	places := map[string][]int{} // by leaf: indexes in the plan
+	ranks := make(map[string]rank, len(plan))
 	for i := range plan {
-		if node := plan[i].Node; domains[node] == nil {
-			labels := labelsOf(node, set)
-			for _, key := range keys {
-				domains[node] = append(domains[node], labels[key])
-			}
+		if places[plan[i].Leaf] == nil {
+			keys.Insert(labelsByLeaf[plan[i].Leaf]...)
 		}
+		places[plan[i].Leaf] = append(places[plan[i].Leaf], i)
 		ranks[plan[i].Pod.ID] = rankOf(work.Pods[plan[i].Pod.Index])
 	}
-	placement.OrderByRank(plan,
-		func(a, b placement.Pod) int { return ranks[a.ID].compare(ranks[b.ID]) },
-		func(node string) []string { return domains[node] })
+	labels := make(map[string]map[string]string, len(plan)) // by node
+	for i := range plan {
+		if node := plan[i].Node; labels[node] == nil {
+			labels[node] = labelsOf(node, keys)
+		}
+	}
+	for leaf, indexes := range places {
+		part, domains := make([]placement.Placement, len(indexes)), make(map[string][]string, len(indexes))
+		for k, i := range indexes {
+			part[k] = plan[i]
+			if node := plan[i].Node; domains[node] == nil {
+				for _, key := range labelsByLeaf[leaf] {
+					domains[node] = append(domains[node], labels[node][key])
+				}
+			}
+		}
+		placement.OrderByRank(part,
+			func(a, b placement.Pod) int { return ranks[a.ID].compare(ranks[b.ID]) },
+			func(node string) []string { return domains[node] })
+		for k, i := range indexes {
+			plan[i].Pod = part[k].Pod
+		}
+	}
 }
 
 // rank is the position of a pod among those of its leaf: pods of one controller, for example a Job of a JobSet, are

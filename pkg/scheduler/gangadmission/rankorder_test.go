@@ -14,6 +14,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/topology"
 	"github.com/muster-project/muster/test/wrappers"
@@ -62,7 +63,11 @@ func TestPodsAreOrderedByRank(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			work := &gangs.Work{Group: &v2alpha2.PodGroup{}}
+			work := &gangs.Work{Group: wrappers.MakePodGroup("g", "ml").MinMember(4).Obj()}
+			var err error
+			if work.Tree, err = podgroup.Tree(&work.Group.Spec); err != nil {
+				t.Fatal(err)
+			}
 			if !tc.flat {
 				work.Group.Spec.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "block"}
 			}
@@ -93,6 +98,40 @@ func TestPodsAreOrderedByRank(t *testing.T) {
 				t.Errorf("pods on n0 to n3 (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Each leaf is ordered by the levels that it names, whatever another leaf names: the racks of the nodes alternate, and so do their rows,
+// the other way round.
+func TestEachLeafIsOrderedByItsOwnLevels(t *testing.T) {
+	t.Parallel()
+	pg := wrappers.MakePodGroup("g", "ml").SubGroup("a", 4).SubGroup("b", 4).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.SubGroups[0].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", PreferredTopologyLevel: "rack"}
+		s.SubGroups[1].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "power", PreferredTopologyLevel: "row"}
+	}).Obj()
+	tree, err := podgroup.Tree(&pg.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels := map[string]topology.Levels{"fabric": {"block", "rack", "tray"}, "power": {"row"}}
+	labels := map[string]map[string]string{}
+	work := &gangs.Work{Group: pg, Tree: tree}
+	var plan []placement.Placement
+	for i := range 8 {
+		leaf, node := []string{"a", "b"}[i/4], fmt.Sprintf("n%d", i)
+		labels[node] = map[string]string{"block": "b", "rack": fmt.Sprint(i % 2), "tray": "t", "row": fmt.Sprint(i / 2 % 2)}
+		work.Pods = append(work.Pods, wrappers.MakePod(fmt.Sprintf("%s-%d", leaf, i%4), "ml").UID(node).Obj())
+		plan = append(plan, placement.Placement{Leaf: leaf, Pod: placement.Pod{ID: node, Index: i}, Node: node})
+	}
+	(&Admission{args: &config.GangAdmissionArgs{RankOrder: true}}).orderByRank(work, func(name string) topology.Levels { return levels[name] },
+		func(node string, _ sets.Set[string]) map[string]string { return labels[node] }, plan)
+	var got []string
+	for _, p := range plan {
+		got = append(got, work.Pods[p.Pod.Index].Name)
+	}
+	want := []string{"a-0", "a-2", "a-1", "a-3", "b-0", "b-1", "b-2", "b-3"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pods on n0 to n7 (-want +got):\n%s", diff)
 	}
 }
 
