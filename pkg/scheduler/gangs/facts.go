@@ -20,9 +20,10 @@ import (
 )
 
 // capacityReasons are the refusals that an additional or larger node could resolve, and which are therefore reported
-// to cluster autoscalers (docs/decisions, G13).
+// to cluster autoscalers (docs/decisions, G13). ReasonTopologyUnavailable is not one of them: enough is free in total, and
+// nothing tells an autoscaler in which domain a new node would have to be.
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
-	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonFragmented)
+	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
 // row contains the data of a member that Facts and BeginAttempt need: of members that wait, or that are bound and do not
 // count. Rows are stored in one slice, so that copying them is fast.

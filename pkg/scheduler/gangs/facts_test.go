@@ -222,6 +222,17 @@ func TestFacts(t *testing.T) {
 				Waiting: []podgroup.WaitingPod{{Pod: pod("a").Obj(), NeedsCapacity: true}, {Pod: pod("b").Obj(), NeedsCapacity: true}, {Pod: pod("c").Obj()}},
 			},
 		},
+		"no room in a topology domain is not a lack of capacity": {
+			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
+			do: func(r *Registry) {
+				r.RecordGangRefused(Key{Namespace: "ml", Name: "g"}, podgroup.Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "m"}, Wait{}, now)
+			},
+			want: podgroup.Facts{
+				WaitingSince: now, Profile: "muster-scheduler", Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1},
+				Refused: podgroup.Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "m", At: now},
+				Waiting: waiting("a"),
+			},
+		},
 		"an error is not a lack of capacity": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a")},
 			do: func(r *Registry) {

@@ -96,6 +96,12 @@ func TestConditionsOfHeldPods(t *testing.T) {
 	for _, n := range numbered("needs-pods", 2) {
 		c.create(c.pod(n, "needs-pods", 4))
 	}
+	c.apply(c.group("needs-domain").MinMember(2).Spec(func(s *v2alpha2.PodGroupSpec) { // no node has the label
+		s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "topology.example.com/row"}
+	}))
+	for _, n := range numbered("needs-domain", 2) {
+		c.create(c.pod(n, "needs-domain", 4))
+	}
 	c.apply(c.group("silent").MinMember(2).MarkUnschedulable(false))
 	for _, n := range numbered("silent", 2) {
 		c.create(c.pod(n, "silent", 8))
@@ -103,6 +109,8 @@ func TestConditionsOfHeldPods(t *testing.T) {
 	c.untilSays("needs-capacity", v2alpha2.ReasonTooLarge)
 	c.untilPodSays(corev1.PodReasonUnschedulable, numbered("needs-capacity", 3)...)
 	c.untilPodSays("WaitingForGang", numbered("needs-pods", 2)...)
+	c.untilSays("needs-domain", v2alpha2.ReasonTopologyUnavailable, "label the nodes")
+	c.untilPodSays("WaitingForGang", numbered("needs-domain", 2)...)
 	c.stillSchedules()
 	// Constant text that points at the PodGroup: an autoscaler and a person read the same of every pod.
 	texts := map[string]bool{}
