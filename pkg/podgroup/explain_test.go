@@ -195,7 +195,10 @@ func TestExplainSurplus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, ExplainSurplus(tc.problem, placement.Problem{}, tc.capacities, nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, ExplainSurplus(tc.problem, placement.Problem{}, struct {
+				Capacities
+				placement.World
+			}{tc.capacities, nil})); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
 		})

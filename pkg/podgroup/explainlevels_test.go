@@ -340,7 +340,7 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 				}
 			}
 			w := newRacks(0, tc.racks, 8, 16)
-			if diff := cmp.Diff(tc.want, ExplainSurplus(p, placement.Problem{}, w, w)); diff != "" {
+			if diff := cmp.Diff(tc.want, ExplainSurplus(p, placement.Problem{}, w)); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
 		})

@@ -16,12 +16,18 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
+// World is a cluster of which the capacities are known.
+type World interface {
+	Capacities
+	placement.World
+}
+
 // ExplainSurplus returns the reason why nothing above the minimum was placed. Every unit above it (a sub-group with
 // the pods that it lacks, or a single pod of a satisfied sub-group) is independent of the others, so the dominant
-// reason is the reason of the unit that is easiest to help. world is the same cluster; it is not used if no group requires a
+// reason is the reason of the unit that is easiest to help. The methods of placement.World are not used if no group requires a
 // topology level.
-func ExplainSurplus(p, singles placement.Problem, capacities Capacities, world placement.World) Refusal {
-	known := &knownCapacities{Capacities: capacities, seen: map[int]ResourceCapacity{}}
+func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
+	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
 	pinOf := func(string) (none placement.LevelShortfall) { return none }
 	if hasLevels(p) {
 		pinOf = placement.Pins(p, world)

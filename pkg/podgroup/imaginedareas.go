@@ -41,16 +41,20 @@ func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
 	if known {
 		return list
 	}
+	var numbers []placement.Area // by domain: a look-up in a map for each node would take most of the time
 	for i, domain := range w.of.Levels[level] {
-		at := areaKey{level, domain, within}
 		if domain == 0 || !w.isIn(within, int32(i)) {
 			continue
 		}
-		number := w.numbers[at]
+		if more := int(domain) + 1 - len(numbers); more > 0 {
+			numbers = append(numbers, make([]placement.Area, more)...)
+		}
+		number := numbers[domain]
 		if number == 0 {
+			at := areaKey{level, domain, within}
 			w.areas = append(w.areas, imaginedArea{areaKey: at})
 			number = placement.Area(len(w.areas))
-			w.numbers[at] = number
+			w.numbers[at], numbers[domain] = number, number
 			list = append(list, number)
 		}
 		w.areas[number-1].nodes = append(w.areas[number-1].nodes, int32(i))

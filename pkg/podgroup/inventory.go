@@ -34,7 +34,7 @@ type Inventory struct {
 
 // InventoryNode is one node. Total and Free are by resource, Matches and Closed by class.
 type InventoryNode struct {
-	Name        string
+	Name        string // of a node of placement.Problem.Nodes; others need none
 	Total, Free []int64
 	// Matches: it would take pods of the class if it was large, empty and open enough. Closed: it is cordoned, not ready, or
 	// has a taint that the class does not tolerate. Taken: as it is, it takes none, because a pod uses a host port.

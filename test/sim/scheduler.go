@@ -287,7 +287,7 @@ func place(work *gangs.Work, world *world) ([]placement.Placement, *podgroup.Ref
 		why := podgroup.Explain(work.Problem, world, short)
 		return nil, &why
 	default:
-		why := podgroup.ExplainSurplus(work.Problem, work.Singles, world, world)
+		why := podgroup.ExplainSurplus(work.Problem, work.Singles, world)
 		return nil, &why
 	}
 }

@@ -222,7 +222,7 @@ func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, l
 		why := podgroup.WithFormerNodes(podgroup.Explain(work.Problem, snapshot, short), formerNodes(work, snapshot))
 		return nil, &why, short.Cut
 	default:
-		why := podgroup.WithFormerNodes(podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot, snapshot), formerNodes(work, snapshot))
+		why := podgroup.WithFormerNodes(podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot), formerNodes(work, snapshot))
 		return nil, &why, cut
 	}
 }

@@ -190,6 +190,9 @@ func (w *Snapshot) areaAt(list []placement.Area, i int) (placement.Area, bool) {
 	if top.value[i] < 0 {
 		return 0, false
 	}
+	if len(list) == len(top.rank) { // all domains of the level
+		return list[top.rank[top.value[i]]], true
+	}
 	k, found := slices.BinarySearchFunc(list, top.rank[top.value[i]], func(a placement.Area, rank int32) int {
 		return cmp.Compare(top.rank[w.areas[a].value], rank)
 	})

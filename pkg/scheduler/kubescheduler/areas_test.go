@@ -405,6 +405,9 @@ func (d *confinement) compareRoom() {
 		if got, want := d.got.ResourceCapacity(n), d.want.ResourceCapacity(k); got.Slots != want.Slots || got.SlotsNow != want.SlotsNow || got.Free != want.Free || got.Elsewhere != want.Elsewhere {
 			d.failf("%v: ResourceCapacity %+v, want %+v", of, got, want)
 		}
+		if got, want := d.got.HeldByLower([]int{n}, wrappers.GPUResource), d.want.HeldByLower([]int{k}, wrappers.GPUResource); got != want {
+			d.failf("%v: HeldByLower %d, want %d", of, got, want)
+		}
 		for _, level := range []string{"zone", "rack", "zone,rack", "row"} {
 			for _, within := range []placement.Area{0, of.area} {
 				var want []int

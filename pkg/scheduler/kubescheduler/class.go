@@ -69,6 +69,7 @@ type class struct {
 	request     int64
 
 	nodeUses []nodeUse // by node; nil: not asked
+	offering []int     // see Snapshot.offering; nil: not asked
 	columns  []int     // see columnsOf; nil: not asked
 
 	leaf string              // of its pods; this and uses are set if anything is reserved

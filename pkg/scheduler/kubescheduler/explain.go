@@ -115,22 +115,28 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 	for k, name := range resources {
 		columns[k] = w.usage().columnOf(name)
 	}
-	for i, use := range w.usesOf(c) {
+	offers := func(k int, total []int64) bool { return total[columns[k]] > 0 && total[columns[k]] >= each[k].PerPod }
+	for k, n := range w.offering(c, len(each), offers) {
+		each[k].Elsewhere = n
+	}
+	uses := w.usesOf(c)
+	for _, n := range w.areas[a].nodes {
+		i := int(n)
+		if !uses[i].matches {
+			continue
+		}
 		total, used := w.amountsOn(i)
-		if !use.matches || !w.isIn(a, int32(i)) {
-			for k, column := range columns {
-				if c.refuse == nil && total[column] > 0 && total[column] >= each[k].PerPod {
-					each[k].Elsewhere++
-				}
+		for k := range each {
+			if offers(k, total) {
+				each[k].Elsewhere--
 			}
-			continue
 		}
-		if use.closed {
+		if uses[i].closed {
 			cause, advice := w.whyClosed(c, i)
-			unavailable[closure{cause, advice}] = append(unavailable[closure{cause, advice}], int32(i))
+			unavailable[closure{cause, advice}] = append(unavailable[closure{cause, advice}], n)
 			continue
 		}
-		matching = append(matching, int32(i))
+		matching = append(matching, n)
 		reserved := w.reserved[i].from(c.leaf)
 		for k, name := range resources {
 			total := total[columns[k]]
@@ -146,6 +152,23 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 		}
 	}
 	return matching, unavailable
+}
+
+// offering returns the number of nodes that offer enough for a pod of the class, for each of its resources. It is the same for all
+// areas, so the nodes are counted once.
+func (w *Snapshot) offering(c *class, resources int, offers func(resource int, total []int64) bool) []int {
+	if c.offering == nil {
+		c.offering = make([]int, resources)
+		for i := range w.nodes.nodes {
+			total, _ := w.amountsOn(i)
+			for k := range c.offering {
+				if c.refuse == nil && offers(k, total) {
+					c.offering[k]++
+				}
+			}
+		}
+	}
+	return c.offering
 }
 
 // unavailableNodes describes the closed nodes, by the cause, as far as a resource is concerned.
@@ -219,10 +242,10 @@ func (a closure) compare(b closure) int { return cmp.Compare(a.cause, b.cause) }
 // whyClosed returns why a node that may otherwise match the class refuses it, and the action that would open it: the node is
 // cordoned, not ready, or has a taint that the class does not tolerate. "": none of these applies.
 func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
-	spec, tolerations := &w.nodes.objects[i].Spec, c.info.Pod.Spec.Tolerations
-	if c.known.reasons[i] == 0 || !spec.Unschedulable && len(spec.Taints) == 0 {
+	if c.known.reasons[i] == 0 || !w.nodes.tainted[i] {
 		return "", ""
 	}
+	spec, tolerations := &w.nodes.objects[i].Spec, c.info.Pod.Spec.Tolerations
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	taints := spec.Taints
 	if spec.Unschedulable {
@@ -323,19 +346,22 @@ var ofOneNode = strings.NewReplacer("uncordon them", "uncordon it", "bring them 
 
 // HeldByLower implements podgroup.Capacities.
 func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
-	uses := make([][]nodeUse, len(classes))
+	uses, areas := make([][]nodeUse, len(classes)), make([]placement.Area, len(classes))
+	nodes := w.nodes.all
 	for k, index := range classes {
-		c, _ := w.classAt(index)
+		var c *class
+		c, areas[k] = w.classAt(index)
 		w.findNodesOf(c)
 		uses[k] = w.usesOf(c)
 	}
+	if len(classes) == 1 {
+		nodes = w.areas[areas[0]].nodes
+	}
 	held := int64(0)
-	for i := range w.nodes.nodes {
-		node := w.nodes.currentNode(i)
+	for _, i := range nodes {
 		serves := false
-		for k, index := range classes {
-			_, area := w.classAt(index)
-			if use := uses[k][i]; use.matches && !use.closed && w.isIn(area, int32(i)) {
+		for k := range classes {
+			if use := uses[k][i]; use.matches && !use.closed && w.isIn(areas[k], i) {
 				serves = true
 				break
 			}
@@ -343,7 +369,7 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 		if !serves {
 			continue
 		}
-		for _, p := range node.GetPods() {
+		for _, p := range w.nodes.currentNode(int(i)).GetPods() {
 			if corev1helpers.PodPriority(p.GetPod()) < w.priority {
 				held += amountOf(p.CalculateResource().Resource, name)
 			}

@@ -3,12 +3,14 @@
 package kubescheduler
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -129,5 +131,43 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 	}
 	if got := w.HeldByLower([]int{0}, gpu); got != 6 {
 		t.Errorf("pods of lower priority hold %d GPUs, want 6: 5 on n0, 1 on n1", got)
+	}
+}
+
+// TestClosedNodesBetweenPlans: a plan sees which nodes are cordoned now, also those that were not when the FilterCache first
+// saw them, and after nodes were added.
+func TestClosedNodesBetweenPlans(t *testing.T) {
+	t.Parallel()
+	full := wrappers.MakeNode("b").GPUs(8)
+	c, cache := newCluster(t, wrappers.MakeNode("a").GPUs(8).Obj(), full.Obj()), NewFilterCache()
+	closed := func() (names []string) {
+		t.Helper()
+		w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("x").GPUs(8).Obj()}, Options{Cache: cache})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range w.ResourceCapacity(0).Unavailable {
+			names = append(names, u.Names...)
+		}
+		return names
+	}
+	if got := closed(); len(got) > 0 {
+		t.Errorf("closed: %v, want none", got)
+	}
+	old := full.Obj()
+	for _, cordoned := range []bool{true, false, true} {
+		node := old.DeepCopy()
+		node.Spec.Unschedulable = cordoned
+		c.sched.Cache.UpdateNode(klog.FromContext(c.ctx), old, node)
+		c.refresh()
+		old = node
+		if got := closed(); cordoned != slices.Equal(got, []string{"b"}) || !cordoned && len(got) > 0 {
+			t.Errorf("cordoned: %t, closed: %v", cordoned, got)
+		}
+	}
+	c.sched.Cache.AddNode(klog.FromContext(c.ctx), wrappers.MakeNode("c").GPUs(8).Unschedulable().Obj())
+	c.refresh()
+	if got := closed(); !slices.Equal(got, []string{"b", "c"}) {
+		t.Errorf("closed: %v, want b and c", got)
 	}
 }

@@ -86,11 +86,14 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (po
 	}
 	for i := range w.nodes.nodes {
 		all := flags[len(flags) : len(flags)+3*classes]
-		n := podgroup.InventoryNode{Name: w.nodes.objects[i].Name, Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
+		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
 		for k, c := range w.classes {
 			n.Matches[k], n.Closed[k], n.Taken[k] = uses[k][i].matches, uses[k][i].closed, w.isPortTaken(c, i)
 		}
-		if !slices.Contains(n.Matches, true) && !named[i] {
+		switch {
+		case named[i]:
+			n.Name = w.nodes.objects[i].Name
+		case !slices.Contains(n.Matches, true):
 			continue
 		}
 		flags = flags[:len(flags)+3*classes]

@@ -27,6 +27,7 @@ type nodeTable struct {
 	topologies map[string]*topology // by label key; created at first use
 	images     map[string]int       // image name -> number of nodes that have it
 	soft       int                  // nodes with a taint of effect PreferNoSchedule
+	tainted    []bool               // by position: cordoned, or with any taint
 
 	planned []plannedPods // and freed pods of the current plan, by position
 	touched []int         // positions in planned that are or were not zero
@@ -95,7 +96,7 @@ func (t *nodeTable) updateNodes(nodes []fwk.NodeInfo) {
 			}
 			t.countNode(old, -1)
 			t.countNode(object, 1)
-			t.objects[i] = object
+			t.objects[i], t.tainted[i] = object, isTainted(object)
 		}
 		t.selectors.updateNode(object.Name, n)
 		t.generations[i] = generation
@@ -108,14 +109,16 @@ func (t *nodeTable) renumberNodes() {
 	t.layout++
 	t.generations, t.objects, t.planned = make([]int64, n), make([]*corev1.Node, n), make([]plannedPods, n)
 	t.position, t.images, t.topologies, t.soft = make(map[string]int, n), map[string]int{}, nil, 0
-	t.selectors, t.all = selectorKeys{}, make([]int32, n)
+	t.selectors, t.all, t.tainted = selectorKeys{}, make([]int32, n), make([]bool, n)
 	for i, node := range t.nodes {
 		t.generations[i], t.objects[i] = node.GetGeneration(), node.Node()
-		t.position[node.Node().Name], t.all[i] = i, int32(i)
+		t.position[node.Node().Name], t.all[i], t.tainted[i] = i, int32(i), isTainted(node.Node())
 		t.countNode(node.Node(), 1)
 		t.selectors.updateNode(node.Node().Name, node)
 	}
 }
+
+func isTainted(node *corev1.Node) bool { return node.Spec.Unschedulable || len(node.Spec.Taints) > 0 }
 
 func (t *nodeTable) countNode(node *corev1.Node, delta int) {
 	if hasSoftTaint(node) {

@@ -4,6 +4,7 @@ package kubescheduler
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,5 +93,38 @@ func BenchmarkRefusedLevels(b *testing.B) {
 				b.ReportMetric(float64(parts[i].Microseconds())/float64(b.N), name+"-cpu-us/op")
 			}
 		})
+	}
+}
+
+// BenchmarkRefusedSurplus says why none of 32 sub-groups of 5,000 nodes in 312 racks gets another pod: each requires the full rack
+// in which it runs, and the other racks are free.
+func BenchmarkRefusedSurplus(b *testing.B) {
+	const nodes, racks, units = 5000, 312, 32
+	c := newCluster(b)
+	for i := range nodes {
+		c.sched.Cache.AddNode(klog.Background(), wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(8).Label("rack", fmt.Sprintf("r%05d", i*racks/nodes)).Obj())
+	}
+	c.refresh()
+	c.fillNodes(8, func(i int) bool { return i*racks/nodes < units })
+	cache, gang := NewFilterCache(), subGroups(units, 1)
+	explain := func() podgroup.Refusal {
+		p, classes := c.problem(cache, gang)
+		p.Required, p.Nodes, p.Have = map[string]string{}, map[string][]string{}, map[string]int{}
+		for i, leaf := range gang {
+			p.Required[leaf.name], p.Have[leaf.name] = "rack", 1
+			p.Nodes[leaf.name] = []string{c.nodes[(i*nodes+racks-1)/racks].Node().Name}
+		}
+		w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return podgroup.ExplainSurplus(p, placement.Problem{}, w)
+	}
+	if got, want := explain().Message, "leaf-0 needs 1 nvidia.com/gpu for 1 pod, 0 are free in rack r00000, where it runs"; !strings.HasPrefix(got, want) {
+		b.Fatalf("%s, want %s", got, want)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		explain()
 	}
 }
