@@ -59,6 +59,9 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		if extender != nil {
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
 		}
+		if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, &work.Group.Spec)); found {
+			*refusal = podgroup.WithUnnestedLabels(*refusal, labels)
+		}
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RefusedBy: snapshot.RefusedBy, Pods: work.Pods, VolumeClaim: snapshot.VolumeClaim,

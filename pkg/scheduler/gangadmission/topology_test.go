@@ -362,6 +362,48 @@ func (c *cluster) fabricNode(name, block, rack string) *cluster {
 	return c.node(wrappers.MakeNode(name).GPUs(1).Label("block", block).Label("rack", rack))
 }
 
+// A gang requires a block, and its sub-groups a rack, without a Topology. While it waits it says that the labels do not nest, if they
+// do not; it starts when a node has the right label.
+func TestLabelsThatDoNotNest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		racks []string // of nodes n0 and n1 in block b0, and n2 and n3 in block b1
+		says  string
+	}{
+		"neither nests in the other": {[]string{"r0", "r1", "r1", "r2"}, "labels block and rack do not nest (rack r1 is in block b0 on node n1 and in block b1 on node n2): " +
+			"correct the labels of the nodes, or name a Topology that has both"},
+		"racks nest in blocks": {racks: []string{"r0", "r1", "r2", "r3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			for i, rack := range tt.racks {
+				c.fabricNode(fmt.Sprintf("n%d", i), fmt.Sprintf("b%d", i/2), rack)
+			}
+			c.run().groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinSubGroup(1).SubGroup("u", 2).Spec(func(s *v2alpha2.PodGroupSpec) {
+				s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "block"}
+				s.SubGroups[0].TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+			}).Obj())
+			for _, w := range members("a", 2) {
+				c.pod(w.SubGroup("u"))
+			}
+			c.saysWhy("a", tt.says).refused("a")
+			if f, _ := c.gangs.registry.Facts(key("a")); strings.Contains(f.Refused.Message, "nest") != (tt.says != "") {
+				t.Errorf("the gang says %q, want %q", f.Refused.Message, tt.says)
+			}
+			n, err := c.client.CoreV1().Nodes().Get(c.ctx, "n2", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Labels["rack"] = tt.racks[3]
+			if _, err := c.client.CoreV1().Nodes().Update(c.ctx, n, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			c.wholeOf("a", 2).inRacks("a", "n2", "n3")
+		})
+	}
+}
+
 func TestALabelLetsASubGroupStartInTheBlockOfItsGang(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).run()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // area is what a placement.Area stands for: the nodes that one domain of a topology level has in another area.
@@ -320,6 +321,39 @@ func (w *Snapshot) nodesByValue(top *topology, a placement.Area) iter.Seq2[int, 
 		}
 	}
 	return maps.All(nodes)
+}
+
+// FindUnnested returns the first of the pairs of labels of which neither divides the domains of the other on the nodes that have
+// both.
+func (w *Snapshot) FindUnnested(pairs []podgroup.LabelPair) (u podgroup.UnnestedLabels, found bool) {
+	for _, pair := range pairs {
+		inner, outer := w.nodes.topologyOf(pair.Inner), w.nodes.topologyOf(pair.Outer)
+		a, b, split := inner.firstSplitBy(outer)
+		if _, _, other := outer.firstSplitBy(inner); !split || !other {
+			continue
+		}
+		return podgroup.UnnestedLabels{
+			LabelPair: pair, Value: inner.names[inner.value[a]],
+			OuterValues: [2]string{outer.names[outer.value[a]], outer.names[outer.value[b]]},
+			Nodes:       [2]string{w.nodes.objects[a].Name, w.nodes.objects[b].Name},
+		}, true
+	}
+	return u, false
+}
+
+// firstSplitBy returns two nodes of one domain that are in different domains of the other topology.
+func (t *topology) firstSplitBy(other *topology) (a, b int, split bool) {
+	first := make([]int, len(t.names)) // by value: the position after that of a node in both topologies; 0: none
+	for i, v := range t.value {
+		switch {
+		case v < 0 || other.value[i] < 0:
+		case first[v] == 0:
+			first[v] = i + 1
+		case other.value[first[v]-1] != other.value[i]:
+			return first[v] - 1, i, true
+		}
+	}
+	return 0, 0, false
 }
 
 // needIn returns, by class, how many of the needed pods must be placed in the area. need is by number of a class.
