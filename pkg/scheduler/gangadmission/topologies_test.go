@@ -448,3 +448,34 @@ func TestTenThousandDomains(t *testing.T) {
 	c.deletePod("a-1")
 	c.wholeOf("b", 2)
 }
+
+// A gang requires a rack, and its sub-group a block, which is wider: the webhook rejects it, unless the Topology was created later. The
+// narrower level holds.
+func TestANarrowerLevelAboveAWiderOne(t *testing.T) {
+	t.Parallel()
+	var topologies *fakeapi.Topologies
+	c := newCluster(t, serves(&topologies))
+	topologies.Create("fabric", "block", "rack")
+	for i := range 5 {
+		c.fabricNode(fmt.Sprintf("n%d", i), "b0", fmt.Sprintf("r%d", i/3))
+	}
+	c.run()
+	create := func(name string, pods int) {
+		c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).SubGroup("u", int32(pods)).Spec(func(s *v2alpha2.PodGroupSpec) {
+			s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "rack"}
+			s.SubGroups[0].TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: "fabric", RequiredTopologyLevel: "block"}
+		}).Obj())
+		for _, w := range members(name, pods) {
+			c.pod(w.SubGroup("u"))
+		}
+	}
+	create("large", 4) // the block has room for four, and no rack has
+	c.saysWhy("large", "TooLarge: the largest rack, r0, would hold only 3 of the 4 pods").refused("large")
+	create("small", 3)
+	c.wholeOf("small", 3)
+	for pod, node := range c.nodesOf("small-") {
+		if node > "n2" {
+			t.Errorf("%s is on %s, want a node of rack r0", pod, node)
+		}
+	}
+}
