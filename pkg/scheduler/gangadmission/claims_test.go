@@ -5,6 +5,7 @@ package gangadmission
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -250,4 +252,132 @@ func TestDeviceClassOffersAnExtendedResource(t *testing.T) {
 			c.wholeOf("a", 2).eventually("the pod without a gang bound", func() bool { return len(c.boundOf("plain")) == 1 })
 		})
 	}
+}
+
+// Bad input: ResourceSlices that no API server or no driver should let pass. A gang that has devices starts, another one says that it
+// lacks some, other pods are scheduled, and it starts when there are.
+func TestHostileResourceSlices(t *testing.T) {
+	t.Parallel()
+	// of returns a slice of a pool of the node n0 with as many devices as the gang needs.
+	of := func(name string, change func(s *resourcev1.ResourceSliceSpec)) *resourcev1.ResourceSlice {
+		node := "n0"
+		s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.ResourceSliceSpec{
+			Driver: "gpu.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+		}}
+		for i := range claimNames {
+			s.Spec.Devices = append(s.Spec.Devices, resourcev1.Device{Name: fmt.Sprintf("%s-%d", name, i)})
+		}
+		change(&s.Spec)
+		return s
+	}
+	one := func(change func(s *resourcev1.ResourceSliceSpec)) []*resourcev1.ResourceSlice {
+		return []*resourcev1.ResourceSlice{of("bad", change)}
+	}
+	minusOne, lacks := resource.MustParse("-1"), "cannot allocate all claims"
+	for name, tc := range map[string]struct {
+		slices   []*resourcev1.ResourceSlice
+		selector string // of the DeviceClass; "": none
+		waits    string // what the gang says; "": it starts
+	}{
+		"10,000 devices": {slices: one(func(s *resourcev1.ResourceSliceSpec) {
+			for i := range 10_000 {
+				s.Devices = append(s.Devices, resourcev1.Device{Name: fmt.Sprint("more-", i)})
+			}
+		})},
+		"10,000 devices, none of which is selected": {waits: lacks, selector: `device.driver == "other.example.com"`, slices: one(func(s *resourcev1.ResourceSliceSpec) {
+			for i := range 10_000 {
+				s.Devices = append(s.Devices, resourcev1.Device{Name: fmt.Sprint("more-", i)})
+			}
+		})},
+		"a negative number of slices": {waits: lacks, slices: one(func(s *resourcev1.ResourceSliceSpec) { s.Pool.ResourceSliceCount = -1 })},
+		"a negative generation":       {slices: one(func(s *resourcev1.ResourceSliceSpec) { s.Pool.Generation = -1 })},
+		"negative counters": {waits: lacks, slices: []*resourcev1.ResourceSlice{
+			of("counters", func(s *resourcev1.ResourceSliceSpec) {
+				s.Devices, s.Pool.ResourceSliceCount = nil, 2
+				s.SharedCounters = []resourcev1.CounterSet{{Name: "memory", Counters: map[string]resourcev1.Counter{"bytes": {Value: minusOne}}}}
+			}),
+			of("devices", func(s *resourcev1.ResourceSliceSpec) {
+				s.Pool.ResourceSliceCount = 2
+				for i := range s.Devices {
+					s.Devices[i].ConsumesCounters = []resourcev1.DeviceCounterConsumption{{CounterSet: "memory", Counters: map[string]resourcev1.Counter{"bytes": {Value: resource.MustParse("1")}}}}
+				}
+			}),
+		}},
+		"a new generation that is incomplete": {waits: lacks, slices: []*resourcev1.ResourceSlice{
+			of("old", func(*resourcev1.ResourceSliceSpec) {}),
+			of("new", func(s *resourcev1.ResourceSliceSpec) { s.Pool.Generation, s.Pool.ResourceSliceCount = 2, 2 }),
+		}},
+		"two devices with one name": {waits: "invalid resource pools", slices: one(func(s *resourcev1.ResourceSliceSpec) {
+			for i := range s.Devices {
+				s.Devices[i].Name = "same"
+			}
+		})},
+		"a node that does not exist": {waits: lacks, slices: one(func(s *resourcev1.ResourceSliceSpec) { *s.NodeName = "nowhere" })},
+		"no node at all":             {waits: lacks, slices: one(func(s *resourcev1.ResourceSliceSpec) { s.NodeName = nil })},
+		"128 attributes": {selector: `device.attributes["gpu.example.com"].a127 == 127`, slices: one(func(s *resourcev1.ResourceSliceSpec) {
+			for i := range s.Devices {
+				s.Devices[i].Attributes = attributes(128)
+			}
+		})},
+		"128 attributes, and a selector of another one": {waits: "no such key: a128", selector: `device.attributes["gpu.example.com"].a128 == 128`, slices: one(func(s *resourcev1.ResourceSliceSpec) {
+			for i := range s.Devices {
+				s.Devices[i].Attributes = attributes(128)
+			}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).withDevices()
+			resources := c.client.ResourceV1()
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			selectDevices := func(expression string) {
+				class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}
+				if expression != "" {
+					class.Spec.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: expression}}}
+				}
+				_, err := resources.DeviceClasses().Update(c.ctx, class, metav1.UpdateOptions{})
+				must(err)
+			}
+			selectDevices(tc.selector)
+			must(resources.ResourceSlices().Delete(c.ctx, "n0", metav1.DeleteOptions{}))
+			for _, s := range tc.slices {
+				_, err := resources.ResourceSlices().Create(c.ctx, s, metav1.CreateOptions{})
+				must(err)
+			}
+			c.gangWithClaims().run()
+			if tc.waits != "" {
+				c.eventually("the gang says: "+tc.waits, func() bool { // the search may be cut short at first
+					f, _ := c.gangs.registry.Facts(key("a"))
+					if f.Refused.Reason == v2alpha2.ReasonTooLarge {
+						t.Fatalf("the gang says %s: %s, want %q", f.Refused.Reason, f.Refused.Message, tc.waits)
+					}
+					return strings.Contains(f.Refused.Message, tc.waits)
+				})
+				c.pod(wrappers.MakePod("plain", "ml")).eventually("another pod is scheduled", func() bool { return len(c.boundOf("plain")) == 1 })
+				if bound := c.boundOf("a-"); len(bound) > 0 {
+					t.Errorf("pods %v are bound without devices", bound)
+				}
+				for _, s := range tc.slices {
+					must(resources.ResourceSlices().Delete(c.ctx, s.Name, metav1.DeleteOptions{}))
+				}
+				selectDevices("")
+				c.addSlice()
+			}
+			c.wholeOf("a", len(claimNames))
+		})
+	}
+}
+
+// attributes returns so many attributes of a device, the most that the API allows are 32.
+func attributes(n int64) map[resourcev1.QualifiedName]resourcev1.DeviceAttribute {
+	out := map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{}
+	for i := range n {
+		out[resourcev1.QualifiedName(fmt.Sprint("a", i))] = resourcev1.DeviceAttribute{IntValue: &i}
+	}
+	return out
 }
