@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -138,6 +139,47 @@ func TestDevicesArePlanned(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A gang waits for an extended resource that no node has. When a DeviceClass offers it, the gang starts, with devices.
+func TestDeviceClassOffersAnExtendedResource(t *testing.T) {
+	c := newCluster(t, 3)
+	c.addDevices(func(int) int { return 2 })
+	resourceName := c.namespace + ".example.com/gpu"
+	c.start()
+	c.apply(c.group("a").MinMember(6))
+	for i := range 6 {
+		c.create(c.pod(fmt.Sprintf("a-%d", i), "a", 0).Resource(corev1.ResourceName(resourceName), resource.MustParse("1")))
+	}
+	refused := c.untilStatus("a", "says what it lacks", func(s v2Status) bool {
+		return strings.Contains(condition(s, v2alpha2.ConditionSatisfied).Message, resourceName)
+	})
+	t.Logf("without the class: %s: %s", refused.Reason, condition(refused, v2alpha2.ConditionSatisfied).Message)
+	classes := cp.Client().ResourceV1().DeviceClasses()
+	class, err := classes.Get(c.ctx, c.namespace, metav1.GetOptions{})
+	c.must(err, "reading the device class")
+	class.Spec.ExtendedResourceName = &resourceName
+	began := time.Now()
+	_, err = classes.Update(c.ctx, class, metav1.UpdateOptions{})
+	c.must(err, "changing the device class")
+	c.untilBound("a", 6)
+	took := time.Since(began)
+	t.Logf("started %s after the device class was changed", ms(took))
+	for _, pod := range c.pods() {
+		status := pod.Status.ExtendedResourceClaimStatus
+		if status == nil {
+			t.Errorf("pod %s has no claim of devices", pod.Name)
+			continue
+		}
+		claim, err := cp.Client().ResourceV1().ResourceClaims(c.namespace).Get(c.ctx, status.ResourceClaimName, metav1.GetOptions{})
+		c.must(err, "reading a claim")
+		if claim.Status.Allocation == nil || claim.Status.Allocation.Devices.Results[0].Pool != pod.Spec.NodeName {
+			t.Errorf("pod %s on node %s has devices %+v", pod.Name, pod.Spec.NodeName, claim.Status.Allocation)
+		}
+	}
+	if took > 15*time.Second {
+		t.Errorf("started %s after the device class was changed, want seconds", ms(took))
 	}
 }
 
