@@ -55,11 +55,7 @@ func (g *gangState) isPaused(now time.Time) bool {
 func (r *Registry) retryPaused() Effects {
 	x := &r.waiting
 	var e Effects
-	for g, ok := x.paused.First(); ok; g, ok = x.paused.First() {
-		if g.rank != g.leaderRank() {
-			r.reindex(g)
-			continue
-		}
+	for g, ok := r.firstByRank(x.paused); ok; g, ok = r.firstByRank(x.paused) {
 		took := min(g.occupied, (g.occupied+maxBackoff)/repeatShare)
 		if !x.afterFailures.affords(took, maxBackoff, r.now) {
 			break

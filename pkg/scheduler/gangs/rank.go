@@ -5,6 +5,7 @@ package gangs
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,6 +97,25 @@ func (g *gangState) leaderRank() Rank {
 		rank.Tier = TierSurplusSingle
 	}
 	return rank
+}
+
+// sortByRank sorts in the order of the queue. Items of the same rank keep their order.
+func sortByRank[T comparable](items []T, rankOf func(T) Rank) {
+	ranks := make(map[T]Rank, len(items))
+	for _, x := range items {
+		ranks[x] = rankOf(x)
+	}
+	slices.SortStableFunc(items, func(a, b T) int { return ranks[a].Compare(ranks[b]) })
+}
+
+// firstByRank returns the first gang of a heap that is in the order of the queue. ok is false if the heap is empty.
+func (r *Registry) firstByRank(h *count.Heap[*gangState]) (g *gangState, ok bool) {
+	for {
+		if g, ok = h.First(); !ok || g.rank == g.leaderRank() {
+			return g, ok
+		}
+		r.reindex(g)
+	}
 }
 
 // priority returns the gang's priority: the highest among its pods, or the priority of its PodGroup's class if that

@@ -4,7 +4,6 @@ package gangs
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,15 +208,12 @@ func (r *Registry) endCall(e Effects) Effects {
 		}
 	}
 	if len(e.Activate) > 1 {
-		ranks := make(map[types.UID]Rank, len(e.Activate))
-		for _, pod := range e.Activate {
+		sortByRank(e.Activate, func(pod *corev1.Pod) Rank {
 			if m := r.members[pod.UID]; m != nil {
-				ranks[pod.UID] = m.gang.leaderRank()
-			} else {
-				ranks[pod.UID] = Rank{Priority: count.PodPriority(pod), Tier: TierNormal, Time: r.now}
+				return m.gang.leaderRank()
 			}
-		}
-		slices.SortStableFunc(e.Activate, func(a, b *corev1.Pod) int { return ranks[a.UID].Compare(ranks[b.UID]) })
+			return Rank{Priority: count.PodPriority(pod), Tier: TierNormal, Time: r.now}
+		})
 	}
 	if len(r.cancelled) > 0 {
 		e.Cancel = append(e.Cancel, r.cancelled...)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
@@ -419,11 +420,7 @@ turns:
 	e.add(r.retryLacking(lacking))
 	first := r.gangs[before]
 	e.add(r.retryPaused())
-	for g, ok := x.informed.First(); ok; g, ok = x.informed.First() {
-		if rank := g.rank; rank != g.leaderRank() {
-			r.reindex(g)
-			continue
-		}
+	for g, ok := r.firstByRank(x.informed); ok; g, ok = r.firstByRank(x.informed) {
 		most := maxSpent
 		if first != nil && g.rank.Compare(first.leaderRank()) < 0 {
 			most = maxSpentBefore
@@ -445,25 +442,22 @@ turns:
 // retryLacking lets gangs that lacked room until now be tried, in the order of the queue, as long as the room is enough for
 // all gangs that claim some of it. The others are checked again when these have been tried.
 func (r *Registry) retryLacking(lacking []*gangState) Effects {
-	ranks := map[*gangState]Rank{}
+	claiming := sets.New[*gangState]()
 	for _, g := range lacking {
 		if g.wait.isFulfilled() {
-			ranks[g] = g.leaderRank()
+			claiming.Insert(g)
 		}
 	}
-	if len(ranks) == 0 {
+	if len(claiming) == 0 {
 		return Effects{}
 	}
 	for _, g := range r.index.first.Items() {
 		if g.wait != nil {
-			ranks[g] = g.leaderRank()
+			claiming.Insert(g)
 		}
 	}
-	gangs := make([]*gangState, 0, len(ranks))
-	for g := range ranks {
-		gangs = append(gangs, g)
-	}
-	slices.SortFunc(gangs, func(a, b *gangState) int { return ranks[a].Compare(ranks[b]) })
+	gangs := claiming.UnsortedList()
+	sortByRank(gangs, (*gangState).leaderRank)
 	var e Effects
 	claimed := claims{pods: map[Shape]int{}, groups: map[Need]int{}, fitting: map[Need]int{}}
 	for _, g := range gangs {

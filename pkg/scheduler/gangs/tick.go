@@ -68,24 +68,18 @@ func sortDue(due []*gangState, now time.Time) {
 	if len(due) < 2 {
 		return
 	}
-	type key struct {
-		late bool
-		rank Rank
-	}
-	keys := make(map[*gangState]key, len(due))
-	for _, g := range due {
-		keys[g] = key{!g.putOff.IsZero() && now.Sub(g.putOff) >= fairAfter, g.leaderRank()}
-	}
+	sortByRank(due, (*gangState).leaderRank)
+	late := func(g *gangState) bool { return !g.putOff.IsZero() && now.Sub(g.putOff) >= fairAfter }
 	slices.SortStableFunc(due, func(a, b *gangState) int {
-		switch x, y := keys[a], keys[b]; {
-		case x.late && y.late:
+		switch {
+		case late(a) && late(b):
 			return a.putOff.Compare(b.putOff)
-		case x.late:
+		case late(a):
 			return -1
-		case y.late:
+		case late(b):
 			return 1
 		default:
-			return x.rank.Compare(y.rank)
+			return 0
 		}
 	})
 }

@@ -93,17 +93,9 @@ func (r *Registry) MustYield(pod *corev1.Pod, now time.Time) bool {
 
 // firstPreceding returns the first gang in rank order that others let go first, if it precedes the given one. nil: none does.
 func (r *Registry) firstPreceding(g *gangState) *gangState {
-	for {
-		first, ok := r.index.first.First()
-		switch {
-		case !ok || first == g:
-			return nil
-		case first.rank != first.leaderRank():
-			r.reindex(first)
-		case first.rank.Compare(g.leaderRank()) < 0:
-			return first
-		default:
-			return nil
-		}
+	first, ok := r.firstByRank(r.index.first)
+	if !ok || first == g || first.rank.Compare(g.leaderRank()) >= 0 {
+		return nil
 	}
+	return first
 }
