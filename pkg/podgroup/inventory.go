@@ -106,7 +106,10 @@ func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 func (w *imagined) sortNodes() {
 	for c, order := range w.order {
 		main, _ := w.mainResource(c)
-		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(w.roomOn(a)[main], w.roomOn(b)[main]) })
+		byRoom := func(a, b int32) int { return cmp.Compare(w.roomOn(a)[main], w.roomOn(b)[main]) }
+		if !slices.IsSortedFunc(order, byRoom) { // like nodes are
+			slices.SortStableFunc(order, byRoom)
+		}
 	}
 }
 

@@ -91,9 +91,12 @@ func newTogether(p placement.Problem, known *knownCapacities) *together {
 	return t
 }
 
-// subsetsOf returns all of the classes, each of them, and, if every subset is wanted, the others.
+// subsetsOf returns all of the classes, each of them, and, if every subset is wanted, the others, without duplicates.
 func subsetsOf(classes []int, every bool) [][]int {
 	out := [][]int{classes}
+	if len(classes) == 1 {
+		return out
+	}
 	for _, c := range classes {
 		out = append(out, []int{c})
 	}
