@@ -155,17 +155,20 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	d.place(u.replacement(p, waits), u.Created, isBlocked)
 
 	ready := d.replaceUnready(c.outdated, isBlocked, awaited)
-	next := Pod{}
+	next, replacing := Pod{}, ""
 	at := slices.IndexFunc(ready, func(pod Pod) bool { return p.InFlight() && pod.Name == p.Selected }) // selected earlier, but not deleted
 	if at < 0 && waits.Reason == "" && lacking == 0 && len(ready) > 0 {
 		at = 0
 	}
 	if at >= 0 {
-		next = ready[at]
+		next, replacing = ready[at], "replacing pod "+ready[at].Name
 	}
 	obstacle := u.obstacle(c, r, waits, at >= 0, next, hasFailed, now)
-	state, replaces := r.advance(p, obstacle, "pod", next.Name, p.Selected == next.Name, u.remaining(c, len(ready), lacking, now), now)
+	state, replaces := r.advance(p, obstacle, replacing, u.remaining(c, len(ready), lacking, now), now)
 	if replaces {
+		if p.Selected != next.Name {
+			p.pick(next.Name, now)
+		}
 		d.Delete = append(d.Delete, Deletion{next, DeletedUpdate})
 	}
 	var deleted []int

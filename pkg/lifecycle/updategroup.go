@@ -198,12 +198,13 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	u.reach(p)
 	lacking := p.lacking(c.updated, int(u.Wanted)-len(c.outdated)-len(c.updated))
 	ready := d.replaceUnavailable(c.outdated, r.isBlocked(c.made != nil, waits))
-	next := ""
+	replacing := ""
 	if len(ready) > 0 {
-		next = strconv.Itoa(ready[0].Index)
+		replacing = fmt.Sprintf("replacing replica %d", ready[0].Index)
 	}
-	state, replaces := r.advance(p, u.obstacle(c, r, d.Known, waits, len(ready) > 0, lacking), "replica", next, false, u.remaining(c), now)
+	state, replaces := r.advance(p, u.obstacle(c, r, d.Known, waits, len(ready) > 0, lacking), replacing, u.remaining(c), now)
 	if replaces {
+		p.pick(strconv.Itoa(ready[0].Index), now)
 		d.replace(ready[0], "is the oldest available one")
 	}
 	d.Current = known && !d.Outdated && c.leaving == 0 && !p.Open()

@@ -236,70 +236,69 @@ func (u SetUpdate) awaitsCurrent(d *SetUpdateDecision, current SetReplica, now t
 		return false
 	}
 	d.Cliques, d.Groups = current.updatedObjects()
-	ofChild := false
-	d.State, ofChild = u.currentState(current)
-	switch {
-	case u.Paused:
-		d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + d.State.Message}, d.Progress.rest(u.StalledAfter, now)
-	case !ofChild && !current.ripens():
-		d.State, d.RequeueAfter = d.State.stalled(d.Progress, u.StalledAfter, now)
+	state, ofChild := u.currentState(current)
+	if u.Paused {
+		state = UpdateState{UpdatePaused, "the update is paused; " + state.Message}
 	}
-	if isWhole && !current.hasScheduled() {
-		d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(current.newest().Add(unboundGrace), now))
+	awaited := &current
+	if !isWhole {
+		awaited = nil
 	}
+	u.pace(d, state, ofChild || current.ripens(), awaited, now)
 	return true
+}
+
+// pace sets the state of the update. awaited is a replica that does not fit unless it is bound soon, nil: there is none.
+func (u SetUpdate) pace(d *SetUpdateDecision, state UpdateState, ripens bool, awaited *SetReplica, now time.Time) {
+	r := rollout{stalledAfter: u.StalledAfter, paused: state.Reason == UpdatePaused || state.Reason == UpdatePartitionReached}
+	var settles time.Time
+	if awaited != nil && !awaited.hasScheduled() {
+		settles = awaited.newest().Add(unboundGrace)
+	}
+	d.State, d.RequeueAfter = r.pace(d.Progress, state, ripens, 0, settles, now)
 }
 
 // selectNext selects the next replica to update, or sets what the update waits for, or ends it.
 func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
-	p := d.Progress
-	switch {
-	case !c.known:
-		d.State = UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the current template yet"}
-	case len(c.pending) > 0 && u.Paused:
-		d.State, d.RequeueAfter = UpdateState{UpdatePaused, "the update is paused; " + c.old()}, p.rest(u.StalledAfter, now)
-		return
-	case len(c.pending) == 0 && c.leaving != nil:
-		wait := c.leaving.waitsFor()
-		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", c.leaving.Index, wait.Message)}
-	case c.unhealthy != nil && (c.made != nil || !slices.ContainsFunc(c.pending, isUnavailable)):
-		awaited := c.unhealthy
-		if c.made != nil {
-			awaited = c.made
-		}
-		wait := awaited.waitsFor()
-		d.State = UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", awaited.Index, wait.Message)}
-		if !awaited.hasScheduled() {
-			d.RequeueAfter = delayUntil(awaited.newest().Add(unboundGrace), now)
-		}
-		if awaited.ripens() {
-			return // to wait for minReadySeconds is no stall
-		}
-	case len(c.pending) > 0:
-		pending, old := c.pending, c.old()
-		if c.unhealthy != nil { // only what is down already
-			pending = slices.DeleteFunc(pending, func(r SetReplica) bool { return !isUnavailable(r) })
-		}
-		next := slices.MinFunc(pending, compareByUpdateOrder)
-		index := next.Index
-		d.Current, d.CurrentSince, p.LastProgress = &index, now, now
-		p.reach(index)
-		d.Cliques, d.Groups = next.updatedObjects()
-		d.State = UpdateState{Updating, fmt.Sprintf("updating replica %d since %s; %s", index, Timestamp(now), old)}
-	case c.below > 0:
-		d.State = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on match the current template; %s", u.Partition, c.old())}
-		d.RequeueAfter = p.rest(u.StalledAfter, now)
-		return
-	default:
-		p.end(now)
-		d.State = UpdateState{UpdateComplete, "all replicas match the current template"}
-		return
+	pending, next, updating, remaining := c.pending, SetReplica{}, "", UpdateState{}
+	if c.unhealthy != nil { // only what is down already
+		pending = slices.DeleteFunc(slices.Clone(pending), SetReplica.Available)
 	}
-	state, after := d.State.stalled(p, u.StalledAfter, now)
-	d.State, d.RequeueAfter = state, Sooner(d.RequeueAfter, after)
+	if len(pending) > 0 {
+		next = slices.MinFunc(pending, compareByUpdateOrder)
+		updating = fmt.Sprintf("updating replica %d since %s", next.Index, Timestamp(now))
+	}
+	if c.below > 0 {
+		remaining = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on match the current template; %s", u.Partition, c.old())}
+	}
+	obstacle, awaited := u.obstacle(c, len(pending) > 0)
+	state, isSelected := rollout{old: c.old(), complete: "all replicas match the current template"}.advance(d.Progress, obstacle, updating, remaining, now)
+	if isSelected {
+		d.Current, d.CurrentSince, d.Progress.LastProgress = &next.Index, now, now
+		d.Progress.reach(next.Index)
+		d.Cliques, d.Groups = next.updatedObjects()
+	}
+	u.pace(d, state, awaited != nil && awaited.ripens(), awaited, now)
 }
 
-func isUnavailable(r SetReplica) bool { return !r.Available() }
+// obstacle returns what is against selecting the next replica, if there is one, or ending the update. awaited is the updated
+// replica that is waited for, nil: none is.
+func (u SetUpdate) obstacle(c setCount, hasNext bool) (state UpdateState, awaited *SetReplica) {
+	switch {
+	case !c.known:
+		return UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the current template yet"}, nil
+	case len(c.pending) > 0 && u.Paused:
+		return UpdateState{UpdatePaused, "the update is paused; " + c.old()}, nil
+	case len(c.pending) == 0 && c.leaving != nil:
+		wait := c.leaving.waitsFor()
+		return UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", c.leaving.Index, wait.Message)}, nil
+	case c.unhealthy != nil && (c.made != nil || !hasNext):
+		awaited = cmp.Or(c.made, c.unhealthy)
+		wait := awaited.waitsFor()
+		return UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", awaited.Index, wait.Message)}, awaited
+	}
+	return UpdateState{}, nil
+}
 
 // isUnfit reports whether nothing of the replica is scheduled, although all of its objects exist for unboundGrace: it does
 // not fit.

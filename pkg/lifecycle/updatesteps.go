@@ -3,14 +3,13 @@
 package lifecycle
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// rollout is what the update of a PodClique, which replaces pods, and that of a scaling group, which replaces replicas,
-// have in common. A pass takes these steps:
+// rollout is what the updates of a PodClique, which replaces pods, of a scaling group, which replaces replicas, and of a set,
+// which lets the objects of a replica do so, have in common. That of a set takes the last two of these steps:
 //
 //  1. idle: an update that may replace nothing is decided.
 //  2. proceed: the unit in flight is waited for.
@@ -74,18 +73,14 @@ func (r rollout) isBlocked(hasFailed bool, waits UpdateState) bool {
 	return r.paused || hasFailed || waits.Reason == UpdateWaitsForCapacity || waits.Reason == UpdateWaitsForReadiness
 }
 
-// advance returns the state of the update, and whether the next available unit is replaced. next is its name, "": there is
-// none; kind is its kind, isSelected: an earlier pass has selected it. obstacle is what is against it, and remaining what
-// the update waits for when there is no other unit.
-func (r rollout) advance(p *Progress, obstacle UpdateState, kind, next string, isSelected bool, remaining UpdateState, now time.Time) (state UpdateState, replaces bool) {
+// advance returns the state of the update, and whether the next available unit is replaced: replacing says so, "": there is
+// none. obstacle is what is against it, and remaining what the update waits for when there is no other unit.
+func (r rollout) advance(p *Progress, obstacle UpdateState, replacing string, remaining UpdateState, now time.Time) (state UpdateState, replaces bool) {
 	switch {
 	case obstacle.Reason != "":
 		return obstacle, false
-	case next != "":
-		if !isSelected {
-			p.pick(next, now)
-		}
-		return UpdateState{Updating, fmt.Sprintf("replacing %s %s; %s", kind, next, r.old)}, true
+	case replacing != "":
+		return UpdateState{Updating, replacing + "; " + r.old}, true
 	case remaining.Reason != "":
 		return remaining, false
 	}
