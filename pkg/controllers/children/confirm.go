@@ -21,21 +21,28 @@ import (
 // desired, or created in place of earlier ones: a cache that is behind may show an earlier spec, although another
 // muster-controller has created the objects of the current one, or a status without the raised attempt.
 func (c *Client) EnsureUpToDate(ctx context.Context, object client.Object) error {
-	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
-	if err != nil {
-		return err
-	}
-	existing := &metav1.PartialObjectMetadata{}
-	existing.SetGroupVersionKind(kind)
-	switch err := c.live.Get(ctx, client.ObjectKeyFromObject(object), existing); {
-	case apierrors.IsNotFound(err):
-		return changed(kind, object)
+	kind, live, err := c.liveMetadata(ctx, object)
+	switch {
 	case err != nil:
 		return fmt.Errorf("reading %s %s before its children are deleted or replaced: %w", kind.Kind, object.GetName(), err)
-	case existing.UID != object.GetUID() || existing.ResourceVersion != object.GetResourceVersion():
+	case live == nil || live.ResourceVersion != object.GetResourceVersion():
 		return changed(kind, object)
 	}
 	return nil
+}
+
+// liveMetadata returns the kind of an object, and its metadata in the API server, nil if it is gone.
+func (c *Client) liveMetadata(ctx context.Context, object client.Object) (schema.GroupVersionKind, *metav1.PartialObjectMetadata, error) {
+	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
+	if err != nil {
+		return kind, nil, err
+	}
+	live := &metav1.PartialObjectMetadata{}
+	live.SetGroupVersionKind(kind)
+	if err := c.live.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil || live.UID != object.GetUID() {
+		return kind, nil, client.IgnoreNotFound(err)
+	}
+	return kind, live, nil
 }
 
 // SpecUnchanged returns nil as long as the cache shows the object with the spec that the pass works with, otherwise a
@@ -64,16 +71,8 @@ func (c *Client) SpecUnchanged(ctx context.Context, object client.Object) error 
 
 // Stays reports whether the object exists in the API server and is not being deleted, whatever the cache shows.
 func (c *Client) Stays(ctx context.Context, object client.Object) (bool, error) {
-	kind, err := apiutil.GVKForObject(object, c.client.Scheme())
-	if err != nil {
-		return false, err
-	}
-	live := &metav1.PartialObjectMetadata{}
-	live.SetGroupVersionKind(kind)
-	if err := c.live.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return live.UID == object.GetUID() && live.DeletionTimestamp == nil, nil
+	_, live, err := c.liveMetadata(ctx, object)
+	return live != nil && live.DeletionTimestamp == nil, err
 }
 
 func changed(kind schema.GroupVersionKind, object client.Object) error {
