@@ -3,6 +3,8 @@
 package workload
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,24 +71,12 @@ func (o Ownership) createdFor(object metav1.Object) bool {
 
 // Cliques returns those of the PodCliques that belong to the set.
 func (o Ownership) Cliques(cliques []*v1alpha1.PodClique) []*v1alpha1.PodClique {
-	var own []*v1alpha1.PodClique
-	for _, c := range cliques {
-		if o.HasClique(c) {
-			own = append(own, c)
-		}
-	}
-	return own
+	return slices.DeleteFunc(slices.Clone(cliques), func(c *v1alpha1.PodClique) bool { return !o.HasClique(c) })
 }
 
 // Pods returns those of the pods that belong to the set.
 func (o Ownership) Pods(pods []*corev1.Pod) []*corev1.Pod {
-	var own []*corev1.Pod
-	for _, pod := range pods {
-		if o.HasPod(pod) {
-			own = append(own, pod)
-		}
-	}
-	return own
+	return slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !o.HasPod(pod) })
 }
 
 // PodCliqueSetUID returns the UID of the PodCliqueSet that owns a scaling group, PodClique, pod or PodGroup, or that it

@@ -5,6 +5,7 @@ package children
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,13 +87,7 @@ func (c *Client) LiveSetAttempt(ctx context.Context, set *v1alpha1.PodCliqueSet,
 
 // ControlledBy returns those of the PodCliques whose controlling owner is owner.
 func ControlledBy(owner metav1.Object, cliques []*v1alpha1.PodClique) []*v1alpha1.PodClique {
-	var controlled []*v1alpha1.PodClique
-	for _, c := range cliques {
-		if metav1.IsControlledBy(c, owner) {
-			controlled = append(controlled, c)
-		}
-	}
-	return controlled
+	return slices.DeleteFunc(slices.Clone(cliques), func(c *v1alpha1.PodClique) bool { return !metav1.IsControlledBy(c, owner) })
 }
 
 // Pointers returns pointers to the items of a list.

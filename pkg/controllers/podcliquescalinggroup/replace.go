@@ -4,6 +4,7 @@ package podcliquescalinggroup
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,11 +75,7 @@ func memberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueS
 
 // replicaOf returns the PodCliques that belong to replica j of the group.
 func replicaOf(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique, j int) []*v1alpha1.PodClique {
-	var own []*v1alpha1.PodClique
-	for _, c := range cliques {
-		if c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == group.Name && workload.GroupReplicaIndex(c) == j {
-			own = append(own, c)
-		}
-	}
-	return own
+	return slices.DeleteFunc(slices.Clone(cliques), func(c *v1alpha1.PodClique) bool {
+		return c.Labels[v1alpha1.LabelPodCliqueScalingGroup] != group.Name || workload.GroupReplicaIndex(c) != j
+	})
 }

@@ -3,6 +3,7 @@
 package podcliqueset
 
 import (
+	"slices"
 	"time"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -30,12 +31,9 @@ func liveTermination(set *v1alpha1.PodCliqueSet, i int, groups []*v1alpha1.PodCl
 
 // availableAtMost returns the maximum number of replicas of a group that may be available.
 func availableAtMost(group *v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique) int32 {
-	var members []*v1alpha1.PodClique
-	for _, c := range children.ControlledBy(group, cliques) {
-		if workload.GroupReplicaIndex(c) < int(group.Spec.Replicas) {
-			members = append(members, c)
-		}
-	}
+	members := slices.DeleteFunc(children.ControlledBy(group, cliques), func(c *v1alpha1.PodClique) bool {
+		return workload.GroupReplicaIndex(c) >= int(group.Spec.Replicas)
+	})
 	available, unknown := lifecycle.CountAvailable(workload.GroupReplicasFacts(group, nil, members))
 	return available + unknown
 }

@@ -4,6 +4,8 @@ package podcliqueset
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -64,11 +66,8 @@ func byName[T any](items []T, name func(*T) string) map[string]*T {
 // children returns the PodCliques and scaling groups from which the PodGroups are built.
 func (o ownedObjects) children() workload.Children {
 	c := workload.Children{Cliques: make(map[string]*v1alpha1.PodClique, len(o.cliques)+len(o.members)), Groups: o.groups}
-	for _, cliques := range []map[string]*v1alpha1.PodClique{o.cliques, o.members} {
-		for name, clique := range cliques {
-			c.Cliques[name] = clique
-		}
-	}
+	maps.Copy(c.Cliques, o.cliques)
+	maps.Copy(c.Cliques, o.members)
 	return c
 }
 
@@ -126,11 +125,5 @@ func (o ownedObjects) replicas(set string, n int) (existing, missing []int) {
 
 // listed returns the PodCliques and the scaling groups in no order.
 func (o ownedObjects) listed() (cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) {
-	for _, c := range o.children().Cliques {
-		cliques = append(cliques, c)
-	}
-	for _, g := range o.groups {
-		groups = append(groups, g)
-	}
-	return cliques, groups
+	return slices.Collect(maps.Values(o.children().Cliques)), slices.Collect(maps.Values(o.groups))
 }
