@@ -83,11 +83,11 @@ func (c Clique) IsScheduled() bool {
 // isUpdated reports whether all pods of the clique exist, and were all created from the template of the revision with
 // the given number and hash.
 func (c Clique) isUpdated(revision int64, generation string) bool {
-	return !c.Terminating && c.knows(revision) && c.Followed == generation && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
+	return !c.Terminating && c.describes(revision) && c.Followed == generation && (c.Finished || c.Updated+c.Succeeded >= c.Replicas)
 }
 
-// knows reports whether its status describes its current spec and the given revision.
-func (c Clique) knows(revision int64) bool { return c.Observed && c.Revision == revision }
+// describes reports whether its status describes its current spec and the given revision.
+func (c Clique) describes(revision int64) bool { return c.Observed && c.Revision == revision }
 
 // follows reports whether all its pods follow the revision with the given hash, and no update is in progress.
 func (c Clique) follows(generation string) bool { return c.Followed == generation && !c.Updating }
@@ -109,7 +109,7 @@ type GroupReplica struct {
 }
 
 // Available reports whether every member PodClique exists, was created for the current attempt and is available.
-func (r GroupReplica) Available() bool { return r.all(r.available) }
+func (r GroupReplica) Available() bool { return r.allMembers(r.available) }
 
 // available reports whether a member is available. A member of an earlier attempt is not, because it is about to be
 // deleted.
@@ -118,14 +118,14 @@ func (r GroupReplica) available(c Clique) bool {
 }
 
 // IsScheduled reports whether every member clique exists and has its minimum scheduled.
-func (r GroupReplica) IsScheduled() bool { return r.all(Clique.IsScheduled) }
+func (r GroupReplica) IsScheduled() bool { return r.allMembers(Clique.IsScheduled) }
 
 // IsUpdated reports whether every member PodClique exists and has only pods of its current template.
 func (r GroupReplica) IsUpdated() bool {
-	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) })
+	return r.allMembers(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) })
 }
 
-func (r GroupReplica) all(predicate func(Clique) bool) bool {
+func (r GroupReplica) allMembers(predicate func(Clique) bool) bool {
 	for _, c := range r.Members {
 		if !predicate(c) {
 			return false
@@ -185,10 +185,10 @@ func (g ScalingGroup) IsScheduled() bool {
 // isUpdated reports whether all replicas of the group and their pods exist, and were created from the template of the
 // revision with the given number and hash.
 func (g ScalingGroup) isUpdated(revision int64, generation string) bool {
-	return !g.Terminating && g.knows(revision) && g.Followed == generation && g.UpdatedReplicas >= g.Replicas
+	return !g.Terminating && g.describes(revision) && g.Followed == generation && g.UpdatedReplicas >= g.Replicas
 }
 
-func (g ScalingGroup) knows(revision int64) bool { return g.Observed && g.Revision == revision }
+func (g ScalingGroup) describes(revision int64) bool { return g.Observed && g.Revision == revision }
 
 func (g ScalingGroup) follows(generation string) bool {
 	return g.Followed == generation && !g.Updating
@@ -233,7 +233,7 @@ type Preemption struct {
 
 // Available reports whether every standalone clique and every scaling group exists and is available in the current
 // attempt.
-func (r SetReplica) Available() bool { return r.all(r.available, r.groupAvailable) }
+func (r SetReplica) Available() bool { return r.allObjects(r.available, r.groupAvailable) }
 
 // available reports whether a standalone clique is available. One of an earlier attempt is not, because it is about to
 // be deleted.
@@ -246,14 +246,16 @@ func (r SetReplica) groupAvailable(g ScalingGroup) bool {
 }
 
 // IsScheduled reports whether every standalone clique and every scaling group exists and has its minimum scheduled.
-func (r SetReplica) IsScheduled() bool { return r.all(Clique.IsScheduled, ScalingGroup.IsScheduled) }
+func (r SetReplica) IsScheduled() bool {
+	return r.allObjects(Clique.IsScheduled, ScalingGroup.IsScheduled)
+}
 
 // IsUpdated reports whether all PodCliques and scaling groups of the replica are up to date.
 func (r SetReplica) IsUpdated() bool {
-	return r.all(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) }, func(g ScalingGroup) bool { return g.isUpdated(r.Revision, r.Generation) })
+	return r.allObjects(func(c Clique) bool { return c.isUpdated(r.Revision, r.Generation) }, func(g ScalingGroup) bool { return g.isUpdated(r.Revision, r.Generation) })
 }
 
-func (r SetReplica) all(clique func(Clique) bool, group func(ScalingGroup) bool) bool {
+func (r SetReplica) allObjects(clique func(Clique) bool, group func(ScalingGroup) bool) bool {
 	if r.Succeeded {
 		return true
 	}
@@ -295,11 +297,11 @@ func (r SetReplica) objects() []setObject {
 	objects := make([]setObject, 0, len(r.Cliques)+len(r.Groups))
 	for _, c := range r.Cliques {
 		objects = append(objects, setObject{"PodClique", c.Name, c.Lacks, c.Created, c.Terminating, c.IsScheduled(), r.available(c),
-			c.Old, c.knows(r.Revision), c.follows(r.Generation)})
+			c.Old, c.describes(r.Revision), c.follows(r.Generation)})
 	}
 	for _, g := range r.Groups {
 		objects = append(objects, setObject{"PodCliqueScalingGroup", g.Name, g.Lacks, g.Newest, g.Terminating, g.IsScheduled(), r.groupAvailable(g),
-			g.isHeld(r.Generation), g.knows(r.Revision), g.follows(r.Generation)})
+			g.isHeld(r.Generation), g.describes(r.Revision), g.follows(r.Generation)})
 	}
 	return objects
 }

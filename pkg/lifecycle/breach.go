@@ -79,14 +79,14 @@ type Breach struct {
 // JudgePods returns the breach status of a PodClique. Source: Gang Termination Design Doc, "PodClique Level
 // Detection"; docs/decisions, T2, T3, T8.
 func JudgePods(a Availability, now time.Time) Breach {
-	return a.judge(SufficientReadyPods, InsufficientReadyPods, readyPods(a.Available, a.Needed), now)
+	return a.judgeMinimum(SufficientReadyPods, InsufficientReadyPods, readyPods(a.Available, a.Needed), now)
 }
 
 // JudgeReplicas returns the breach status of a PodCliqueScalingGroup. Source: Gang Termination Design Doc,
 // "PodCliqueScalingGroup Level Processing"; docs/decisions, T2 to T4, W3.
 func JudgeReplicas(a Availability, now time.Time) Breach {
 	text := fmt.Sprintf("%d of %d replicas available, %d needed", a.Available, a.Wanted, a.Needed)
-	return a.judge(SufficientReplicas, InsufficientReplicas, text, now)
+	return a.judgeMinimum(SufficientReplicas, InsufficientReplicas, text, now)
 }
 
 // LostNodes returns a text that lists the nodes of pods that do not respond, "" if there is none.
@@ -137,8 +137,8 @@ func readyPods(ready, needed int32) string {
 	return fmt.Sprintf("%s ready, %d needed", message.CountAre(int(ready), "pod"), needed)
 }
 
-// judge checks the conditions in the order of the Gang Termination Design Doc. Every message begins with counts.
-func (a Availability) judge(sufficient, insufficient BreachReason, counts string, now time.Time) Breach {
+// judgeMinimum checks the conditions in the order of the Gang Termination Design Doc. Every message begins with counts.
+func (a Availability) judgeMinimum(sufficient, insufficient BreachReason, counts string, now time.Time) Breach {
 	switch {
 	case a.IsFinal:
 		return Breach{Undecided: true, WasAvailable: a.WasAvailable}

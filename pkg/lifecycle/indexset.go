@@ -117,8 +117,8 @@ func (s IndexSet) common(indices []int) int {
 	return n
 }
 
-// of returns the indices of the set that are those of one of the pods.
-func (s IndexSet) of(pods []Pod) IndexSet {
+// presentIn returns the indices of the set that are those of one of the pods.
+func (s IndexSet) presentIn(pods []Pod) IndexSet {
 	var kept []int
 	for _, p := range pods {
 		if s.Has(p.Index) {

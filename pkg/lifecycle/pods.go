@@ -70,11 +70,11 @@ func (p Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
 	return p.isReady() && !p.Terminating && (minReady <= 0 || !now.Before(p.ReadySince.Add(minReady)))
 }
 
-// runs reports whether the pod runs on a node that responds. Source: docs/decisions, J11.
-func (p Pod) runs() bool { return p.Running && p.LostNode == "" }
+// isRunning reports whether the pod runs on a node that responds. Source: docs/decisions, J11.
+func (p Pod) isRunning() bool { return p.Running && p.LostNode == "" }
 
-// lost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over.
-func (p Pod) lost(now time.Time) bool {
+// isLost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over.
+func (p Pod) isLost(now time.Time) bool {
 	return p.Terminating && p.Unreachable && !now.Before(p.GraceEnds)
 }
 
@@ -248,12 +248,12 @@ func (d *PodDecision) countPods(c CliquePods, now time.Time) (counted []Pod, ind
 // addTerminating adds a terminating pod to those of its index, and reports whether it is one.
 func (d *PodDecision) addTerminating(x *indexPods, p *Pod, now time.Time) bool {
 	switch {
-	case p.lost(now):
+	case p.isLost(now):
 		x.lost = p
 	case p.Terminating:
 		x.leaving = p
 		if p.Unreachable {
-			d.after(p.GraceEnds, now)
+			d.requeueAt(p.GraceEnds, now)
 		}
 	default:
 		return false
@@ -267,10 +267,10 @@ func (d *PodDecision) addOthers(indices podsByIndex, others []Pod, now time.Time
 		p := &others[k]
 		switch {
 		case p.Ended && p.Orphan && !p.Terminating:
-		case !p.lost(now):
+		case !p.isLost(now):
 			indices.at(p.Index).blocked = p
 			if p.Terminating && p.Unreachable {
-				d.after(p.GraceEnds, now)
+				d.requeueAt(p.GraceEnds, now)
 			}
 		case indices.at(p.Index).lost == nil:
 			indices.at(p.Index).lost = p
@@ -288,8 +288,8 @@ func (d *PodDecision) createAt(index int, lost *Pod) {
 	d.Create = append(d.Create, created)
 }
 
-// after requests the next decision at time t.
-func (d *PodDecision) after(t, now time.Time) {
+// requeueAt requests the next decision at time t.
+func (d *PodDecision) requeueAt(t, now time.Time) {
 	d.RequeueAfter = Sooner(d.RequeueAfter, delayUntil(t, now))
 }
 
@@ -298,7 +298,7 @@ func (d *PodDecision) after(t, now time.Time) {
 func (d *PodDecision) replaceEnded(p Pod, before map[int]Ends, now time.Time) {
 	ends := p.endsBefore(before)
 	if due := p.EndedAt.Add(EndedDelay(ends.Count)); now.Before(due) {
-		d.after(due, now)
+		d.requeueAt(due, now)
 		return
 	}
 	d.Delete = append(d.Delete, Deletion{p, DeletedEnded})

@@ -158,8 +158,8 @@ type UnitPod struct {
 	GraceEnds                time.Time
 }
 
-func (p UnitPod) lost(now time.Time) bool {
-	return Pod{Terminating: p.Terminating, Unreachable: p.Unreachable, GraceEnds: p.GraceEnds}.lost(now)
+func (p UnitPod) isLost(now time.Time) bool {
+	return Pod{Terminating: p.Terminating, Unreachable: p.Unreachable, GraceEnds: p.GraceEnds}.isLost(now)
 }
 
 // UnitDecision is the decision on the PodCliques of a unit.
@@ -217,7 +217,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 	}
 	switch {
 	case replacement.Requested():
-		d.Attempt, d.Replacement = u.next(c.latest), replacement
+		d.Attempt, d.Replacement = u.nextAttempt(c.latest), replacement
 		return d
 	case c.earlier:
 		d.Earlier = true
@@ -274,7 +274,7 @@ func (c *unitCount) addCliques(u Unit, d *UnitDecision) {
 // addPods adds the pods after addCliques.
 func (c *unitCount) addPods(u Unit, d *UnitDecision, now time.Time) {
 	for _, p := range u.Pods {
-		if p.lost(now) {
+		if p.isLost(now) {
 			continue
 		}
 		isEarlier := p.Attempt.Set < u.Attempt.Set || !p.Elsewhere && p.Attempt.Compare(u.Attempt) < 0
@@ -298,9 +298,9 @@ func (c *unitCount) addPods(u Unit, d *UnitDecision, now time.Time) {
 	slices.SortFunc(d.Waits, func(a, b UnitPod) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// next returns the attempt after all observed ones, because the status that recorded them may have been deleted with
+// nextAttempt returns the attempt after all observed ones, because the status that recorded them may have been deleted with
 // its object.
-func (u Unit) next(latest Attempt) Attempt {
+func (u Unit) nextAttempt(latest Attempt) Attempt {
 	if !u.OfGroup {
 		return Attempt{Set: following(latest.Set)}
 	}

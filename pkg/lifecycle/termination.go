@@ -51,7 +51,7 @@ func (t Termination) RequeueAfter(now time.Time) time.Duration {
 // changes no status, so that no event would trigger the next decision.
 const RecheckAfter = time.Second
 
-func (t *Termination) add(index int, d due, now time.Time) {
+func (t *Termination) addReplica(index int, d due, now time.Time) {
 	switch {
 	case d.deadline.IsZero():
 	case d.deadline.After(now):
@@ -77,7 +77,7 @@ func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 		return t
 	}
 	for _, r := range g.Replicas {
-		t.add(r.Index, r.due(g.Delay), now)
+		t.addReplica(r.Index, r.dueBreach(g.Delay), now)
 	}
 	return t
 }
@@ -88,7 +88,7 @@ func DecideGroupTermination(g GroupTermination, now time.Time) Termination {
 func DecideSetTermination(replicas []SetReplica, now time.Time) Termination {
 	var t Termination
 	for _, r := range replicas {
-		t.add(r.Index, r.due(), now)
+		t.addReplica(r.Index, r.dueBreach(), now)
 	}
 	return t
 }
@@ -114,18 +114,18 @@ func CountAvailable(replicas []GroupReplica) (available, unknown int32) {
 }
 
 // isReady is Available without minReadySeconds.
-func (r GroupReplica) isReady() bool { return r.all(r.isReadyMember) }
+func (r GroupReplica) isReady() bool { return r.allMembers(r.isReadyMember) }
 
 func (r GroupReplica) isReadyMember(c Clique) bool {
 	return !c.Attempt.Precedes(r.Attempt) && c.isReady()
 }
 
 // observed reports whether the status of every member PodClique describes its current spec.
-func (r GroupReplica) observed() bool { return r.all(func(c Clique) bool { return c.Observed }) }
+func (r GroupReplica) observed() bool { return r.allMembers(func(c Clique) bool { return c.Observed }) }
 
 // mayBeAvailable reports whether the replica would be available if all members with an unknown state were available.
 func (r GroupReplica) mayBeAvailable() bool {
-	return r.all(func(c Clique) bool {
+	return r.allMembers(func(c Clique) bool {
 		return r.isReadyMember(c) || !c.Attempt.Precedes(r.Attempt) && !c.Terminating && !c.Observed
 	})
 }
@@ -144,41 +144,41 @@ func (d due) message() string {
 		d.kind, d.name, Timestamp(d.since), Timestamp(d.deadline), d.counts)
 }
 
-// first returns the breach that is due first. A breach without a deadline is never due.
-func first(a, b due) due {
+// earlierDue returns the breach that is due first. A breach without a deadline is never due.
+func earlierDue(a, b due) due {
 	if a.deadline.IsZero() || !b.deadline.IsZero() && b.deadline.Before(a.deadline) {
 		return b
 	}
 	return a
 }
 
-// due returns the first breach of a member. The zero value: there is none, or it has no deadline.
-func (r GroupReplica) due(delay *time.Duration) due {
+// dueBreach returns the first breach of a member. The zero value: there is none, or it has no deadline.
+func (r GroupReplica) dueBreach(delay *time.Duration) due {
 	var earliest due
 	for _, c := range r.Members {
 		if !c.Attempt.Precedes(r.Attempt) {
-			earliest = first(earliest, c.due(delay))
+			earliest = earlierDue(earliest, c.dueBreach(delay))
 		}
 	}
 	return earliest
 }
 
-func (r SetReplica) due() due {
+func (r SetReplica) dueBreach() due {
 	var earliest due
 	for _, c := range r.Cliques {
 		if c.Attempt.Set >= r.Attempt {
-			earliest = first(earliest, c.due(r.Delay))
+			earliest = earlierDue(earliest, c.dueBreach(r.Delay))
 		}
 	}
 	for _, g := range r.Groups {
 		if g.Attempt >= r.Attempt {
-			earliest = first(earliest, g.due())
+			earliest = earlierDue(earliest, g.dueBreach())
 		}
 	}
 	return earliest
 }
 
-func (c Clique) due(delay *time.Duration) due {
+func (c Clique) dueBreach(delay *time.Duration) due {
 	if c.Terminating || !c.Observed || c.BreachedSince.IsZero() || c.isReady() {
 		return due{}
 	}
@@ -186,7 +186,7 @@ func (c Clique) due(delay *time.Duration) due {
 		deadline: Deadline(c.BreachedSince, delay)}
 }
 
-func (g ScalingGroup) due() due {
+func (g ScalingGroup) dueBreach() due {
 	if g.Terminating || !g.Observed || g.BreachedSince.IsZero() || g.Available() {
 		return due{}
 	}

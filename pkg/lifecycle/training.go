@@ -165,7 +165,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 			o.Message = fmt.Sprintf("maxRuntime of %s, counted from %s, was over at %s", t.MaxRuntime, Timestamp(o.StartTime), Timestamp(o.Deadline))
 			return o
 		}
-		o.after(o.Deadline, now)
+		o.requeueAt(o.Deadline, now)
 	}
 
 	// 5. Restarts, as long as there are some left.
@@ -180,11 +180,11 @@ func (o *TrainingOutcome) restart(t Training, now time.Time) {
 		if o.Succeeded.Has(r.Index) {
 			continue
 		}
-		due, found := r.due()
+		due, found := r.dueRestart()
 		switch {
 		case !found:
 		case due.deadline.After(now):
-			o.after(due.deadline, now)
+			o.requeueAt(due.deadline, now)
 			if o.NextRestart.IsZero() || due.deadline.Before(o.NextRestart) {
 				o.NextRestart = due.deadline
 			}
@@ -209,7 +209,7 @@ func (o *TrainingOutcome) replace(replica int, reason ReplacementReason, due res
 	o.Restart[replica] = Replacement{Reason: reason, Message: due.message, Since: due.since}
 }
 
-func (o *TrainingOutcome) after(t, now time.Time) {
+func (o *TrainingOutcome) requeueAt(t, now time.Time) {
 	o.RequeueAfter = Sooner(o.RequeueAfter, delayUntil(t, now))
 }
 
@@ -225,7 +225,7 @@ func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
 		return
 	}
 	if due := o.FinishedAt.Add(*ttl); due.After(now) {
-		o.after(due, now)
+		o.requeueAt(due, now)
 	} else {
 		o.Expired = true
 	}
@@ -257,9 +257,9 @@ type restartDue struct {
 	preempted bool
 }
 
-// due returns the first breach of a PodClique of the replica's current attempt, and whether there is one. Unknown
+// dueRestart returns the first breach of a PodClique of the replica's current attempt, and whether there is one. Unknown
 // states, and PodCliques of an earlier attempt, do not restart the replica.
-func (r TrainingReplica) due() (restartDue, bool) {
+func (r TrainingReplica) dueRestart() (restartDue, bool) {
 	var dues []restartDue
 	preempted := true
 	for _, c := range r.Cliques {

@@ -85,7 +85,7 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 	// 1. Collect the facts about each index.
 	indices := d.indices(t, now)
 	d.countAvailable(t, n, indices)
-	d.judge(t, n, indices, now)
+	d.judgeBreach(t, n, indices, now)
 
 	// 2. Decide which pods to create and to delete.
 	ran := d.Started.Below(n)
@@ -165,7 +165,7 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) podsByIndex {
 	}
 	d.Started = t.Started.Union(Indices(started...)).Union(d.Succeeded)
 	if len(d.Started.String()) > MaxIndicesLength {
-		d.Started = d.Started.hull()
+		d.Started = d.Started.upToHighest()
 	}
 	d.SucceededGone = int32(t.Succeeded.Len())
 	for i := range there {
@@ -201,8 +201,8 @@ func preemptedIndices(recorded IndexSet, pods []Pod, n int) IndexSet {
 	return set
 }
 
-// hull returns all indices from 0 to the last of the set.
-func (s IndexSet) hull() IndexSet {
+// upToHighest returns all indices from 0 to the last of the set.
+func (s IndexSet) upToHighest() IndexSet {
 	if len(s.ranges) == 0 {
 		return s
 	}
@@ -213,7 +213,7 @@ func (s IndexSet) hull() IndexSet {
 func (d *TrainingDecision) countAvailable(t TrainingPods, n int, indices podsByIndex) {
 	succeeded := d.succeeded(t.Pods).Below(n)
 	for i, x := range indices {
-		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil && x.live.runs() {
+		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil && x.live.isRunning() {
 			d.Running++
 		}
 	}
@@ -231,10 +231,10 @@ func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 	return d.Succeeded.Union(Indices(more...))
 }
 
-// judge sets the breach. A clique that was never available is in breach as soon as a pod has failed without which the
+// judgeBreach sets the breach. A clique that was never available is in breach as soon as a pod has failed without which the
 // minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. The reason of
 // the breach tells whether all pods that ran and are missing were preempted. Sources: docs/decisions, J2, J9.
-func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now time.Time) {
+func (d *TrainingDecision) judgeBreach(t TrainingPods, n int, indices podsByIndex, now time.Time) {
 	var starting, failed, missing, preempted int32
 	var causes []string
 	succeeded := d.succeeded(t.Pods)
@@ -278,7 +278,7 @@ func (d *TrainingDecision) judge(t TrainingPods, n int, indices podsByIndex, now
 	}
 	a := Availability{Available: d.Available, Needed: t.MinAvailable, Wanted: int32(n), WasAvailable: was,
 		BreachedSince: t.BreachedSince, Delay: &t.Delay}
-	d.Breach = a.judge(SufficientReadyPods, reason, counts, now)
+	d.Breach = a.judgeMinimum(SufficientReadyPods, reason, counts, now)
 	if d.Breach.Status == Breached {
 		d.Breach.Message = counts // the times are in the status
 	}
@@ -325,7 +325,7 @@ func (d *TrainingDecision) missingCause(i int, x *indexPods) string {
 // isMissing reports whether no pod of index i, which has not succeeded, runs, although one ran or failed. An index that
 // was given up is not missing: the clique continues without it.
 func (d *TrainingDecision) isMissing(t TrainingPods, i int, x *indexPods) bool {
-	runs := x != nil && x.live != nil && x.live.runs()
+	runs := x != nil && x.live != nil && x.live.isRunning()
 	began := d.Started.Has(i) || x != nil && (x.failed != nil || x.live != nil && x.live.LostNode != "")
 	return began && !runs && !isGivenUp(t.Ends, i)
 }
@@ -335,7 +335,7 @@ func (d *TrainingDecision) cancel(t TrainingPods, n int, now time.Time) {
 	d.Done = true
 	for _, p := range t.Pods {
 		switch {
-		case p.Succeeded || p.Ended || p.lost(now):
+		case p.Succeeded || p.Ended || p.isLost(now):
 		case !p.Terminating:
 			d.Delete = append(d.Delete, Deletion{p, DeletedCancelled})
 			d.Done = false
@@ -410,7 +410,7 @@ func (d *TrainingDecision) isRecorded(p Pod, n int, now time.Time) bool {
 	switch {
 	case p.Succeeded:
 		return d.Done || p.Index < 0 || p.Index >= n || d.Succeeded.Has(p.Index)
-	case p.Ended, p.lost(now):
+	case p.Ended, p.isLost(now):
 		return true
 	default:
 		return p.Terminating && p.Stopped

@@ -75,11 +75,11 @@ type cliqueCount struct {
 	updated []int
 }
 
-func (u CliqueUpdate) count(now time.Time) cliqueCount {
+func (u CliqueUpdate) countPods(now time.Time) cliqueCount {
 	var c cliqueCount
 	for _, pod := range u.Pods {
 		if pod.Terminating || u.Deleted[pod.UID] {
-			if pod.Outdated && !pod.lost(now) {
+			if pod.Outdated && !pod.isLost(now) {
 				c.leaving++
 			}
 			continue
@@ -126,7 +126,7 @@ func (u CliqueUpdate) count(now time.Time) cliqueCount {
 //     replacement is available.
 //   - A member of a scaling group is not updated by itself: the group replaces the replica that it belongs to.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
-	c := u.count(now)
+	c := u.countPods(now)
 	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0, Outdated: len(c.outdated)+c.leaving > 0}
 	if u.Member {
 		d.Progress = nil
@@ -141,18 +141,18 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 			return waits
 		}}
 	var isIdle bool
-	if d.Progress, d.State, d.RequeueAfter, isIdle = r.idle(now); isIdle {
+	if d.Progress, d.State, d.RequeueAfter, isIdle = r.decideIdle(now); isIdle {
 		return d
 	}
 	p, waits := r.proceed(now)
 	d.Progress = p
 	if c.present >= u.Replicas {
-		p.Reached = p.Reached.of(u.Pods) // what was scaled in is forgotten
+		p.Reached = p.Reached.presentIn(u.Pods) // what was scaled in is forgotten
 	}
 	lacking := p.lacking(c.updated, int(u.Replicas-c.present))
 	hasFailed := slices.ContainsFunc(c.unhealthy, func(pod Pod) bool { return p.Reached.Has(pod.Index) })
 	isBlocked := r.isBlocked(hasFailed || c.unsettled != nil, waits)
-	d.place(u.replacement(p, waits), u.Created, isBlocked)
+	d.chooseTemplates(u.replacement(p, waits), u.Created, isBlocked)
 
 	ready := d.replaceUnready(c.outdated, isBlocked, awaited)
 	next, replacing := Pod{}, ""
@@ -167,7 +167,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	state, replaces := r.advance(p, obstacle, replacing, u.remaining(c, len(ready), lacking, now), now)
 	if replaces {
 		if p.Selected != next.Name {
-			p.pick(next.Name, now)
+			p.selectUnit(next.Name, now)
 		}
 		d.Delete = append(d.Delete, Deletion{next, DeletedUpdate})
 	}
@@ -175,7 +175,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	for _, deletion := range d.Delete {
 		deleted = append(deleted, deletion.Pod.Index)
 	}
-	p.reach(deleted...)
+	p.recordReached(deleted...)
 	d.Current = !d.Outdated && !p.Open()
 	ripeAfter := NextAvailable(u.Pods, u.MinReady, now)
 	ripens := ripeAfter > 0 && (state.Reason == UpdateWaitsForMinAvailable || len(c.unhealthy) > 0 && !c.isUnready)
@@ -183,7 +183,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	if c.unsettled != nil {
 		settles = c.unsettled.Created.Add(unboundGrace)
 	}
-	d.State, d.RequeueAfter = r.pace(p, state, ripens, ripeAfter, settles, now)
+	d.State, d.RequeueAfter = r.checkStall(p, state, ripens, ripeAfter, settles, now)
 	return d
 }
 
@@ -260,11 +260,11 @@ func (u CliqueUpdate) replacement(p *Progress, waits UpdateState) int {
 	return lowest
 }
 
-// place decides from which template the pods of these indices are created. An index that the update has not reached
+// chooseTemplates decides from which template the pods of these indices are created. An index that the update has not reached
 // gets the previous template while the update could not go on to that pod; otherwise the update would replace the new
 // pod immediately. replacement is the index of the replacement of the pod in flight, -1: none. Source: docs/decisions,
 // U9.
-func (d *CliqueUpdateDecision) place(replacement int, indices []int, isBlocked bool) {
+func (d *CliqueUpdateDecision) chooseTemplates(replacement int, indices []int, isBlocked bool) {
 	var previous, updated []int
 	for _, i := range indices {
 		if isBlocked && i != replacement && !d.Progress.Reached.Has(i) {
@@ -274,7 +274,7 @@ func (d *CliqueUpdateDecision) place(replacement int, indices []int, isBlocked b
 		}
 	}
 	d.Previous = Indices(previous...)
-	d.Progress.reach(updated...)
+	d.Progress.recordReached(updated...)
 }
 
 // updatedUnhealthy returns the state of an update of which pods of the current template are not available.
@@ -324,7 +324,7 @@ func (u CliqueUpdate) inFlight(selected string, now time.Time) (waits UpdateStat
 	for i := range u.Pods {
 		p := &u.Pods[i]
 		switch {
-		case p.lost(now):
+		case p.isLost(now):
 		case p.Name == selected && p.Terminating:
 			return UpdateState{UpdateWaitsForDeletion, fmt.Sprintf("pod %s terminates; its replacement is created when it is gone", p.Name)}, nil
 		case p.Name == selected && p.Outdated:
@@ -376,21 +376,21 @@ func WhyNotReady(pods []Pod, training bool) string {
 	var found *Pod
 	for i := range pods {
 		p := &pods[i]
-		if counts := p.isReady() || training && p.runs() && !p.Failed; counts || p.Ended {
+		if counts := p.isReady() || training && p.isRunning() && !p.Failed; counts || p.Ended {
 			continue
 		}
-		if p.Scheduled && !p.Terminating && p.cause() != "" {
+		if p.Scheduled && !p.Terminating && p.knownCause() != "" {
 			found = firstOf(found, p)
 		}
 	}
 	if found == nil {
 		return ""
 	}
-	return fmt.Sprintf("pod %s is not ready: %s", found.Name, found.cause())
+	return fmt.Sprintf("pod %s is not ready: %s", found.Name, found.knownCause())
 }
 
-// cause returns why the pod is not ready or not bound, "" if the cause is unknown.
-func (p Pod) cause() string {
+// knownCause returns why the pod is not ready or not bound, "" if the cause is unknown.
+func (p Pod) knownCause() string {
 	if p.LostNode != "" {
 		return "node " + p.LostNode + " does not answer"
 	}
@@ -407,7 +407,7 @@ func firstOf(a, b *Pod) *Pod {
 
 // waitsFor returns what a pod that is not available waits for, with the cause if it is known.
 func (u CliqueUpdate) waitsFor(p Pod) UpdateState {
-	cause := p.cause()
+	cause := p.knownCause()
 	if cause != "" {
 		cause = ": " + cause
 	}

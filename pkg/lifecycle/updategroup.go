@@ -54,14 +54,14 @@ type GroupUpdateDecision struct {
 // pod of the current template that ended counts in Pods but not in Updated.
 func (r GroupReplica) outdated(generation string) bool {
 	return slices.ContainsFunc(r.Members, func(c Clique) bool {
-		return !c.Terminating && (c.Old || c.knows(r.Revision) && c.Updated < c.Pods && c.Followed != generation)
+		return !c.Terminating && (c.Old || c.describes(r.Revision) && c.Updated < c.Pods && c.Followed != generation)
 	})
 }
 
-// known reports whether the status of every PodClique that is not being deleted describes the revision, or its
+// isKnown reports whether the status of every PodClique that is not being deleted describes the revision, or its
 // template is an earlier one.
-func (r GroupReplica) known() bool {
-	return !slices.ContainsFunc(r.Members, func(c Clique) bool { return !c.Terminating && !c.Old && !c.knows(r.Revision) })
+func (r GroupReplica) isKnown() bool {
+	return !slices.ContainsFunc(r.Members, func(c Clique) bool { return !c.Terminating && !c.Old && !c.describes(r.Revision) })
 }
 
 // leaves reports whether the replica is being replaced, that is, a PodClique of an earlier attempt exists.
@@ -120,7 +120,7 @@ func (r GroupReplica) newest() time.Time {
 	return newest
 }
 
-func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
+func (u GroupUpdate) countReplicas(d *GroupUpdateDecision, now time.Time) groupCount {
 	var c groupCount
 	for i := range u.Replicas {
 		r := &u.Replicas[i]
@@ -138,7 +138,7 @@ func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
 		switch {
 		case r.leaves():
 			c.leaving++
-		case !r.known():
+		case !r.isKnown():
 			d.Known = false
 		case r.outdated(u.Generation):
 			c.outdated = append(c.outdated, *r)
@@ -152,7 +152,7 @@ func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
 				c.settles = latest(c.settles, settles)
 			}
 			if c.unhealthy == nil {
-				c.unhealthy, c.ripens = r, r.all(Clique.isReady)
+				c.unhealthy, c.ripens = r, r.allMembers(Clique.isReady)
 			}
 			if c.made == nil && u.Progress.Open() && u.Progress.Reached.Has(r.Index) {
 				c.made = r
@@ -181,7 +181,7 @@ func (u GroupUpdate) count(d *GroupUpdateDecision, now time.Time) groupCount {
 //   - Unknown states replace no replica, and do not complete the update.
 func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	d := GroupUpdateDecision{Known: true}
-	c := u.count(&d, now)
+	c := u.countReplicas(&d, now)
 	// The cache of a group that sees none of its replicas may lack those that it has just created from the template before.
 	known := d.Known && (len(u.Replicas) > 0 || u.Wanted <= 0 || u.Followed == "")
 	d.Current, d.Outdated = known && c.leaving == 0 && len(c.outdated) == 0, len(c.outdated) > 0
@@ -190,12 +190,12 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		awaitsTurn: "the update of the PodCliqueSet has not reached " + message.Plural(len(c.outdated), "it", "them"),
 		complete:   "all replicas match the current template", inFlight: u.inFlight}
 	var isIdle bool
-	if d.Progress, d.State, d.RequeueAfter, isIdle = r.idle(now); isIdle {
+	if d.Progress, d.State, d.RequeueAfter, isIdle = r.decideIdle(now); isIdle {
 		return d
 	}
 	p, waits := r.proceed(now)
 	d.Progress = p
-	u.reach(p)
+	u.recordNewReplicas(p)
 	lacking := p.lacking(c.updated, int(u.Wanted)-len(c.outdated)-len(c.updated))
 	ready := d.replaceUnavailable(c.outdated, r.isBlocked(c.made != nil, waits))
 	replacing := ""
@@ -204,11 +204,11 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	}
 	state, replaces := r.advance(p, u.obstacle(c, r, d.Known, waits, len(ready) > 0, lacking), replacing, u.remaining(c), now)
 	if replaces {
-		p.pick(strconv.Itoa(ready[0].Index), now)
+		p.selectUnit(strconv.Itoa(ready[0].Index), now)
 		d.replace(ready[0], "is the oldest available one")
 	}
 	d.Current = known && !d.Outdated && c.leaving == 0 && !p.Open()
-	d.State, d.RequeueAfter = r.pace(p, state, c.ripens, 0, c.settles, now) // the end of minReadySeconds changes the status of a PodClique
+	d.State, d.RequeueAfter = r.checkStall(p, state, c.ripens, 0, c.settles, now) // the end of minReadySeconds changes the status of a PodClique
 	return d
 }
 
@@ -218,7 +218,7 @@ func (d *GroupUpdateDecision) replace(r GroupReplica, was string) {
 		d.Replace = map[int]Replacement{}
 	}
 	d.Replace[r.Index] = Replacement{Reason: ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
-	d.Progress.reach(r.Index)
+	d.Progress.recordReached(r.Index)
 }
 
 // replaceUnavailable replaces the outdated replicas that are not available, and returns the others. isBlocked: only the one
@@ -274,11 +274,11 @@ func (u GroupUpdate) remaining(c groupCount) UpdateState {
 	return UpdateState{}
 }
 
-// reach records the replicas that do not exist and are created from the current template.
-func (u GroupUpdate) reach(p *Progress) {
+// recordNewReplicas records the replicas that do not exist and are created from the current template.
+func (u GroupUpdate) recordNewReplicas(p *Progress) {
 	for j := range int(u.Wanted) {
 		if u.New[j] {
-			p.reach(j)
+			p.recordReached(j)
 		}
 	}
 }
@@ -287,7 +287,7 @@ func (u GroupUpdate) reach(p *Progress) {
 func (u GroupUpdate) belowMinimum(available int32) UpdateState {
 	text := fmt.Sprintf("%d of %d replicas available, %d needed", available, u.Wanted, u.MinAvailable)
 	for _, r := range u.Replicas {
-		if wait := r.waitsFor(); wait.Reason != "" && !(r.known() && r.outdated(u.Generation)) {
+		if wait := r.waitsFor(); wait.Reason != "" && !(r.isKnown() && r.outdated(u.Generation)) {
 			return UpdateState{wait.Reason, wait.Message + "; " + text}
 		}
 	}

@@ -62,8 +62,8 @@ func (p *Progress) InFlight() bool {
 	return p != nil && p.Selected != "" && (len(p.Completed) == 0 || p.Completed[len(p.Completed)-1] != p.Selected)
 }
 
-// reach records that the update has reached the units with these indices. Negative ones are ignored.
-func (p *Progress) reach(indices ...int) {
+// recordReached records that the update has reached the units with these indices. Negative ones are ignored.
+func (p *Progress) recordReached(indices ...int) {
 	if reached := p.Reached.Union(Indices(indices...)); len(reached.String()) <= MaxIndicesLength {
 		p.Reached = reached
 	}
@@ -93,9 +93,9 @@ func (p *Progress) PreviousOr(followed string) string {
 	return cmp.Or(p.Previous, followed)
 }
 
-// rest counts the time in which an update must not go on, because it is paused or its template is rejected, as progress,
+// countRest counts the time in which an update must not go on, because it is paused or its template is rejected, as progress,
 // so that it has not stalled when it goes on. It returns when it must be called again, 0: it need not.
-func (p *Progress) rest(limit time.Duration, now time.Time) time.Duration {
+func (p *Progress) countRest(limit time.Duration, now time.Time) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
@@ -128,7 +128,7 @@ func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progre
 	default:
 		return p
 	}
-	p.end(now)
+	p.endUpdate(now)
 	return p
 }
 
@@ -159,14 +159,14 @@ func (p *Progress) complete(now time.Time) {
 	p.LastProgress = now
 }
 
-// pick records that a ready unit is selected for deletion.
-func (p *Progress) pick(unit string, now time.Time) {
+// selectUnit records that a ready unit is selected for deletion.
+func (p *Progress) selectUnit(unit string, now time.Time) {
 	p.Completed = slices.DeleteFunc(slices.Clone(p.Completed), func(done string) bool { return done == unit })
 	p.Selected, p.LastProgress = unit, now
 }
 
-// end records that the update has ended.
-func (p *Progress) end(now time.Time) {
+// endUpdate records that the update has ended.
+func (p *Progress) endUpdate(now time.Time) {
 	p.Selected, p.EndedAt, p.LastProgress = "", now, now
 }
 

@@ -130,11 +130,11 @@ func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
 //     deleted, or that must be gone before the replica is recreated: their pods are of an earlier template.
 func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	d := SetUpdateDecision{Progress: u.Progress, Current: u.Current, CurrentSince: u.CurrentSince}
-	c := u.count(&d, now)
+	c := u.countReplicas(&d, now)
 	if u.OnDelete || !u.Progress.Open() {
 		d.Progress = u.Progress.onDelete(Target{Generation: u.Generation}, false, now)
 		d.Current, d.CurrentSince = nil, time.Time{}
-		switch stays := c.old() + "; they stay until they are deleted"; {
+		switch stays := c.describeOutdated() + "; they stay until they are deleted"; {
 		case len(c.pending)+c.below > 0 && u.OnDelete:
 			d.State = UpdateState{UpdateOnDelete, stays}
 		case len(c.pending)+c.below > 0:
@@ -146,7 +146,7 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 	}
 	p := u.Progress.towards(Target{Generation: u.Generation}, "", now)
 	d.Progress = p
-	u.reach(p)
+	u.recordReachedReplicas(p)
 	if updated := int(d.UpdatedCliques + d.UpdatedGroups); updated > u.Updated {
 		p.LastProgress = now
 	}
@@ -177,13 +177,13 @@ type setCount struct {
 	current, leaving, unhealthy, made *SetReplica
 }
 
-// old describes the replicas that do not follow the revision.
-func (c setCount) old() string {
+// describeOutdated describes the replicas that do not follow the revision.
+func (c setCount) describeOutdated() string {
 	n := len(c.pending) + c.below
 	return message.Count(n, "replica") + message.Plural(n, " has", " have") + " pods of an earlier template"
 }
 
-func (u SetUpdate) count(d *SetUpdateDecision, now time.Time) setCount {
+func (u SetUpdate) countReplicas(d *SetUpdateDecision, now time.Time) setCount {
 	c := setCount{known: true}
 	for i := range u.Replicas {
 		r := &u.Replicas[i]
@@ -244,18 +244,19 @@ func (u SetUpdate) awaitsCurrent(d *SetUpdateDecision, current SetReplica, now t
 	if !isWhole {
 		awaited = nil
 	}
-	u.pace(d, state, ofChild || current.ripens(), awaited, now)
+	u.setState(d, state, ofChild || current.ripens(), awaited, now)
 	return true
 }
 
-// pace sets the state of the update. awaited is a replica that does not fit unless it is bound soon, nil: there is none.
-func (u SetUpdate) pace(d *SetUpdateDecision, state UpdateState, ripens bool, awaited *SetReplica, now time.Time) {
+// setState sets the state of the update, which may have stalled. awaited is a replica that is waited for, and does not fit
+// unless it is bound soon. nil: there is none.
+func (u SetUpdate) setState(d *SetUpdateDecision, state UpdateState, ripens bool, awaited *SetReplica, now time.Time) {
 	r := rollout{stalledAfter: u.StalledAfter, paused: state.Reason == UpdatePaused || state.Reason == UpdatePartitionReached}
 	var settles time.Time
 	if awaited != nil && !awaited.hasScheduled() {
 		settles = awaited.newest().Add(unboundGrace)
 	}
-	d.State, d.RequeueAfter = r.pace(d.Progress, state, ripens, 0, settles, now)
+	d.State, d.RequeueAfter = r.checkStall(d.Progress, state, ripens, 0, settles, now)
 }
 
 // selectNext selects the next replica to update, or sets what the update waits for, or ends it.
@@ -269,16 +270,16 @@ func (u SetUpdate) selectNext(d *SetUpdateDecision, c setCount, now time.Time) {
 		updating = fmt.Sprintf("updating replica %d since %s", next.Index, Timestamp(now))
 	}
 	if c.below > 0 {
-		remaining = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on match the current template; %s", u.Partition, c.old())}
+		remaining = UpdateState{UpdatePartitionReached, fmt.Sprintf("replicas from index %d on match the current template; %s", u.Partition, c.describeOutdated())}
 	}
 	obstacle, awaited := u.obstacle(c, len(pending) > 0)
-	state, isSelected := rollout{old: c.old(), complete: "all replicas match the current template"}.advance(d.Progress, obstacle, updating, remaining, now)
+	state, isSelected := rollout{old: c.describeOutdated(), complete: "all replicas match the current template"}.advance(d.Progress, obstacle, updating, remaining, now)
 	if isSelected {
 		d.Current, d.CurrentSince, d.Progress.LastProgress = &next.Index, now, now
-		d.Progress.reach(next.Index)
+		d.Progress.recordReached(next.Index)
 		d.Cliques, d.Groups = next.updatedObjects()
 	}
-	u.pace(d, state, awaited != nil && awaited.ripens(), awaited, now)
+	u.setState(d, state, awaited != nil && awaited.ripens(), awaited, now)
 }
 
 // obstacle returns what is against selecting the next replica, if there is one, or ending the update. awaited is the updated
@@ -288,7 +289,7 @@ func (u SetUpdate) obstacle(c setCount, hasNext bool) (state UpdateState, awaite
 	case !c.known:
 		return UpdateState{Updating, "the statuses of PodCliques and scaling groups do not describe the current template yet"}, nil
 	case len(c.pending) > 0 && u.Paused:
-		return UpdateState{UpdatePaused, "the update is paused; " + c.old()}, nil
+		return UpdateState{UpdatePaused, "the update is paused; " + c.describeOutdated()}, nil
 	case len(c.pending) == 0 && c.leaving != nil:
 		wait := c.leaving.waitsFor()
 		return UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", c.leaving.Index, wait.Message)}, nil
@@ -318,12 +319,12 @@ func (r SetReplica) newest() time.Time {
 // ripens reports whether the replica is unavailable only because pods of its standalone cliques have not been ready for
 // minReadySeconds.
 func (r SetReplica) ripens() bool {
-	return !r.Available() && r.all(func(c Clique) bool { return c.Attempt.Set >= r.Attempt && c.isReady() }, r.groupAvailable)
+	return !r.Available() && r.allObjects(func(c Clique) bool { return c.Attempt.Set >= r.Attempt && c.isReady() }, r.groupAvailable)
 }
 
-// reach records the replicas that the update has reached: the current one, and those that do not exist and are created
-// from the current template. Replicas that are no longer desired are forgotten.
-func (u SetUpdate) reach(p *Progress) {
+// recordReachedReplicas records the replicas that the update has reached: the current one, and those that do not exist and
+// are created from the current template. Replicas that are no longer desired are forgotten.
+func (u SetUpdate) recordReachedReplicas(p *Progress) {
 	p.Reached = p.Reached.Below(len(u.Replicas))
 	var reached []int
 	for _, r := range u.Replicas {
@@ -331,7 +332,7 @@ func (u SetUpdate) reach(p *Progress) {
 			reached = append(reached, r.Index)
 		}
 	}
-	p.reach(reached...)
+	p.recordReached(reached...)
 }
 
 // RetryRejected is how often the API server is asked again whether it accepts pods that it rejects.
@@ -341,7 +342,7 @@ const RetryRejected = 30 * time.Second
 // the update was at when the template changed stays the current one, so that the update goes on with it; its children
 // get no turn meanwhile. Source: docs/decisions, U9.
 func (u SetUpdate) rejected(d SetUpdateDecision, now time.Time) SetUpdateDecision {
-	d.Progress.rest(u.StalledAfter, now)
+	d.Progress.countRest(u.StalledAfter, now)
 	d.State, d.RequeueAfter = UpdateState{UpdateTemplateRejected, u.Rejected}, RetryRejected
 	return d
 }

@@ -11,11 +11,11 @@ import (
 // rollout is what the updates of a PodClique, which replaces pods, of a scaling group, which replaces replicas, and of a set,
 // which lets the objects of a replica do so, have in common. That of a set takes the last two of these steps:
 //
-//  1. idle: an update that may replace nothing is decided.
+//  1. decideIdle: an update that may replace nothing is decided.
 //  2. proceed: the unit in flight is waited for.
 //  3. The caller replaces units that are not available, unless something is against it.
 //  4. advance: one available unit is replaced, or the update waits, or it ends.
-//  5. pace: an update without progress has stalled.
+//  5. checkStall: an update without progress has stalled.
 type rollout struct {
 	target   Target
 	progress *Progress // as recorded
@@ -32,8 +32,8 @@ type rollout struct {
 	inFlight func(unit string) UpdateState
 }
 
-// idle returns the progress and the state of an update that replaces nothing. ok: the update is one.
-func (r rollout) idle(now time.Time) (p *Progress, state UpdateState, requeueAfter time.Duration, ok bool) {
+// decideIdle returns the progress and the state of an update that replaces nothing. ok: the update is one.
+func (r rollout) decideIdle(now time.Time) (p *Progress, state UpdateState, requeueAfter time.Duration, ok bool) {
 	stays := r.old + message.Plural(r.outdated, "; it is replaced when it is deleted", "; each is replaced when it is deleted")
 	p, ok = r.progress, true
 	switch {
@@ -84,20 +84,20 @@ func (r rollout) advance(p *Progress, obstacle UpdateState, replacing string, re
 	case remaining.Reason != "":
 		return remaining, false
 	}
-	p.end(now)
+	p.endUpdate(now)
 	return UpdateState{UpdateComplete, r.complete}, false
 }
 
-// pace returns the state of an update, which may have stalled, and the time until the decision changes without an
+// checkStall returns the state of an update, which may have stalled, and the time until the decision changes without an
 // event. ripens: the update only waits for minReadySeconds, which is no stall and ends after ripeAfter, 0: with an
 // event. settles is when a unit that is not bound is taken for one that does not fit, zero: there is none.
-func (r rollout) pace(p *Progress, state UpdateState, ripens bool, ripeAfter time.Duration, settles, now time.Time) (UpdateState, time.Duration) {
+func (r rollout) checkStall(p *Progress, state UpdateState, ripens bool, ripeAfter time.Duration, settles, now time.Time) (UpdateState, time.Duration) {
 	requeueAfter := ripeAfter
 	if !ripens {
 		state, requeueAfter = state.stalled(p, r.stalledAfter, now)
 	}
 	if r.paused && p.Open() {
-		requeueAfter = Sooner(requeueAfter, p.rest(r.stalledAfter, now))
+		requeueAfter = Sooner(requeueAfter, p.countRest(r.stalledAfter, now))
 	}
 	if !settles.IsZero() {
 		requeueAfter = Sooner(requeueAfter, delayUntil(settles, now))
