@@ -129,8 +129,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	c := u.countPods(now)
 	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0, Outdated: len(c.outdated)+c.leaving > 0}
 	if u.Member {
-		d.Progress = nil
-		return d
+		return CliqueUpdateDecision{Current: d.Current, Outdated: d.Outdated}
 	}
 	var awaited *Pod // the replacement of the pod in flight, if it is of an intermediate template
 	r := rollout{target: u.Target, progress: u.Progress, followed: u.Followed, onDelete: u.OnDelete, turn: u.Turn, paused: u.Paused, known: true,
