@@ -12,6 +12,10 @@ const (
 	maxSteps = 1 << 16
 	// maxAssignments bounds the assignments of one choice of units that are tried, if its pods are not alike.
 	maxAssignments = 64
+	// fillsAfter is the number of steps per unit after which an assignment uses fills: most are found with fewer.
+	fillsAfter = 64
+	// maxFills bounds the size of fills.
+	maxFills = 1 << 20
 )
 
 // arrangement assigns domains to the groups with a required level below the group that is planned. It counts first, and
@@ -35,14 +39,17 @@ type arrangement struct {
 	known map[int32]unit // by group
 
 	// Of one choice:
-	units    []unit  // a zone is followed by those in it
-	chosen   []int32 // by index in units: index of the domain
-	anyOf    bool    // the domains of the only level are interchangeable: each unit may have any
-	order    []int   // indexes in units, without zones, in the order in which they are placed
-	left     []int   // of total
+	scarce   bool      // see setChoice
+	shares   []float64 // if scarce: see sharesOfRoom
+	units    []unit    // a zone is followed by those in it
+	chosen   []int32   // by index in units: index of the domain
+	anyOf    bool      // the domains of the only level are interchangeable: each unit may have any
+	order    []int     // indexes in units, without zones, in the order in which they are placed
+	left     []int     // of total
 	hash     uint64
 	failed   map[uint64]bool
 	steps    int
+	fills    fills
 	refusals map[place][]refusal
 	contents map[place]content
 }
@@ -64,6 +71,7 @@ type unit struct {
 	requirement
 	group  int32   // -1: loose
 	loose  []int32 // leaves without a level of their own
+	single bool    // one pod of such a leaf, which may have any domain of the narrowest level
 	isZone bool
 	zone   int // index in units of the zone around it; -1: none
 	like   int32
@@ -107,24 +115,30 @@ func (c *chooser) isUnit(g int32) bool {
 	return at.isLeaf() || at.required != "" && g != c.group && (c.opaque || !at.nests)
 }
 
-// placeChoice places the pods of the choice for which assign has found domains.
-func (a *arrangement) placeChoice() bool {
+// placeChoice places the pods of the choice for which assign has found domains. If they are not alike, and do not fit as they
+// are assigned, domains are assigned by what is scarce.
+func (a *arrangement) placeChoice(groups []int32) bool {
 	thrifty := a.planner.thrifty
 	defer func() { a.planner.thrifty = thrifty }()
-	base := len(a.stack)
-	for _, cheapest := range []bool{false, true} {
-		if thrifty && !cheapest {
-			continue
-		}
+	try := func(cheapest bool, by sequence, assignments int) bool {
 		a.planner.thrifty = cheapest
-		if a.placeAssigned(base, finestFirst) {
-			return true
-		}
-		if a.isStopped() {
-			break
-		}
+		return a.placeAssigned(len(a.stack), by, assignments)
 	}
-	return !a.alike && (!a.isStopped() && a.placeAssigned(base, heaviestFirst) || !a.isStopped() && a.placeAssigned(base, looseFirst))
+	if a.alike {
+		return !thrifty && try(false, finestFirst, maxAssignments) || !a.isStopped() && try(true, finestFirst, maxAssignments)
+	}
+	if !a.scarce && try(thrifty, finestFirst, 1) {
+		return true
+	}
+	if a.isStopped() {
+		return false
+	}
+	a.setChoice(groups, true)
+	if try(true, heaviestFirst, maxAssignments) {
+		return true
+	}
+	a.setChoice(groups, false)
+	return !a.isStopped() && try(true, finestFirst, maxAssignments)
 }
 
 // sequence is the order in which the units of an assignment are placed at first.
@@ -133,17 +147,16 @@ type sequence int
 const (
 	finestFirst   sequence = iota // those with the most domains first, leaves without a level of their own last
 	heaviestFirst                 // those with the heaviest pods first
-	looseFirst                    // leaves without a level of their own first
 )
 
-// placeAssigned places the units in the domains of one assignment after another. If a unit does not fit, and the order
-// matters, it is placed first; then it is learned what its domain refuses, and those of the units after it that do not fit
-// either. On failure nothing is placed.
-func (a *arrangement) placeAssigned(base int, by sequence) bool {
+// placeAssigned places the units in the domains of one assignment after another; if the pods are not alike, of at most the given
+// number of them. If a unit does not fit, and the order matters, it is placed first; then it is learned what its domain refuses,
+// and those of the units after it that do not fit either. On failure nothing is placed.
+func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool {
 	clear(a.refusals)
 	defer clear(a.refusals)
 	domains := len(a.domains)
-	for n := 0; a.alike || n < maxAssignments; n++ {
+	for n := 0; a.alike || n < assignments; n++ {
 		if !a.assign() {
 			return false
 		}
@@ -154,7 +167,7 @@ func (a *arrangement) placeAssigned(base int, by sequence) bool {
 			if at = a.placeUnits(0); at == len(a.order) {
 				return true
 			}
-			if a.isStopped() || a.alike || at == 0 || len(culprits) == maxOrders || slices.Contains(culprits, a.order[at]) {
+			if a.isStopped() || a.alike || a.scarce || at == 0 || len(culprits) == maxOrders || slices.Contains(culprits, a.order[at]) {
 				break
 			}
 			culprits = append(culprits, a.order[at])
@@ -183,8 +196,6 @@ func (a *arrangement) setOrder(by sequence) {
 	}
 	rank := func(u *unit) int {
 		switch {
-		case u.group < 0 && by == looseFirst:
-			return -1
 		case u.table < 0:
 			return 2 * len(a.tables)
 		case u.group < 0:
@@ -233,9 +244,12 @@ func (a *arrangement) placeUnits(from int) int {
 		u := &a.units[a.order[k]]
 		ok := false
 		a.planner.nested++
-		if u.group < 0 {
+		switch {
+		case u.single:
+			ok = a.placePodIn(u.loose[0], a.tables[u.table].areas[a.chosen[a.order[k]]])
+		case u.group < 0:
 			ok = a.packLeaves(u.loose, a.extra)
-		} else {
+		default:
 			ok = a.planGroup(u.group, Budget{})
 		}
 		a.planner.nested--
@@ -244,6 +258,14 @@ func (a *arrangement) placeUnits(from int) int {
 		}
 	}
 	return len(a.order)
+}
+
+// placePodIn places one waiting pod of a leaf in an area inside the leaf's own.
+func (a *arrangement) placePodIn(leaf int32, area Area) bool {
+	defer a.setArea(leaf, a.areaAbove(leaf))
+	a.setArea(leaf, area)
+	placed, _ := a.fillLeafIn(leaf, "", 1, nil)
+	return placed == 1
 }
 
 // undoUnits removes all placements above the given height, and drops the domains that were chosen since.
@@ -372,12 +394,17 @@ func (s *search) tryUnits() bool {
 		if s.markTried(a.keyOfUnits(groups)) {
 			return false
 		}
-		a.setChoice(groups)
-		if !a.assign() {
+		a.setChoice(groups, false)
+		ok := a.assign()
+		if !ok && !a.alike && a.steps > maxSteps {
+			a.setChoice(groups, true)
+			ok = a.assign()
+		}
+		if !ok {
 			return false
 		}
 		s.unproven++
-		return s.attemptChoice(a.placeChoice)
+		return s.attemptChoice(func() bool { return a.placeChoice(groups) })
 	}
 	preferred, ok := s.choices.chooseLeaves(nil, preferredFirst)
 	if !ok {

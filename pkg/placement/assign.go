@@ -21,7 +21,103 @@ func (a *arrangement) assign() bool {
 			a.hash += a.mix(i, d)
 		}
 	}
+	a.fills = fills{}
 	return a.assignFrom(0)
+}
+
+// fills are what the units from an index on can take of one row in all, in a domain of the narrowest level. In a domain whose room
+// no set of units fills, some is left over, whatever is assigned.
+type fills struct {
+	row   int
+	spare int       // what is left over in all domains if all units have one
+	most  [][]int32 // by index in units, then by what is left in a domain: the most that units from this index on take; nil: not known
+}
+
+// setFills sets fills for the row of which the choice needs the largest share. Parts of the choice that need not be in one domain
+// of the narrowest level may fill any domain, and are part of what is spare.
+func (a *arrangement) setFills() {
+	f := fills{}
+	shares := a.sharesOfRoom()
+	for row := range shares {
+		if shares[row] > shares[f.row] {
+			f.row = row
+		}
+	}
+	size := 1
+	for _, n := range a.tables[0].room[f.row] {
+		if n >= maxFills/(len(a.units)+1) {
+			return
+		}
+		size = max(size, n+1)
+		f.spare += n
+	}
+	f.most = make([][]int32, len(a.units)+1)
+	sums := make([]bool, size) // of sets of units
+	sums[0] = true
+	f.most[len(a.units)] = make([]int32, size)
+	for i := len(a.units) - 1; i >= 0; i-- {
+		u := &a.units[i]
+		n := u.takesOf(f.row)
+		if f.most[i] = f.most[i+1]; n == 0 || u.isZone || u.table != 0 || u.group < 0 && !u.single {
+			continue
+		}
+		f.spare -= n
+		f.most[i] = make([]int32, size)
+		for sum := size - 1; sum >= n; sum-- {
+			sums[sum] = sums[sum] || sums[sum-n]
+		}
+		most := 0
+		for left, ok := range sums {
+			if ok {
+				most = left
+			}
+			f.most[i][left] = int32(most)
+		}
+	}
+	a.fills = f
+}
+
+// leavesTooMuch reports whether the units from an index on leave more over in the domains than is spare.
+func (a *arrangement) leavesTooMuch(i int) bool {
+	f := &a.fills
+	if f.most == nil {
+		return false
+	}
+	over := 0
+	for _, left := range a.tables[0].left[f.row] {
+		if left > 0 {
+			over += left - int(f.most[i][left])
+		}
+	}
+	return over > f.spare
+}
+
+// sharesOfRoom returns, by row, the share of the room in the domains of the narrowest level that the choice needs.
+func (a *arrangement) sharesOfRoom() []float64 {
+	shares := make([]float64, len(a.tables[0].room))
+	for i := range a.units {
+		if u := &a.units[i]; !u.isZone {
+			for _, t := range u.takes {
+				shares[t.row] += float64(t.n)
+			}
+		}
+	}
+	for row, rooms := range a.tables[0].room {
+		room := 1.0
+		for _, n := range rooms {
+			room += float64(n)
+		}
+		shares[row] /= room
+	}
+	return shares
+}
+
+// takesOf returns what a unit takes of a row.
+func (u *unit) takesOf(row int) int {
+	if i := slices.IndexFunc(u.takes, func(t taking) bool { return t.row == row }); i >= 0 {
+		return u.takes[i].n
+	}
+	return 0
 }
 
 // mix returns a number for what is left in a domain. Domains of the only level in which nothing was refused are
@@ -59,11 +155,17 @@ func (a *arrangement) assignFrom(i int) bool {
 		a.planner.spent = true
 		return false
 	}
+	if a.steps == fillsAfter*len(a.units) {
+		a.setFills()
+	}
 	u := &a.units[i]
 	if u.table < 0 {
 		return a.assignLoose(i)
 	}
 	if u.pinned < 0 && !u.isZone && u.group >= 0 && (i == 0 || a.units[i-1].like != u.like || a.units[i-1].zone != u.zone) && !a.countFits(i) {
+		return false
+	}
+	if a.leavesTooMuch(i) {
 		return false
 	}
 	state := a.state(i)
@@ -210,14 +312,16 @@ func (a *arrangement) domainsByTightness(u *unit) func(yield func(d int32) bool)
 			}
 			return
 		}
-		row, wish, fewest := 0, 0, 0 // of a zone, or loose leaves: what fits is enough
+		row, wish := 0, 0 // of a zone, or loose leaves: what fits is enough
 		if len(u.needs) > 0 {
 			row, wish = slices.Index(a.classes, u.needs[0].class), u.wish[0]
 		} else if len(u.takes) > 0 {
 			row, wish = u.takes[0].row, u.takes[0].n
 		}
-		if i := slices.IndexFunc(u.takes, func(t taking) bool { return t.row == row }); i >= 0 {
-			fewest = u.takes[i].n
+		fewest := u.takesOf(row)
+		if a.scarce && len(u.takes) > 0 {
+			t := slices.MaxFunc(u.takes, func(x, y taking) int { return cmp.Compare(a.shares[x.row], a.shares[y.row]) })
+			row, wish, fewest = t.row, t.n, t.n
 		}
 		wider, outer := -1, int32(0)
 		if u.zone >= 0 {

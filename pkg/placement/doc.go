@@ -35,7 +35,8 @@
 // most room; of equal ones those in the wider domain with the least room. The levels below it are part of each choice
 // (units.go): domains are assigned to them by numbers, all levels at once (assign.go), and the pods are placed in them by
 // steps 2 to 6 (arrange.go). A domain that refuses what the numbers allow changes the numbers, and the assignment is made
-// again. A level is wider than another if its domains enclose those of the other.
+// again. If pods of several classes cannot be placed, domains are assigned by what is left of the scarcest resource or
+// class, and also to single pods that need not be in one. A level is wider than another if its domains enclose those of the other.
 //
 // A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each, as if
 // the level were required. If that fails, or pods have to follow others that run, a walk lets each group take what it can get
@@ -65,7 +66,7 @@
 // independent pods of several classes, and pods that depend on others and are too many for step 6. Tests compare the
 // planner with an exhaustive search on thousands of small instances, and require that it finds 99.5 % of the plans that
 // exist and never claims that there is none. For plans hidden in larger instances that leave no room to spare they
-// require 98 %, with topology levels and two classes 88 %. Both are measured on a simple World here, and for required pod affinity on the stock filters of
+// require 98 %. Both are measured on a simple World here, and for required pod affinity on the stock filters of
 // kube-scheduler in pkg/scheduler/kubescheduler. docs/testing.md has the results.
 //
 // # What it costs

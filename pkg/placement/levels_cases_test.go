@@ -342,7 +342,7 @@ func TestLevelsFindPlantedPlans(t *testing.T) {
 	for _, tt := range []struct {
 		classes, spare int
 		floor          float64
-	}{{1, 0, 1}, {1, 1, 1}, {2, 0, 0.88}, {2, 1, 0.98}, {3, 1, 0.97}} {
+	}{{1, 0, 1}, {1, 1, 1}, {2, 0, 0.98}, {2, 1, 0.98}, {3, 0, 0.98}, {3, 1, 0.98}} {
 		t.Run(fmt.Sprintf("%d classes, spare %d", tt.classes, tt.spare), func(t *testing.T) {
 			t.Parallel()
 			const rounds = 100

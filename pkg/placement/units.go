@@ -225,8 +225,11 @@ type section struct {
 	size     int64
 }
 
-// setChoice prepares the assignment of a choice.
-func (a *arrangement) setChoice(groups []int32) {
+// setChoice prepares the assignment of a choice. If scarce is set, the tightest domain is the one with the least left of what the
+// choice needs the largest share of, and each pod of a leaf without a level of its own is assigned a domain: what is left in
+// several domains may be too little for such a pod in each of them.
+func (a *arrangement) setChoice(groups []int32, scarce bool) {
+	a.scarce = scarce
 	top := &section{group: -1}
 	zones := map[int32]*section{}
 	var zoneOf func(g int32) *section
@@ -256,6 +259,9 @@ func (a *arrangement) setChoice(groups []int32) {
 	a.units = a.units[:0]
 	a.appendSection(top, -1)
 	a.chosen = make([]int32, len(a.units))
+	if scarce {
+		a.shares = a.sharesOfRoom()
+	}
 	a.anyOf = len(a.tables) == 1 && !slices.ContainsFunc(a.units, func(u unit) bool { return u.pinned >= 0 })
 }
 
@@ -293,13 +299,18 @@ func (a *arrangement) appendSection(s *section, zone int) {
 		a.units = append(a.units, z)
 		zone = at
 	}
+	if a.scarce && !a.opaque {
+		a.splitLoose(s)
+	}
 	s.sort(a)
 	i, k := 0, 0
 	for i < len(s.units) || k < len(s.sections) { // the largest first
 		if k == len(s.sections) || i < len(s.units) && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
 			u := s.units[i]
 			u.zone = zone
-			a.narrow(&u)
+			if !u.single {
+				a.narrow(&u)
+			}
 			a.units = append(a.units, u)
 			i++
 		} else {
@@ -331,6 +342,25 @@ func (a *arrangement) appendSection(s *section, zone int) {
 		}
 	}
 	a.units[at].takes = z.takes
+}
+
+// splitLoose replaces the leaves of a section without a level of their own by their single pods, if these are of one Independent
+// class.
+func (a *arrangement) splitLoose(s *section) {
+	s.loose = slices.DeleteFunc(s.loose, func(leaf int32) bool {
+		if a.singleClassOf(leaf) < 0 {
+			return false
+		}
+		class := int32(a.groups[leaf].pods[0].Class)
+		u := unit{group: -1, loose: []int32{leaf}, single: true, like: -1<<20 - class, pinned: -1, size: 1 + a.weightOf(class)}
+		u.pods = 1
+		u.addTaking(slices.Index(a.classes, class), 1)
+		for k, n := range a.usesOf[class] {
+			u.addTaking(len(a.classes)+k, int(n))
+		}
+		s.units = append(s.units, slices.Repeat([]unit{u}, a.groups[leaf].missing())...)
+		return true
+	})
 }
 
 // narrow replaces the level of a unit or zone that is wider than that of the zone around it: it has the zone's domain.
