@@ -20,10 +20,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/scheduler/endpod"
-	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
 const (
@@ -46,13 +44,23 @@ const (
 type Eviction struct {
 	// Plan identifies the decision. Not "", and without spaces.
 	Plan string
-	// Preemptor is the gang that makes room, and Priority its priority. Zero: it is gone, and not known any more.
+	// Preemptor is for what room is made, Kind what it is ("PodGroup" or "pod"), and Priority its priority. Zero: it is gone, and not
+	// known any more.
 	Preemptor types.NamespacedName
+	Kind      string
 	Priority  int32
-	// Group is the PodGroup of the preemptor, for events; nil: it is unknown.
-	Group *v2alpha2.PodGroup
+	// Related is the preemptor, or a reference to it, for events; nil: it is unknown.
+	Related runtime.Object
 	// Victims are the pods to end. Each pod occurs once.
 	Victims []Victim
+}
+
+// preemptor returns what texts call the preemptor, separated from its kind.
+func (e *Eviction) preemptor(separator string) string {
+	if e.Preemptor.Name == "" {
+		return "preemptor that is gone"
+	}
+	return fmt.Sprintf("%s%s%s (priority %d)", e.Kind, separator, e.Preemptor, e.Priority)
 }
 
 // Victim is a pod that a preemption ends.
@@ -92,7 +100,7 @@ func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
 		return e.markVictim(ctx, &eviction, &eviction.Victims[i])
 	})
 	if err := firstFailure("marking as preempted", eviction.Victims, failures); err != nil {
-		return fmt.Errorf("preempting for PodGroup %s: %w; no victim is deleted", eviction.Preemptor, err)
+		return fmt.Errorf("preempting for %s: %w; no victim is deleted", eviction.preemptor(" "), err)
 	}
 	return nil
 }
@@ -124,7 +132,7 @@ func (e *Evictor) DeleteVictims(ctx context.Context, eviction Eviction) (deleted
 		keep("deleting", victims, failures)
 	}
 	if err != nil {
-		return deleted, fmt.Errorf("preempting for PodGroup %s: %w; the deletion of the victims that are left must be repeated", eviction.Preemptor, err)
+		return deleted, fmt.Errorf("preempting for %s: %w; the deletion of the victims that are left must be repeated", eviction.preemptor(" "), err)
 	}
 	return deleted, nil
 }
@@ -173,7 +181,7 @@ func (e *Evictor) UnmarkVictims(ctx context.Context, eviction Eviction) error {
 		return e.unmarkVictim(ctx, &eviction, &eviction.Victims[i])
 	})
 	if err := firstFailure("taking back the mark of", eviction.Victims, failures); err != nil {
-		return fmt.Errorf("preempting for PodGroup %s: %w", eviction.Preemptor, err)
+		return fmt.Errorf("preempting for %s: %w", eviction.preemptor(" "), err)
 	}
 	return nil
 }
@@ -226,8 +234,8 @@ func (e *Evictor) mark(ctx context.Context, eviction *Eviction, v *Victim, suffi
 	c := corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
 		ObservedGeneration: v.Pod.Generation, LastTransitionTime: metav1.NewTime(e.Clock.Now()),
-		Message: fmt.Sprintf("%s: preempting to accommodate a higher priority PodGroup, %s (priority %d): %s%s%s%s", schedulerName,
-			eviction.Preemptor, eviction.Priority, message.Truncate(v.Text, maxText), suffix, planSeparator, eviction.Plan),
+		Message: fmt.Sprintf("%s: preempting to accommodate a higher priority %s: %s%s%s%s", schedulerName,
+			eviction.preemptor(", "), message.Truncate(v.Text, maxText), suffix, planSeparator, eviction.Plan),
 	}
 	if before := disruptionTarget(v.Pod); before != nil && before.Status == corev1.ConditionTrue {
 		if suffix != "" && before.Message == c.Message {
@@ -277,16 +285,8 @@ func (e *Evictor) emitPreempted(ctx context.Context, eviction *Eviction, v *Vict
 	if before {
 		return
 	}
-	var related runtime.Object
-	if eviction.Group != nil {
-		related = report.Reference(eviction.Group)
-	}
-	by := "a PodGroup that is gone"
-	if eviction.Preemptor.Name != "" {
-		by = fmt.Sprintf("PodGroup %s (priority %d)", eviction.Preemptor, eviction.Priority)
-	}
-	e.Recorder.Eventf(v.Pod, related, corev1.EventTypeNormal, eventReason, eventAction, "Preempted by %s on node %s: %s",
-		by, v.Pod.Spec.NodeName, message.Truncate(v.Text, maxText))
+	e.Recorder.Eventf(v.Pod, eviction.Related, corev1.EventTypeNormal, eventReason, eventAction, "Preempted by %s on node %s: %s",
+		eviction.preemptor(" "), v.Pod.Spec.NodeName, message.Truncate(v.Text, maxText))
 	klog.FromContext(ctx).V(2).Info("Preempted a pod", "pod", klog.KObj(v.Pod), "node", v.Pod.Spec.NodeName, "preemptor", eviction.Preemptor, "plan", eviction.Plan)
 }
 

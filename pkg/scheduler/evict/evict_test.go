@@ -26,6 +26,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/report"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -134,7 +135,7 @@ func marked(name, plan string) *corev1.Pod {
 
 func evictionOf(pods ...*corev1.Pod) Eviction {
 	e := Eviction{Plan: "7-ab", Preemptor: types.NamespacedName{Namespace: "default", Name: "chat"}, Priority: 1000,
-		Group: wrappers.MakePodGroup("chat", "default").UID("group").Obj()}
+		Kind: "PodGroup", Related: report.Reference(wrappers.MakePodGroup("chat", "default").UID("group").Obj())}
 	for _, p := range pods {
 		e.Victims = append(e.Victims, Victim{Pod: p, Text: "above the minimum of PodGroup ml/train (priority 100)"})
 	}
@@ -264,13 +265,13 @@ func TestErrorsNameThePod(t *testing.T) {
 	w := newWard(a, b, c)
 	w.failures["b"], w.failures["c"] = []error{forbidden}, []error{forbidden}
 	err := w.evictor.MarkVictims(t.Context(), evictionOf(a, b, c))
-	want := `preempting for PodGroup default/chat: marking as preempted pod ml/b (and 1 more), for which muster-scheduler needs the ClusterRole of manifests/scheduler/rbac.yaml: pods "a" is forbidden: no; no victim is deleted`
+	want := `preempting for PodGroup default/chat (priority 1000): marking as preempted pod ml/b (and 1 more), for which muster-scheduler needs the ClusterRole of manifests/scheduler/rbac.yaml: pods "a" is forbidden: no; no victim is deleted`
 	if err == nil || err.Error() != want || !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	w.failures["b"] = []error{forbidden}
 	deleted, err := w.evictor.DeleteVictims(t.Context(), evictionOf(a, b, c))
-	want = `preempting for PodGroup default/chat: deleting pod ml/b, for which muster-scheduler needs the ClusterRole of manifests/scheduler/rbac.yaml: pods "a" is forbidden: no; the deletion of the victims that are left must be repeated`
+	want = `preempting for PodGroup default/chat (priority 1000): deleting pod ml/b, for which muster-scheduler needs the ClusterRole of manifests/scheduler/rbac.yaml: pods "a" is forbidden: no; the deletion of the victims that are left must be repeated`
 	if deleted != 2 || err == nil || err.Error() != want {
 		t.Errorf("deleted %d, error %v, want 2 and %s", deleted, err, want)
 	}
@@ -512,7 +513,7 @@ func TestEventWithoutAPodGroup(t *testing.T) {
 	a := pod("a").Obj()
 	w := newWard(a)
 	eviction := evictionOf(a)
-	eviction.Group, eviction.Victims[0].Text = nil, strings.Repeat("long ", 1000)
+	eviction.Related, eviction.Victims[0].Text = nil, strings.Repeat("long ", 1000)
 	if _, err := w.evictor.DeleteVictims(t.Context(), eviction); err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/scheduler/evict"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
 // evictions carries out the preemptions that the registry has decided.
@@ -43,7 +45,7 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 	}
 	for _, p := range e.Evict {
 		go func() {
-			g.evictVictims(logger, p)
+			g.evictVictims(logger, p, func(error) {})
 			g.apply(logger, g.registry.RecordEvicted(p, g.clock.Now()))
 		}()
 	}
@@ -67,7 +69,7 @@ func (g *Gangs) markVictims(p *gangs.Preemption) (err error) {
 func (g *Gangs) unmarkVictims(logger klog.Logger, p *gangs.Preemption) {
 	g.evictions.run(func(ctx context.Context) {
 		if err := g.evictions.evictor.UnmarkVictims(ctx, evictionOf(p)); err != nil {
-			logger.Error(err, "Failed to take back the marks of a cancelled preemption; kube-controller-manager does so after two minutes", "podGroup", p.Gang, "plan", p.ID)
+			logger.Error(err, "Failed to take back the marks of a cancelled preemption; kube-controller-manager does so after two minutes", "preemptor", evictionOf(p).Preemptor, "plan", p.ID)
 		}
 	})
 }
@@ -79,8 +81,8 @@ const (
 )
 
 // evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the preemption is
-// over: a gang that has lost a part of its minimum loses the rest.
-func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) {
+// over: a gang that has lost a part of its minimum loses the rest. tried is called with the error of the first attempt.
+func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func(error)) {
 	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
 	defer cancel()
 	for left, round := evictionOf(p), 0; ; round++ {
@@ -88,33 +90,39 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) {
 		g.evictions.run(func(context.Context) {
 			if round > 0 { // kube-controller-manager removes marks after two minutes
 				if err := g.evictions.evictor.MarkVictims(ctx, left); err != nil {
-					logger.V(2).Info("Failed to mark pods again whose eviction is repeated", "podGroup", p.Gang, "err", err)
+					logger.V(2).Info("Failed to mark pods again whose eviction is repeated", "preemptor", evictionOf(p).Preemptor, "err", err)
 				}
 			}
 			_, err = g.evictions.evictor.DeleteVictims(ctx, left)
 		})
+		if round == 0 {
+			tried(err)
+		}
 		if err == nil {
-			countVictims(p.Victims, nil)
+			countVictims(p, nil)
 			return
 		}
 		if round == 0 {
-			logger.Error(err, "Failed to evict some of the pods that a gang preempts; it is repeated", "podGroup", p.Gang, "victims", len(p.Victims))
+			logger.Error(err, "Failed to evict some of the pods that are preempted; it is repeated", "preemptor", evictionOf(p).Preemptor, "victims", len(p.Victims))
 		}
 		select {
 		case <-g.clock.After(evictPause):
 			left.Victims = g.remaining(left.Victims)
 		case <-ctx.Done():
 			left.Victims = g.remaining(left.Victims)
-			logger.Error(err, "Gave up the eviction of some of the pods that a gang preempts: end them by hand", "podGroup", p.Gang, "pods", len(left.Victims))
-			countVictims(p.Victims, left.Victims)
+			logger.Error(err, "Gave up the eviction of some of the pods that are preempted: end them by hand", "preemptor", evictionOf(p).Preemptor, "pods", len(left.Victims))
+			countVictims(p, left.Victims)
 			return
 		}
 	}
 }
 
-// countVictims counts the victims of a preemption without those that are left.
-func countVictims(victims []gangs.Victim, left []evict.Victim) {
-	for _, v := range victims {
+// countVictims counts the victims of a preemption by a gang without those that are left.
+func countVictims(p *gangs.Preemption, left []evict.Victim) {
+	if p.Pod != nil {
+		return
+	}
+	for _, v := range p.Victims {
 		if !slices.ContainsFunc(left, func(l evict.Victim) bool { return l.Pod.UID == v.Pod.UID }) {
 			preemptionVictims.WithLabelValues(cmp.Or(v.Rung, "unknown")).Inc()
 		}
@@ -142,7 +150,13 @@ func (x *evictions) run(step func(context.Context)) {
 }
 
 func evictionOf(p *gangs.Preemption) evict.Eviction {
-	e := evict.Eviction{Plan: p.ID, Preemptor: p.Gang, Group: p.Group, Priority: p.Priority, Victims: make([]evict.Victim, len(p.Victims))}
+	e := evict.Eviction{Plan: p.ID, Preemptor: p.Gang, Priority: p.Priority, Victims: make([]evict.Victim, len(p.Victims))}
+	switch {
+	case p.Pod != nil:
+		e.Kind, e.Preemptor, e.Related = "pod", types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}, p.Pod
+	case p.Group != nil:
+		e.Kind, e.Related = "PodGroup", report.Reference(p.Group)
+	}
 	for i, v := range p.Victims {
 		text := "its priority is lower"
 		switch {

@@ -70,7 +70,7 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		g.evictVictims(klog.Background(), p)
+		g.evictVictims(klog.Background(), p, func(error) {})
 	}()
 	for round := 0; ; round++ {
 		for !clock.HasWaiters() {

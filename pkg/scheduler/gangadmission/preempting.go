@@ -132,7 +132,7 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 
 // describe returns the decision in terms of pods.
 func (s *search) describe(d *preemption.Decision) gangs.Preempting {
-	p := gangs.Preempting{ID: string(uuid.NewUUID())[:planIDLength], Placements: d.Plan, Victims: s.candidates.Victims(d, s.running)}
+	p := gangs.Preempting{ID: newPlanID(), Placements: d.Plan, Victims: s.candidates.Victims(d, s.running)}
 	planned := sets.New[string]()
 	for i := range d.Plan {
 		planned.Insert(d.Plan[i].Node)
@@ -150,6 +150,8 @@ func (s *search) describe(d *preemption.Decision) gangs.Preempting {
 
 // planIDLength is the number of characters that identify a decision.
 const planIDLength = 8
+
+func newPlanID() string { return string(uuid.NewUUID())[:planIDLength] }
 
 // describeHopeless returns why preemption would not help.
 func describeHopeless(c *gangs.Candidates) string {

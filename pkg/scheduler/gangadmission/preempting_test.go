@@ -5,18 +5,25 @@ package gangadmission
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -331,5 +338,84 @@ func TestAPodWithoutAGangTakesNoProtectedMinimum(t *testing.T) {
 	c.pod(wrappers.MakePod("plain", "ml").GPUs(1).Priority(100)).eventually("the pod was refused", func() bool { return failed.Load() > 0 })
 	if got := c.evicted(); len(got) > 0 {
 		t.Errorf("evicted %v", got)
+	}
+}
+
+// A gang whose pods end for a pod without a gang ends as a whole, or not at all, although requests about one of its pods are refused
+// for a while.
+func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		verb   string
+		spares bool // nobody ends while they are refused
+	}{
+		"a deletion is refused": {verb: "delete"},
+		"a mark is refused":     {verb: "patch", spares: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).
+				rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
+			var refused atomic.Int32
+			var lifted atomic.Bool
+			c.client.PrependReactor(tc.verb, "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				name := ""
+				switch a := a.(type) {
+				case clienttesting.DeleteAction:
+					name = a.GetName()
+				case clienttesting.PatchAction:
+					name = a.GetName()
+				}
+				if name != "wide-3" || lifted.Load() {
+					return false, nil, nil
+				}
+				refused.Add(1)
+				return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), name, nil)
+			})
+			c.pod(wrappers.MakePod("plain", "ml").GPUs(2).Priority(100))
+			c.eventually("requests were refused", func() bool { return refused.Load() >= 2 })
+			if got := c.evicted(); tc.spares && len(got) > 0 {
+				t.Errorf("evicted %v, and wide-3 cannot end", got)
+			}
+			lifted.Store(true)
+			c.eventually("the pod runs", func() bool { return len(c.boundOf("plain")) == 1 })
+			c.eventually("the whole gang has ended", func() bool { return len(c.evicted()) == 4 })
+			want := "Preempted by pod ml/plain (priority 100) on node n"
+			if got := c.eventsWith("Preempted"); len(got) != 4 || !strings.Contains(got[0], want) {
+				t.Errorf("events %q, want one for each pod, with %q", got, want)
+			}
+			if got := c.eventsWith(v2alpha2.EventGangPreempted); len(got) != 1 || got[0] != "wide: pod ml/plain of priority 100 preempted the whole gang, 4 pods" {
+				t.Errorf("events %q, want one", got)
+			}
+		})
+	}
+}
+
+// activator records the pods that are activated.
+type activator struct {
+	fwk.Handle
+	pods []string
+}
+
+func (a *activator) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+	a.pods = slices.AppendSeq(a.pods, maps.Keys(pods))
+}
+
+// A pod without a gang is activated if its last victim is gone before the stock plugin waits for the event of that.
+func TestAPodWhoseLastVictimIsGoneIsActivated(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.pod(wrappers.MakePod("there", "ml").Node("n0")).eventually("the pod is observed", func() bool {
+		_, err := c.gangs.podLister.Pods("ml").Get("there")
+		return err == nil
+	})
+	preemptor := wrappers.MakePod("high", "ml").UID("high").Priority(100).Obj()
+	for name, want := range map[string][]string{"there": nil, "gone": {"high"}} {
+		var a activator
+		victim := wrappers.MakePod(name, "ml").UID("uid-" + name).Obj()
+		ends, err := c.gangs.preemptionHooks(&a).Preempt(victim, []*corev1.Pod{victim}, preemptor)
+		if ends != (len(want) > 0) || err != nil || !slices.Equal(a.pods, want) {
+			t.Errorf("%s: ends %v, %v, activated %v, want %v", name, ends, err, a.pods, want)
+		}
 	}
 }

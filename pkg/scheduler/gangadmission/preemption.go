@@ -3,9 +3,10 @@
 package gangadmission
 
 import (
+	"context"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
@@ -27,16 +28,56 @@ func (g *Gangs) preemptionHooks(handle fwk.Handle) kubescheduler.PreemptionHooks
 				Singly: v.Singly, SubGroups: preemptionUnits(v.SubGroups), Gangs: preemptionUnits(v.Gangs), Protected: v.Protected,
 			}
 		},
-		Preempt: func(victim *corev1.Pod, victims sets.Set[types.UID], preemptor *corev1.Pod) (func(), error) {
-			priority := corev1helpers.PodPriority(preemptor)
-			p, err := g.registry.Preempt(victim.UID, victims, priority, g.clock.Now())
-			if err != nil || p == nil || p.Pods == 0 {
-				return nil, err
+		Preempt: func(victim *corev1.Pod, victims []*corev1.Pod, preemptor *corev1.Pod) (bool, error) {
+			if g.isGone(victim) {
+				// The stock plugin lets the preemptor go on with the event of the end of its last victim, which may have come
+				// before, with those of the others of its gang.
+				handle.Activate(klog.Background(), map[string]*corev1.Pod{preemptor.Name: preemptor})
+				return true, nil
 			}
-			return func() { reportPreempted(handle.EventRecorder(), p, victim, preemptor) }, nil
+			p, ends, err := g.registry.Preempt(victim, victims, preemptor, newPlanID(), g.clock.Now())
+			if p != nil {
+				return true, g.evictForPod(klog.Background(), handle, p)
+			}
+			return ends, err
 		},
 	}
 }
+
+// isGone reports whether the pod is known not to exist any more.
+func (g *Gangs) isGone(pod *corev1.Pod) bool {
+	known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
+	return err != nil || known.UID != pod.UID
+}
+
+// evictForPod ends the victims of a pod without a gang as those of a gang (docs/decisions, G24): if one of them cannot be marked, none is
+// deleted; otherwise all of them are, whatever becomes of the preemptor. It returns an error if some are left after the first attempt.
+func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Preemption) error {
+	var err error
+	g.evictions.run(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, markLimit)
+		defer cancel()
+		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
+	})
+	preempted, effects, err := g.registry.RecordMarkedForPod(p, err, g.clock.Now())
+	g.apply(logger, effects)
+	if err != nil {
+		return err
+	}
+	tried := make(chan error, 1)
+	go func() {
+		g.evictVictims(logger, p, func(err error) { tried <- err })
+		g.apply(logger, g.registry.RecordEvicted(p, g.clock.Now()))
+	}()
+	err = <-tried
+	for i := range preempted {
+		reportPreempted(handle.EventRecorder(), &preempted[i], p.Pod)
+	}
+	return err
+}
+
+// markLimit is the time after which the marks of the victims of a pod without a gang are given up.
+const markLimit = 30 * time.Second
 
 func preemptionUnits(units []gangs.VictimUnit) []kubescheduler.PreemptionUnit {
 	out := make([]kubescheduler.PreemptionUnit, len(units))
@@ -46,8 +87,8 @@ func preemptionUnits(units []gangs.VictimUnit) []kubescheduler.PreemptionUnit {
 	return out
 }
 
-// reportPreempted writes the event about a gang that loses pods to a pod without a gang. victim is one of them.
-func reportPreempted(recorder events.EventRecorder, p *gangs.Preempted, victim, preemptor *corev1.Pod) {
+// reportPreempted writes the event about a gang that loses pods to a pod without a gang.
+func reportPreempted(recorder events.EventRecorder, p *gangs.Preempted, preemptor *corev1.Pod) {
 	where := ""
 	if p.Node != "" {
 		where = " on node " + p.Node
@@ -56,12 +97,12 @@ func reportPreempted(recorder events.EventRecorder, p *gangs.Preempted, victim, 
 	switch {
 	case p.Whole:
 		recorder.Eventf(about, preemptor, corev1.EventTypeWarning, v2alpha2.EventGangPreempted, "Preempting",
-			"pod %s of priority %d preempted the whole gang, %d pods%s", by, priority, p.Pods, where)
-	case p.Pods == 1:
+			"pod %s of priority %d preempted the whole gang, %d pods%s", by, priority, len(p.Pods), where)
+	case len(p.Pods) == 1:
 		recorder.Eventf(about, preemptor, corev1.EventTypeNormal, v2alpha2.EventSurplusPreempted, "Preempting",
-			"pod %s of priority %d preempted pod %s%s, which is above the minimum", by, priority, victim.Name, where)
+			"pod %s of priority %d preempted pod %s%s, which is above the minimum", by, priority, p.Pods[0].Name, where)
 	default:
 		recorder.Eventf(about, preemptor, corev1.EventTypeNormal, v2alpha2.EventSurplusPreempted, "Preempting",
-			"pod %s of priority %d preempted %d pods%s, which are above the minimum", by, priority, p.Pods, where)
+			"pod %s of priority %d preempted %d pods%s, which are above the minimum", by, priority, len(p.Pods), where)
 	}
 }

@@ -61,11 +61,13 @@ type Victim struct {
 	Rung     string // preemption.Rung, the greatest loss of the gang; "": an earlier process decided it
 }
 
-// Preemption is the decision that pods of lower priority end so that a gang can start. Its exported fields are immutable.
+// Preemption is the decision that pods of lower priority end so that a gang, or a pod without one, can start. Its exported fields are
+// immutable.
 type Preemption struct {
 	ID       string
-	Gang     Key
+	Gang     Key // zero: the preemptor is a pod without a gang, or is not known any more
 	Group    *v2alpha2.PodGroup
+	Pod      *corev1.Pod // the preemptor, if it has no gang; then only pods of gangs are Victims
 	Priority int32
 	Victims  []Victim
 	Decided  time.Time // zero: by an earlier process

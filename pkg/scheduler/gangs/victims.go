@@ -80,7 +80,7 @@ func (r *Registry) Victims(pods []*corev1.Pod, priority int32, now time.Time) Vi
 // addVictims adds the units that contain any of the members, which are on one node, count towards the gang's tree, and are no
 // victims yet. It returns why some of them are in no unit; "": all are in one.
 func (g *gangState) addVictims(here []*member, priority int32, now time.Time, v *Victims) string {
-	if why := g.protectionFrom(priority); why != "" {
+	if why := g.protectionFrom(nil, priority); why != "" {
 		return why
 	}
 	if slices.ContainsFunc(here, func(m *member) bool { return !m.isBound() }) { // assumed, but not bound
@@ -161,14 +161,15 @@ func (g *gangState) protection() string {
 	}
 }
 
-// protectionFrom returns why no pod of the gang may be preempted by a pod without a gang and with the given priority.
-func (g *gangState) protectionFrom(priority int32) string {
+// protectionFrom returns why no pod of the gang may be preempted by a pod without a gang and with the given priority. p is the
+// preemption by it; nil: none was recorded.
+func (g *gangState) protectionFrom(p *Preemption, priority int32) string {
 	switch {
 	case g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 		return isNonPreemptible
 	case g.priority() >= priority:
 		return isMoreImportant
-	case g.victimOf != nil:
+	case g.victimOf != nil && g.victimOf != p:
 		return isVictimOfOther
 	case g.numbers.Placed.Pods(g.countingTree().Root()) > g.numbers.Bound.Pods(g.countingTree().Root()): // also on other nodes
 		return isBeingBound
@@ -293,68 +294,136 @@ func (m *member) isVictim(now time.Time) bool {
 	return ok && now.Sub(since) < preemptionReported
 }
 
-// Preempted are pods of a gang that are about to be preempted.
+// Preempted are pods of a gang that are being preempted.
 type Preempted struct {
 	Group *v2alpha2.PodGroup
-	Whole bool   // all bound pods of the gang are preempted
-	Pods  int    // their number; 0: it was returned for another one of them before
+	Whole bool // all bound pods of the gang are preempted
+	Pods  []*corev1.Pod
 	Node  string // on which all of them are; "": they are on several
 }
 
-// Preempt records that the pod will be deleted in favor of a pod without a gang and with the given priority, together
-// with the other victims. The victims of its gang are checked together and recorded together, so that no other preemptor can
-// take a pod that the gang needs when these are gone. An error states why the deletion is not allowed: the gang has changed
-// since the victims were chosen. nil without an error: the pod belongs to no gang, or does not count in it.
-func (r *Registry) Preempt(uid types.UID, victims sets.Set[types.UID], priority int32, now time.Time) (*Preempted, error) {
+// Preempt records that a pod without a gang is about to preempt the victims, which were chosen for it, if the first of them belongs to
+// a gang. All of them that do are marked and evicted together, as those of a gang that preempts, so that no part of a minimum stays.
+//
+// p is nil if there is nothing to mark. ends is false if the victim belongs to no gang, or does not count in it, so that its deletion
+// is not recorded. An error states why the victims may not be preempted: their gangs have changed since they were chosen.
+func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor *corev1.Pod, plan string, now time.Time) (p *Preemption, ends bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.members[uid]
-	if m == nil || m.gang.group == nil || m.isBound() && m.misplaced != "" {
-		return nil, nil
+	m := r.members[victim.UID]
+	switch {
+	case m == nil, m.gang.group == nil, m.isBound() && m.misplaced != "":
+		return nil, false, nil
+	case m.isVictim(now), m.gang.victimOf.isFor(preemptor, m):
+		return nil, true, nil
+	case m.state == count.Pending, m.state == count.Assumed:
+		return nil, false, fmt.Errorf("preempting pod %s of gang %s: it is being bound; another attempt chooses anew", m.pod.Name, m.gang.key)
+	case !m.isBound():
+		return nil, false, nil // it ends already, and does not count any more
 	}
-	g := m.gang
-	if m.isVictim(now) {
-		return &Preempted{Group: g.group, Whole: g.boundMembers(now) == 0}, nil
+	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}}
+	losses, err := r.lossesBy(p, victims, now)
+	if err != nil {
+		return nil, false, err
 	}
-	if !m.isBound() {
-		if m.state == count.Pending || m.state == count.Assumed {
-			return nil, fmt.Errorf("preempting pod %s of gang %s: it is being bound; another attempt chooses anew", m.pod.Name, g.key)
+	for _, l := range losses {
+		for _, m := range l.members {
+			p.Victims = append(p.Victims, Victim{Pod: m.pod, Gang: m.gang.key, Priority: m.gang.priority(), Pods: len(l.members), Whole: l.isWhole})
 		}
-		return nil, nil // it ends already, and does not count any more
+		l.gang.victimOf = p
 	}
-	lost := []*member{m}
-	for other := range victims {
-		if o := r.members[other]; o != nil && o != m && o.gang == g && o.isBound() && o.misplaced == "" && !o.isVictim(now) {
-			lost = append(lost, o)
-		}
-	}
-	p := &Preempted{Group: g.group, Whole: len(lost) == g.boundMembers(now), Pods: len(lost), Node: m.pod.Spec.NodeName}
-	if why := g.protectionOf(lost, p.Whole, priority, now); why != "" {
-		return nil, fmt.Errorf("preempting pod %s of gang %s, with %d of its pods in all: %s; another attempt chooses anew", m.pod.Name, g.key, len(lost), why)
-	}
-	g.recordVictims(lost, now)
-	for _, o := range lost {
-		if o.pod.Spec.NodeName != p.Node {
-			p.Node = ""
-		}
-	}
-	return p, nil
+	return p, true, nil
 }
 
-// protectionOf returns why members may not be preempted together by a pod without a gang and with the given priority. "":
-// they may. isWhole: they are all bound pods of the gang.
-func (g *gangState) protectionOf(lost []*member, isWhole bool, priority int32, now time.Time) string {
-	if why := g.protectionFrom(priority); why != "" {
+// isFor reports whether the pod without a gang is about to preempt the member.
+func (p *Preemption) isFor(preemptor *corev1.Pod, m *member) bool {
+	return p != nil && p.Pod != nil && p.Pod.UID == preemptor.UID && slices.ContainsFunc(p.Victims, func(v Victim) bool { return v.Pod.UID == m.pod.UID })
+}
+
+// pods returns the pods of the victims.
+func (p *Preemption) pods() []*corev1.Pod {
+	pods := make([]*corev1.Pod, len(p.Victims))
+	for i, v := range p.Victims {
+		pods[i] = v.Pod
+	}
+	return pods
+}
+
+// RecordMarkedForPod records that the victims of a pod without a gang are marked, or why they cannot be: then none of them is evicted.
+// It returns what is to be deleted, by gang, or why nothing is.
+func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) ([]Preempted, Effects, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	var losses []loss
+	if err == nil {
+		losses, err = r.lossesBy(p, p.pods(), now)
+	}
+	if err != nil {
+		e := Effects{Unmark: []*Preemption{p}}
+		e.add(r.releaseVictims(p))
+		return nil, r.endCall(e), err
+	}
+	preempted := make([]Preempted, len(losses))
+	for i, l := range losses {
+		l.gang.recordVictims(l.members, now)
+		pods := podsOfMembers(l.members)
+		preempted[i] = Preempted{Group: l.gang.group, Whole: l.isWhole, Pods: pods, Node: pods[0].Spec.NodeName}
+		if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != preempted[i].Node }) {
+			preempted[i].Node = ""
+		}
+	}
+	return preempted, r.endCall(Effects{}), nil
+}
+
+// loss is what a gang loses.
+type loss struct {
+	gang    *gangState
+	members []*member // bound, and no victims yet
+	isWhole bool      // they are all such members of the gang
+}
+
+// lossesBy returns what gangs lose by the preemption, which is for a pod without a gang, in the order of the victims. An error states
+// why one of them may not lose it.
+func (r *Registry) lossesBy(p *Preemption, victims []*corev1.Pod, now time.Time) ([]loss, error) {
+	var losses []loss
+	at := map[*gangState]int{}
+	for _, pod := range victims {
+		m := r.members[pod.UID]
+		if m == nil || m.gang.group == nil || !m.isBound() || m.misplaced != "" || m.isVictim(now) {
+			continue
+		}
+		if _, ok := at[m.gang]; !ok {
+			at[m.gang] = len(losses)
+			losses = append(losses, loss{gang: m.gang})
+		}
+		l := &losses[at[m.gang]]
+		l.members = append(l.members, m)
+	}
+	for i := range losses {
+		l := &losses[i]
+		l.isWhole = len(l.members) == l.gang.boundMembers(now)
+		if why := l.protectionFrom(p, now); why != "" {
+			return nil, fmt.Errorf("preempting %d pods of gang %s, %s among them: %s; another attempt chooses anew", len(l.members), l.gang.key, l.members[0].pod.Name, why)
+		}
+	}
+	return losses, nil
+}
+
+// protectionFrom returns why the members may not be preempted together by a pod without a gang. "": they may.
+func (l *loss) protectionFrom(p *Preemption, now time.Time) string {
+	g := l.gang
+	if why := g.protectionFrom(p, p.Priority); why != "" {
 		return why
 	}
-	if slices.ContainsFunc(lost, func(m *member) bool { return count.PodPriority(m.pod) >= priority }) {
+	if slices.ContainsFunc(l.members, func(m *member) bool { return count.PodPriority(m.pod) >= p.Priority }) {
 		return isMoreImportant
 	}
 	isProtected := g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible
-	if isWhole && !isProtected {
+	if l.isWhole && !isProtected {
 		return ""
 	}
-	if g.tree != nil && g.mayKeepWithout(lost, now) {
+	if g.tree != nil && g.mayKeepWithout(l.members, now) {
 		return ""
 	}
 	if isProtected {

@@ -52,15 +52,7 @@ func (s *story) victimsOn(node string, priority int32) victims {
 }
 
 func describeUnit(u VictimUnit) string {
-	names := func(pods []*corev1.Pod) string {
-		var names []string
-		for _, pod := range pods {
-			names = append(names, pod.Name)
-		}
-		slices.Sort(names)
-		return strings.Join(names, "+")
-	}
-	return names(u.OnNode) + " of " + names(u.All)
+	return describePods(u.OnNode) + " of " + describePods(u.All)
 }
 
 func (s *story) uids() []types.UID {
@@ -198,122 +190,212 @@ func TestVictims(t *testing.T) {
 	}
 }
 
+// preempted is what Preempt said about a victim of a pod without a gang.
+type preempted struct {
+	Evicts string // the victims that are evicted with it, as "a+b"; "": none, or they are already
+	Ends   bool
+	Lost   string // what the event about the gang says, after they were marked
+}
+
+// preempts lets the pod preempt the victims for the first of them. The others are asked about first while they are being marked,
+// and must end with it.
+func (s *story) preempts(by string, victims ...string) (preempted, error) {
+	pods := make([]*corev1.Pod, len(victims))
+	for i, name := range victims {
+		pods[i] = wrappers.MakePod(name, testNamespace).UID(name).Obj()
+	}
+	preemptor := wrappers.MakePod(by, testNamespace).UID(by).Priority(100).Obj()
+	p, ends, err := s.r.Preempt(pods[0], pods, preemptor, by, s.now)
+	got := preempted{Ends: ends}
+	if p == nil || err != nil {
+		return got, err
+	}
+	got.Evicts = describePods(p.pods())
+	for _, v := range p.Victims {
+		if q, ends, err := s.r.Preempt(v.Pod, pods, preemptor, by, s.now); q != nil || !ends || err != nil {
+			s.t.Errorf("%s is about to end, and %v, %v, %v", v.Pod.Name, q, ends, err)
+		}
+	}
+	lost, e, err := s.r.RecordMarkedForPod(p, nil, s.now)
+	if len(lost) != 1 || len(e.Unmark) > 0 || err != nil {
+		s.t.Fatalf("marked: %+v, %+v, %v", lost, e, err)
+	}
+	got.Lost = fmt.Sprintf("whole %v, %s on %q", lost[0].Whole, describePods(lost[0].Pods), lost[0].Node)
+	s.r.RecordEvicted(p, s.now)
+	if g := s.r.gangs[gangG]; g.victimOf != nil {
+		s.t.Error("the gang is still about to lose pods")
+	}
+	return got, nil
+}
+
+func describePods(pods []*corev1.Pod) string {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, "+")
+}
+
 func TestPreempt(t *testing.T) {
 	t.Parallel()
-	preempts := func(s *story, uid string, victims ...types.UID) (*Preempted, error) {
-		p, err := s.r.Preempt(types.UID(uid), sets.New(victims...), 100, s.now)
-		if p != nil {
-			p.Group = nil
-		}
-		return p, err
-	}
-	t.Run("surplus is taken once, also by preemptors that chose before the first deletion was seen", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...).pods(on("m", "b")...)
-		got, err := preempts(s, "b", "b")
-		if diff := cmp.Diff(&Preempted{Pods: 1, Node: "m"}, got); diff != "" || err != nil {
-			t.Fatalf("the first: %v (-want +got):\n%s", err, diff)
-		}
-		if _, err := preempts(s, "a", "a", "c"); err != nil {
-			t.Fatalf("all remaining pods are preempted: %v", err)
-		}
-		s = begin(t).group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...)
-		if _, err := preempts(s, "c", "c"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := preempts(s, "a", "a"); err == nil {
-			t.Error("a second pod was taken, and the minimum is lost")
-		}
-		if diff := cmp.Diff(victims{Singly: []string{"c"}, Gangs: []string{"b of a+b"}}, s.victimsOn("m", 100)); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
-		// The deletion never happened.
-		s.after(preemptionReported)
-		if _, err := preempts(s, "c", "c"); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Run("a gang that is preempted whole is reported once", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...)
-		for i, want := range []*Preempted{{Whole: true, Pods: 2, Node: "n"}, {Whole: true}} {
-			got, err := preempts(s, []string{"a", "b"}[i], "a", "b")
-			if diff := cmp.Diff(want, got); diff != "" || err != nil {
-				t.Errorf("pod %d: %v (-want +got):\n%s", i, err, diff)
+	ends := preempted{Ends: true}
+	for name, tc := range map[string]struct {
+		tell    func(s *story)
+		before  []string // victims of an earlier pod
+		victims []string
+		want    preempted
+		err     string
+	}{
+		"surplus": {
+			tell:    func(s *story) { s.group(podGroup().MinMember(1)).pods(on("n", "a")...).pods(on("m", "b")...) },
+			victims: []string{"b"}, want: preempted{"b", true, `whole false, b on "m"`},
+		},
+		"what another pod has preempted is not evicted again": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(1)).pods(on("n", "a")...).pods(on("m", "b")...) },
+			before: []string{"b"}, victims: []string{"b"}, want: ends,
+		},
+		"all that remain, although the first deletion was not observed": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(1)).pods(on("n", "a")...).pods(on("m", "b")...) },
+			before: []string{"b"}, victims: []string{"a", "b"}, want: preempted{"a", true, `whole true, a on "n"`},
+		},
+		"no pod that the gang needs when the first one is gone": {
+			tell:   func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...) },
+			before: []string{"c"}, victims: []string{"a"}, err: isMinimum,
+		},
+		"a deletion that never happened": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...)
+				_, _ = s.preempts("earlier", "c")
+				s.after(preemptionReported)
+			},
+			victims: []string{"c"}, want: preempted{"c", true, `whole false, c on "m"`},
+		},
+		"a whole gang on one node": {
+			tell:    func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a", "b")...) },
+			victims: []string{"a", "b"}, want: preempted{"a+b", true, `whole true, a+b on "n"`},
+		},
+		"a whole gang on two nodes": {
+			tell:    func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b")...) },
+			victims: []string{"a", "b"}, want: preempted{"a+b", true, `whole true, a+b on ""`},
+		},
+		"two pods above the minimum": {
+			tell:    func(s *story) { s.group(podGroup().MinMember(1)).pods(on("n", "a", "b")...).pods(on("m", "c")...) },
+			victims: []string{"b", "c"}, want: preempted{"b+c", true, `whole false, b+c on ""`},
+		},
+		"a part of a sub-group is kept": {
+			tell: func(s *story) {
+				s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).
+					pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("y0").SubGroup("y").Node("n"), memberPod("y1").SubGroup("y").Node("m"))
+			},
+			victims: []string{"y0"}, err: isMinimum,
+		},
+		"a whole sub-group": {
+			tell: func(s *story) {
+				s.group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).
+					pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("y0").SubGroup("y").Node("n"), memberPod("y1").SubGroup("y").Node("m"))
+			},
+			victims: []string{"y0", "y1"}, want: preempted{"y0+y1", true, `whole false, y0+y1 on ""`},
+		},
+		"a pod that terminates since does not stop the eviction of its gang": {
+			tell:    func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).terminates("b") },
+			victims: []string{"a", "b"}, want: preempted{"a", true, `whole true, a on "n"`},
+		},
+		"a pod that terminates does not count": {
+			tell:    func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).terminates("b") },
+			victims: []string{"b", "a"},
+		},
+		"a gang that another gang is about to preempt is left to it": {
+			tell: func(s *story) {
+				s.group(podGroup().MinMember(1)).pods(on("n", "a", "b")...)
+				s.r.gangs[gangG].victimOf = &Preemption{}
+			},
+			victims: []string{"b"}, err: isVictimOfOther,
+		},
+		"a gang that has grown to another node since is left alone": {
+			tell:    func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).pods(on("m", "c")...) },
+			victims: []string{"a", "b"}, err: isMinimum,
+		},
+		"a pod without a gang": {tell: func(*story) {}, victims: []string{"x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			tc.tell(s)
+			if len(tc.before) > 0 {
+				if _, err := s.preempts("earlier", tc.before...); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-	})
-	t.Run("a gang on two nodes is reported without a node", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b")...)
-		got, err := preempts(s, "a", "a", "b")
-		if diff := cmp.Diff(&Preempted{Whole: true, Pods: 2}, got); diff != "" || err != nil {
-			t.Errorf("%v (-want +got):\n%s", err, diff)
-		}
-	})
-	t.Run("victims of a gang are recorded together, and no other preemptor takes what the gang needs then", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a", "b")...).pods(on("m", "c")...)
-		if got, err := preempts(s, "b", "b", "c"); err != nil || got.Pods != 2 {
-			t.Fatalf("got %+v, %v", got, err)
-		}
-		if got, err := preempts(s, "c", "b", "c"); err != nil || got.Pods != 0 {
-			t.Errorf("got %+v, %v", got, err)
-		}
-	})
-	t.Run("a part of a sub-group is kept, the whole sub-group is not", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2)).
-			pods(memberPod("x0").SubGroup("x").Node("n"), memberPod("y0").SubGroup("y").Node("n"), memberPod("y1").SubGroup("y").Node("m"))
-		if _, err := preempts(s, "y0", "y0"); err == nil || !strings.Contains(err.Error(), isMinimum) {
-			t.Errorf("a part of a sub-group was taken: %v", err)
-		}
-		if _, err := preempts(s, "y0", "y0", "y1"); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Run("a pod that terminates since does not stop the eviction of its gang", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).terminates("b")
-		if got, err := preempts(s, "b", "a", "b"); got != nil || err != nil {
-			t.Errorf("got %+v, %v", got, err)
-		}
-		if got, err := preempts(s, "a", "a", "b"); err != nil || !got.Whole {
-			t.Errorf("got %+v, %v", got, err)
-		}
-	})
-	t.Run("a gang that another gang is about to preempt is left to it", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a", "b")...)
-		s.r.gangs[gangG].victimOf = &Preemption{}
-		if _, err := preempts(s, "b", "b"); err == nil {
-			t.Error("a victim of another preemptor was taken")
-		}
-	})
-	t.Run("a gang that has grown to another node since is left alone", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).pods(on("m", "c")...)
-		if _, err := preempts(s, "a", "a", "b"); err == nil {
-			t.Error("a part of the gang was taken")
-		}
-	})
-	t.Run("a pod without a gang", func(t *testing.T) {
-		t.Parallel()
-		if got, err := preempts(begin(t), "x", "x"); got != nil || err != nil {
-			t.Errorf("got %v, %v", got, err)
-		}
-	})
-	t.Run("a gang that is gone is forgotten", func(t *testing.T) {
-		t.Parallel()
-		s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
-		if _, err := preempts(s, "a", "a"); err != nil {
-			t.Fatal(err)
-		}
-		s.terminates("a").gone("a").after(time.Second)
-		if n := len(s.r.gangs[gangG].victims); n != 0 {
-			t.Errorf("%d victims are remembered", n)
-		}
-	})
+			got, err := s.preempts("high", tc.victims...)
+			if diff := cmp.Diff(tc.want, got); diff != "" || (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%v, want %q (-want +got):\n%s", err, tc.err, diff)
+			}
+		})
+	}
+}
+
+// While the victims of a pod without a gang are being marked, nothing is planned for their gangs, and no other pod takes them. If one
+// of them cannot be marked, or a gang has changed, nobody ends, and the gangs are as before.
+func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(s *story)
+		err    error
+		want   string
+	}{
+		"a mark was refused": {func(*story) {}, fmt.Errorf("forbidden"), "forbidden"},
+		"the gang is protected": {func(s *story) {
+			s.group(podGroup().MinMember(1).Spec(func(spec *v2alpha2.PodGroupSpec) { spec.Preemptibility = v2alpha2.NonPreemptible }))
+		}, nil, isNonPreemptible},
+		"the gang has grown": {func(s *story) { s.pods(on("m", "d")...) }, nil, isMinimum},
+		"none of this":       {func(*story) {}, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).members("c")
+			pods := []*corev1.Pod{s.r.members["a"].pod, s.r.members["b"].pod}
+			p, _, err := s.r.Preempt(pods[0], pods, wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj(), "plan", s.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.victimsOn("n", 100); got.Protected != isVictimOfOther || len(got.Gangs) > 0 {
+				t.Errorf("others may preempt %+v", got)
+			}
+			if _, err := s.preempts("other", "a", "b"); err == nil || !strings.Contains(err.Error(), isVictimOfOther) {
+				t.Errorf("another pod takes them: %v", err)
+			}
+			if _, state := s.r.gangs[gangG].nextTask(s.r.gangs[gangG].numbers.Profile()); state != idle {
+				t.Error("c is planned meanwhile")
+			}
+			tc.change(s)
+			lost, e, err := s.r.RecordMarkedForPod(p, tc.err, s.now)
+			if tc.want == "" {
+				if len(lost) != 1 || len(e.Unmark) > 0 || err != nil {
+					t.Errorf("%+v, %+v, %v", lost, e, err)
+				}
+				return
+			}
+			if len(lost) > 0 || len(e.Unmark) != 1 || e.Unmark[0] != p || err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%+v, %+v, %v, want that the marks are taken back", lost, e, err)
+			}
+			if g := s.r.gangs[gangG]; g.victimOf != nil || len(g.victims) > 0 {
+				t.Errorf("the gang loses %v to %v", g.victims, g.victimOf)
+			}
+		})
+	}
+}
+
+func TestVictimsOfAPodAreForgotten(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
+	if _, err := s.preempts("high", "a"); err != nil {
+		t.Fatal(err)
+	}
+	s.terminates("a").gone("a").after(time.Second)
+	if n := len(s.r.gangs[gangG].victims); n != 0 {
+		t.Errorf("%d victims are remembered", n)
+	}
 }
 
 // shape is the tree of a random gang: leaves by parent, "" for leaves of the root.
@@ -398,6 +480,7 @@ func (s shape) torn(before, after map[string]int) string {
 func TestAnyVictimsLeaveWholeGangs(t *testing.T) {
 	t.Parallel()
 	taken := map[string]int{}
+	preemptor := wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj()
 	for seed := range uint64(1500) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		s := begin(t)
@@ -417,13 +500,23 @@ func TestAnyVictimsLeaveWholeGangs(t *testing.T) {
 		for range 3 {
 			before := countByLeaf(left)
 			victims := s.randomVictims(rng, fmt.Sprintf("n%d", rng.IntN(3)), taken)
-			for uid := range victims {
-				if p, err := s.r.Preempt(uid, victims, 100, s.now); err != nil {
-					t.Fatalf("seed %d: %s of %v: %v", seed, uid, sets.List(victims), err)
-				} else if p.Whole && p.Pods > 0 {
-					taken["reported whole"]++
+			pods := s.podsOf(victims)
+			for _, pod := range pods {
+				p, ends, err := s.r.Preempt(pod, pods, preemptor, "plan", s.now)
+				if !ends || err != nil {
+					t.Fatalf("seed %d: %s of %v: ends %v, %v", seed, pod.Name, sets.List(victims), ends, err)
 				}
-				delete(left, uid)
+				if p != nil {
+					lost, _, err := s.r.RecordMarkedForPod(p, nil, s.now)
+					if len(lost) != 1 || err != nil {
+						t.Fatalf("seed %d: %+v, %v", seed, lost, err)
+					}
+					if lost[0].Whole {
+						taken["reported whole"]++
+					}
+					s.r.RecordEvicted(p, s.now)
+				}
+				delete(left, pod.UID)
 			}
 			if why := shape.torn(before, countByLeaf(left)); why != "" && len(victims) > 0 {
 				t.Fatalf("seed %d: of %+v with %v pods, %v end, and %s is torn", seed, shape, before, sets.List(victims), why)
@@ -441,6 +534,15 @@ func TestAnyVictimsLeaveWholeGangs(t *testing.T) {
 			t.Errorf("%d %s were taken: too few to say anything", taken[what], what)
 		}
 	}
+}
+
+// podsOf returns the members with these UIDs.
+func (s *story) podsOf(uids sets.Set[types.UID]) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, uid := range sets.List(uids) {
+		pods = append(pods, s.r.members[uid].pod)
+	}
+	return pods
 }
 
 func countByLeaf(pods map[types.UID]string) map[string]int {

@@ -26,9 +26,9 @@ import (
 type PreemptionHooks struct {
 	// Victims returns which of the pods on one node, all of lower priority, may be preempted at that priority.
 	Victims func(pods []*corev1.Pod, priority int32) PreemptionVictims
-	// Preempt is called before a victim is deleted, with all victims. If it returns an error, the victim is kept and the
-	// preemptor is tried again. done, if not nil, is called after the deletion.
-	Preempt func(victim *corev1.Pod, victims sets.Set[types.UID], preemptor *corev1.Pod) (done func(), err error)
+	// Preempt is called before a victim is deleted, with all victims. ends: the victim ends, or has ended, without a deletion by
+	// the plugin. If it returns an error, the victim is kept and the preemptor is tried again.
+	Preempt func(victim *corev1.Pod, victims []*corev1.Pod, preemptor *corev1.Pod) (ends bool, err error)
 }
 
 // PreemptionVictims are the pods of one node that may be preempted. Of the single pods and the units any may be preempted,
@@ -78,32 +78,12 @@ func guardPlugin(pl *defaultpreemption.DefaultPreemption, extenders []fwk.Extend
 		if pod == nil {
 			return preempt(ctx, c, preemptor, victim, plugin)
 		}
-		victims := sets.New[types.UID]()
-		for _, v := range c.Victims().Pods {
-			victims.Insert(v.UID)
-		}
-		done, err := hooks.Preempt(victim, victims, pod)
-		if err != nil {
+		if ends, err := hooks.Preempt(victim, c.Victims().Pods, pod); ends || err != nil {
 			return err
 		}
-		if err := preempt(ctx, candidateOfVictim{c, victim}, preemptor, victim, plugin); err != nil {
-			return err
-		}
-		if done != nil {
-			done()
-		}
-		return nil
+		return preempt(ctx, c, preemptor, victim, plugin)
 	}
 }
-
-// candidateOfVictim is a candidate as the event of one of its victims, which may be on another node, names it.
-type candidateOfVictim struct {
-	preemption.Candidate
-	victim *corev1.Pod
-}
-
-// Name implements preemption.Candidate.
-func (c candidateOfVictim) Name() string { return c.victim.Spec.NodeName }
 
 // guardedPreemption is DefaultPreemption with a different selection of victims on a node.
 type guardedPreemption struct {

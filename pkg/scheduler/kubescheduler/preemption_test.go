@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -80,7 +82,7 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 			}
 			c := newCluster(t, objects...)
 			var mu sync.Mutex
-			asked, done := sets.New[string](), sets.New[string]()
+			asked := sets.New[string]()
 			hooks := PreemptionHooks{
 				Victims: func(lower []*corev1.Pod, priority int32) PreemptionVictims {
 					if len(lower) != 3 || priority != 100 {
@@ -88,18 +90,14 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 					}
 					return victimsByName(slices.Concat(pods, elsewhere), tc.may, tc.protected)
 				},
-				Preempt: func(victim *corev1.Pod, victims sets.Set[types.UID], by *corev1.Pod) (func(), error) {
+				Preempt: func(victim *corev1.Pod, victims []*corev1.Pod, by *corev1.Pod) (bool, error) {
 					mu.Lock()
 					defer mu.Unlock()
 					asked.Insert(fmt.Sprintf("%s of %d by %s", victim.Name, len(victims), by.Name))
 					if victim.Name == tc.deny {
-						return nil, fmt.Errorf("no")
+						return false, fmt.Errorf("no")
 					}
-					return func() {
-						mu.Lock()
-						defer mu.Unlock()
-						done.Insert(victim.Name)
-					}, nil
+					return victim.Name != "b", nil // only b is left to the plugin
 				},
 			}
 			for range 2 { // the second call has no effect
@@ -153,8 +151,14 @@ func TestDefaultPreemptionAsksAboutGangs(t *testing.T) {
 			if diff := cmp.Diff(want, sets.List(asked), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("asked (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(slices.DeleteFunc(names, func(n string) bool { return n == tc.deny }), sets.List(done), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("done (-want +got):\n%s", diff)
+			var deleted []string
+			for _, a := range c.f.ClientSet().(*fake.Clientset).Actions() {
+				if d, ok := a.(clienttesting.DeleteAction); ok {
+					deleted = append(deleted, d.GetName())
+				}
+			}
+			if diff := cmp.Diff(slices.DeleteFunc(names, func(n string) bool { return n != "b" }), deleted, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("deleted by the plugin (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/evict"
 	"github.com/muster-project/muster/test/controlplane"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -721,6 +722,38 @@ func TestPreemptorIsDeletedWhileTheSchedulerIsDown(t *testing.T) {
 			c.until("nothing of the victim is left", 15*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "train") == 0 })
 			c.checkEvicted("train-0", "train-1")
 			c.stillSchedules()
+		})
+	}
+}
+
+// kill -9 between two deletions for a pod without a gang, which records no plan. The next process deletes the rest of the gang, on
+// other nodes, and nothing else, also if the pod is gone by then.
+func TestKilledWhileAPodPreempts(t *testing.T) {
+	for name, remove := range map[string]func(*cluster){
+		"the pod waits": func(*cluster) {},
+		"it is deleted": func(c *cluster) { c.delete("urgent") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 4)
+			low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
+			c.startQuick()
+			c.gangOf("train", low, 3, 3, 8)
+			c.untilSatisfied("train")
+			c.gangOf("other", c.priorityClass("middle", 20), 1, 1, 8)
+			c.untilSatisfied("other")
+			lift := c.refuseDeletions("train-0")
+			c.create(c.pod("urgent", "", 8).PriorityClass(high))
+			c.until("a part of the gang has ended, and the rest is marked", 30*time.Second, func(pods []*corev1.Pod) bool {
+				left := bound(pods, "train")
+				return 0 < left && left < 3 && slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil && evict.IsWitness(p) })
+			})
+			c.scheduler.Kill()
+			remove(c)
+			lift()
+			c.restart()
+			c.until("nothing of the victim is left", 15*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "train") == 0 })
+			c.checkEvicted(numbered("train", 3)...)
+			c.untilBound("other", 1)
 		})
 	}
 }
