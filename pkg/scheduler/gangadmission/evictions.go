@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/scheduler/evict"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
@@ -134,7 +135,7 @@ func (g *Gangs) remaining(victims []evict.Victim) []evict.Victim {
 	var left []evict.Victim
 	for _, v := range victims {
 		pod, err := g.podLister.Pods(v.Pod.Namespace).Get(v.Pod.Name)
-		if err == nil && pod.UID == v.Pod.UID && gangs.NeedsDeletion(pod) {
+		if err == nil && pod.UID == v.Pod.UID && count.NeedsDeletion(pod) {
 			v.Pod = pod
 			left = append(left, v)
 		}

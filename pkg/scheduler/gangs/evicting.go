@@ -224,8 +224,8 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 }
 
 // AbandonedEvictions returns what is left to do for plans whose evictions no PodGroup records: of gangs that have a witness of the
-// plan, other victims may have been deleted for a PodGroup that is gone, so they lose the rest. All other marks are of a plan that
-// was given up, and are taken back. No gang preempts before this was called. marked are the pods with the mark of a plan, without
+// plan, other victims may have been deleted for a PodGroup that is gone, so they lose the rest. Deletions that were cut off are completed.
+// All other marks are of a plan that was given up, and are taken back. No gang preempts before this was called. marked are the pods with the mark of a plan, without
 // those of plans that go on.
 func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Time) Effects {
 	r.mu.Lock()
@@ -242,7 +242,8 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 		}
 		var pods, spared []*corev1.Pod
 		for _, x := range of {
-			if m := r.members[x.Pod.UID]; m != nil && begun[m.gang] {
+			isCutOff := x.Pod.DeletionTimestamp != nil && count.NeedsDeletion(x.Pod)
+			if m := r.members[x.Pod.UID]; isCutOff || m != nil && begun[m.gang] {
 				pods = append(pods, x.Pod)
 			} else {
 				spared = append(spared, x.Pod)
@@ -273,13 +274,6 @@ func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 	return victims
 }
 
-// NeedsDeletion reports whether a victim ends only if its deletion is requested. The API server deletes a pod without a grace period
-// in two writes. If the client that requested it, or the API server, dies between them, the pod is terminating, but only another
-// request, or its kubelet, completes the deletion: see BeforeDelete in k8s.io/apiserver/pkg/registry/rest.
-func NeedsDeletion(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
-}
-
 // victimsOfEarlierProcess returns the victims that have to be deleted.
 func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []Victim {
 	var victims []Victim
@@ -293,7 +287,7 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []
 			v.Gang = m.gang.key
 			members[m.gang] = append(members[m.gang], m)
 		}
-		if !NeedsDeletion(pod) {
+		if !count.NeedsDeletion(pod) {
 			p.awaited = append(p.awaited, pod)
 			continue
 		}

@@ -152,3 +152,30 @@ func TestMarksThatFailAreTakenBack(t *testing.T) {
 		t.Errorf("%d reservations are left, the other gang is a victim of %v", n, l.r.gangs[keyOf(l.low[0])].victimOf)
 	}
 }
+
+// Victims without a gang whose deletion an earlier process had begun, for a preemptor that is gone: only the deletion that was cut off is
+// completed.
+func TestVictimsWithoutAGangOfAnEarlierProcess(t *testing.T) {
+	t.Parallel()
+	now := benchStart
+	var marked []MarkedPod
+	for name, grace := range map[string]int64{"live": -1, "graceful": 30, "cut": 0} {
+		pod := wrappers.MakePod(name, "ml").UID(name).Node("n").Obj()
+		if grace >= 0 {
+			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: now}, &grace
+		}
+		marked = append(marked, MarkedPod{Pod: pod})
+	}
+	r := newBenchRegistry()
+	r.SetSynced(now)
+	e := r.AbandonedEvictions(map[string][]MarkedPod{"plan": marked}, now)
+	if len(e.Evict) != 1 || len(e.Unmark) != 1 {
+		t.Fatalf("effects %+v", e)
+	}
+	if got := describePods(e.Evict[0].pods()); got != "cut" {
+		t.Errorf("deletes %s, want cut", got)
+	}
+	if got := describePods(e.Unmark[0].pods()); got != "graceful+live" {
+		t.Errorf("takes back the marks of %s, want those of the others", got)
+	}
+}

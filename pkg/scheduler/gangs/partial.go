@@ -233,14 +233,14 @@ func (r *Registry) PlacedFor(uid types.UID) (Key, bool) {
 	return m.gang.key, true
 }
 
-// podsToRelease returns the released pods whose deletion has not been observed.
+// podsToRelease returns the released pods that need to be deleted.
 func (g *gangState) podsToRelease() []*corev1.Pod {
 	if g.numbers.Flagged(count.IsReleased) == 0 {
 		return nil
 	}
 	var out []*corev1.Pod
 	for _, m := range g.members {
-		if m.leaving && m.state == count.Bound && m.pod.DeletionTimestamp == nil && m.pod.Status.Phase != corev1.PodFailed {
+		if m.leaving && m.state == count.Bound && count.NeedsDeletion(m.pod) && m.pod.Status.Phase != corev1.PodFailed {
 			out = append(out, m.pod)
 		}
 	}

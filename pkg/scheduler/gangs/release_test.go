@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
@@ -30,6 +31,13 @@ func TestReleasedAfterACrash(t *testing.T) {
 		pod.Status.Conditions[0].Reason = corev1.PodReasonPreemptionByScheduler
 		return pod
 	}
+	terminating := func(name string, grace int64) *corev1.Pod {
+		pod := onRecord(name)
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: time.Unix(1_000_000, 0)}, &grace
+		return pod
+	}
+	held := terminating("c", 0)
+	held.Finalizers = []string{"test/hold"}
 	waiting := func(name string) *corev1.Pod { return memberPod(name).Controller("Job", "job", "job").Obj() }
 
 	for name, tc := range map[string]struct {
@@ -40,6 +48,8 @@ func TestReleasedAfterACrash(t *testing.T) {
 		"one release is recorded and no pod is gone: all are released":               {[]*corev1.Pod{onRecord("a"), bound("b"), bound("c"), waiting("d")}, []string{"a", "b", "c"}},
 		"all releases are recorded":                                                  {[]*corev1.Pod{onRecord("a"), onRecord("b"), onRecord("c"), waiting("d")}, []string{"a", "b", "c"}},
 		"one is gone already: the others with a record are released":                 {[]*corev1.Pod{onRecord("b"), onRecord("c"), waiting("d")}, []string{"b", "c"}},
+		"one has its grace period, and another one waits for its finalizer":          {[]*corev1.Pod{terminating("b", 30), held, waiting("d")}, nil},
+		"the deletion of one was cut off":                                            {[]*corev1.Pod{terminating("b", 0), onRecord("c"), waiting("d")}, []string{"b", "c"}},
 		"a pod without a record stays if the objects prove nothing":                  {[]*corev1.Pod{onRecord("b"), bound("c"), waiting("e")}, []string{"b"}},
 		"a user copied a mark to a pod that has the condition: it stays":             {[]*corev1.Pod{copied(onRecord("a"), plan.mark("b"))}, nil},
 		"a user wrote a mark to a pod that has the condition: it stays":              {[]*corev1.Pod{copied(onRecord("a"), "group/4/0123456789abcdef")}, nil},

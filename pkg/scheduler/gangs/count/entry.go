@@ -45,6 +45,14 @@ func IsBound(pod *corev1.Pod, state State, isReleased bool) bool {
 	return (state == Bound || state == Posted) && pod.DeletionTimestamp == nil && !isReleased && pod.Status.Phase != corev1.PodFailed
 }
 
+// NeedsDeletion reports whether a pod ends only if its deletion is requested. The API server deletes a pod without a grace period in two
+// writes. If the client that requested it, or the API server, dies between them, the pod is terminating, but only another request, or
+// its kubelet, completes the deletion: see BeforeDelete in k8s.io/apiserver/pkg/registry/rest. That of a pod with finalizers is completed
+// when the last of them is removed.
+func NeedsDeletion(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0
+}
+
 // Controller returns the UID of a pod's controlling owner, "" for a bare pod.
 func Controller(pod *corev1.Pod) types.UID {
 	for i := range pod.OwnerReferences {
@@ -112,7 +120,7 @@ const (
 	IsLive                          // has not finished and is not being deleted: the run of its controller continues
 	isMarked                        // is bound, with a mark
 	IsOwn                           // is bound by a plan for this PodGroup
-	IsReleased                      // is released, and its deletion has not been observed
+	IsReleased                      // is released, and needs to be deleted
 	IsStanding                      // is bound, in any sub-group
 	IsUsable                        // waits, and has no property that excludes it from a plan
 	IsTerminating                   // waits, and is being deleted
@@ -171,7 +179,7 @@ func ShareOf(p *Pod) Share {
 	set(IsOurs, p.IsOurs)
 	switch p.State {
 	case Bound:
-		set(IsReleased, p.IsReleased && !deleted && !failed)
+		set(IsReleased, p.IsReleased && NeedsDeletion(p.Pod) && !failed)
 		set(IsStray, s.Leaf == nil && !deleted && !failed)
 		set(IsLeaving, s.Leaf != nil && deleted && !failed)
 	case Pending:
