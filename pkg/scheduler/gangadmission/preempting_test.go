@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
@@ -113,6 +115,95 @@ func TestMetricsOfPreemptions(t *testing.T) {
 	delete(got, "seconds")
 	if diff := cmp.Diff(map[string]float64{"surplus-sub-group": 1, "surplus-pod": 1, "plain-pod": 1, "whole-gang": 1, "preemptions": 1}, got); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+}
+
+// searchesByResult returns how many searches for victims ended with each result, as the counter and the histogram say.
+func searchesByResult(t *testing.T) map[string]float64 {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, timed := map[string]float64{}, map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.Metric {
+			switch family.GetName() {
+			case "muster_preemption_decisions_total":
+				counted[m.Label[0].GetValue()] = m.Counter.GetValue()
+			case "muster_preemption_decision_duration_seconds":
+				timed[m.Label[0].GetValue()] = float64(m.Histogram.GetSampleCount())
+			}
+		}
+	}
+	for result, n := range timed {
+		if counted[result] < n { // which is counted first
+			t.Errorf("%v searches with result %s, and the time of %v", counted[result], result, n)
+		}
+	}
+	return counted
+}
+
+// Each result of a search for victims, and what leads to it. Not parallel: the metrics are those of the process.
+func TestResultsOfSearchesAreCounted(t *testing.T) {
+	full := func(t *testing.T, gpus int, options ...clusterOption) *cluster {
+		return newCluster(t, options...).node(wrappers.MakeNode("n0").GPUs(int64(gpus))).rankedGang("low", 0, gpus, gpus).run().wholeOf("low", gpus)
+	}
+	for name, tc := range map[string]struct {
+		run  func(t *testing.T) *cluster
+		want map[string]float64 // -1: at least one
+	}{
+		"lower priority ends": {
+			func(t *testing.T) *cluster { return full(t, 2).rankedGang("high", 100, 2, 2).wholeOf("high", 2) },
+			map[string]float64{"decided": 1, "confirmed": 1},
+		},
+		"the gang is too large": {
+			func(t *testing.T) *cluster { return full(t, 2).rankedGang("high", 100, 3, 3).refused("high") },
+			map[string]float64{"hopeless": -1},
+		},
+		"pods are ending": {
+			func(t *testing.T) *cluster {
+				c := full(t, 2).node(wrappers.MakeNode("n1").GPUs(2)).rankedGang("other", 0, 2, 2).wholeOf("other", 2)
+				c.lingering = true
+				for _, name := range []string{"other-0", "other-1"} {
+					if err := c.client.CoreV1().Pods("ml").Delete(c.ctx, name, metav1.DeleteOptions{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.eventually("the pods are terminating", func() bool {
+					f, _ := c.gangs.registry.Facts(key("other"))
+					return f.Bound[""] == 0
+				})
+				return c.rankedGang("high", 100, 2, 2).refused("high")
+			},
+			map[string]float64{"unneeded": -1},
+		},
+		"the time is over": {
+			func(t *testing.T) *cluster {
+				return full(t, 64, func(c *cluster, _ *bool, args *config.GangAdmissionArgs) {
+					args.PlanDeadline.Duration, c.clock = 20*time.Millisecond, &passing{}
+				}).rankedGang("high", 100, 64, 64).refused("high")
+			},
+			map[string]float64{"cut": -1}, // many searches with more and more time follow before one decides
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, got := searchesByResult(t), map[string]float64{}
+			c := tc.run(t)
+			c.eventually("the searches were counted", func() bool {
+				for result, n := range searchesByResult(t) {
+					if got[result] = n - before[result]; got[result] == 0 {
+						delete(got, result)
+					} else if tc.want[result] < 0 {
+						got[result] = -1
+					}
+				}
+				return len(got) >= len(tc.want)
+			})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("searches by result (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
