@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
@@ -63,14 +65,14 @@ func TestManyVictims(t *testing.T) {
 		!strings.Contains(preempting, "; first train; plan ") || len(preempting) > message.MaxCondition {
 		t.Errorf("the preemptor says %q, want %q at its beginning", preempting, want)
 	}
-	c.await(quarter, "a quarter of the victims has ended")
+	c.awaitEnd(quarter, "a quarter of the victims has ended", victims)
 	c.scheduler.Kill()
 	t.Logf("killed after %s, when %d pods were left", time.Since(began), len(c.pods())-len(nodes)-1)
 	c.restart()
 	c.createPlain("meanwhile")
 	c.untilPodBound("meanwhile")
 	t.Logf("a pod without a gang is bound after %s", time.Since(began))
-	c.await(all, "all victims have ended")
+	c.awaitEnd(all, "all victims have ended", victims)
 	t.Logf("all have ended after %s", time.Since(began))
 	c.untilStatus("chat", "runs", func(s v2Status) bool { return s.Phase == v2alpha2.PodGroupAdmitted })
 	t.Logf("the gang is bound after %s", time.Since(began))
@@ -111,12 +113,31 @@ func (c *cluster) watchDeletions(n int) <-chan struct{} {
 	return done
 }
 
-// await waits until the channel is closed.
-func (c *cluster) await(done <-chan struct{}, what string) {
+// awaitEnd waits until the channel is closed. If it is not in time, the test fails with the first of the victims that are left.
+func (c *cluster) awaitEnd(done <-chan struct{}, what string, victims []string) {
 	c.t.Helper()
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
 	select {
 	case <-done:
-	case <-c.ctx.Done():
-		c.must(c.ctx.Err(), "waiting until "+what)
+		return
+	case <-timer.C:
 	}
+	var left []string
+	for _, p := range c.pods() {
+		if slices.Contains(victims, p.Name) {
+			left = append(left, describeVictim(&p))
+		}
+	}
+	c.t.Fatalf("not within %s: %s; %d victims are left:\n%s", c.patience, what, len(left), strings.Join(left[:min(len(left), 20)], "\n"))
+}
+
+// describeVictim returns what may have kept a pod from ending.
+func describeVictim(p *corev1.Pod) string {
+	text := fmt.Sprintf("%s: deletionTimestamp %v, deletionGracePeriodSeconds %d, finalizers %v", p.Name, p.DeletionTimestamp,
+		ptr.Deref(p.DeletionGracePeriodSeconds, -1), p.Finalizers)
+	for _, x := range p.Status.Conditions {
+		text += fmt.Sprintf("; %s=%s since %s: %s", x.Type, x.Status, x.LastTransitionTime.Format(time.RFC3339), x.Message)
+	}
+	return text
 }
