@@ -59,8 +59,10 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		if extender != nil {
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
 		}
-		if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, &work.Group.Spec)); found {
-			*refusal = podgroup.WithUnnestedLabels(*refusal, labels)
+		if podgroup.MayLackDomain(*refusal) {
+			if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, &work.Group.Spec)); found {
+				*refusal = podgroup.WithUnnestedLabels(*refusal, labels)
+			}
 		}
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{

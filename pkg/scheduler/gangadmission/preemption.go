@@ -4,7 +4,7 @@ package gangadmission
 
 import (
 	"context"
-	"time"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -55,13 +55,20 @@ func (g *Gangs) isGone(pod *corev1.Pod) bool {
 func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Preemption) error {
 	var err error
 	g.evictions.run(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, markLimit)
+		ctx, cancel := context.WithTimeout(ctx, requestsLimit(len(p.Victims)))
 		defer cancel()
 		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
 	})
+	if err == nil && g.isGone(p.Pod) {
+		err = fmt.Errorf("preempting for pod %s: it is gone; no victim is deleted", klog.KObj(p.Pod))
+	}
 	preempted, effects, err := g.registry.RecordMarkedForPod(p, err, g.clock.Now())
 	g.apply(logger, effects)
 	if err != nil {
+		select { // the stock plugin lets the preemptor try again at once
+		case <-g.clock.After(evictPause):
+		case <-g.evictions.ctx.Done():
+		}
 		return err
 	}
 	tried := make(chan error, 1)
@@ -75,9 +82,6 @@ func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Pree
 	}
 	return err
 }
-
-// markLimit is the time after which the marks of the victims of a pod without a gang are given up.
-const markLimit = 30 * time.Second
 
 func preemptionUnits(units []gangs.VictimUnit) []kubescheduler.PreemptionUnit {
 	out := make([]kubescheduler.PreemptionUnit, len(units))

@@ -75,6 +75,7 @@ func (r *Registry) recordHelp(of types.UID) {
 		return // a plan that failed has released it: see recordRelease
 	}
 	_, ended := r.vanished[of] // its room is free: that is news for its own gang too
+	ended = ended || m != nil && m.state == count.Succeeded
 	for g := range r.waiting.unheard {
 		if m == nil || m.gang != g || ended {
 			r.recordNews(g)

@@ -624,6 +624,12 @@ func TestPauseEndsWithAnEvent(t *testing.T) {
 		}, first: true},
 		"a bound pod of another gang":      {tell: func(s *story) { s.pods(memberPod("y").Gang("h").Node("n")).observes(EventOf("y")) }, first: true},
 		"a node, a volume or a claim":      {tell: func(s *story) { s.observes(EventOf("")) }, first: true},
+		"a bound pod of its own has succeeded": {priority: -1, tell: func(s *story) {
+			s.pods(memberPod("c").Node("n")).gone("c").pods(memberPod("c").Node("n").Phase(corev1.PodSucceeded)).observes(EventOf("c"))
+		}, first: true},
+		"a bound pod of its own is deleted, after its room was seen": {tell: func(s *story) {
+			s.pods(memberPod("c").Node("n"), memberPod("c").Node("n").Terminating()).observes(EventOf("c")).gone("c").observes()
+		}, first: true},
 		"a plain pod, or one that is gone": {tell: func(s *story) { s.observes(EventOf("unknown")) }, first: true},
 		"its own pods and others":          {tell: func(s *story) { s.observes(EventOf("a"), EventOf("unknown")) }, first: true},
 		"before the other gang is planned": {tell: func(s *story) { s.observes(EventOf("")).observes() }, first: true},

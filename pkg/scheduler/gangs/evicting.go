@@ -284,7 +284,7 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []
 		case m == nil:
 			r.plainVictims[pod.UID] = &plainVictim{since: r.now}
 		case pod.DeletionTimestamp == nil:
-			v.Gang = m.gang.key
+			v.Gang, m.gang.victimOf = m.gang.key, p // it is not planned before RecordEvicted
 			members[m.gang] = append(members[m.gang], m)
 		}
 		if !count.NeedsDeletion(pod) {

@@ -125,6 +125,9 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 					t.Errorf("%s %v, want %v", what, names, wanted)
 				}
 			}
+			if isVictim := r.gangs[Key{Namespace: "ml", Name: "low"}].victimOf != nil; isVictim != (len(tc.evicts) > 0) {
+				t.Errorf("the gang is not planned, because it loses pods: %t", isVictim)
+			}
 			want("evicts", e.Evict, tc.evicts)
 			want("takes back the marks of", e.Unmark, tc.unmarks)
 			if waits := r.gangs[Key{Namespace: "ml", Name: "high"}].preemption != nil; waits != tc.waits {

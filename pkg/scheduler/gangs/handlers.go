@@ -159,6 +159,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	}
 	if m.state == count.Bound || m.state == count.Posted {
 		r.recordRoomGrowth()
+		r.recordNews(m.gang) // the event of its room may have been evaluated before
 		if m.pod.DeletionTimestamp == nil {
 			if _, known := r.vanished[uid]; !known {
 				r.vanishes(m, now)

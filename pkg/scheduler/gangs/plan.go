@@ -123,7 +123,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if g == nil {
 		return nil, "the gang is gone"
 	}
-	if g.tree != w.Tree || g.plan != nil || r.committing != nil {
+	if g.tree != w.Tree || g.plan != nil || g.victimOf != nil || r.committing != nil {
 		r.wakeLeaderAgain(g)
 		return nil, "the gang changed while it was planned"
 	}

@@ -44,6 +44,7 @@ func begin(t *testing.T) *story {
 	s.r.AddProfile(wrappers.SchedulerName)
 	s.r.SetKeys(testKeys, s.now)
 	s.r.SetSynced(s.now)
+	s.r.AbandonedEvictions(nil, s.now)
 	return s
 }
 

@@ -312,6 +312,8 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	defer r.mu.Unlock()
 	m := r.members[victim.UID]
 	switch {
+	case m != nil && !r.resumed:
+		return nil, false, fmt.Errorf("preempting pod %s: the PodGroups, and the evictions of an earlier process, are not known yet", victim.Name)
 	case m == nil, m.gang.group == nil, m.isBound() && m.misplaced != "":
 		return nil, false, nil
 	case m.isVictim(now), m.gang.victimOf.isFor(preemptor, m):

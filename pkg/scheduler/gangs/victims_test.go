@@ -353,7 +353,7 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).members("c")
+			s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).members("c").leads("c")
 			pods := []*corev1.Pod{s.r.members["a"].pod, s.r.members["b"].pod}
 			p, _, err := s.r.Preempt(pods[0], pods, wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj(), "plan", s.now)
 			if err != nil {
@@ -367,6 +367,9 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 			}
 			if _, state := s.r.gangs[gangG].nextTask(s.r.gangs[gangG].numbers.Profile()); state != idle {
 				t.Error("c is planned meanwhile")
+			}
+			if plan, _ := s.tryCommit("c"); plan != nil {
+				t.Error("a plan of c that was being made is put in force")
 			}
 			tc.change(s)
 			lost, e, err := s.r.RecordMarkedForPod(p, tc.err, s.now)
