@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/topology"
@@ -83,6 +85,7 @@ func LevelLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(nam
 	if len(everywhere.named) == 0 {
 		return nil
 	}
+	rest := appendMissing(slices.Clone(everywhere.named), everywhere.all)
 	byLeaf := make(map[string][]string, len(tree.Leaves()))
 	for _, leaf := range tree.Leaves() {
 		path := labels{}
@@ -90,7 +93,14 @@ func LevelLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(nam
 			l := of[g.Name()]
 			path.named, path.all = appendMissing(slices.Clone(l.named), path.named), appendMissing(slices.Clone(l.all), path.all)
 		}
-		byLeaf[leaf.Name()] = appendMissing(appendMissing(appendMissing(path.named, path.all), everywhere.named), everywhere.all)
+		labels := appendMissing(path.named, path.all)
+		own := sets.New(labels...)
+		for _, label := range rest { // thousands, if each leaf has its own
+			if !own.Has(label) {
+				labels = append(labels, label)
+			}
+		}
+		byLeaf[leaf.Name()] = labels
 	}
 	return byLeaf
 }

@@ -18,7 +18,10 @@ import (
 // prefers Outer, or preferred by the group that requires Outer.
 type LabelPair struct{ Outer, Inner string }
 
-// UnorderedLabels returns the pairs of levels that name no Topology, which would say how they nest. nil: there are none.
+// maxLabelPairs bounds the pairs of labels that are compared, each on all nodes.
+const maxLabelPairs = 16
+
+// UnorderedLabels returns the first pairs of levels that name no Topology, which would say how they nest. nil: there are none.
 func UnorderedLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec) []LabelPair {
 	labels := map[string][]string{} // by group
 	for group, c := range constraints(spec) {
@@ -28,7 +31,7 @@ func UnorderedLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec) []LabelPair {
 	}
 	var pairs []LabelPair
 	add := func(outer, inner string) {
-		if pair := (LabelPair{outer, inner}); outer != inner && !slices.Contains(pairs, pair) {
+		if pair := (LabelPair{outer, inner}); outer != inner && len(pairs) < maxLabelPairs && !slices.Contains(pairs, pair) {
 			pairs = append(pairs, pair)
 		}
 	}
@@ -60,10 +63,15 @@ type UnnestedLabels struct {
 	Nodes       [2]string
 }
 
+// MayLackDomain reports whether a refusal may be for lack of a topology domain.
+func MayLackDomain(r Refusal) bool {
+	return r.Reason == v2alpha2.ReasonTopologyUnavailable || r.Reason == v2alpha2.ReasonTooLarge
+}
+
 // WithUnnestedLabels adds to the message of a refusal for lack of a topology domain that labels do not nest. Other refusals are
 // returned as they are.
 func WithUnnestedLabels(r Refusal, u UnnestedLabels) Refusal {
-	if r.Reason != v2alpha2.ReasonTopologyUnavailable && r.Reason != v2alpha2.ReasonTooLarge {
+	if !MayLackDomain(r) {
 		return r
 	}
 	in := func(k int) string {
