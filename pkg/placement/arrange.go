@@ -127,15 +127,19 @@ func (a *arrangement) placeChoice(groups []int32) bool {
 	if a.alike {
 		return !thrifty && try(false, finestFirst, maxAssignments) || !a.isStopped() && try(true, finestFirst, maxAssignments)
 	}
-	if !a.scarce && try(thrifty, finestFirst, 1) {
+	isCut := a.scarce // the plain assignment takes too many steps
+	if !isCut && try(thrifty, finestFirst, 1) {
 		return true
 	}
 	if a.isStopped() {
 		return false
 	}
 	a.setChoice(groups, true)
-	if try(true, heaviestFirst, maxAssignments) {
+	if try(thrifty, heaviestFirst, maxAssignments) || !thrifty && !a.isStopped() && try(true, heaviestFirst, maxAssignments) {
 		return true
+	}
+	if isCut {
+		return false
 	}
 	a.setChoice(groups, false)
 	return !a.isStopped() && try(true, finestFirst, maxAssignments)
@@ -262,9 +266,12 @@ func (a *arrangement) placeUnits(from int) int {
 
 // placePodIn places one waiting pod of a leaf in an area inside the leaf's own.
 func (a *arrangement) placePodIn(leaf int32, area Area) bool {
-	defer a.setArea(leaf, a.areaAbove(leaf))
 	a.setArea(leaf, area)
 	placed, _ := a.fillLeafIn(leaf, "", 1, nil)
+	a.setArea(leaf, a.areaAbove(leaf))
+	if placed == 0 && a.blamed.leaf == leaf {
+		a.blamed.class = a.groups[leaf].class // not the one that is confined to the area
+	}
 	return placed == 1
 }
 

@@ -21,7 +21,9 @@ func (a *arrangement) assign() bool {
 			a.hash += a.mix(i, d)
 		}
 	}
-	a.fills = fills{}
+	if a.alike { // what refused pods changes their room
+		a.fills = fills{}
+	}
 	return a.assignFrom(0)
 }
 
@@ -33,21 +35,23 @@ type fills struct {
 	most  [][]int32 // by index in units, then by what is left in a domain: the most that units from this index on take; nil: not known
 }
 
-// setFills sets fills for the row of which the choice needs the largest share. Parts of the choice that need not be in one domain
+// setFills sets fills for the row of small numbers of which the choice needs the largest share. Parts of the choice that need not be in one domain
 // of the narrowest level may fill any domain, and are part of what is spare.
 func (a *arrangement) setFills() {
-	f := fills{}
-	shares := a.sharesOfRoom()
-	for row := range shares {
-		if shares[row] > shares[f.row] {
+	f := fills{row: -1}
+	shares, limit := a.sharesOfRoom(), maxFills/(len(a.units)+1)
+	for row, share := range shares {
+		isSmall := !slices.ContainsFunc(a.tables[0].room[row], func(n int) bool { return n >= limit }) // not bytes of memory
+		isUsed := slices.ContainsFunc(a.units, func(u unit) bool { return !u.isZone && u.table == 0 && u.takesOf(row) > 0 })
+		if isSmall && isUsed && (f.row < 0 || share > shares[f.row]) {
 			f.row = row
 		}
 	}
+	if f.row < 0 {
+		return
+	}
 	size := 1
 	for _, n := range a.tables[0].room[f.row] {
-		if n >= maxFills/(len(a.units)+1) {
-			return
-		}
 		size = max(size, n+1)
 		f.spare += n
 	}
@@ -155,7 +159,7 @@ func (a *arrangement) assignFrom(i int) bool {
 		a.planner.spent = true
 		return false
 	}
-	if a.steps == fillsAfter*len(a.units) {
+	if a.steps == fillsAfter*len(a.units) && a.fills.most == nil {
 		a.setFills()
 	}
 	u := &a.units[i]

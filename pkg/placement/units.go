@@ -229,7 +229,7 @@ type section struct {
 // choice needs the largest share of, and each pod of a leaf without a level of its own is assigned a domain: what is left in
 // several domains may be too little for such a pod in each of them.
 func (a *arrangement) setChoice(groups []int32, scarce bool) {
-	a.scarce = scarce
+	a.scarce, a.fills = scarce, fills{}
 	top := &section{group: -1}
 	zones := map[int32]*section{}
 	var zoneOf func(g int32) *section
