@@ -35,8 +35,8 @@ type fills struct {
 	most  [][]int32 // by index in units, then by what is left in a domain: the most that units from this index on take; nil: not known
 }
 
-// setFills sets fills for the row of small numbers of which the choice needs the largest share. Parts of the choice that need not be in one domain
-// of the narrowest level may fill any domain, and are part of what is spare.
+// setFills sets fills for the row of small numbers of which the choice needs the largest share. Parts of the choice that need not be
+// in one domain of the narrowest level may fill any domain, and are part of what is spare.
 func (a *arrangement) setFills() {
 	f := fills{row: -1}
 	shares, limit := a.sharesOfRoom(), maxFills/(len(a.units)+1)

@@ -481,3 +481,30 @@ func TestLevelsLearnFromAllDomains(t *testing.T) {
 		t.Errorf("%d calls of Place for %d pods, want at most %d", w.calls, len(plan), most)
 	}
 }
+
+// TestMixedPodsKeepTheirOrder: if the racks that a gang of unlike pods is assigned first do not fit, it still completes the child that
+// has bound pods (docs/decisions, G5).
+func TestMixedPodsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	var nodes []node
+	for rack, n := range []int{2, 3} { // r0 has room for both groups by number, but not on its nodes
+		for i := range n {
+			nodes = append(nodes, node{name: fmt.Sprintf("r%d-%d", rack, i), gpus: 4, rack: fmt.Sprintf("r%d", rack)})
+		}
+	}
+	w := newCluster(t, []class{{gpus: 3}, {gpus: 2}}, append(nodes, node{name: "full", rack: "r0"})...)
+	p := placement.Problem{
+		Have: gang.Counts{"a": 1}, Bound: gang.Counts{"a": 1}, Nodes: map[string][]string{"a": {"full"}},
+		Pods: map[string][]placement.Pod{"a": pods("a", 1, 2), "b": pods("b", 1, 1), "h": pods("h", 0, 2)},
+	}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, required("rack", inner("u", "", 1)),
+		leveledNode{Node: leaf("a", "u", 3)}, leveledNode{Node: leaf("b", "u", 1)}, required("rack", leaf("h", "", 2)))
+	plan, short := placement.Minimum(p, w, placement.Budget{})
+	if short != nil {
+		t.Fatalf("no plan: %+v", short)
+	}
+	checkLevels(t, p, w, plan)
+	if !slices.ContainsFunc(plan, func(pl placement.Placement) bool { return pl.Leaf == "a" }) {
+		t.Errorf("b is started beside a, which has a bound pod: %v", plan)
+	}
+}

@@ -622,8 +622,8 @@ func TestPauseEndsWithAnEvent(t *testing.T) {
 		"a bound pod of its own is deleted": {tell: func(s *story) {
 			s.pods(memberPod("c").Node("n"), memberPod("c").Node("n").Terminating()).gone("c").observes(EventOf("c"))
 		}, first: true},
-		"a bound pod of another gang":      {tell: func(s *story) { s.pods(memberPod("y").Gang("h").Node("n")).observes(EventOf("y")) }, first: true},
-		"a node, a volume or a claim":      {tell: func(s *story) { s.observes(EventOf("")) }, first: true},
+		"a bound pod of another gang": {tell: func(s *story) { s.pods(memberPod("y").Gang("h").Node("n")).observes(EventOf("y")) }, first: true},
+		"a node, a volume or a claim": {tell: func(s *story) { s.observes(EventOf("")) }, first: true},
 		"a bound pod of its own has succeeded": {priority: -1, tell: func(s *story) {
 			s.pods(memberPod("c").Node("n")).gone("c").pods(memberPod("c").Node("n").Phase(corev1.PodSucceeded)).observes(EventOf("c"))
 		}, first: true},
