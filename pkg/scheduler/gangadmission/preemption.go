@@ -37,7 +37,13 @@ func (g *Gangs) preemptionHooks(handle fwk.Handle) kubescheduler.PreemptionHooks
 			}
 			p, ends, err := g.registry.Preempt(victim, victims, preemptor, newPlanID(), g.clock.Now())
 			if p != nil {
-				return true, g.evictForPod(klog.Background(), handle, p)
+				ends, err = true, g.evictForPod(klog.Background(), handle, p)
+			}
+			if err != nil {
+				select { // the stock plugin lets the preemptor try again at once
+				case <-g.clock.After(evictPause):
+				case <-g.evictions.ctx.Done():
+				}
 			}
 			return ends, err
 		},
@@ -65,10 +71,6 @@ func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Pree
 	preempted, effects, err := g.registry.RecordMarkedForPod(p, err, g.clock.Now())
 	g.apply(logger, effects)
 	if err != nil {
-		select { // the stock plugin lets the preemptor try again at once
-		case <-g.clock.After(evictPause):
-		case <-g.evictions.ctx.Done():
-		}
 		return err
 	}
 	tried := make(chan error, 1)
