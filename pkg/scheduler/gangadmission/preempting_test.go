@@ -482,6 +482,39 @@ func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 	}
 }
 
+// If the preemptor is gone when its victims are marked, none of them ends, and the marks are taken back.
+func TestNoGangEndsForAPodThatIsGone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).
+		rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
+	var victims []*corev1.Pod
+	for i := range 4 {
+		pod, err := c.gangs.podLister.Pods("ml").Get(fmt.Sprintf("wide-%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		victims = append(victims, pod)
+	}
+	marked := func(status corev1.ConditionStatus) func() bool {
+		return func() bool {
+			return !slices.ContainsFunc(victims, func(v *corev1.Pod) bool {
+				pod, err := c.client.CoreV1().Pods("ml").Get(t.Context(), v.Name, metav1.GetOptions{})
+				return err != nil || !slices.ContainsFunc(pod.Status.Conditions, func(x corev1.PodCondition) bool {
+					return x.Type == corev1.DisruptionTarget && x.Status == status
+				})
+			})
+		}
+	}
+	preemptor := wrappers.MakePod("gone", "ml").UID("gone").Priority(100).Obj()
+	if _, err := c.gangs.preemptionHooks(&activator{}).Preempt(victims[0], victims, preemptor); err == nil || !strings.Contains(err.Error(), "it is gone") {
+		t.Errorf("the victims end for a pod that is gone: %v", err)
+	}
+	c.eventually("the marks are taken back", marked(corev1.ConditionFalse))
+	if got := c.evicted(); len(got) > 0 {
+		t.Errorf("evicted %v", got)
+	}
+}
+
 // activator records the pods that are activated.
 type activator struct {
 	fwk.Handle
