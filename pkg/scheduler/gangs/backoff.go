@@ -46,12 +46,11 @@ func (g *gangState) isPaused(now time.Time) bool {
 // attempts only in a cluster in which the last one failed, and lets no gang of lower rank take room that this one could use
 // (docs/decisions, G16).
 //
-// An event ends one pause of a gang. Those of its own pods end none, unless a bound one is gone, and neither does the release of the pods of a plan that
-// failed and was not in force when the attempt began, since their room was free then: else two such gangs would wake each other
-// for ever. Events of claims and volumes that a
-// plan wrote itself cannot be told from others. So that gangs whose plans always fail stop no others, the attempts after
-// events may take, with their search, 1/20 = 5 % of the time, all gangs together, after the first half second. Beyond that, the
-// pause holds. A plan that occupied its room for more than half a second counts as if the longest pause followed it.
+// An event ends one pause of a gang. Those of its own pods end none, unless a bound one is gone, and neither does the release of the
+// pods of a plan that failed and was not in force when the attempt began, since their room was free then. Two gangs whose plans
+// always fail may wake each other, and events of claims and volumes that a plan wrote itself cannot be told from others. So
+// that such gangs stop no others, the attempts after events may take, with their search, 1/20 = 5 % of the time, all gangs together,
+// after the first half second. Beyond that, the pause holds. A plan that occupied its room for more than half a second counts as if the longest pause followed it.
 func (r *Registry) retryPaused() Effects {
 	x := &r.waiting
 	var e Effects
@@ -85,6 +84,10 @@ func (r *Registry) recordHelp(of types.UID) {
 
 // recordRelease records that a plan that fails has released pods, whose room may help gangs that were tried while it was in force.
 func (r *Registry) recordRelease(p *Plan) {
+	if p.told == r.cycles {
+		return // a large plan releases thousands, and no other gang was tried since
+	}
+	p.told = r.cycles
 	for g := range r.waiting.unheard {
 		if g.newest >= p.ID {
 			r.recordNews(g)

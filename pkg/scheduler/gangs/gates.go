@@ -87,6 +87,7 @@ func (r *Registry) RecordPopped(uid types.UID) {
 		if w := m.gang.wait; w != nil {
 			w.missed = false // its cycle begins, with the current state of the cluster
 		}
+		r.cycles++
 		m.gang.seen, m.gang.newest = r.mayHelp, r.planSeq
 		r.waiting.unheard[m.gang] = struct{}{}
 		r.enterPhase(m.gang, Popped)

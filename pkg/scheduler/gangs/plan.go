@@ -40,6 +40,7 @@ type Plan struct {
 	assumed   int                 // members that are assumed
 	settled   int                 // members that are bound or released
 	lost      bool                // a member was released
+	told      uint64              // Registry.cycles when gangs that it has refused were told so last
 	arrived   int
 	passable  bool // see CommittingPlan
 	open      bool // the barrier: bindings may be posted

@@ -123,6 +123,7 @@ type Registry struct {
 	committing      *Plan                      // the one plan whose members are being handed out; nil = none
 	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (refused.go)
 	unexplained     map[types.UID]*Plan        // members that failed for a reason that is not known yet, and their plans
+	cycles          uint64                     // of leaders that have begun
 	unwinding       int                        // members of aborted plans that are still assumed
 	vanished        map[types.UID]time.Time    // bound pods that vanished from the scheduler's informer, and when
 	vanishedInOrder []vanishedPod              // the same in chronological order; some may be resolved already
