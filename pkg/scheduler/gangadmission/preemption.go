@@ -56,8 +56,8 @@ func (g *Gangs) isGone(pod *corev1.Pod) bool {
 	return err != nil || known.UID != pod.UID
 }
 
-// evictForPod ends the victims of a pod without a gang as those of a gang (docs/decisions, G24): if one of them cannot be marked, none is
-// deleted; otherwise all of them are, whatever becomes of the preemptor. It returns an error if some are left after the first attempt.
+// evictForPod ends the victims of a pod without a gang as those of a gang (docs/decisions, G24): if one of them cannot be marked, or
+// the preemptor is gone by then, none is deleted; otherwise all of them are, whatever becomes of it. It returns an error if some are left after the first attempt.
 func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Preemption) error {
 	var err error
 	g.evictions.run(func(ctx context.Context) {
