@@ -81,11 +81,6 @@ const (
 	evictPause, evictLimit = time.Second, 10 * time.Minute
 )
 
-// requestsLimit is the time for one request about each of so many victims.
-func requestsLimit(victims int) time.Duration {
-	return 30*time.Second + time.Duration(victims)*20*time.Millisecond
-}
-
 // evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the preemption is
 // over: a gang that has lost a part of its minimum loses the rest. tried is called with the error of the first attempt.
 func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func(error)) {
@@ -100,7 +95,7 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 				}
 			}
 			// Deletions that fail are repeated by the next round, so that other preemptions have their turn.
-			ctx, cancel := context.WithTimeout(ctx, requestsLimit(len(left.Victims)))
+			ctx, cancel := context.WithTimeout(ctx, gangs.PreparationTime(len(left.Victims)))
 			defer cancel()
 			_, err = g.evictions.evictor.DeleteVictims(ctx, left)
 		})

@@ -61,7 +61,7 @@ func (g *Gangs) isGone(pod *corev1.Pod) bool {
 func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Preemption) error {
 	var err error
 	g.evictions.run(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, requestsLimit(len(p.Victims)))
+		ctx, cancel := context.WithTimeout(ctx, gangs.PreparationTime(len(p.Victims)))
 		defer cancel()
 		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
 	})

@@ -13,6 +13,11 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
+// PreparationTime returns how long a preemption of so many victims may take until its first deletion.
+func PreparationTime(victims int) time.Duration {
+	return preparationLimit + time.Duration(victims)*perVictim
+}
+
 // PreparingUntil returns when a preemption is given up whose victims are being marked. It returns false if it has ended.
 func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
 	r.mu.Lock()

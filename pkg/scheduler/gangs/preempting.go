@@ -428,7 +428,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	}
 	p := &Preemption{
 		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
-		until: now.Add(preparationLimit + time.Duration(len(d.Victims))*perVictim),
+		until: now.Add(PreparationTime(len(d.Victims))),
 	}
 	var e Effects
 	if old := g.preemption; old != nil {
