@@ -11,7 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// SetUpdate contains the facts that decide how an update of a PodCliqueSet continues.
+// SetUpdate contains the facts that decide how an update of a PodCliqueSet continues, by RollingRecreate or OnDelete.
 type SetUpdate struct {
 	// Generation is the hash of the current revision.
 	Generation string

@@ -5,5 +5,5 @@
 // ...Facts or for the value. From facts and decisions it builds the children of a PodCliqueSet at every level, changes of
 // existing children (Updated), and the status of the three workload kinds. pkg/podgroup does the same for PodGroups.
 //
-// It decides nothing but which events tell of the availability of a set (setevents.go), and uses no client and no clock.
+// It decides nothing but which conditions and events tell of what is decided, and uses no client and no clock.
 package workload

@@ -20,7 +20,7 @@ import (
 
 // decideUnits returns the decisions on the PodCliques of each replica of a set with defaults. replace are the replicas
 // to replace according to the cache, with the reasons. The cached objects are sufficient to leave a replica alone;
-// before a PodClique is recreated or the replica is replaced, decideUnits reads from the API server.
+// before a PodClique is recreated or the replica is replaced, confirmUnit reads from the API server.
 func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, replace map[int]lifecycle.Replacement, now time.Time) ([]lifecycle.UnitDecision, error) {
 	byReplica := owned.cliquesByReplica()
 	decisions := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0))
@@ -42,7 +42,7 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	if !replace.Requested() && workload.IsUnitComplete(attempt, names, cliques) {
 		return lifecycle.UnitDecision{Attempt: attempt}, nil
 	}
-	decide := func(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) lifecycle.UnitDecision {
+	decide := func(groups []*v1alpha1.PodCliqueScalingGroup, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, replace lifecycle.Replacement) lifecycle.UnitDecision {
 		podGroup := owned.podGroups[naming.PodGroupName(set.Name, i)]
 		unit := workload.SetUnitFacts(set, i, names, cliques, pods, groups, podGroup, r.children.Unreachable(ctx))
 		unit.Replace = replace
@@ -52,26 +52,13 @@ func (r *Reconciler) decideUnit(ctx context.Context, set *v1alpha1.PodCliqueSet,
 	if err != nil {
 		return lifecycle.UnitDecision{}, err
 	}
-	d := decide(cliques, pods)
+	d := decide(groups, cliques, pods, replace)
 	creates := slices.ContainsFunc(d.Create, func(name string) bool { return slices.Contains(standalone, name) }) ||
 		len(d.Create) > 0 && attempt.Set > 0 && owned.podGroups[naming.PodGroupName(set.Name, i)] == nil // a PodGroup
 	if d.Attempt == attempt && !(creates && owned.exists(set.Name, i)) {
 		return d, nil
 	}
-	if cliques, pods, err = r.children.LiveSetReplica(ctx, set.Namespace, set.Name, i); err != nil {
-		return lifecycle.UnitDecision{}, err
-	}
-	// The groups are read after the PodCliques that they may have deleted.
-	if groups, err = r.children.LiveGroups(ctx, groups); err != nil {
-		return lifecycle.UnitDecision{}, err
-	}
-	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided on live objects
-		replace = liveTermination(set, i, groups, workload.WithReady(cliques, pods), now)
-		if !replace.Requested() {
-			return decide(cliques, pods).Recheck(), nil
-		}
-	}
-	return decide(cliques, pods), nil
+	return r.confirmUnit(ctx, set, i, groups, replace, decide, now)
 }
 
 // cliquesByReplica returns the PodCliques by the replica of the set in their labels.

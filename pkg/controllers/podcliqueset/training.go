@@ -20,8 +20,8 @@ import (
 // readReplica reads the PodCliques and the pods of one replica of a set, from the cache or from the API server.
 type readReplica func(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error)
 
-// decideTraining returns the decision on a Training workload; nil for Inference. Irreversible decisions are made on
-// objects read from the API server, not from the cache.
+// decideTraining returns the decision on a Training workload; nil for Inference. Irreversible decisions are made
+// by confirmTraining.
 func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*lifecycle.TrainingOutcome, error) {
 	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
 		return nil, nil
@@ -34,18 +34,7 @@ func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodClique
 	if outcome.Failure == "" && len(outcome.Restart) == 0 && (!isFinal || string(set.Status.Phase) == string(outcome.Phase)) {
 		return &outcome, nil
 	}
-	cached := outcome
-	read := func(ctx context.Context, namespace, name string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
-		cliques, pods, err := r.children.LiveSetReplica(ctx, namespace, name, i)
-		return workload.WithoutRecovered(cliques, pods, r.children.LiveUnreachable(ctx), now), pods, err
-	}
-	if outcome, err = r.trainingOutcome(ctx, set, owned, read, now); err != nil {
-		return nil, err
-	}
-	if len(outcome.Restart) < len(cached.Restart) || outcome.Failure != cached.Failure {
-		outcome = outcome.Recheck()
-	}
-	return &outcome, nil
+	return r.confirmTraining(ctx, set, owned, outcome, now)
 }
 
 func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, read readReplica, now time.Time) (lifecycle.TrainingOutcome, error) {
