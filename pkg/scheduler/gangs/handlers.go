@@ -206,7 +206,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	r.beginCall(now)
 	key := Key{Namespace: group.Namespace, Name: group.Name}
 	g := r.findOrAddGang(key)
-	old := g.group
+	old, protected := g.group, g.protectedUpTo()
 	g.group = group
 	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.hasTreeResult() {
 		// Our own status write, or a change of metadata; or results of the leading process.
@@ -234,7 +234,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
 	g.begun = nil
 	g.recountAll()
-	r.recordVictimsChanged(g)
+	r.recordVictimsChanged(g, protected)
 	r.setReplacing(g)
 	g.admitAllGroups()
 	g.recordOwnChange() // for an attempt that is running
@@ -276,11 +276,12 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	if g.preemption != nil {
 		e.add(r.endPreemption(g.preemption, g.preemption.failure()))
 	}
+	protected := g.protectedUpTo()
 	g.group, g.tree, g.treeErr = nil, nil, nil
 	g.admitted, g.admittedGroups, g.begun = false, nil, nil
 	r.setReplacing(g)
 	g.recountAll()
-	r.recordVictimsChanged(g)
+	r.recordVictimsChanged(g, protected)
 	e.add(r.evaluate(g, now))
 	return r.endCall(e)
 }
@@ -294,12 +295,22 @@ func (r *Registry) recountBound(m *member) {
 	}
 }
 
-// recordVictimsChanged records that other pods of a gang may be preempted, or by gangs of another priority.
-func (r *Registry) recordVictimsChanged(g *gangState) {
+// recordVictimsChanged records that other pods of a gang may be preempted, or by gangs of another priority. protected is what
+// protectedUpTo returned before: gangs of a higher priority were refused as if all of its pods had ended, and are not helped.
+func (r *Registry) recordVictimsChanged(g *gangState, protected int32) {
 	if g.numbers.Flagged(count.IsStanding) > 0 {
-		r.recordMayHelp(everyPriority)
+		r.recordMayHelp(protected)
 		r.recordVictimPriority(g.classPriority())
 	}
+}
+
+// protectedUpTo returns the highest priority of a gang that may not be able to preempt all bound pods of this one. Without a PodGroup
+// each pod has its own priority.
+func (g *gangState) protectedUpTo() int32 {
+	if g.group != nil && (g.tree == nil || g.isProtected()) {
+		return everyPriority
+	}
+	return g.numbers.HighestPriority()
 }
 
 // adoptStatus restores from a PodGroup's status the state that must survive a restart.
@@ -340,14 +351,12 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	g.recordOwnChange()
 	r.forgetVanished(m.pod.UID)
 	r.reserved.GiveBack(m.pod.UID)
-	priority := g.priority()
+	priority, protected := g.priority(), g.protectedUpTo()
 	g.removeFromNumbers(m)
 	if g.priority() != priority { // that of the pod was the highest of the gang
-		r.recordVictimsChanged(g)
+		r.recordVictimsChanged(g, protected)
 	}
-	if m.isBound() && g.isProtected() && keyOf(m.pod) != g.key { // RecordPodsEnded goes by the annotation
-		r.recordMayHelp(everyPriority)
-	}
+	r.recordDeparted(m.pod, protected)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)

@@ -156,17 +156,36 @@ func (r *Registry) RecordPodsEnded(pods []*corev1.Pod, now time.Time) {
 
 // protectedUpTo returns the highest priority of a gang whose search for victims may not have taken into account that the pod ends.
 func (r *Registry) protectedUpTo(pod *corev1.Pod) int32 {
-	priority, key := count.PodPriority(pod), keyOf(pod)
+	m, priority := r.members[pod.UID], count.PodPriority(pod)
+	upTo, hasDeparted := r.departed[pod.UID]
+	delete(r.departed, pod.UID)
 	isOverdue := pod.DeletionTimestamp != nil && !r.now.Before(pod.DeletionTimestamp.Add(r.opts.PreemptionTimeout))
-	switch g := r.gangs[key]; {
+	switch {
 	case isOverdue, len(pod.Spec.ResourceClaims) > 0: // its room, or its devices, did not count as free
-	case key.Name == "":
+	case m != nil:
+		return max(priority, m.gang.protectedUpTo())
+	case hasDeparted:
+		return max(priority, upTo)
+	case keyOf(pod).Name == "":
 		return priority
-	case g != nil && g.tree != nil && !g.isProtected():
-		return max(priority, g.priority())
 	}
 	return everyPriority
 }
+
+// recordDeparted records that a pod on a node is no member any more, and what protectedUpTo of its gang was: the PodGroup may be gone
+// when it is known that the room is free.
+func (r *Registry) recordDeparted(pod *corev1.Pod, protected int32) {
+	if pod.Spec.NodeName == "" {
+		return
+	}
+	if len(r.departed) >= maxDeparted {
+		clear(r.departed)
+	}
+	r.departed[pod.UID] = protected
+}
+
+// maxDeparted bounds the pods that are remembered after they have departed. Without them searches are repeated that do not help.
+const maxDeparted = 1024
 
 // everyPriority is not below the priority of any gang.
 const everyPriority int32 = math.MaxInt32

@@ -216,6 +216,9 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 				m.apply(m.r.SetPod(p, m.now))
 			})
 		}},
+		"a protected gang ends, and its PodGroup is gone when this is reported": {helps: true,
+			begin:  func(m *market) { m.createGang(third, 1, 1, 0, preemptibility(v2alpha2.NonPreemptible)) },
+			change: func(m *market) { m.endGangUnseen(third) }},
 		"a pod of the same priority ends": {helps: true,
 			begin:  func(m *market) { m.editGroup(low, nil); m.createGang(third, 1, 1, 5) },
 			change: func(m *market) { m.endPod(third, nil) }},
@@ -238,6 +241,18 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			change: func(m *market) {
 				m.endPod(third, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.now} })
 			}},
+		"the PodGroup of running pods that could have been preempted is deleted": {
+			begin: func(m *market) { m.createGang(third, 1, 1, 0) },
+			change: func(m *market) {
+				delete(m.groups, third)
+				m.apply(m.r.RemoveGroup(third, m.now))
+			}},
+		"the PodGroup of running pods that could have been preempted is edited": {
+			begin:  func(m *market) { m.createGang(third, 1, 1, 0) },
+			change: func(m *market) { m.editGroup(third, func(s *v2alpha2.PodGroupSpec) { s.MinMember = new(int32(2)) }) }},
+		"a gang that could have been preempted ends, and its PodGroup is gone when this is reported": {
+			begin:  func(m *market) { m.createGang(third, 1, 1, 0) },
+			change: func(m *market) { m.endGangUnseen(third) }},
 		"a gang starts":           {change: func(m *market) { m.createGang(third, 1, 1, 0) }},
 		"another gang lacks pods": {change: func(m *market) { m.createGang(third, 2, 1, 0) }},
 		"a pod becomes ready":     {change: func(m *market) { m.updateRunning(low) }},
@@ -279,6 +294,22 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endGangUnseen ends the bound pods of a gang for good, and deletes its PodGroup before it is reported that their room is free.
+func (m *market) endGangUnseen(key Key) {
+	var ended []*corev1.Pod
+	for _, uid := range sortedUIDs(m.pods) {
+		if pod := m.pods[uid]; keyOf(pod) == key && pod.Spec.NodeName != "" {
+			ended = append(ended, pod)
+			delete(m.pods, uid)
+			m.apply(m.r.RemoveFailedPod(uid, m.now))
+		}
+	}
+	delete(m.groups, key)
+	m.apply(m.r.RemoveGroup(key, m.now))
+	m.room = nil
+	m.r.RecordPodsEnded(ended, m.now)
 }
 
 // endPod ends a bound pod of a gang, changed before, for good.

@@ -142,6 +142,7 @@ type Registry struct {
 	mayHelp      uint64                     // 1 + changes after which preemption may help gangs that it would not have helped before
 	helped       []helped                   // the last of these changes, by the priorities that they may help: descending
 	retried      uint64                     // mayHelp when Tick last retried such gangs
+	departed     map[types.UID]int32        // see recordDeparted
 	lowest       int32                      // no pod on a node has a lower priority, nor has a gang with such pods
 	recent       [2]int32                   // the lowest priority that was observed within this period, and within the one before
 	recentSince  time.Time                  // when the period began
@@ -181,6 +182,7 @@ func New() *Registry {
 		recent:       [2]int32{math.MaxInt32, math.MaxInt32},
 		toSearch:     map[*gangState]struct{}{},
 		plainVictims: map[types.UID]*plainVictim{},
+		departed:     map[types.UID]int32{},
 
 		index:   newIndices(),
 		waiting: newWaitList(),
