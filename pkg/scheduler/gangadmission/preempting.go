@@ -34,18 +34,20 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 		repeatAt(next)
 		return
 	}
-	s := search{Admission: pl, work: work, snapshot: snapshot, budgets: pl.gangs.disruptionBudgets(logger)}
-	snapshot.VisitPods(func(_ int, pod *corev1.Pod) { s.running = append(s.running, pod) })
-	budgets := s.budgets.ofEach(s.running)
-	s.candidates = pl.registry.Candidates(work, gangs.RunningPods{Pods: s.running, Amount: snapshot.ExtendedAmounts(), Budgets: budgets}, step == gangs.PreemptConfirm, now)
-	limit.restart(pl.gangs.clock.Now(), work.Cuts)
-	decision, result := s.findVictims(limit)
+	s := search{Admission: pl, work: work, snapshot: snapshot}
+	result, final := hopeless, step != gangs.PreemptConfirm
+	var decision *preemption.Decision
+	if s.mayHelp(now) {
+		s.collectCandidates(logger, step, now)
+		limit.restart(pl.gangs.clock.Now(), work.Cuts)
+		decision, result = s.findVictims(limit)
+		final = final && !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
+	}
 	took := pl.gangs.clock.Since(now)
 	a.Took += took
 	name := string(result)
 	switch result {
 	case hopeless:
-		final := step != gangs.PreemptConfirm && !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
 		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, final, a.Took, now))
 	case cut:
 		repeatAt(pl.registry.RecordCut(work.Gang, took, now))
@@ -89,16 +91,38 @@ type search struct {
 	bounded    bool   // it ended because of the number of plans that it tried
 }
 
+// mayHelp reports whether the numbers allow a plan if all pods end that may be candidates. Of the gangs that preemption would not help
+// it refuses most, and looks at no single pod.
+func (s *search) mayHelp(now time.Time) bool {
+	holders, pods := s.snapshot.Holders()
+	screening := s.registry.ScreenHolders(s.work, holders, pods, now)
+	if s.why = s.snapshot.WhyFreedRoomIsUnknown(); s.why != "" {
+		return false
+	}
+	if !s.snapshot.MayFitWithout(s.work.Required(), screening.MayEnd) {
+		s.why = describeHopeless(screening.Pods, screening.Protected)
+		return false
+	}
+	return true
+}
+
+// collectCandidates collects the candidates.
+func (s *search) collectCandidates(logger klog.Logger, step gangs.NextPreemptionStep, now time.Time) {
+	s.budgets = s.gangs.disruptionBudgets(logger)
+	s.snapshot.VisitPods(func(_ int, pod *corev1.Pod) { s.running = append(s.running, pod) })
+	running := gangs.RunningPods{Pods: s.running, Amount: s.snapshot.ExtendedAmounts(), Budgets: s.budgets.ofEach(s.running)}
+	s.candidates = s.registry.Candidates(s.work, running, step == gangs.PreemptConfirm, now)
+}
+
 // findVictims searches for victims, with the room of pods that are ending.
 func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResult) {
 	c := &s.candidates
-	if s.why = s.snapshot.WhyFreedRoomIsUnknown(); s.why != "" {
-		return nil, hopeless
+	pods := 0
+	for i := range c.Workloads {
+		pods += len(c.Workloads[i].Pods)
 	}
-	if len(c.Workloads) == 0 {
-		if c.Protected > 0 {
-			s.why = message.Count(c.Protected, "pod") + " of lower priority may not be preempted"
-		}
+	if pods == 0 {
+		s.why = describeHopeless(0, c.Protected)
 		return nil, hopeless
 	}
 	s.snapshot.Free(c.Ending)
@@ -111,7 +135,7 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 		})
 	switch result {
 	case preemption.Hopeless:
-		s.why = describeHopeless(c)
+		s.why = describeHopeless(pods, c.Protected)
 		return nil, hopeless
 	case preemption.Cut:
 		if limit.isOver() {
@@ -153,15 +177,18 @@ const planIDLength = 8
 
 func newPlanID() string { return string(uuid.NewUUID())[:planIDLength] }
 
-// describeHopeless returns why preemption would not help.
-func describeHopeless(c *gangs.Candidates) string {
-	pods := 0
-	for i := range c.Workloads {
-		pods += len(c.Workloads[i].Pods)
+// describeHopeless returns why preemption would not help although so many pods of lower priority may be preempted, and others not. "":
+// there are neither.
+func describeHopeless(pods, protected int) string {
+	switch {
+	case pods == 0 && protected == 0:
+		return ""
+	case pods == 0:
+		return message.Count(protected, "pod") + " of lower priority may not be preempted"
 	}
 	text := fmt.Sprintf("the gang would not fit without the %s of lower priority either", message.Count(pods, "pod"))
-	if c.Protected > 0 {
-		text += fmt.Sprintf("; %s of lower priority may not be preempted", message.Count(c.Protected, "more pod"))
+	if protected > 0 {
+		text += fmt.Sprintf("; %s of lower priority may not be preempted", message.Count(protected, "more pod"))
 	}
 	return text
 }

@@ -231,11 +231,14 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 func TestNobodyEndsInVain(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).rankedGang("low", 0, 4, 4).run().wholeOf("low", 4)
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(5))
+	c.groups.Put(wrappers.MakePodGroup("protected", "ml").UID("protected").Generation(1).MinMember(1).
+		Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }).Obj())
+	c.pod(members("protected", 1)...).rankedGang("low", 0, 4, 4).run().wholeOf("protected", 1).wholeOf("low", 4)
 	c.rankedGang("large", 100, 5, 5).refused("large")
 	c.eventually("it is said that preemption would not help", func() bool {
 		f, _ := c.gangs.registry.Facts(key("large"))
-		return f.NoHelp != ""
+		return f.NoHelp == "the gang would not fit without the 4 pods of lower priority either; 1 more pod of lower priority may not be preempted"
 	})
 	c.rankedGang("equal", 0, 1, 1).refused("equal")
 	if got := c.evicted(); len(got) > 0 {

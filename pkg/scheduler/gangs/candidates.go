@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
@@ -161,4 +162,54 @@ func (c *candidates) addGang(g *gangState) {
 	w := g.workload(len(pods), func(i int) preemption.Pod { return c.podOf(pods[i].id, pods[i].leaf) })
 	w.Name, w.Priority = g.key.String(), priority
 	c.Workloads, c.Gangs = append(c.Workloads, w), append(c.Gangs, g.key)
+}
+
+// Screening bounds what Candidates of a gang there can be, without a look at single pods.
+type Screening struct {
+	// MayEnd has an entry for each holder. If it is false, none of its pods is a candidate, or ends without the gang's doing.
+	MayEnd    []bool
+	Pods      int // those of a lower priority that may end
+	Protected int // those of a lower priority that may not be preempted
+}
+
+// ScreenHolders returns which running pods may be Candidates of the gang of the work at most: it goes by what does not change with the
+// state of a pod. pods is the number of pods by holder.
+func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int, now time.Time) Screening {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	highest := int32(math.MaxInt32) // of a pod that no longer names its gang
+	for m := range r.renamed {
+		highest = min(highest, m.gang.classPriority())
+	}
+	plainEnd := false // pods without a gang end, of whatever priority, and this was not observed yet
+	for uid := range r.plainVictims {
+		victim := r.plainVictim(uid)
+		plainEnd = plainEnd || victim != nil && victim.of == nil
+	}
+	s, lowest := Screening{MayEnd: make([]bool, len(holders))}, int32(math.MaxInt32)
+	for i, h := range holders {
+		if pods[i] == 0 {
+			continue
+		}
+		g, priority := r.gangs[h.Group], min(h.Priority, highest)
+		if g != nil {
+			priority = min(priority, g.classPriority()) // that of the gang is not lower: see gangState.priority
+		}
+		lowest = min(lowest, priority)
+		mayBePlain := g == nil || g.group == nil || len(r.renamed) > 0 || g.numbers.Flagged(count.IsStray) > 0
+		switch {
+		case h.Terminating, mayBePlain && plainEnd, g != nil && len(g.victims) > 0:
+			s.MayEnd[i] = true
+		case priority < w.Priority && !mayBePlain && g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
+			s.Protected += pods[i]
+		default:
+			s.MayEnd[i] = priority < w.Priority
+		}
+		if s.MayEnd[i] && !h.Terminating && priority < w.Priority {
+			s.Pods += pods[i]
+		}
+	}
+	r.recordLowest(lowest)
+	return s
 }

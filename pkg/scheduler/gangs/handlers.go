@@ -81,6 +81,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	old, stood, waited, forbade := m.pod, m.countsInAdmitted(), m.state == count.Pending, m.forbidsPreemption()
 	// 3. Its state follows from the pod and its mark. Its part in a plan ends with the new state.
 	m.pod = pod
+	r.recordName(m, key)
 	r.readMark(m)
 	r.forgetVanished(pod.UID)
 	delete(r.leftGang, pod.UID)
@@ -110,6 +111,18 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	m.gang.dropUnitOfStranger(m)
 	e.add(r.evaluate(m.gang, now))
 	return e
+}
+
+// recordName records whether a member names its gang. A Holder tells only what it names.
+func (r *Registry) recordName(m *member, key Key) {
+	_, known := r.renamed[m]
+	switch isNamed := m.gang.key == key; {
+	case isNamed && known:
+		delete(r.renamed, m)
+	case !isNamed && !known:
+		r.renamed[m] = struct{}{}
+		r.recordMayHelp(everyPriority)
+	}
 }
 
 // addMember adds a waiting member.
@@ -360,6 +373,7 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)
+	delete(r.renamed, m)
 	delete(r.members, m.pod.UID)
 	r.ranks.Delete(m.pod.UID)
 	if g.leader == m.pod.UID {

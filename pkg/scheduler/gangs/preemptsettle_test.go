@@ -439,6 +439,7 @@ func (m *market) worldOf(work *Work) *marketWorld {
 func (m *market) findVictims(work *Work, confirm bool) (Preempting, preemption.Result) {
 	w := m.worldOf(work)
 	c := m.r.Candidates(work, RunningPods{Pods: w.pods, Amount: func(int) int64 { return 1 }}, confirm, m.now)
+	checkScreening(m.t, m.r, work, w.pods, &c, m.now)
 	w.Free(c.Ending)
 	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{})
 	if m.why = ""; len(c.Workloads)+c.Protected > 0 {

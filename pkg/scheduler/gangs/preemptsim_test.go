@@ -290,6 +290,7 @@ func (s *simulation) makeRoom(work *Work) {
 		}
 	}
 	c := s.r.Candidates(work, RunningPods{Pods: w.pods, Amount: func(int) int64 { return 1 }}, step == PreemptConfirm, s.now)
+	checkScreening(s.t, s.r, work, w.pods, &c, s.now)
 	w.Free(c.Ending)
 	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{Plan: placement.Budget{}})
 	if result != preemption.Decided {

@@ -151,6 +151,7 @@ type Registry struct {
 	nextSearch   time.Time                  // when the next gang for which it would not help may be tried again
 	unmark       []*Preemption              // for the next Effects
 	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
+	renamed      map[*member]struct{}       // bound members whose pods name another PodGroup by now, or none
 
 	index   indices
 	waiting waitList
@@ -182,6 +183,7 @@ func New() *Registry {
 		recent:       [2]int32{math.MaxInt32, math.MaxInt32},
 		toSearch:     map[*gangState]struct{}{},
 		plainVictims: map[types.UID]*plainVictim{},
+		renamed:      map[*member]struct{}{},
 		departed:     map[types.UID]int32{},
 
 		index:   newIndices(),

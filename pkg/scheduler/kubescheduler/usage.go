@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // usageTable stores between plans what nodes have and use of resources, and what their running pods use: to look up the
@@ -16,12 +18,16 @@ type usageTable struct {
 	generations []int64               // by position: of the state of the node that was read; 0: none
 	total, used []int64               // by position, then by column
 	pods        []podUsage            // by position
+
+	holders  []podgroup.Holder // of the pods that were read; some may have no pods any more
+	numberOf map[podgroup.Holder]int32
 }
 
-// podUsage is what the pods of one state of a node use.
+// podUsage is what the pods of one state of a node use, and who they are, in the order of the NodeInfo.
 type podUsage struct {
 	generation int64   // of the node; 0: never read
-	uses       []int64 // by pod, in the order of the NodeInfo, and column
+	uses       []int64 // by pod and column
+	holders    []int32 // by pod: index into usageTable.holders
 }
 
 // maxColumns is the number of resources that are kept.
@@ -60,8 +66,9 @@ func (t *usageTable) readPods(nodes []fwk.NodeInfo) {
 		if u.generation == node.GetGeneration() {
 			continue
 		}
-		u.generation, u.uses = node.GetGeneration(), u.uses[:0]
+		u.generation, u.uses, u.holders = node.GetGeneration(), u.uses[:0], u.holders[:0]
 		for _, p := range node.GetPods() {
+			u.holders = append(u.holders, t.numberHolder(podgroup.HolderOf(p.GetPod())))
 			requests := p.CalculateResource().Resource
 			for _, name := range t.columns {
 				if name == corev1.ResourcePods {
@@ -73,6 +80,47 @@ func (t *usageTable) readPods(nodes []fwk.NodeInfo) {
 		}
 	}
 }
+
+// usesOf returns what the k-th pod of a node uses, by column. readPods must have been called.
+func (t *usageTable) usesOf(node, k int) []int64 {
+	n := len(t.columns)
+	return t.pods[node].uses[k*n : (k+1)*n]
+}
+
+// numberHolder returns the index of a holder.
+func (t *usageTable) numberHolder(h podgroup.Holder) int32 {
+	number, ok := t.numberOf[h]
+	if !ok {
+		if t.numberOf == nil {
+			t.numberOf = map[podgroup.Holder]int32{}
+		}
+		number = int32(len(t.holders))
+		t.holders, t.numberOf[h] = append(t.holders, h), number
+	}
+	return number
+}
+
+// countHolders returns the number of pods by holder. It forgets the holders without pods once they are the majority.
+func (t *usageTable) countHolders(nodes []fwk.NodeInfo) []int {
+	for {
+		t.readPods(nodes)
+		pods, used := make([]int, len(t.holders)), 0
+		for i := range t.pods {
+			for _, h := range t.pods[i].holders {
+				if pods[h]++; pods[h] == 1 {
+					used++
+				}
+			}
+		}
+		if len(pods) <= 2*used+keptHolders {
+			return pods
+		}
+		t.pods, t.holders, t.numberOf = nil, nil, nil
+	}
+}
+
+// keptHolders is the number of holders without pods that are kept in any case.
+const keptHolders = 1024
 
 // columnOf returns the column of a resource that readNodes was called with.
 func (t *usageTable) columnOf(name corev1.ResourceName) int { return slices.Index(t.columns, name) }
