@@ -39,16 +39,14 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	c := &candidates{registry: r, work: w, lowest: math.MaxInt32, running: running, own: r.gangs[w.Gang], ofGang: map[*gangState][]candidate{}, confirm: confirm}
+	c := &candidates{registry: r, work: w, lowest: math.MaxInt32, running: running, own: r.gangs[w.Gang], confirm: confirm}
 	if c.own == nil {
 		return Candidates{}
 	}
 	for id := range running.Pods {
 		c.addPod(id)
 	}
-	for _, g := range c.order {
-		c.addGang(g)
-	}
+	c.addGangs()
 	r.recordLowest(c.lowest)
 	return c.Candidates
 }
@@ -74,8 +72,9 @@ type candidates struct {
 	work     *Work
 	running  RunningPods
 	own      *gangState
-	ofGang   map[*gangState][]candidate
-	order    []*gangState
+	members  []candidate // of other gangs
+	gangs    []*gangState
+	counts   []int // by gang: its members
 	confirm  bool
 	lowest   int32 // priority of a pod, or of the class of a gang
 }
@@ -105,10 +104,12 @@ func (c *candidates) addPod(id int) {
 			c.Ending, c.Unsettled = append(c.Ending, id), true
 			return
 		}
-		if c.ofGang[m.gang] == nil {
-			c.order = append(c.order, m.gang)
+		if m.gang.collected == 0 {
+			c.gangs, c.counts = append(c.gangs, m.gang), append(c.counts, 0)
+			m.gang.collected = len(c.gangs)
 		}
-		c.ofGang[m.gang] = append(c.ofGang[m.gang], candidate{m, id})
+		c.counts[m.gang.collected-1]++
+		c.members = append(c.members, candidate{m, id})
 		return
 	}
 	priority := count.PodPriority(pod)
@@ -139,9 +140,31 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 	return p
 }
 
-// addGang adds a gang with bound pods.
-func (c *candidates) addGang(g *gangState) {
-	pods := c.ofGang[g]
+// addGangs adds the gangs of the members. Those of one gang are brought together first: there are no lists that grow for each gang.
+func (c *candidates) addGangs() {
+	ends, end := make([]int, len(c.gangs)), 0
+	for i, n := range c.counts {
+		ends[i] = end
+		end += n
+	}
+	sorted := make([]candidate, len(c.members))
+	for _, m := range c.members {
+		at := &ends[m.gang.collected-1]
+		sorted[*at] = m
+		*at++
+	}
+	pods := make([]preemption.Pod, len(sorted))
+	c.Workloads, c.Gangs = slices.Grow(c.Workloads, len(c.gangs)), slices.Grow(c.Gangs, len(c.gangs))
+	start := 0
+	for i, g := range c.gangs {
+		g.collected = 0
+		c.addGang(g, sorted[start:ends[i]], pods[start:ends[i]:ends[i]])
+		start = ends[i]
+	}
+}
+
+// addGang adds a gang with bound pods. list has room for them.
+func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.Pod) {
 	priority := g.priority()
 	c.lowest = min(c.lowest, g.classPriority())
 	switch {
@@ -159,7 +182,10 @@ func (c *candidates) addGang(g *gangState) {
 		return
 	}
 	slices.SortFunc(pods, func(a, b candidate) int { return a.entry.Order().Compare(b.entry.Order()) })
-	w := g.workload(len(pods), func(i int) preemption.Pod { return c.podOf(pods[i].id, pods[i].leaf) })
+	for i, p := range pods {
+		list[i] = c.podOf(p.id, p.leaf)
+	}
+	w := g.workload(list)
 	w.Name, w.Priority = g.key.String(), priority
 	c.Workloads, c.Gangs = append(c.Workloads, w), append(c.Gangs, g.key)
 }

@@ -51,6 +51,7 @@ type gangState struct {
 	cuts       int                 // consecutive searches for victims that were cut short
 	evictedAt  time.Time           // when a pod of it was evicted last; zero = it was not, as far as this process knows
 	victimOf   *Preemption         // by which it is to lose pods; nil = none, or the pods were deleted
+	collected  int                 // 1 + its index in candidates.gangs, during a call of Candidates; 0 = no member was found yet
 	preempted  *podgroup.Preempted // what it lost last; nil = nothing
 
 	election

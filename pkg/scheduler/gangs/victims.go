@@ -188,16 +188,11 @@ func (g *gangState) hasSurplus() bool {
 	return g.tree != nil && g.numbers.Bound.Pods(g.tree.Root()) > g.tree.MinPods()
 }
 
-// workload returns the gang with that many bound pods, in order of preference, for package preemption. The gang has a tree.
-func (g *gangState) workload(pods int, podOf func(i int) preemption.Pod) preemption.Workload {
-	w := preemption.Workload{
-		Tree: g.tree, Pods: make([]preemption.Pod, pods), Completed: g.completedPods(),
-		MinimumProtected: g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible,
+// workload returns the gang with its bound pods, in order of preference, for package preemption. The gang has a tree.
+func (g *gangState) workload(pods []preemption.Pod) preemption.Workload {
+	return preemption.Workload{
+		Tree: g.tree, Pods: pods, Completed: g.completedPods(), MinimumProtected: g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible,
 	}
-	for i := range w.Pods {
-		w.Pods[i] = podOf(i)
-	}
-	return w
 }
 
 // completedPods returns the pods that count because they have succeeded, by leaf. nil: there are none.
@@ -260,11 +255,12 @@ func (g *gangState) findLadder(now time.Time) *ladder {
 		return l
 	}
 	slices.SortFunc(l.members, func(a, b *member) int { return a.entry.Order().Compare(b.entry.Order()) })
+	pods := make([]preemption.Pod, len(l.members))
 	l.index = make(map[*member]int, len(l.members))
 	for i, m := range l.members {
-		l.index[m] = i
+		l.index[m], pods[i] = i, preemption.Pod{ID: i, Leaf: m.leaf}
 	}
-	w := g.workload(len(l.members), func(i int) preemption.Pod { return preemption.Pod{ID: i, Leaf: l.members[i].leaf} })
+	w := g.workload(pods)
 	l.units = preemption.NewLadder(&w)
 	return l
 }

@@ -27,18 +27,18 @@ func (w *Snapshot) ExtendedResource() corev1.ResourceName {
 // ExtendedAmounts returns a function that returns what a running pod has of the extended resources that the pods of the plan
 // request.
 func (w *Snapshot) ExtendedAmounts() func(id int) int64 {
-	var resources []corev1.ResourceName
+	f, t := w.runningPods(), w.usage()
+	t.readPods(w.nodes.nodes)
+	var columns []int
 	for _, c := range w.classes {
-		if isExtended(c.resource) && !slices.Contains(resources, c.resource) {
-			resources = append(resources, c.resource)
+		if column := t.columnOf(c.resource); isExtended(c.resource) && !slices.Contains(columns, column) {
+			columns = append(columns, column)
 		}
 	}
-	w.runningPods()
 	return func(id int) int64 {
-		pod, _ := w.runningPod(id)
-		requests, n := pod.CalculateResource().Resource, int64(0)
-		for _, name := range resources {
-			n += amountOf(requests, name)
+		uses, n := t.usesOf(int(f.node[id]), id-int(f.first[f.node[id]])), int64(0)
+		for _, column := range columns {
+			n += uses[column]
 		}
 		return n
 	}

@@ -35,9 +35,8 @@ func (f *freedPods) roomOf(i int) []int64 {
 
 // usesOf returns what a running pod uses, by column.
 func (f *freedPods) usesOf(id int) []int64 {
-	i, n := f.node[id], len(f.usage.columns)
-	k := (id - int(f.first[i])) * n
-	return f.usage.pods[i].uses[k : k+n]
+	i := f.node[id]
+	return f.usage.usesOf(int(i), id-int(f.first[i]))
 }
 
 // unfreedResults are the results of a class for the nodes with all of their running pods.
