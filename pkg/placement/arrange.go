@@ -90,6 +90,12 @@ type place struct {
 	area  int32
 }
 
+// likeIn is a unit, and those like it, in a domain.
+type likeIn struct {
+	place
+	like int32
+}
+
 // content is the number of units by likeness.
 type content map[int32]int
 
@@ -161,7 +167,7 @@ func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool
 	defer clear(a.refusals)
 	domains := len(a.domains)
 	for n := 0; a.alike || n < assignments; n++ {
-		if !a.assign() {
+		if a.isStopped() || !a.assign() {
 			return false
 		}
 		a.setOrder(by)
@@ -178,9 +184,13 @@ func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool
 			a.order = move(a.order, a.order[at], toFront)
 			a.undoUnits(base, domains)
 		}
-		learned := false
-		for ; at < len(a.order) && !a.isStopped() && (a.planner.thrifty || !a.alike); at = a.placeUnits(at + 1) {
-			learned = a.learn(at, base) || learned
+		learned, seen := false, map[likeIn]bool{}
+		for ; at < len(a.order) && !a.timeIsOver() && !a.isStopped() && (a.planner.thrifty || !a.alike); at = a.placeUnits(at + 1) {
+			// Of a class that a domain refuses there may be thousands of pods, and nothing is learned from the others.
+			if key := (likeIn{a.placeOf(at), a.units[a.order[at]].like}); a.alike || !seen[key] {
+				seen[key] = true
+				learned = a.learn(at, base) || learned
+			}
 		}
 		a.undoUnits(base, domains)
 		if !learned {
@@ -319,17 +329,10 @@ func (a *arrangement) learn(at, base int) bool {
 // refuse records that a unit, by its index in order, could not be placed beside those before it whose domains overlap with
 // its own. It returns false if that is known already.
 func (a *arrangement) refuse(at int) bool {
-	placeOf := func(k int) place {
-		i := a.order[k]
-		if u := &a.units[i]; u.table >= 0 {
-			return place{u.table, a.chosen[i]}
-		}
-		return place{-1, 0}
-	}
-	in := placeOf(at)
+	in := a.placeOf(at)
 	refused := refusal{}
 	for k := range at + 1 {
-		if other := placeOf(k); a.overlap(in, other) {
+		if other := a.placeOf(k); a.overlap(in, other) {
 			if refused[other] == nil {
 				refused[other] = content{}
 			}
@@ -343,6 +346,15 @@ func (a *arrangement) refuse(at int) bool {
 		a.refusals[other] = append(a.refusals[other], refused)
 	}
 	return true
+}
+
+// placeOf returns the domain of a unit, by its index in order.
+func (a *arrangement) placeOf(at int) place {
+	i := a.order[at]
+	if u := &a.units[i]; u.table >= 0 {
+		return place{u.table, a.chosen[i]}
+	}
+	return place{-1, 0}
 }
 
 // overlap reports whether two domains may have nodes in common.

@@ -329,3 +329,47 @@ func TestSkipComesBackToDomains(t *testing.T) {
 		t.Errorf("%d searches started over, %d plans: the instances are no test", over, found)
 	}
 }
+
+// manifold is a cluster whose numbers promise room for thousands of pods in each rack.
+type manifold struct{ *cluster }
+
+const promised = 1 << 14
+
+func (w manifold) Rooms(_ int, level string, within placement.Area) []int {
+	return slices.Repeat([]int{promised}, len(w.Areas(level, within)))
+}
+
+func (w manifold) FreeIn(level string, within placement.Area) [][]int64 {
+	return slices.Repeat([][]int64{{promised, promised}}, len(w.Areas(level, within)))
+}
+
+func (w manifold) Capacity(class int) placement.Capacity {
+	return placement.Capacity{Nodes: w.cluster.Capacity(class).Nodes, Pods: promised}
+}
+
+// TestTheTimeIsCheckedForEachRefusedPod: a rack refuses one pod of a class, and thousands like it are assigned to this rack. They cost
+// no call of Place, but time.
+func TestTheTimeIsCheckedForEachRefusedPod(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	p := placement.Problem{Pods: map[string][]placement.Pod{"a": pods("a", 0, 1), "s": pods("s", 1, n)}}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, required("rack", leaf("a", "", 1)), leveledNode{Node: leaf("s", "", n)})
+	plan := func(c *clock) (asked int, short *placement.Shortfall, w *cluster) {
+		w = newCluster(t, []class{{gpus: 2}, {gpus: 1}}, node{gpus: 4, rack: "r0"}, node{gpus: 4, rack: "r1"})
+		_, short = placement.Minimum(p, manifold{w}, placement.Budget{Expired: func() bool {
+			asked++
+			return c.expired()
+		}})
+		return asked, short, w
+	}
+	asked, short, w := plan(&clock{left: 1 << 30})
+	if short == nil || short.Cut {
+		t.Fatalf("shortfall %+v, want one without a cut", short)
+	}
+	if others := asked - w.calls; others < n-100 {
+		t.Errorf("the time is checked %d times besides the %d calls of Place, want once for each of %d refused pods", others, w.calls, n)
+	}
+	if _, short, _ := plan(&clock{left: asked / 2}); short == nil || !short.Cut {
+		t.Errorf("shortfall %+v, want that the search is cut among the refused pods", short)
+	}
+}

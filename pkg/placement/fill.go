@@ -129,6 +129,9 @@ func (pl *planner) fillLeafIn(leaf int32, domain string, need int, with *explana
 		} else if refused.leaf < 0 {
 			refused = blame{leaf, c, d}
 		}
+		if !g.mixed && pl.kinds[c].kind == Independent {
+			break // the other pods are refused, too
+		}
 		spare--
 		if spare < 0 && (with == nil || !g.mixed) {
 			break
