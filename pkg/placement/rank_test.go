@@ -30,7 +30,7 @@ func placed(lines ...string) []placement.Placement {
 
 func byIndex(a, b placement.Pod) int { return cmp.Compare(a.Index, b.Index) }
 
-func rackOfName(node string) []string { return strings.Split(node, "-")[:1] }
+func rackOfName(_, node string) []string { return strings.Split(node, "-")[:1] }
 
 func TestOrderByRank(t *testing.T) {
 	t.Parallel()

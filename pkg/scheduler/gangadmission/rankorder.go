@@ -30,39 +30,27 @@ func (pl *Admission) orderByRank(work *gangs.Work, levelsOf func(name string) to
 	if labelsByLeaf == nil {
 		return
 	}
-	keys := sets.New[string]()
-	places := map[string][]int{} // by leaf: indexes in the plan
 	ranks := make(map[string]rank, len(plan))
 	for i := range plan {
-		if places[plan[i].Leaf] == nil {
-			keys.Insert(labelsByLeaf[plan[i].Leaf]...)
-		}
-		places[plan[i].Leaf] = append(places[plan[i].Leaf], i)
 		ranks[plan[i].Pod.ID] = rankOf(work.Pods[plan[i].Pod.Index])
 	}
-	labels := make(map[string]map[string]string, len(plan)) // by node
-	for i := range plan {
-		if node := plan[i].Node; labels[node] == nil {
-			labels[node] = labelsOf(node, keys)
-		}
-	}
-	for leaf, indexes := range places {
-		part, domains := make([]placement.Placement, len(indexes)), make(map[string][]string, len(indexes))
-		for k, i := range indexes {
-			part[k] = plan[i]
-			if node := plan[i].Node; domains[node] == nil {
+	type place struct{ leaf, node string }
+	domains, labels := map[place][]string{}, map[string]map[string]string{}
+	keys := sets.New(labelsByLeaf[work.Tree.Leaves()[0].Name()]...) // those of all leaves differ in their order only
+	placement.OrderByRank(plan,
+		func(a, b placement.Pod) int { return ranks[a.ID].compare(ranks[b.ID]) },
+		func(leaf, node string) []string {
+			at := place{leaf, node}
+			if labels[node] == nil {
+				labels[node] = labelsOf(node, keys)
+			}
+			if domains[at] == nil {
 				for _, key := range labelsByLeaf[leaf] {
-					domains[node] = append(domains[node], labels[node][key])
+					domains[at] = append(domains[at], labels[node][key])
 				}
 			}
-		}
-		placement.OrderByRank(part,
-			func(a, b placement.Pod) int { return ranks[a.ID].compare(ranks[b.ID]) },
-			func(node string) []string { return domains[node] })
-		for k, i := range indexes {
-			plan[i].Pod = part[k].Pod
-		}
-	}
+			return domains[at]
+		})
 }
 
 // rank is the position of a pod among those of its leaf: pods of one controller, for example a Job of a JobSet, are
