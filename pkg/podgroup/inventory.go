@@ -32,7 +32,11 @@ type Inventory struct {
 	Levels map[string][]placement.Area
 }
 
-// InventoryNode is one node. Total and Free are by resource, Matches and Closed by class.
+// Places is a resource of an Inventory for one class: the number of its pods that fit. With it an InventoryNode may be several nodes
+// that are in the same domains: their sums alone would not say how many pods fit.
+const Places corev1.ResourceName = ""
+
+// InventoryNode is one node, or see Places. Total and Free are by resource, Matches and Closed by class.
 type InventoryNode struct {
 	Name        string // of a node of placement.Problem.Nodes; others need none
 	Total, Free []int64

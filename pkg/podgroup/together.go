@@ -283,7 +283,7 @@ func (t *together) lackingSubset(w *imagined) (subset, resource int) {
 	for _, extended := range []bool{true, false} {
 		for i, some := range t.subsets {
 			for k, name := range t.nodes.Resources {
-				if extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sumResource(some, k) {
+				if name != Places && extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sumResource(some, k) {
 					return i, k
 				}
 			}

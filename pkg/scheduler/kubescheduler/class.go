@@ -70,6 +70,7 @@ type class struct {
 
 	nodeUses []nodeUse // by node; nil: not asked
 	offering []int     // see Snapshot.offering; nil: not asked
+	empty    []int32   // by node: 1 + Snapshot.emptySlots; 0, nil: not asked
 	columns  []int     // see columnsOf; nil: not asked
 
 	leaf string              // of its pods; this and uses are set if anything is reserved

@@ -265,10 +265,16 @@ func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 
 // emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
 func (w *Snapshot) emptySlots(c *class, i int32) int {
-	columns := w.columnsOf(c)
-	total, _ := w.amountsOn(int(i))
-	slots, _ := c.known.demand.countSlots(func(k int) int64 { return total[columns[k]] })
-	return slots
+	if c.empty == nil {
+		c.empty = make([]int32, len(w.nodes.nodes))
+	}
+	if c.empty[i] == 0 {
+		columns := w.columnsOf(c)
+		total, _ := w.amountsOn(int(i))
+		slots, _ := c.known.demand.countSlots(func(k int) int64 { return total[columns[k]] })
+		c.empty[i] = int32(min(slots, math.MaxInt32-1)) + 1
+	}
+	return int(c.empty[i]) - 1
 }
 
 func (w *Snapshot) freeSlots(c *class, i int32) int {

@@ -4,9 +4,11 @@ package kubescheduler
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -121,4 +123,76 @@ func notOn(name string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{name}}}}}}}}
+}
+
+// singly is a Snapshot whose Inventory has each node by itself.
+type singly struct{ *Snapshot }
+
+func (w singly) Inventory(p placement.Problem) *podgroup.Inventory { return w.inventoryByNode(p) }
+
+// TestNodesOfADomainAreExplainedAsOne: the reason and the message are the same whether the nodes of a domain are one in the Inventory.
+func TestNodesOfADomainAreExplainedAsOne(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(97, 101))
+	reasons := map[v2alpha2.Reason]int{}
+	for round := range 60 {
+		var objects []runtime.Object
+		var names []string
+		for i := range 2 + r.IntN(12) {
+			n := wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(int64(4 + 4*r.IntN(2)))
+			if r.IntN(6) > 0 {
+				rack := r.IntN(5)
+				n = n.Label("rack", fmt.Sprintf("r%d", rack)).Label("block", fmt.Sprintf("b%d", rack/2))
+			}
+			if r.IntN(8) == 0 {
+				n = n.Unschedulable()
+			}
+			node := n.Obj()
+			objects, names = append(objects, node), append(names, node.Name)
+			if used := r.IntN(5); used > 0 {
+				objects = append(objects, classPod(fmt.Sprintf("run-%d", i)).GPUs(int64(used)).Node(node.Name).Obj())
+			}
+		}
+		c := newCluster(t, objects...)
+		for range 20 {
+			pod := classPod("a").GPUs(int64(1 + r.IntN(4)))
+			if r.IntN(5) == 0 {
+				pod = pod.HostPort(8080)
+			}
+			groups, pods := []gang.Node{}, map[string][]placement.Pod{}
+			p := placement.Problem{Required: map[string]string{"": []string{"", "block"}[r.IntN(2)]}, Have: gang.Counts{}, Bound: gang.Counts{}, Nodes: map[string][]string{}}
+			for i := range 1 + r.IntN(3) {
+				name, n := fmt.Sprintf("l%d", i), 1+r.IntN(8)
+				groups = append(groups, gang.Node{Name: name, MinMember: new(int32(n))})
+				p.Required[name] = []string{"rack", "rack", "block", ""}[r.IntN(4)]
+				if r.IntN(4) == 0 && n > 1 {
+					p.Have[name], p.Bound[name], p.Nodes[name] = 1, 1, []string{names[r.IntN(len(names))]}
+				}
+				for k := range n - p.Have[name] {
+					pods[name] = append(pods[name], placement.Pod{ID: fmt.Sprintf("%s-%d", name, k)})
+				}
+			}
+			tree, err := gang.Build(gang.Node{MinSubGroup: new(int32(1 + r.IntN(len(groups))))}, groups)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Tree, p.Pods = tree, pods
+			w := c.world(pod.Obj())
+			_, short := placement.Minimum(p, w, placement.Budget{})
+			if short == nil {
+				continue
+			}
+			want := podgroup.Explain(p, singly{w}, short)
+			if diff := cmp.Diff(want, podgroup.Explain(p, w, short)); diff != "" {
+				t.Fatalf("round %d (-each node by itself +the nodes of a domain as one):\n%s", round, diff)
+			}
+			reasons[want.Reason]++
+		}
+	}
+	t.Log(reasons)
+	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonTopologyUnavailable} {
+		if reasons[reason] < 10 {
+			t.Errorf("reason %s: %d times, want at least 10", reason, reasons[reason])
+		}
+	}
 }

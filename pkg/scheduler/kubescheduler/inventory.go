@@ -3,6 +3,8 @@
 package kubescheduler
 
 import (
+	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,30 +12,27 @@ import (
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Inventory implements podgroup.Capacities: a copy of the nodes that match one of the classes, or that the problem names, without
-// planned pods.
+// planned pods. Of pods of a single class that do not exclude each other only the number in a domain matters: the nodes of a domain
+// are one, with podgroup.Places.
 func (w *Snapshot) Inventory(p placement.Problem) *podgroup.Inventory {
-	v := &podgroup.Inventory{}
-	w.inventoryRequests(v)
-	named := map[int]bool{}
-	for _, names := range p.Nodes {
-		for _, name := range names {
-			if i, known := w.nodes.position[name]; known {
-				named[i] = true
-			}
+	if len(w.classes) == 1 {
+		w.findNodesOf(w.classes[0])
+		if len(w.apartOn(w.classes[0], nil)) == 0 {
+			return w.inventoryByDomain(p)
 		}
 	}
-	nodes := w.inventoryNodes(v, named)
-	for _, level := range p.Required {
-		if level == "" || v.Levels[level] != nil {
-			continue
-		}
-		if v.Levels == nil {
-			v.Levels = map[string][]placement.Area{}
-		}
+	return w.inventoryByNode(p)
+}
+
+// inventoryByNode returns an Inventory with each node by itself.
+func (w *Snapshot) inventoryByNode(p placement.Problem) *podgroup.Inventory {
+	v := &podgroup.Inventory{Levels: map[string][]placement.Area{}}
+	w.inventoryRequests(v)
+	nodes := w.inventoryNodes(v, w.positionsOf(p.Nodes))
+	for _, level := range levelsOf(p) {
 		list, areas := w.Areas(level, 0), make([]placement.Area, len(nodes))
 		for k, i := range nodes {
 			areas[k], _ = w.areaAt(list, int(i))
@@ -44,6 +43,25 @@ func (w *Snapshot) Inventory(p placement.Problem) *podgroup.Inventory {
 		v.Apart = append(v.Apart, w.apartOn(c, nodes))
 	}
 	return v
+}
+
+// levelsOf returns the topology levels that groups of the problem require.
+func levelsOf(p placement.Problem) []string {
+	levels := slices.DeleteFunc(slices.Sorted(maps.Values(p.Required)), func(level string) bool { return level == "" })
+	return slices.Compact(levels)
+}
+
+// positionsOf returns the positions of the nodes that exist.
+func (w *Snapshot) positionsOf(nodes map[string][]string) map[int]bool {
+	positions := map[int]bool{}
+	for _, names := range nodes {
+		for _, name := range names {
+			if i, known := w.nodes.position[name]; known {
+				positions[i] = true
+			}
+		}
+	}
+	return positions
 }
 
 // inventoryRequests sets the resources, and the requests of the classes.
@@ -80,10 +98,7 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (po
 	classes, resources := len(w.classes), len(v.Resources)
 	flags := make([]bool, 0, 3*classes*len(w.nodes.nodes))
 	amounts := make([]int64, 0, 2*resources*len(w.nodes.nodes))
-	columns := make([]int, resources)
-	for r, name := range v.Resources {
-		columns[r] = w.usage().columnOf(name)
-	}
+	columns := w.columnsIn(v.Resources)
 	for i := range w.nodes.nodes {
 		all := flags[len(flags) : len(flags)+3*classes]
 		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
@@ -97,24 +112,122 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (po
 			continue
 		}
 		flags = flags[:len(flags)+3*classes]
-		var reserved reservations.Amount
-		if on := w.reserved[i]; on != nil {
-			reserved = on.others
-		}
 		both := amounts[len(amounts) : len(amounts)+2*resources]
 		amounts = amounts[:len(amounts)+2*resources]
 		n.Total, n.Free = both[:resources], both[resources:]
-		total, used := w.amountsOn(i)
-		for r, name := range v.Resources {
-			kept := reserved.Resources[name]
-			if name == corev1.ResourcePods {
-				kept = reserved.Pods
-			}
-			n.Total[r], n.Free[r] = total[columns[r]], max(0, total[columns[r]]-used[columns[r]]-kept)
-		}
+		w.addInventoryAmounts(i, v.Resources, columns, n.Total, n.Free)
 		v.Nodes, positions = append(v.Nodes, n), append(positions, int32(i))
 	}
 	return positions
+}
+
+// columnsIn returns the columns of usage of the resources.
+func (w *Snapshot) columnsIn(resources []corev1.ResourceName) []int {
+	columns := make([]int, len(resources))
+	for r, name := range resources {
+		columns[r] = w.usage().columnOf(name)
+	}
+	return columns
+}
+
+// addInventoryAmounts sets what a node has, and has free beside what is reserved for others, of each of the resources.
+func (w *Snapshot) addInventoryAmounts(i int, resources []corev1.ResourceName, columns []int, total, free []int64) {
+	has, used := w.amountsOn(i)
+	on := w.reserved[i]
+	for r, column := range columns {
+		left := has[column] - used[column]
+		switch {
+		case on == nil:
+		case resources[r] == corev1.ResourcePods:
+			left -= on.others.Pods
+		default:
+			left -= on.others.Resources[resources[r]]
+		}
+		total[r], free[r] = has[column], max(0, left)
+	}
+}
+
+// inventoryByDomain returns an Inventory for the only class, in which the nodes of a domain are one. Closed nodes, those of which pods
+// use a host port, and those that the problem names, are apart.
+func (w *Snapshot) inventoryByDomain(p placement.Problem) *podgroup.Inventory {
+	v := &podgroup.Inventory{Levels: map[string][]placement.Area{}, Apart: [][][]int32{nil}}
+	w.inventoryRequests(v)
+	columns := w.columnsIn(v.Resources)
+	v.Resources, v.Requests[0] = append(v.Resources, podgroup.Places), append(v.Requests[0], 1)
+	c, levels, named := w.classes[0], levelsOf(p), w.positionsOf(p.Nodes)
+	uses, lists := w.usesOf(c), make([][]placement.Area, len(levels))
+	for k, level := range levels {
+		lists[k] = w.Areas(level, 0)
+	}
+	type part struct {
+		nodeUse
+		taken bool
+		group int32 // nodes in the same domains
+	}
+	type inside struct {
+		group int32
+		area  placement.Area
+	}
+	groups, parts := map[inside]int32{}, map[part]int{}
+	places := len(columns)
+	total, free := make([]int64, places), make([]int64, places)
+	areas, before := make([]placement.Area, len(levels)), make([]placement.Area, len(levels))
+	last, number := part{}, 0 // neighbours are often alike: no look-up
+	for i := range w.nodes.nodes {
+		isNamed := len(named) > 0 && named[i]
+		if !uses[i].matches && !isNamed {
+			continue
+		}
+		for k, list := range lists {
+			areas[k], _ = w.areaAt(list, i)
+		}
+		at := part{nodeUse: uses[i], taken: w.isPortTaken(c, i), group: last.group}
+		if isNamed || len(v.Nodes) == 0 || at != last || !slices.Equal(areas, before) {
+			at.group = 0
+			for _, area := range areas {
+				in := inside{at.group, area}
+				if groups[in] == 0 {
+					groups[in] = int32(len(groups) + 1)
+				}
+				at.group = groups[in]
+			}
+			known := false
+			if number, known = parts[at]; !known || isNamed {
+				number = len(v.Nodes)
+				n := podgroup.InventoryNode{Matches: []bool{at.matches}, Closed: []bool{at.closed}, Taken: []bool{at.taken}}
+				n.Total, n.Free = make([]int64, places+1), make([]int64, places+1)
+				v.Nodes = append(v.Nodes, n)
+				for k, level := range levels {
+					v.Levels[level] = append(v.Levels[level], areas[k])
+				}
+			}
+			if last = at; isNamed {
+				v.Nodes[number].Name = w.nodes.objects[i].Name
+				last = part{group: -1} // it stays by itself
+			} else {
+				parts[at] = number
+			}
+			copy(before, areas)
+		}
+		w.addInventoryAmounts(i, v.Resources, columns, total, free)
+		n := &v.Nodes[number]
+		n.Total[places], n.Free[places] = n.Total[places]+slotsIn(total, v.Requests[0]), n.Free[places]+slotsIn(free, v.Requests[0])
+		for r := range total {
+			n.Total[r], n.Free[r] = n.Total[r]+total[r], n.Free[r]+free[r]
+		}
+	}
+	return v
+}
+
+// slotsIn returns for how many pods the amounts suffice.
+func slotsIn(amounts, requests []int64) int64 {
+	slots := int64(math.MaxInt32)
+	for r, amount := range amounts {
+		if requests[r] > 0 {
+			slots = min(slots, amount/requests[r])
+		}
+	}
+	return slots
 }
 
 // amountsOf returns how much of a resource, or how many pods, a node has and uses.
