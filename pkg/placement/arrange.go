@@ -37,13 +37,15 @@ type arrangement struct {
 	total   []int   // by row: room in all
 
 	known map[int32]unit // by group
+	also  [][]int        // by class and class, as indexes in classes: of how many pods of the second one of the first takes the room, at least
 
 	// Of one choice:
 	scarce   bool      // see setChoice
 	shares   []float64 // if scarce: see sharesOfRoom
 	units    []unit    // a zone is followed by those in it
 	chosen   []int32   // by index in units: index of the domain
-	anyOf    bool      // the domains of the only level are interchangeable: each unit may have any
+	singles  []int     // index in units of the first single pod of each kind that may be anywhere
+	twins    [][]int32 // by table and domain: the first domain that each unit may have instead
 	order    []int     // indexes in units, without zones, in the order in which they are placed
 	left     []int     // of total
 	hash     uint64
@@ -57,7 +59,8 @@ type arrangement struct {
 // table is the room in the domains of one level. Its rows are the classes, then the resources.
 type table struct {
 	level string
-	areas []Area    // see usedFirst
+	areas []Area    // see usedFirst; those from rests on are wider areas, of which only the nodes in no domain of the level count
+	rests int       // index in areas; only single pods may be in these
 	wider int       // number of tables of which some domain encloses each domain of this one
 	room  [][]int   // by row, then by domain
 	left  [][]int   // likewise, less what the current assignment puts there
@@ -141,7 +144,7 @@ func (a *arrangement) placeChoice(groups []int32) bool {
 		return false
 	}
 	a.setChoice(groups, true)
-	if try(thrifty, heaviestFirst, maxAssignments) || !thrifty && !a.isStopped() && try(true, heaviestFirst, maxAssignments) {
+	if try(thrifty, heaviestFirst, maxAssignments) || !thrifty && a.steps <= maxSteps && !a.isStopped() && try(true, heaviestFirst, maxAssignments) {
 		return true
 	}
 	if isCut {
@@ -222,10 +225,19 @@ func (a *arrangement) setOrder(by sequence) {
 		x, y := &a.units[i], &a.units[k]
 		finer, heavier := cmp.Compare(rank(x), rank(y)), cmp.Compare(a.heaviest(y), a.heaviest(x))
 		if by == heaviestFirst {
-			return cmp.Or(heavier, finer)
+			return cmp.Or(cmp.Compare(a.restOf(i), a.restOf(k)), heavier, finer)
 		}
 		return cmp.Or(finer, heavier)
 	})
+}
+
+// restOf returns 1 for a single pod on nodes in no domain of the level, else 0. These pods come last: the area in which they are
+// placed contains domains, too.
+func (a *arrangement) restOf(i int) int {
+	if u := &a.units[i]; u.single && int(a.chosen[i]) >= a.tables[u.table].rests {
+		return 1
+	}
+	return 0
 }
 
 // heaviest returns the weight of the unit's heaviest pods, 0 if all are alike.

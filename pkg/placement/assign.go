@@ -124,13 +124,13 @@ func (u *unit) takesOf(row int) int {
 	return 0
 }
 
-// mix returns a number for what is left in a domain. Domains of the only level in which nothing was refused are
-// interchangeable.
+// mix returns a number for what is left in a domain, the same for twins in which nothing was refused.
 func (a *arrangement) mix(table, d int) uint64 {
-	random := shuffler(0)
-	if !a.anyOf || len(a.refusals) > 0 {
-		random = shuffler(1 + uint64(table)<<32 + uint64(d))
+	domain := int(a.twins[table][d])
+	if len(a.refusals[place{table, int32(d)}]) > 0 {
+		domain = len(a.tables[table].areas) + d
 	}
+	random := shuffler(1 + uint64(table)<<32 + uint64(domain))
 	number := random.number()
 	for _, row := range a.tables[table].left {
 		random = shuffler(number ^ uint64(row[d]))
@@ -176,6 +176,10 @@ func (a *arrangement) assignFrom(i int) bool {
 	if a.failed[state] {
 		return false
 	}
+	if !u.single && slices.ContainsFunc(a.singles, func(k int) bool { return !a.countFits(k) }) {
+		a.failed[state] = true
+		return false
+	}
 	for d := range a.domainsByTightness(u) {
 		a.chosen[i] = d
 		if u.isZone {
@@ -188,6 +192,9 @@ func (a *arrangement) assignFrom(i int) bool {
 				return true
 			}
 			a.take(u, int(d), -1)
+		}
+		if u.single {
+			break // whichever domain it has, the room in all of them is the same: other units have the wrong ones
 		}
 		if !a.alike && a.steps > maxSteps || a.late {
 			return false
@@ -218,7 +225,7 @@ func (a *arrangement) assignLoose(i int) bool {
 
 // mayUse reports whether the unit may have the domain: that of its pods that run, and one inside its zone's.
 func (a *arrangement) mayUse(u *unit, d int) bool {
-	if u.pinned >= 0 && int(u.pinned) != d {
+	if u.pinned >= 0 && int(u.pinned) != d || !u.single && d >= a.tables[u.table].rests {
 		return false
 	}
 	if u.zone < 0 {
@@ -360,7 +367,7 @@ func (a *arrangement) domainsByTightness(u *unit) func(yield func(d int32) bool)
 // holds reports whether the numbers allow the unit in the domain, and in those that enclose it.
 func (a *arrangement) holds(u *unit, d int) bool {
 	t := &a.tables[u.table]
-	if !a.fitsIn(u, t.left, d) {
+	if !u.single && d >= t.rests || !a.fitsIn(u, t.left, d) {
 		return false
 	}
 	for j, outer := range t.outer {
@@ -389,10 +396,10 @@ func (a *arrangement) take(u *unit, d, sign int) {
 	for _, t := range u.takes {
 		a.left[t.row] -= sign * t.n
 	}
-	if len(a.refusals) == 0 {
+	at := place{u.table, int32(d)}
+	if len(a.refusals[at]) == 0 {
 		return
 	}
-	at := place{u.table, int32(d)}
 	if a.contents[at] == nil {
 		a.contents[at] = content{}
 	}
@@ -407,7 +414,7 @@ func (a *arrangement) isRefused(u *unit, d int) bool {
 	return slices.ContainsFunc(a.refusals[at], func(r refusal) bool { return r.holds(a.contents) })
 }
 
-// countFits reports whether the domains have room for unit i and those like it, by their numbers.
+// countFits reports whether the domains, and those around them, have room for unit i and those like it, by their numbers.
 func (a *arrangement) countFits(i int) bool {
 	u := &a.units[i]
 	n := 1
@@ -415,15 +422,35 @@ func (a *arrangement) countFits(i int) bool {
 		n++
 	}
 	t := &a.tables[u.table]
-	for d := range t.areas {
-		if !a.mayUse(u, d) {
-			continue
-		}
+	fitting := func(t *table, d int) int {
 		most := n
 		for _, take := range u.takes {
 			most = min(most, max(0, t.left[take.row][d])/take.n)
 		}
-		if n -= most; n <= 0 {
+		return most
+	}
+	sum, left := 0, make([][]int, len(a.tables)) // by wider table and domain
+	for j := u.table + 1; j < len(a.tables) && !a.opaque; j++ {
+		for d := range a.tables[j].areas {
+			left[j] = append(left[j], fitting(&a.tables[j], d))
+		}
+	}
+	for d := range t.areas {
+		if !a.mayUse(u, d) {
+			continue
+		}
+		most := fitting(t, d)
+		for j := range left {
+			if left[j] != nil && t.outer[j][d] >= 0 {
+				most = min(most, left[j][t.outer[j][d]])
+			}
+		}
+		for j := range left {
+			if left[j] != nil && t.outer[j][d] >= 0 {
+				left[j][t.outer[j][d]] -= most
+			}
+		}
+		if sum += most; sum >= n {
 			return true
 		}
 	}

@@ -36,7 +36,8 @@
 // (units.go): domains are assigned to them by numbers, all levels at once (assign.go), and the pods are placed in them by
 // steps 2 to 6 (arrange.go). A domain that refuses what the numbers allow changes the numbers, and the assignment is made
 // again. If pods of several classes cannot be placed, domains are assigned by what is left of the scarcest resource or
-// class, and also to single pods that need not be in one. A level is wider than another if its domains enclose those of the other.
+// class, of which heavier pods take the room of lighter ones, and also to single pods that need not be in one: of these,
+// or of the nodes outside of all. A level is wider than another if its domains enclose those of the other.
 //
 // A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each, as if
 // the level were required. If that fails, or pods have to follow others that run, a walk lets each group take what it can get

@@ -275,7 +275,7 @@ func TestLevelsExplain(t *testing.T) {
 
 // plantedLevels generates a gang that is too large for an exhaustive solver and has a plan: racks of different size, full of
 // the pods of a solution but for spare GPUs on some nodes. Replicas require a rack, sets of replicas a block.
-func plantedLevels(t testing.TB, r *rand.Rand, classes, spare int) (placement.Problem, *cluster) {
+func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int) (placement.Problem, *cluster) {
 	t.Helper()
 	var nodes []node
 	racks := 6 + r.IntN(10)
@@ -286,6 +286,11 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare int) (placement.Pr
 			free[rack] = append(free[rack], len(nodes))
 			nodes = append(nodes, node{name: fmt.Sprintf("n%d", len(nodes)), gpus: 0, rack: fmt.Sprintf("r%d", rack), block: fmt.Sprintf("b%d", rack/3)})
 		}
+	}
+	free = append(free, nil) // without labels
+	for range unlabeled {
+		free[racks] = append(free[racks], len(nodes))
+		nodes = append(nodes, node{name: fmt.Sprintf("n%d", len(nodes))})
 	}
 	kinds := []class{{gpus: 1}, {gpus: 2}, {gpus: 4}}[:classes]
 	const room = 8
@@ -328,6 +333,9 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare int) (placement.Pr
 	for k := range 2 {
 		place(fmt.Sprintf("loose%d", k), "", "", r.IntN(racks), 1+r.IntN(6), r.IntN(classes))
 	}
+	for k := range unlabeled {
+		place(fmt.Sprintf("outside%d", k), "", "", racks, 1+r.IntN(6), r.IntN(classes))
+	}
 	for i := range nodes {
 		nodes[i].gpus = min(room, used[i]+r.IntN(1+spare))
 	}
@@ -340,16 +348,16 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare int) (placement.Pr
 func TestLevelsFindPlantedPlans(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		classes, spare int
-		floor          float64
-	}{{1, 0, 1}, {1, 1, 1}, {2, 0, 0.98}, {2, 1, 0.98}, {3, 0, 0.98}, {3, 1, 0.98}} {
-		t.Run(fmt.Sprintf("%d classes, spare %d", tt.classes, tt.spare), func(t *testing.T) {
+		classes, spare, unlabeled int
+		floor                     float64
+	}{{1, 0, 0, 1}, {1, 1, 0, 1}, {2, 0, 0, 0.98}, {2, 1, 0, 0.98}, {3, 0, 0, 0.98}, {3, 1, 0, 0.98}, {2, 0, 3, 0.98}, {3, 0, 3, 0.98}} {
+		t.Run(fmt.Sprintf("%d classes, spare %d, %d nodes without labels", tt.classes, tt.spare, tt.unlabeled), func(t *testing.T) {
 			t.Parallel()
 			const rounds = 100
 			r := rand.New(rand.NewPCG(67, uint64(71+10*tt.classes+tt.spare)))
 			found, calls, planned := 0, 0, 0
 			for range rounds {
-				p, w := plantedLevels(t, r, tt.classes, tt.spare)
+				p, w := plantedLevels(t, r, tt.classes, tt.spare, tt.unlabeled)
 				plan, short := placement.Minimum(p, w, placement.Budget{})
 				calls += w.calls
 				if short == nil {

@@ -28,7 +28,127 @@ func (s *search) newArrangement() *arrangement {
 		a.addTable(level)
 	}
 	a.sortTables()
+	if !a.alike && !a.opaque {
+		a.addRests()
+	}
 	return a
+}
+
+// addRests adds to the narrowest level what the domains of wider levels, and the area of all, have room for beside its domains: nodes
+// without a label of the level, on which single pods may be.
+func (a *arrangement) addRests() {
+	t := &a.tables[0]
+	for j := 1; j <= len(a.tables); j++ {
+		areas, rooms, outerOf := []Area{a.inside}, make([][]int, len(a.total)), func(int) int32 { return 0 } // of all
+		for row, n := range a.total {
+			rooms[row] = []int{n}
+		}
+		if j < len(a.tables) {
+			areas, rooms = a.tables[j].areas, a.tables[j].room
+			outerOf = func(d int) int32 { return t.outer[j][d] }
+		}
+		rest := make([][]int, len(areas))
+		for d := range areas {
+			for row := range rooms {
+				rest[d] = append(rest[d], rooms[row][d])
+			}
+		}
+		for d := range t.areas {
+			if outer := outerOf(d); outer >= 0 {
+				for row := range t.room {
+					rest[outer][row] -= t.room[row][d]
+				}
+			}
+		}
+		for d, area := range areas {
+			if !slices.ContainsFunc(rest[d][:len(a.classes)], func(n int) bool { return n > 0 }) {
+				continue
+			}
+			t.areas = append(t.areas, area)
+			for row, n := range a.usableRest(rest[d]) {
+				t.room[row], t.left[row] = append(t.room[row], n), append(t.left[row], 0)
+			}
+			for k := 1; k < len(a.tables); k++ {
+				outer := int32(-1)
+				switch {
+				case k == j:
+					outer = int32(d)
+				case k > j:
+					outer = a.tables[j].outer[k][d]
+				}
+				t.outer[k] = append(t.outer[k], outer)
+			}
+		}
+	}
+}
+
+// usableRest returns the room of a rest, by row: no more of each resource than the pods that there is room for can use.
+func (a *arrangement) usableRest(rest []int) []int {
+	used := make([]int, a.uses)
+	for row, class := range a.classes {
+		rest[row] = max(0, rest[row])
+		for k, uses := range a.usesOf[class] {
+			if uses > 0 {
+				used[k] += min(rest[row], unlimited/4/len(a.classes)/int(uses)) * int(uses)
+			}
+		}
+	}
+	for k, n := range used {
+		rest[len(a.classes)+k] = min(max(0, rest[len(a.classes)+k]), n)
+	}
+	return rest
+}
+
+// compareClasses finds classes of which a pod takes the room of pods of another class: it uses at least as much of each resource, and
+// each domain has room for as many of the others. That its nodes are among theirs is likely then, but not certain.
+func (a *arrangement) compareClasses() {
+	const most, maxCompared = 1 << 16, 32
+	a.also = make([][]int, len(a.classes))
+	if len(a.classes) > maxCompared {
+		return
+	}
+	for i, class := range a.classes {
+		a.also[i] = make([]int, len(a.classes))
+		for k, other := range a.classes {
+			n := 0
+			for r, uses := range a.usesOf[other] {
+				if uses > 0 {
+					n = min(cmp.Or(n, most), int(min(a.usesOf[class][r]/uses, most)))
+					if n == 0 {
+						break
+					}
+				}
+			}
+			if i == k || n == 0 {
+				continue
+			}
+			isPlausible := func(rows [][]int) bool {
+				for d := range rows[i] {
+					if rows[i][d] > 0 && rows[k][d]/rows[i][d] < n {
+						return false
+					}
+				}
+				return true
+			}
+			if !slices.ContainsFunc(a.tables, func(t table) bool { return !isPlausible(t.room) }) {
+				a.also[i][k] = n
+			}
+		}
+	}
+}
+
+// addTakenRoom adds to what a unit takes the room of lighter classes.
+func (a *arrangement) addTakenRoom(u *unit) {
+	own := u.takes
+	u.takes = slices.Clone(own)
+	for _, t := range own {
+		if t.row >= len(a.classes) {
+			continue
+		}
+		for other, n := range a.also[t.row] {
+			u.addTaking(other, n*t.n)
+		}
+	}
 }
 
 // readGroup records the classes of the waiting pods of a group, and appends to levels those that are required below it.
@@ -70,7 +190,7 @@ func (a *arrangement) sortTables() {
 	})
 	for i := range a.tables {
 		t := &a.tables[i]
-		t.outer = make([][]int32, len(a.tables))
+		t.rests, t.outer = len(t.areas), make([][]int32, len(a.tables))
 		for j := i + 1; j < len(a.tables); j++ {
 			t.outer[j] = a.enclosing(t, &a.tables[j])
 			a.opaque = a.opaque || slices.Contains(t.outer[j], -1)
@@ -195,7 +315,7 @@ func (a *arrangement) judgeUnit(g int32) feasibility {
 	}
 	u := a.unitOf(g)
 	t := &a.tables[u.table]
-	for d := range t.areas {
+	for d := range t.rests {
 		if (u.pinned < 0 || u.pinned == int32(d)) && a.fitsIn(&u, t.room, d) {
 			return fits
 		}
@@ -230,6 +350,9 @@ type section struct {
 // several domains may be too little for such a pod in each of them.
 func (a *arrangement) setChoice(groups []int32, scarce bool) {
 	a.scarce, a.fills = scarce, fills{}
+	if scarce && !a.opaque && a.also == nil {
+		a.compareClasses()
+	}
 	top := &section{group: -1}
 	zones := map[int32]*section{}
 	var zoneOf func(g int32) *section
@@ -262,7 +385,48 @@ func (a *arrangement) setChoice(groups []int32, scarce bool) {
 	if scarce {
 		a.shares = a.sharesOfRoom()
 	}
-	a.anyOf = len(a.tables) == 1 && !slices.ContainsFunc(a.units, func(u unit) bool { return u.pinned >= 0 })
+	a.singles = a.singles[:0]
+	for i := range a.units {
+		if u := &a.units[i]; u.single && u.zone < 0 && (i == 0 || a.units[i-1].like != u.like) {
+			a.singles = append(a.singles, i)
+		}
+	}
+	a.findTwins()
+}
+
+// findTwins finds domains that each unit may have instead of each other: those inside the same wider domains, without narrower ones
+// inside, to which no unit is pinned. Only what is left in them may differ.
+func (a *arrangement) findTwins() {
+	a.twins = a.twins[:0]
+	pinned := map[place]bool{}
+	for _, u := range a.units {
+		pinned[place{u.table, u.pinned}] = true
+	}
+	for i := range a.tables {
+		t := &a.tables[i]
+		twins, first, key := make([]int32, len(t.areas)), map[string]int32{}, []byte(nil)
+		hasInner := slices.ContainsFunc(a.tables[:i], func(inner table) bool {
+			return slices.ContainsFunc(inner.outer[i], func(outer int32) bool { return outer >= 0 })
+		})
+		for d := range twins {
+			twins[d] = int32(d)
+			if hasInner || d >= t.rests || pinned[place{i, int32(d)}] {
+				continue
+			}
+			key = key[:0]
+			for _, outer := range t.outer {
+				if outer != nil {
+					key = binary.AppendVarint(key, int64(outer[d]))
+				}
+			}
+			if k, known := first[string(key)]; known {
+				twins[d] = k
+			} else {
+				first[string(key)] = int32(d)
+			}
+		}
+		a.twins = append(a.twins, twins)
+	}
 }
 
 // zoneAround returns the nearest group above with a required level, below the group that is planned; -1: none.
@@ -304,12 +468,15 @@ func (a *arrangement) appendSection(s *section, zone int) {
 	}
 	s.sort(a)
 	i, k := 0, 0
-	for i < len(s.units) || k < len(s.sections) { // the largest first
-		if k == len(s.sections) || i < len(s.units) && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
+	for i < len(s.units) || k < len(s.sections) { // the largest first, single pods last
+		if k == len(s.sections) || i < len(s.units) && !s.units[i].single && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
 			u := s.units[i]
 			u.zone = zone
 			if !u.single {
 				a.narrow(&u)
+			}
+			if a.scarce && !a.opaque {
+				a.addTakenRoom(&u)
 			}
 			a.units = append(a.units, u)
 			i++
@@ -327,6 +494,9 @@ func (a *arrangement) appendSection(s *section, zone int) {
 			for _, t := range a.unitOf(leaf).takes {
 				u.addTaking(t.row, t.n)
 			}
+		}
+		if a.scarce && !a.opaque {
+			a.addTakenRoom(&u)
 		}
 		a.units = append(a.units, u)
 	}
@@ -373,9 +543,15 @@ func (a *arrangement) narrow(u *unit) {
 	}
 }
 
-// sort sorts units by size, like ones beside each other, and sections by size.
+// sort sorts units by size, like ones beside each other, single pods last, and sections by size.
 func (s *section) sort(a *arrangement) {
 	slices.SortStableFunc(s.units, func(x, y unit) int {
+		if x.single != y.single {
+			if x.single {
+				return 1
+			}
+			return -1
+		}
 		return cmp.Or(cmp.Compare(min(y.pinned, 0), min(x.pinned, 0)), cmp.Compare(y.size, x.size), cmp.Compare(x.like, y.like))
 	})
 	for _, inner := range s.sections {
