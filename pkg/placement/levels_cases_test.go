@@ -516,3 +516,29 @@ func TestMixedPodsKeepTheirOrder(t *testing.T) {
 		t.Errorf("b is started beside a, which has a bound pod: %v", plan)
 	}
 }
+
+// TestEqualRacksInABlockAreTriedOnce: of the racks of a block only what is left in them matters. Otherwise 735,471 sets of racks for the
+// larger replicas would be tried before it is certain that there is no plan.
+func TestEqualRacksInABlockAreTriedOnce(t *testing.T) {
+	t.Parallel()
+	var nodes []node
+	for i := range 24 {
+		nodes = append(nodes, node{name: fmt.Sprintf("n%d", i), gpus: 10, rack: fmt.Sprintf("r%d", i), block: "b"})
+	}
+	groups := []leveledNode{required("block", gang.Node{Name: "set"})}
+	p := placement.Problem{Pods: map[string][]placement.Pod{}}
+	for i := range 16 + 17 { // beside 16 replicas of 6 pods there is room for 16 of 5
+		name, n := fmt.Sprintf("l%d", i), 6
+		if i >= 16 {
+			n = 5
+		}
+		groups = append(groups, required("rack", leaf(name, "set", int32(n))))
+		p.Pods[name] = pods(name, 0, n)
+	}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, groups...)
+	c := &clock{left: 1000}
+	_, short := placement.Minimum(p, newCluster(t, []class{{gpus: 1}}, nodes...), placement.Budget{Expired: c.expired})
+	if short == nil || short.Cut || !short.Exhausted {
+		t.Errorf("%+v, want that it is certain that there is no plan", short)
+	}
+}
