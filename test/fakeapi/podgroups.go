@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,25 +23,16 @@ import (
 
 // PodGroups holds PodGroups of all namespaces. All methods are safe for concurrent use.
 type PodGroups struct {
-	mu       sync.Mutex
-	objects  map[types.NamespacedName]*v2alpha2.PodGroup
-	history  []event // the resource version is its length
-	watchers map[chan event]bool
-	updates  int
-	failures []error
-	onUpdate func(*v2alpha2.PodGroup)
-
-	topologies *Topologies // nil: there is no CRD of Topologies
-}
-
-type event struct {
-	Type   watch.EventType    `json:"type"`
-	Object *v2alpha2.PodGroup `json:"object"`
+	collection
+	updates    int                      // guarded by mu, as all fields below
+	failures   []error                  // of the next updates
+	onUpdate   func(*v2alpha2.PodGroup) // may be nil
+	topologies *Topologies              // nil: there is no CRD of Topologies
 }
 
 // NewPodGroups returns a server without objects.
 func NewPodGroups() *PodGroups {
-	return &PodGroups{objects: map[types.NamespacedName]*v2alpha2.PodGroup{}, watchers: map[chan event]bool{}}
+	return &PodGroups{collection: newCollection(v2alpha2.SchemeGroupVersion.WithKind("PodGroup"))}
 }
 
 // Serve answers HTTP requests until the test ends, and returns the address. Clients have to stop before it does:
@@ -64,31 +53,33 @@ func (p *PodGroups) Put(group *v2alpha2.PodGroup) {
 	defer p.mu.Unlock()
 	group = group.DeepCopy()
 	kind := watch.Added
-	if old := p.objects[keyOf(group)]; old != nil {
+	if old := p.stored(keyOf(group)); old != nil {
 		kind = watch.Modified
 		if old.UID == group.UID {
 			group.Status = old.Status
 		}
 	}
-	p.store(kind, group)
+	p.record(kind, group)
 }
 
 // Get returns a copy of a PodGroup, nil if there is none.
 func (p *PodGroups) Get(key types.NamespacedName) *v2alpha2.PodGroup {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.objects[key] == nil {
-		return nil
-	}
-	return p.objects[key].DeepCopy()
+	return p.stored(key).DeepCopy()
+}
+
+// stored returns a PodGroup, nil if there is none. The caller holds mu, and must not modify it.
+func (p *PodGroups) stored(key types.NamespacedName) *v2alpha2.PodGroup {
+	group, _ := p.objects[key].(*v2alpha2.PodGroup)
+	return group
 }
 
 // Delete removes a PodGroup. It is not an error if there is none.
 func (p *PodGroups) Delete(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old := p.objects[key]; old != nil {
-		delete(p.objects, key)
+	if old := p.stored(key); old != nil {
 		p.record(watch.Deleted, old.DeepCopy())
 	}
 }
@@ -132,7 +123,7 @@ func (p *PodGroups) updateStatus(group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, 
 		p.failures = p.failures[1:]
 		return nil, err
 	}
-	old := p.objects[keyOf(group)]
+	old := p.stored(keyOf(group))
 	switch {
 	case old == nil:
 		return nil, apierrors.NewNotFound(v2alpha2.Resource("podgroups"), group.Name)
@@ -141,25 +132,9 @@ func (p *PodGroups) updateStatus(group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, 
 	}
 	next := old.DeepCopy()
 	next.Status = *group.Status.DeepCopy()
-	p.store(watch.Modified, next)
+	p.record(watch.Modified, next)
 	p.updates++
 	return next.DeepCopy(), nil
-}
-
-// store stores an object as its newest version. The caller must not modify it afterwards.
-func (p *PodGroups) store(kind watch.EventType, group *v2alpha2.PodGroup) {
-	p.objects[keyOf(group)] = group
-	p.record(kind, group)
-}
-
-func (p *PodGroups) record(kind watch.EventType, group *v2alpha2.PodGroup) {
-	group.APIVersion, group.Kind = v2alpha2.SchemeGroupVersion.String(), "PodGroup"
-	group.ResourceVersion = strconv.Itoa(len(p.history) + 1)
-	e := event{kind, group}
-	p.history = append(p.history, e)
-	for w := range p.watchers {
-		w <- e
-	}
 }
 
 // ServeHTTP implements http.Handler for GET and watch of all PodGroups, GET of one, and PUT of a status.
@@ -177,17 +152,8 @@ func (p *PodGroups) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 	case strings.HasPrefix(r.URL.Path, "/apis/"+topologyv1alpha1.GroupName+"/"):
 		topologies.ServeHTTP(w, r)
-	case query.Get("watch") != "":
-		p.watch(w, r)
 	case r.Method == http.MethodGet && len(path) == 1:
-		p.mu.Lock()
-		list := v2alpha2.PodGroupList{TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroupList"}}
-		list.ResourceVersion = strconv.Itoa(len(p.history))
-		for _, g := range p.objects {
-			list.Items = append(list.Items, *g.DeepCopy())
-		}
-		p.mu.Unlock()
-		answer(w, list)
+		p.collection.ServeHTTP(w, r)
 	case r.Method == http.MethodPut:
 		var group v2alpha2.PodGroup
 		if err := json.NewDecoder(r.Body).Decode(&group); err != nil {
@@ -212,39 +178,6 @@ func (p *PodGroups) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watch sends the changes since the resource version that the client has listed.
-func (p *PodGroups) watch(w http.ResponseWriter, r *http.Request) {
-	seen, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	events := make(chan event, 1000)
-	p.mu.Lock()
-	for _, missed := range p.history[seen:] {
-		events <- missed
-	}
-	p.watchers[events] = true
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.watchers, events)
-	}()
-	w.(http.Flusher).Flush()
-	for {
-		select {
-		case e := <-events:
-			if json.NewEncoder(w).Encode(e) != nil {
-				return
-			}
-			w.(http.Flusher).Flush()
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
-
 func answer(w http.ResponseWriter, object any) {
 	_ = json.NewEncoder(w).Encode(object) // fails only if the client has gone
 }
@@ -259,8 +192,4 @@ func answerError(w http.ResponseWriter, err error) {
 	s.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	w.WriteHeader(int(s.Code))
 	answer(w, s)
-}
-
-func keyOf(group *v2alpha2.PodGroup) types.NamespacedName {
-	return types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
 }
