@@ -40,8 +40,8 @@ var apis = []api{
 	{"PodCliqueSets, PodCliqueScalingGroups and PodCliques (muster-controller)", "pkg/apis/grove/v1alpha1"},
 }
 
-// kinds are how the names of the constants begin that are documented.
-var kinds = []string{"Event", "Condition", "Reason", "PodReason"}
+// kinds are how the names of the constants begin that are documented, in the order of the document.
+var kinds = []string{"Condition", "Reason", "Event", "PodReason"}
 
 func main() {
 	if len(os.Args) != 2 {
@@ -101,7 +101,10 @@ func read(dir string) ([]table, error) {
 			blocks = append(blocks, block)
 			for _, s := range block.Specs {
 				spec := s.(*ast.ValueSpec)
-				if literal, ok := first(spec.Values).(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if len(spec.Values) == 0 {
+					continue
+				}
+				if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
 					if values[spec.Names[0].Name], err = strconv.Unquote(literal.Value); err != nil {
 						return nil, err
 					}
@@ -109,10 +112,10 @@ func read(dir string) ([]table, error) {
 			}
 		}
 	}
-	order := func(name string) int {
-		return slices.Index([]string{"Condition", "Reason", "Event", "PodReason"}, kindOf(name))
+	order := func(block *ast.GenDecl) int {
+		return slices.Index(kinds, kindOf(block.Specs[0].(*ast.ValueSpec).Names[0].Name))
 	}
-	slices.SortStableFunc(blocks, func(a, b *ast.GenDecl) int { return order(nameOf(a)) - order(nameOf(b)) })
+	slices.SortStableFunc(blocks, func(a, b *ast.GenDecl) int { return order(a) - order(b) })
 	var tables []table
 	for _, block := range blocks {
 		t := table{comment: named(values, block.Doc.Text())}
@@ -145,15 +148,6 @@ func read(dir string) ([]table, error) {
 	}
 	return tables, nil
 }
-
-func first(list []ast.Expr) ast.Expr {
-	if len(list) == 0 {
-		return nil
-	}
-	return list[0]
-}
-
-func nameOf(block *ast.GenDecl) string { return block.Specs[0].(*ast.ValueSpec).Names[0].Name }
 
 // kindOf returns the prefix of the name of a documented constant, "" for any other.
 func kindOf(name string) string {
