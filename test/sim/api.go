@@ -37,8 +37,10 @@ import (
 // on which controllers rely: resourceVersions and conflicts, UIDs, generations, the status subresource, preconditions,
 // finalizers, grace periods and propagation of deletions. It has neither validation nor admission.
 //
-// It implements client.Client with the semantics of the API server, without a cache. Safe for concurrent use.
+// It is a client itself, with the semantics of the API server, without a cache. Safe for concurrent use.
 type API struct {
+	apiClient
+
 	// Refuse, if not nil, is called before every write, like admission; if it returns an error, the write fails with it.
 	// Set it between steps.
 	Refuse func(verb Verb, object client.Object) error
@@ -87,6 +89,7 @@ type table struct {
 // NewAPI returns an API server without objects.
 func NewAPI(clock clock.PassiveClock) *API {
 	a := &API{clock: clock, scheme: newScheme(), tables: map[schema.GroupVersionKind]*table{}, made: map[string]int{}}
+	a.apiClient = apiClient{api: a}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, t := range []table{
 		{gvk: v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet), namespaced: true, status: true, custom: true},

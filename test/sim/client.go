@@ -4,52 +4,77 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 var _ client.Client = &API{}
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
+// apiClient is a client of an API: that of users and tests, which the API itself is, or that of a process. It implements the
+// part of client.Client that controllers use.
+type apiClient struct {
+	client.Client // nil: methods that are not implemented panic
+
+	api    *API
+	reader client.Reader
+	// before is called before every write, also one with dry-run; if it returns an error, the write fails with it. May be nil.
+	before func(o client.Object, dryRun bool) error
+}
+
+// Get implements client.Reader.
+func (c apiClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return c.reader.Get(ctx, key, into, options...)
+}
+
+// List implements client.Reader.
+func (c apiClient) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return c.reader.List(ctx, into, options...)
+}
+
+// Scheme implements client.Client.
+func (c apiClient) Scheme() *runtime.Scheme { return c.api.scheme }
+
+// tableFor returns the table of an object that is about to be written.
+func (c apiClient) tableFor(o client.Object, dryRun bool) (*table, error) {
+	if c.before != nil {
+		if err := c.before(o, dryRun); err != nil {
+			return nil, err
+		}
+	}
+	return c.api.tableOf(o)
+}
+
 // Create implements client.Writer. With dry-run, Refuse is asked, and nothing is stored.
-func (a *API) Create(_ context.Context, o client.Object, options ...client.CreateOption) error {
-	t, err := a.tableOf(o)
+func (c apiClient) Create(_ context.Context, o client.Object, options ...client.CreateOption) error {
+	applied := &client.CreateOptions{}
+	applied.ApplyOptions(options)
+	dryRun := len(applied.DryRun) > 0
+	t, err := c.tableFor(o, dryRun)
 	if err != nil {
 		return err
 	}
-	made, err := a.create(t, o, isDryRun(options))
+	made, err := c.api.create(t, o, dryRun)
 	if err != nil {
 		return err
 	}
 	return fill(o, made, t.gvk, false)
 }
 
-func isDryRun(options []client.CreateOption) bool {
-	o := &client.CreateOptions{}
-	o.ApplyOptions(options)
-	return len(o.DryRun) > 0
-}
-
 // Update implements client.Writer.
-func (a *API) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
-	return a.put(o, Update)
+func (c apiClient) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	return c.put(o, Update)
 }
 
-func (a *API) put(o client.Object, verb Verb) error {
-	t, err := a.tableOf(o)
+func (c apiClient) put(o client.Object, verb Verb) error {
+	t, err := c.tableFor(o, false)
 	if err != nil {
 		return err
 	}
-	written, err := a.update(t, client.ObjectKeyFromObject(o), verb, func(client.Object) (client.Object, error) {
+	written, err := c.api.update(t, client.ObjectKeyFromObject(o), verb, func(client.Object) (client.Object, error) {
 		return o.DeepCopyObject().(client.Object), nil
 	})
 	if err != nil {
@@ -59,12 +84,12 @@ func (a *API) put(o client.Object, verb Verb) error {
 }
 
 // Patch implements client.Writer, for merge patches and strategic merge patches.
-func (a *API) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
-	return a.apply(o, p, Update)
+func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+	return c.patch(o, p, Update)
 }
 
-func (a *API) apply(o client.Object, p client.Patch, verb Verb) error {
-	t, err := a.tableOf(o)
+func (c apiClient) patch(o client.Object, p client.Patch, verb Verb) error {
+	t, err := c.tableFor(o, false)
 	if err != nil {
 		return err
 	}
@@ -72,7 +97,7 @@ func (a *API) apply(o client.Object, p client.Patch, verb Verb) error {
 	if err != nil {
 		return err
 	}
-	written, err := a.patch(t, client.ObjectKeyFromObject(o), verb, p.Type(), data)
+	written, err := c.api.patch(t, client.ObjectKeyFromObject(o), verb, p.Type(), data)
 	if err != nil {
 		return err
 	}
@@ -80,101 +105,32 @@ func (a *API) apply(o client.Object, p client.Patch, verb Verb) error {
 }
 
 // Delete implements client.Writer.
-func (a *API) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
-	t, err := a.tableOf(o)
+func (c apiClient) Delete(_ context.Context, o client.Object, options ...client.DeleteOption) error {
+	t, err := c.tableFor(o, false)
 	if err != nil {
 		return err
 	}
 	d := &client.DeleteOptions{}
 	d.ApplyOptions(options)
-	return a.remove(t, client.ObjectKeyFromObject(o), d)
-}
-
-// DeleteAllOf implements client.Writer.
-func (a *API) DeleteAllOf(_ context.Context, o client.Object, options ...client.DeleteAllOfOption) error {
-	t, err := a.tableOf(o)
-	if err != nil {
-		return err
-	}
-	d := &client.DeleteAllOfOptions{}
-	d.ApplyOptions(options)
-	a.mu.Lock()
-	objects := t.ordered
-	a.mu.Unlock()
-	for _, there := range objects {
-		if d.Namespace != "" && there.GetNamespace() != d.Namespace || d.LabelSelector != nil && !d.LabelSelector.Matches(labels.Set(there.GetLabels())) {
-			continue
-		}
-		if err := client.IgnoreNotFound(a.remove(t, client.ObjectKeyFromObject(there), &d.DeleteOptions)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Apply implements client.Writer. It is not supported, because no controller uses it.
-func (a *API) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
-	return fmt.Errorf("server-side apply is not simulated")
+	return c.api.remove(t, client.ObjectKeyFromObject(o), d)
 }
 
 // Status implements client.Client.
-func (a *API) Status() client.SubResourceWriter { return subresource{a, "status"} }
+func (c apiClient) Status() client.SubResourceWriter { return statusWriter{apiClient: c} }
 
-// SubResource implements client.Client: the status of kinds that have one, and the eviction of pods.
-func (a *API) SubResource(name string) client.SubResourceClient { return subresource{a, name} }
+// statusWriter writes the status of objects.
+type statusWriter struct {
+	client.SubResourceWriter // nil: methods that are not implemented panic
 
-// Scheme implements client.Client.
-func (a *API) Scheme() *runtime.Scheme { return a.scheme }
-
-// RESTMapper implements client.Client.
-func (a *API) RESTMapper() meta.RESTMapper { return a.mapper }
-
-// GroupVersionKindFor implements client.Client.
-func (a *API) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(o, a.scheme)
-}
-
-// IsObjectNamespaced implements client.Client.
-func (a *API) IsObjectNamespaced(o runtime.Object) (bool, error) {
-	return apiutil.IsObjectNamespaced(o, a.scheme, a.mapper)
-}
-
-// subresource is a subresource of an API's objects.
-type subresource struct {
-	api  *API
-	name string
-}
-
-// Get implements client.SubResourceReader.
-func (s subresource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
-	return fmt.Errorf("subresource %s cannot be read here", s.name)
-}
-
-// Create implements client.SubResourceWriter: an eviction. PodDisruptionBudgets are not checked.
-func (s subresource) Create(ctx context.Context, o, _ client.Object, _ ...client.SubResourceCreateOption) error {
-	if _, isPod := o.(*corev1.Pod); !isPod || s.name != "eviction" {
-		return fmt.Errorf("subresource %s of %T cannot be created here", s.name, o)
-	}
-	return s.api.Delete(ctx, o)
+	apiClient apiClient
 }
 
 // Update implements client.SubResourceWriter.
-func (s subresource) Update(_ context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
-	if s.name != "status" {
-		return fmt.Errorf("subresource %s cannot be written here", s.name)
-	}
-	return s.api.put(o, UpdateStatus)
+func (s statusWriter) Update(_ context.Context, o client.Object, _ ...client.SubResourceUpdateOption) error {
+	return s.apiClient.put(o, UpdateStatus)
 }
 
 // Patch implements client.SubResourceWriter.
-func (s subresource) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
-	if s.name != "status" {
-		return fmt.Errorf("subresource %s cannot be written here", s.name)
-	}
-	return s.api.apply(o, p, UpdateStatus)
-}
-
-// Apply implements client.SubResourceWriter. It is not supported, because no controller uses it.
-func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-	return fmt.Errorf("server-side apply is not simulated")
+func (s statusWriter) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.apiClient.patch(o, p, UpdateStatus)
 }

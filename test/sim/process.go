@@ -135,8 +135,10 @@ func (p *process) GetCache() cache.Cache { return p.cache }
 // GetFieldIndexer implements manager.Manager.
 func (p *process) GetFieldIndexer() client.FieldIndexer { return p.cache }
 
-// GetClient implements manager.Manager.
-func (p *process) GetClient() client.Client { return cachedClient{API: p.api, p: p} }
+// GetClient implements manager.Manager. The client reads from the cache, and writes to the API server until the process crashes.
+func (p *process) GetClient() client.Client {
+	return apiClient{api: p.api, reader: p.cache, before: p.write}
+}
 
 // GetAPIReader implements manager.Manager.
 func (p *process) GetAPIReader() client.Reader { return liveReader{p} }
@@ -160,13 +162,16 @@ func (p *process) GetLogger() logr.Logger { return logr.Discard() }
 func (p *process) GetEventRecorder(string) events.EventRecorder { return p.recorder }
 
 // write is called before every write of the process, of the object o. It returns an error if the process has crashed,
-// and a conflict for the write that is refused.
-func (p *process) write(o client.Object) error {
-	if p.before != nil {
+// and a conflict for the write that is refused. With dry-run nothing is written.
+func (p *process) write(o client.Object, dryRun bool) error {
+	if p.before != nil && !dryRun {
 		p.before()
 	}
 	if p.crashed.Load() {
 		return errCrashed
+	}
+	if dryRun {
+		return nil
 	}
 	if p.writesLeft.Load() >= 0 && p.writesLeft.Add(-1) < 0 {
 		p.crashed.Store(true)
@@ -199,102 +204,4 @@ func (l liveReader) List(ctx context.Context, into client.ObjectList, options ..
 		return errCrashed
 	}
 	return l.p.api.List(ctx, into, options...)
-}
-
-// cachedClient reads from the cache of a process, and writes to the API server until the process crashes.
-type cachedClient struct {
-	*API
-	p *process
-}
-
-// Get implements client.Reader.
-func (c cachedClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-	return c.p.cache.Get(ctx, key, into, options...)
-}
-
-// List implements client.Reader.
-func (c cachedClient) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	return c.p.cache.List(ctx, into, options...)
-}
-
-// Create implements client.Writer. A creation with dry-run writes nothing.
-func (c cachedClient) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if isDryRun(options) {
-		if c.p.crashed.Load() {
-			return errCrashed
-		}
-	} else if err := c.p.write(o); err != nil {
-		return err
-	}
-	return c.API.Create(ctx, o, options...)
-}
-
-// Update implements client.Writer.
-func (c cachedClient) Update(ctx context.Context, o client.Object, options ...client.UpdateOption) error {
-	if err := c.p.write(o); err != nil {
-		return err
-	}
-	return c.API.Update(ctx, o, options...)
-}
-
-// Patch implements client.Writer.
-func (c cachedClient) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
-	if err := c.p.write(o); err != nil {
-		return err
-	}
-	return c.API.Patch(ctx, o, patch, options...)
-}
-
-// Delete implements client.Writer.
-func (c cachedClient) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
-	if err := c.p.write(o); err != nil {
-		return err
-	}
-	return c.API.Delete(ctx, o, options...)
-}
-
-// DeleteAllOf implements client.Writer.
-func (c cachedClient) DeleteAllOf(ctx context.Context, o client.Object, options ...client.DeleteAllOfOption) error {
-	if err := c.p.write(o); err != nil {
-		return err
-	}
-	return c.API.DeleteAllOf(ctx, o, options...)
-}
-
-// Status implements client.Client.
-func (c cachedClient) Status() client.SubResourceWriter { return c.SubResource("status") }
-
-// SubResource implements client.Client.
-func (c cachedClient) SubResource(name string) client.SubResourceClient {
-	return cachedSubresource{subresource{c.API, name}, c.p}
-}
-
-// cachedSubresource is a subresource as a process writes it.
-type cachedSubresource struct {
-	subresource
-	p *process
-}
-
-// Create implements client.SubResourceWriter.
-func (s cachedSubresource) Create(ctx context.Context, o, sub client.Object, options ...client.SubResourceCreateOption) error {
-	if err := s.p.write(o); err != nil {
-		return err
-	}
-	return s.subresource.Create(ctx, o, sub, options...)
-}
-
-// Update implements client.SubResourceWriter.
-func (s cachedSubresource) Update(ctx context.Context, o client.Object, options ...client.SubResourceUpdateOption) error {
-	if err := s.p.write(o); err != nil {
-		return err
-	}
-	return s.subresource.Update(ctx, o, options...)
-}
-
-// Patch implements client.SubResourceWriter.
-func (s cachedSubresource) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	if err := s.p.write(o); err != nil {
-		return err
-	}
-	return s.subresource.Patch(ctx, o, patch, options...)
 }

@@ -18,14 +18,14 @@ import (
 // queue is the work queue of a controller, with a virtual clock. As in the real queue, a request is in it only once, at
 // the earliest of the times for which it was added. Requests are removed by take, not by Get.
 type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request] // nil: methods that are not implemented panic
+
 	clock   clock.PassiveClock
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 
 	mu  sync.Mutex
 	due map[reconcile.Request]time.Time // guarded by mu
 }
-
-var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = &queue{}
 
 func newQueue(clock clock.PassiveClock, limiter workqueue.TypedRateLimiter[reconcile.Request]) *queue {
 	return &queue{clock: clock, limiter: limiter, due: map[reconcile.Request]time.Time{}}
@@ -50,30 +50,8 @@ func (q *queue) AddRateLimited(r reconcile.Request) { q.AddAfter(r, q.limiter.Wh
 // Forget implements workqueue.TypedRateLimitingInterface.
 func (q *queue) Forget(r reconcile.Request) { q.limiter.Forget(r) }
 
-// NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *queue) NumRequeues(r reconcile.Request) int { return q.limiter.NumRequeues(r) }
-
-// Len implements workqueue.TypedInterface.
-func (q *queue) Len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.due)
-}
-
-// Get implements workqueue.TypedInterface. No worker runs.
-func (q *queue) Get() (reconcile.Request, bool) { return reconcile.Request{}, true }
-
-// Done implements workqueue.TypedInterface.
-func (q *queue) Done(reconcile.Request) {}
-
-// ShutDown implements workqueue.TypedInterface.
+// ShutDown implements workqueue.TypedInterface. No worker runs.
 func (q *queue) ShutDown() {}
-
-// ShutDownWithDrain implements workqueue.TypedInterface.
-func (q *queue) ShutDownWithDrain() {}
-
-// ShuttingDown implements workqueue.TypedInterface.
-func (q *queue) ShuttingDown() bool { return false }
 
 // ready returns the requests that are due: in the order of their times, then by name.
 func (q *queue) ready() []reconcile.Request {
