@@ -13,10 +13,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // Options of a cluster.
@@ -152,14 +152,7 @@ func (c *Cluster) check(step string) {
 func Nodes(count int, gpus int64) []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := range count {
-		list := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)}
-		nodes = append(nodes, &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("n%d", i)},
-			Status: corev1.NodeStatus{
-				Capacity: list, Allocatable: list,
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-			},
-		})
+		nodes = append(nodes, wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(gpus).Obj())
 	}
 	return nodes
 }

@@ -87,7 +87,7 @@ func (k *Kubelet) see(c Change) {
 	if pod.Status.Phase == corev1.PodRunning && s.running.IsZero() {
 		s.running = now
 	}
-	if isReady(pod) && s.ready.IsZero() {
+	if workload.IsReady(pod) && s.ready.IsZero() {
 		s.ready = now
 	}
 	if pod.DeletionTimestamp != nil && s.terminating.IsZero() {
@@ -145,9 +145,9 @@ func (k *Kubelet) actions() []kubeletAction {
 		case over:
 		case pod.Status.Phase == corev1.PodPending && !k.waits(pod):
 			add(s.bound.Add(k.StartAfter), "starts", func() error { return k.setStatus(pod, k.runs) })
-		case k.FadeAfter > 0 && isReady(pod) && strings.HasPrefix(pod.Spec.Containers[0].Image, k.FadingImage):
+		case k.FadeAfter > 0 && workload.IsReady(pod) && strings.HasPrefix(pod.Spec.Containers[0].Image, k.FadingImage):
 			add(s.ready.Add(k.FadeAfter), "is no longer ready", func() error { return k.FailReadiness(pod) })
-		case pod.Status.Phase == corev1.PodRunning && !isReady(pod) && !sick[pod.UID]:
+		case pod.Status.Phase == corev1.PodRunning && !workload.IsReady(pod) && !sick[pod.UID]:
 			add(s.running.Add(k.ReadyAfter), "becomes ready", func() error {
 				return k.setStatus(pod, func(p *corev1.Pod) { k.setReady(p, true) })
 			})
@@ -216,12 +216,6 @@ func (k *Kubelet) setStatus(pod *corev1.Pod, edit func(*corev1.Pod)) error {
 // nowOn returns the time by the clock of the pod's node.
 func (k *Kubelet) nowOn(pod *corev1.Pod) metav1.Time {
 	return metav1.NewTime(k.api.now().Add(k.Skew[pod.Spec.NodeName]))
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // runs starts the containers of a pod.
@@ -332,7 +326,7 @@ func (k *Kubelet) LoseNode(name string) error {
 		return err
 	}
 	for _, pod := range all[*corev1.Pod](k.api) {
-		if pod.Spec.NodeName == name && isReady(pod) {
+		if pod.Spec.NodeName == name && workload.IsReady(pod) {
 			if err := k.setStatus(pod, func(p *corev1.Pod) { setPodCondition(p, corev1.PodReady, false, k.api.now()) }); err != nil {
 				return err
 			}

@@ -30,6 +30,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // The mean time between events of each kind in the soak: per pod, node or set, or in total. Pods and nodes fail every
@@ -536,7 +537,7 @@ func (s *soak) wholeSet(set *v1alpha1.PodCliqueSet, want map[string]int) {
 				s.Fatalf("pod %s has ended, and has finalizers %v", pod.Name, pod.Finalizers)
 			case !ended && over:
 				s.Fatalf("pod %s of job %s, which is %s, is %s", pod.Name, set.Name, phase, pod.Status.Phase)
-			case !ended && !isReady(pod):
+			case !ended && !workload.IsReady(pod):
 				s.Fatalf("pod %s is not ready", pod.Name)
 			case !ended:
 				running++

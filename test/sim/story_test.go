@@ -106,7 +106,7 @@ func wantAvailable(c *Cluster, pods int) {
 	}
 	ready := 0
 	for _, pod := range All[*corev1.Pod](c) {
-		if isReady(pod) {
+		if workload.IsReady(pod) {
 			ready++
 		}
 	}
@@ -224,7 +224,9 @@ func TestAnyOrder(t *testing.T) {
 			}
 			sicken := func() {
 				for range 1 + random.Intn(3) {
-					pods := slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return !isReady(p) || p.DeletionTimestamp != nil || !wasAvailable(p) })
+					pods := slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool {
+						return !workload.IsReady(p) || p.DeletionTimestamp != nil || !wasAvailable(p)
+					})
 					if len(pods) == 0 {
 						return
 					}

@@ -112,7 +112,7 @@ func (s shortage) justifies(key string, delay time.Duration, now time.Time) bool
 func (s shortage) observe(c *Cluster) {
 	ready := map[types.UID]int32{}
 	for _, pod := range All[*corev1.Pod](c) {
-		if ref := metav1.GetControllerOf(pod); ref != nil && pod.DeletionTimestamp == nil && isReady(pod) {
+		if ref := metav1.GetControllerOf(pod); ref != nil && pod.DeletionTimestamp == nil && workload.IsReady(pod) {
 			ready[ref.UID]++
 		}
 	}

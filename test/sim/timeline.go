@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 var update = flag.Bool("update", false, "write the golden timelines anew")
@@ -240,7 +241,7 @@ func (l *Timeline) seePod(old, now *corev1.Pod) {
 	if old.DeletionTimestamp == nil && now.DeletionTimestamp != nil {
 		l.add(owner, "terminating", name)
 	}
-	if isReady(old) != isReady(now) {
+	if workload.IsReady(old) != workload.IsReady(now) {
 		e := l.entryOf(owner, "ready", "")
 		e.ready, e.clique = true, clique
 	}
@@ -364,7 +365,7 @@ func (l *Timeline) line(e *entry) (kind string, who []string, what string) {
 	case e.ready:
 		ready := 0
 		for _, pod := range l.pods {
-			if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && pod.Namespace+"/"+ref.Name == e.clique && isReady(pod) && pod.DeletionTimestamp == nil {
+			if ref := metav1.GetControllerOfNoCopy(pod); ref != nil && pod.Namespace+"/"+ref.Name == e.clique && workload.IsReady(pod) && pod.DeletionTimestamp == nil {
 				ready++
 			}
 		}

@@ -134,7 +134,7 @@ func memberKey(group string, index int, attempt lifecycle.Attempt) string {
 	return fmt.Sprintf("%s/%d/%+v", group, index, attempt)
 }
 
-func isUp(pod *corev1.Pod) bool { return isReady(pod) && pod.DeletionTimestamp == nil }
+func isUp(pod *corev1.Pod) bool { return workload.IsReady(pod) && pod.DeletionTimestamp == nil }
 
 func owner(o metav1.Object) types.UID {
 	if ref := metav1.GetControllerOf(o); ref != nil {
@@ -205,7 +205,7 @@ func (w *updateWatch) land() {
 			if w.cliqueOf(pod) != q || pod.DeletionTimestamp != nil {
 				continue
 			}
-			if pod.Spec.Hostname == f.unit && isReady(pod) {
+			if pod.Spec.Hostname == f.unit && workload.IsReady(pod) {
 				return true
 			}
 			if pod.Spec.Hostname != f.unit {
@@ -227,7 +227,7 @@ func (w *updateWatch) checkPods() error {
 			continue
 		}
 		excess[q.UID]++
-		if !isReady(pod) {
+		if !workload.IsReady(pod) {
 			continue
 		}
 		up[q.UID]++

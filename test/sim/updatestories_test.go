@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // service is a set with a single standalone clique, web, of 3 pods, 2 of which are needed.
@@ -356,8 +357,8 @@ func TestRollbackOfAReplicaThatWaits(t *testing.T) {
 		must(t, c.Kubelet.Evict(pod))
 		c.Advance(time.Minute)
 		for _, p := range All[*corev1.Pod](c) {
-			if p.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex] == "0" && (!isReady(p) || p.Spec.Containers[0].Image != "registry.example/main:1") {
-				c.Fatalf("pod %s with image %s is ready: %v", p.Name, p.Spec.Containers[0].Image, isReady(p))
+			if p.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex] == "0" && (!workload.IsReady(p) || p.Spec.Containers[0].Image != "registry.example/main:1") {
+				c.Fatalf("pod %s with image %s is ready: %v", p.Name, p.Spec.Containers[0].Image, workload.IsReady(p))
 			}
 		}
 		c.Timeline.Say("the image becomes main:1 again")
