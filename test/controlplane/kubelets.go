@@ -30,21 +30,23 @@ import (
 // server, and reports what containers would do that do not exist. Unlike those of KWOK, its nodes have clocks of their
 // own (SetClock) and can stop reporting (Kill), and its pods take time to start and to end, and end with an exit code.
 //
-// What the containers of an image do is a Program (SetProgram). The annotations of pods.go control single pods, and
-// ExitContainer and EvictPod act on one.
+// What the containers of an image do is a Program (SetProgram). The annotations of pods.go control single pods.
 //
 // A deleted pod gets SIGTERM when its kubelet sees the deletion. Its containers exit when their program does, at the
-// latest at the end of the grace period, sidecars after the others; then the pod is reported as Succeeded or Failed, and
-// deleted with a grace period of 0. Finalizers keep it in the API server until their owners remove them.
+// latest at the end of the grace period; then the pod is reported as Succeeded or Failed, and deleted with a grace period
+// of 0. Finalizers keep it in the API server until their owners remove them.
 //
 // A real kubelet differs in this:
 //   - Seconds pass until an image is pulled, a sandbox is created and a probe has passed, and status is reported with
-//     delays under load. Back-off begins with 10 s, not with 1 s, and takes at most 5 min.
-//   - Init containers, hooks and probes run. Here the init containers of an image without a program of its own succeed
-//     immediately, also the one that waits for other cliques; preStop hooks and startup probes take no time.
+//     delays under load.
+//   - Each container has a state of its own, and is started again as its restart policy says. Here all containers of a pod
+//     do the same, what the program of the first one's image says, and their end is that of the pod.
+//   - Init containers, sidecars, hooks and probes run. Here init containers have succeeded when the pod starts, also the
+//     one that waits for other cliques; hooks take no time.
 //   - After a reboot of the node containers are lost. Here a node that is killed keeps running its containers: it is cut
 //     off from the API server, and its pods continue where they are when it is revived.
-//   - It rejects pods that do not fit its node, and enforces activeDeadlineSeconds, restartPolicyRules and memory limits.
+//   - It rejects pods that do not fit its node, evicts pods, has readiness gates, and enforces activeDeadlineSeconds and
+//     memory limits.
 //   - It serves logs and exec, reports observedGeneration, and sets node conditions other than Ready.
 type Kubelets struct {
 	client kubernetes.Interface
@@ -57,15 +59,11 @@ type Kubelets struct {
 	machines map[string]*machine // guarded by mu; by node name, made on demand and kept
 	programs map[string]Program  // guarded by mu; by prefix of the image
 	lives    map[string]*podLife // guarded by mu, their content by the queue, which has a pod in one worker at a time
-	orders   map[string][]order  // guarded by mu; what is still to be done to pods, by namespace/name
 	lastIP   int                 // guarded by mu
 }
 
 // work is a node or a pod (namespace/name) to look at. One of the two is "".
 type work struct{ node, pod string }
-
-// order is what a test wants to happen to a pod.
-type order func(*podLife)
 
 // machine is a node, apart from its object.
 type machine struct {
@@ -82,39 +80,43 @@ const kubeletWorkers = 16
 // byNode is an index of pods.
 const byNode = "node"
 
-// StartKubelets runs kubelets for all nodes of a cluster until ctx ends. nodeLease is how long the lease of a node is
-// valid, which is renewed four times in that time; 0: without leases.
-func StartKubelets(ctx context.Context, client kubernetes.Interface, nodeLease time.Duration) (*Kubelets, error) {
+// startKubelets runs kubelets for all nodes until Stop.
+func (cp *ControlPlane) startKubelets(ctx context.Context) error {
+	ctx, cp.stopKubelets = context.WithCancel(context.WithoutCancel(ctx)) // like the servers, they outlive the context of Start
 	k := &Kubelets{
-		client: client, lease: nodeLease,
+		client:   cp.client,
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[work](5*time.Millisecond, time.Second)),
-		machines: map[string]*machine{}, programs: map[string]Program{"": {}}, lives: map[string]*podLife{}, orders: map[string][]order{},
+		machines: map[string]*machine{}, programs: map[string]Program{"": {}}, lives: map[string]*podLife{},
 	}
-	factory := informers.NewSharedInformerFactory(client, 0)
+	if cp.watchesNodes() {
+		k.lease = cp.options.NodeLease
+	}
+	factory := informers.NewSharedInformerFactory(cp.client, 0)
 	pods, nodes := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
 	if err := pods.AddIndexers(cache.Indexers{byNode: func(object any) ([]string, error) {
 		return []string{object.(*corev1.Pod).Spec.NodeName}, nil
 	}}); err != nil {
-		return nil, err
+		return err
 	}
 	k.pods, k.nodes = pods.GetIndexer(), nodes.GetIndexer()
 	if _, err := pods.AddEventHandler(eachEvent(func(key string) { k.queue.Add(work{pod: key}) })); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := nodes.AddEventHandler(eachEvent(func(key string) { k.queue.Add(work{node: key}) })); err != nil {
-		return nil, err
+		return err
 	}
 	factory.Start(ctx.Done())
 	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
-			return nil, fmt.Errorf("listing %s: %w", kind, context.Cause(ctx))
+			return fmt.Errorf("listing %s: %w", kind, context.Cause(ctx))
 		}
 	}
 	for range kubeletWorkers {
 		go k.work(ctx)
 	}
 	context.AfterFunc(ctx, k.queue.ShutDown)
-	return k, nil
+	cp.kubelets = k
+	return nil
 }
 
 func eachEvent(see func(key string)) cache.ResourceEventHandler {
@@ -128,8 +130,8 @@ func eachEvent(see func(key string)) cache.ResourceEventHandler {
 	}
 }
 
-// SetProgram sets what the containers do whose image has this prefix; of several the longest applies. The empty prefix is
-// all images that have no other, at first with the zero Program. Containers that run already keep the program they have.
+// SetProgram sets what the containers do of pods whose first image has this prefix; of several the longest applies. The empty
+// prefix is all images that have no other, at first with the zero Program. Pods that are bound already keep their program.
 func (k *Kubelets) SetProgram(imagePrefix string, program Program) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -164,49 +166,6 @@ func (k *Kubelets) Revive(node string) {
 	k.queue.Add(work{node: node})
 }
 
-// ExitContainer makes a running container exit with this code, as a process does that ends by itself, and returns when
-// the API server has it. Whether the container is started again is up to its restart policy. A sidecar is a container,
-// too.
-func (k *Kubelets) ExitContainer(ctx context.Context, namespace, pod, container string, code int) error {
-	var before int32
-	known := false
-	return k.order(ctx, namespace, pod, func(l *podLife) { l.exitNow(container, code) }, func(p *corev1.Pod) bool {
-		for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
-			if c.Name == container {
-				if !known {
-					before, known = c.RestartCount, true
-				}
-				return c.State.Terminated != nil || c.RestartCount > before || c.State.Waiting != nil && c.LastTerminationState.Terminated != nil
-			}
-		}
-		return false
-	})
-}
-
-// EvictPod makes the kubelet evict a pod for lack of memory on its node: its containers are killed, it is Failed with
-// reason Evicted, and it has the condition DisruptionTarget. Its object is not deleted.
-func (k *Kubelets) EvictPod(ctx context.Context, namespace, pod string) error {
-	return k.order(ctx, namespace, pod, (*podLife).evict, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
-}
-
-// order has something happen to a pod that exists, and waits for its effect.
-func (k *Kubelets) order(ctx context.Context, namespace, name string, do order, done func(*corev1.Pod) bool) error {
-	pod, err := k.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if done(pod) {
-		return fmt.Errorf("pod %s/%s: its containers do not run", namespace, name)
-	}
-	key := namespace + "/" + name
-	k.mu.Lock()
-	k.orders[key] = append(k.orders[key], do)
-	k.mu.Unlock()
-	k.queue.Add(work{pod: key})
-	return Until(ctx, k.client.CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
-		func(pods []*corev1.Pod) bool { return len(pods) == 0 || done(pods[0]) })
-}
-
 func (k *Kubelets) machine(node string) *machine {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -216,17 +175,15 @@ func (k *Kubelets) machine(node string) *machine {
 	return k.machines[node]
 }
 
-// program returns what containers of this image do, and whether that was set for images like it and not for all.
-func (k *Kubelets) program(image string) (program Program, own bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// program returns what containers of this image do. The caller holds mu.
+func (k *Kubelets) program(image string) Program {
 	longest := ""
 	for prefix := range k.programs {
 		if strings.HasPrefix(image, prefix) && len(prefix) > len(longest) {
 			longest = prefix
 		}
 	}
-	return k.programs[longest], longest != ""
+	return k.programs[longest]
 }
 
 func (k *Kubelets) work(ctx context.Context) {
@@ -365,13 +322,10 @@ func (k *Kubelets) syncPod(ctx context.Context, key string) (time.Duration, erro
 	} else {
 		life.advance(time.Now())
 		life.observe(pod)
-		for _, do := range k.takeOrders(key) {
-			do(life)
-		}
 		life.advance(life.now)
 	}
 
-	if phase := pod.Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+	if !hasFinished(pod) {
 		if pod, err = k.report(ctx, pod, life, object.(*corev1.Node)); err != nil {
 			return 0, ignoreGone(err)
 		}
@@ -398,27 +352,17 @@ func (k *Kubelets) life(key string, pod *corev1.Pod) *podLife {
 	life := k.lives[key]
 	if life == nil || life.uid != pod.UID {
 		k.lastIP++
-		life = newPodLife(pod, time.Now(), k.program)
+		life = &podLife{uid: pod.UID, spec: &pod.Spec, program: k.program(pod.Spec.Containers[0].Image), now: time.Now()}
 		life.ip = fmt.Sprintf("10.244.%d.%d", k.lastIP>>8&0xff, k.lastIP&0xff)
 		k.lives[key] = life
 	}
 	return life
 }
 
-// takeOrders returns the orders for a pod, once.
-func (k *Kubelets) takeOrders(key string) []order {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	orders := k.orders[key]
-	delete(k.orders, key)
-	return orders
-}
-
 func (k *Kubelets) forget(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.lives, key)
-	delete(k.orders, key)
 }
 
 // report writes the pod's status if it differs, and returns the pod as it is then. Like a kubelet it overwrites what
@@ -477,22 +421,6 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// startKubelets runs the stand-in until Stop.
-func (cp *ControlPlane) startKubelets(ctx context.Context) error {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // like the servers, it outlives the context of Start
-	lease := time.Duration(0)
-	if cp.watchesNodes() {
-		lease = cp.options.NodeLease
-	}
-	kubelets, err := StartKubelets(ctx, cp.client, lease)
-	if err != nil {
-		stop()
-		return err
-	}
-	cp.kubelets, cp.stopKubelets = kubelets, stop
-	return nil
 }
 
 // Kubelets returns the stand-in for the kubelets, nil without WithKubelets.

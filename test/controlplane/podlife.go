@@ -13,34 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Program is what a container does. The zero Program runs immediately, is ready immediately, and exits with 143 as soon
-// as it gets SIGTERM.
+// Program is what the containers of a pod do. The zero Program starts immediately, is ready as soon as it runs, and exits
+// with 143 as soon as it gets SIGTERM.
 type Program struct {
-	// StartsAfter is the time from the container's turn to its start.
+	// StartsAfter is the time from the start of the pod to that of its containers.
 	StartsAfter time.Duration
-	// ReadyAfter is the time from its start until its readiness probe passes.
-	ReadyAfter time.Duration
-	// NeverReady: its readiness probe always fails.
-	NeverReady bool
-	// UnreadyAfter is the time from readiness until its readiness probe fails for good. 0: it stays ready.
+	// UnreadyAfter is the time from readiness until the readiness probe fails for good. 0: it passes for ever.
 	UnreadyAfter time.Duration
-
-	// Exits: it exits by itself, ExitsAfter its start, with ExitCode.
-	Exits      bool
-	ExitsAfter time.Duration
-	ExitCode   int
-
-	// StopsAfter is the time from SIGTERM to its exit. A program that takes longer than the grace period is killed, and
-	// has exit code 137. LingerAnnotation of the pod takes precedence.
+	// StopsAfter is the time from SIGTERM to the exit. A program that takes longer than the grace period is killed, and has exit
+	// code 137. LingerAnnotation of the pod takes precedence.
 	StopsAfter time.Duration
-	// StopCode is its exit code after SIGTERM. nil: 143. StopCodeAnnotation of the pod takes precedence.
-	StopCode *int
-
-	// CannotPull: the image cannot be pulled.
-	CannotPull bool
-	// Backoff is the time before the second restart, and before the second attempt to pull the image. It doubles each
-	// time, up to 32 times. A container that ran 60 times as long is restarted immediately again. 0: 1 s.
-	Backoff time.Duration
 }
 
 // Exit codes of a container that was terminated.
@@ -49,13 +31,13 @@ const (
 	exitSIGKILL = 137
 )
 
-// podLife has the containers of one pod, as its node has them. It has neither a client nor a clock: advance lets time
-// pass, observe tells it what the API server has, and status returns what the kubelet reports. Times are real, except in
-// those that are reported, which are of the node's clock.
+// podLife is one pod as its node has it. All its containers are in the same state; its init containers have succeeded when
+// it has started. It has neither a client nor a clock: advance lets time pass, observe tells it what the API server has, and
+// status returns what the kubelet reports. Times are real, except in those that are reported, which are of the node's clock.
 type podLife struct {
 	uid      types.UID
 	spec     *corev1.PodSpec
-	program  func(image string) (program Program, own bool)
+	program  Program
 	reported *corev1.Pod // as it was after the last report; nil: not reported
 	ip       string
 
@@ -63,85 +45,30 @@ type podLife struct {
 	skew   time.Duration // by how much the node's clock is fast
 	agenda []appointment // what will happen by itself, in no order
 
-	containers []*containerLife // init containers and sidecars in order, then the others
-
-	admitted  bool         // its start is on the agenda
-	startTime *metav1.Time // nil: its start was delayed, or prevented by HoldAnnotation
-	ending    bool         // no container is started again
-	killed    time.Time    // the end of the grace period; zero: it is not deleted
-	over      bool         // it has ended, and will not change
-	evicted   bool
-	removed   bool // the deletion of its object was confirmed
+	admitted   bool                  // its start is on the agenda
+	startTime  *metav1.Time          // nil: its start was delayed, or prevented by HoldAnnotation
+	state      corev1.ContainerState // of its containers; no state before its start
+	probe      bool                  // the readiness probe passes
+	stopping   bool                  // SIGTERM was sent
+	killed     time.Time             // the end of the grace period; zero: it is not deleted
+	postponed  *int                  // the exit code of a container that exits when it is no longer stuck; nil: none does
+	over       bool                  // it has ended, and will not change
+	removed    bool                  // the deletion of its object was confirmed
+	conditions []corev1.PodCondition
 
 	// What its annotations say.
 	unready, stuck bool
 	exitCode       *int // nil: it does not exit by annotation
 	exitAfter      time.Duration
-	exits          bool           // its exit is on the agenda
-	linger         *time.Duration // nil: as the program says
-	stopCode       *int           // nil: as the program says
-
-	gated      bool     // a readiness gate is not True
-	postponed  []func() // exits that wait until the pod is not stuck
-	conditions []corev1.PodCondition
+	exits          bool // its exit is on the agenda
+	linger         time.Duration
+	stopCode       int
 }
 
 // appointment is something that happens at a time.
 type appointment struct {
 	at time.Time
 	do func()
-}
-
-// containerRole says when a container starts, and whether its pod waits for its end.
-type containerRole int
-
-const (
-	mainContainer containerRole = iota
-	initContainer
-	sidecar
-)
-
-// containerLife is one container.
-type containerLife struct {
-	name, image string
-	role        containerRole
-	policy      corev1.ContainerRestartPolicy // "": that of the pod
-	program     Program
-
-	state    corev1.ContainerState // Waiting without a reason until its turn
-	last     *corev1.ContainerStateTerminated
-	begun    time.Time // when it was started the last time, in real time
-	starts   int       // how often it was started; distinguishes appointments of one run from those of the next
-	restarts int32
-	backoffs int // restarts in a row
-	pulls    int // failed attempts to pull the image
-	summoned bool
-	probe    bool // its readiness probe passes
-	final    bool // it is not started again
-	stopping bool // it got SIGTERM
-}
-
-func newPodLife(pod *corev1.Pod, now time.Time, program func(string) (Program, bool)) *podLife {
-	l := &podLife{uid: pod.UID, spec: &pod.Spec, program: program, now: now}
-	add := func(c corev1.Container, role containerRole) {
-		life := &containerLife{name: c.Name, image: c.Image, role: role}
-		if c.RestartPolicy != nil {
-			life.policy = *c.RestartPolicy
-		}
-		life.wait("PodInitializing", "")
-		l.containers = append(l.containers, life)
-	}
-	for _, c := range pod.Spec.InitContainers {
-		role := initContainer
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			role = sidecar
-		}
-		add(c, role)
-	}
-	for _, c := range pod.Spec.Containers {
-		add(c, mainContainer)
-	}
-	return l
 }
 
 // advance lets time pass until then, with everything that happens meanwhile at its own time.
@@ -192,47 +119,37 @@ func (l *podLife) after(d time.Duration, do func()) {
 
 // observe takes over what the API server says of the pod.
 func (l *podLife) observe(pod *corev1.Pod) {
-	if phase := pod.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
-		l.over = true // whoever reported that: nothing of it runs any more
-	}
+	l.over = l.over || hasFinished(pod) // whoever reported that: nothing of it runs any more
 	if l.over {
 		return
 	}
 	a := pod.Annotations
 	l.unready, l.stuck = a[ReadyAnnotation] == "false", a[StuckAnnotation] == "true"
-	l.linger, l.stopCode = nil, nil
+	l.linger, l.stopCode = l.program.StopsAfter, exitSIGTERM
 	if text, is := a[LingerAnnotation]; is {
-		linger := durationOf(text)
-		l.linger = &linger
+		l.linger = durationOf(text)
 	}
 	if code, err := strconv.Atoi(a[StopCodeAnnotation]); err == nil {
-		l.stopCode = &code
+		l.stopCode = code
 	}
 	if code, err := strconv.Atoi(a[ExitCodeAnnotation]); err == nil {
 		l.exitCode, l.exitAfter = &code, durationOf(a[ExitAfterAnnotation])
 	}
-	l.gated = slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool {
-		return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
-		})
-	})
 	if !l.admitted && a[HoldAnnotation] != "true" && pod.DeletionTimestamp == nil {
 		l.admitted = true
-		l.after(durationOf(a[StartAfterAnnotation]), func() {
-			now := l.clock()
-			l.startTime = &now
-		})
+		l.after(durationOf(a[StartAfterAnnotation]), l.start)
 	}
-	if pod.DeletionTimestamp != nil {
+	switch {
+	case !l.stuck && l.postponed != nil:
+		l.exit(*l.postponed)
+	case pod.DeletionTimestamp != nil:
 		l.terminate(grace(pod))
 	}
-	if !l.stuck {
-		for _, exit := range l.postponed {
-			exit()
-		}
-		l.postponed = nil
-	}
 	l.settle()
+}
+
+func hasFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // durationOf returns the duration of an annotation, 0 if it is none.
@@ -241,288 +158,173 @@ func durationOf(text string) time.Duration {
 	return d
 }
 
-// terminate sends SIGTERM for the first deletion. A later one may shorten the grace period.
-func (l *podLife) terminate(grace time.Duration) {
-	l.ending = true
-	if grace == 0 {
-		l.kill()
-	}
-	if end := l.now.Add(grace); l.killed.IsZero() || end.Before(l.killed) {
-		l.killed = end
-		defer l.after(grace, l.kill) // after the exits of the same time
-	}
-	for _, c := range l.containers {
-		if c.role != sidecar {
-			l.stop(c)
-		}
-	}
-}
-
-// stop sends SIGTERM to a container.
-func (l *podLife) stop(c *containerLife) {
-	if c.state.Running == nil || c.stopping {
+// start starts the pod, and its containers when it is their turn.
+func (l *podLife) start() {
+	now := l.clock()
+	l.startTime = &now
+	if slices.ContainsFunc(l.spec.Containers, func(c corev1.Container) bool { return strings.HasPrefix(c.Image, unpullable) }) {
+		l.state.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such host"}
 		return
 	}
-	c.stopping = true
-	linger, code := c.program.StopsAfter, exitSIGTERM
-	if c.program.StopCode != nil {
-		code = *c.program.StopCode
-	}
-	if l.linger != nil {
-		linger = *l.linger
-	}
-	if l.stopCode != nil {
-		code = *l.stopCode
-	}
-	l.during(c, linger, func() { l.leave(c, code) })
-}
-
-// kill ends all containers at the end of the grace period.
-func (l *podLife) kill() {
-	for _, c := range l.containers {
-		if c.state.Running != nil {
-			l.leave(c, exitSIGKILL)
-		}
-	}
-}
-
-// leave ends a container of a deleted pod, unless that is stuck.
-func (l *podLife) leave(c *containerLife, code int) {
-	if l.stuck {
-		starts := c.starts
-		l.postponed = append(l.postponed, func() {
-			if c.starts == starts && c.state.Running != nil {
-				l.ended(c, code)
-			}
-		})
-		return
-	}
-	l.ended(c, code)
-}
-
-// during does something later, if the container has neither ended nor been started again until then.
-func (l *podLife) during(c *containerLife, d time.Duration, do func()) {
-	starts := c.starts
-	l.after(d, func() {
-		if c.starts == starts && c.state.Running != nil {
-			do()
+	l.state.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}
+	l.after(l.program.StartsAfter, func() {
+		l.state, l.probe = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: l.clock()}}, true
+		if l.program.UnreadyAfter > 0 {
+			l.after(l.program.UnreadyAfter, func() { l.probe = false })
 		}
 	})
 }
 
-// exitNow ends a running container as if it had exited by itself. Other names are ignored.
-func (l *podLife) exitNow(container string, code int) {
-	for _, c := range l.containers {
-		if c.name == container && c.state.Running != nil {
-			l.ended(c, code)
-		}
-	}
-	l.settle()
-}
-
-// evict kills all containers.
-func (l *podLife) evict() {
-	if l.over {
+// terminate sends SIGTERM for the first deletion. A later one may shorten the grace period.
+func (l *podLife) terminate(grace time.Duration) {
+	switch {
+	case l.state.Running == nil:
+		l.over = true
 		return
-	}
-	l.ending, l.evicted = true, true
-	l.kill()
-	l.settle()
-}
-
-// settle does what follows from the present states: the next containers start, sidecars end after the others, the pod
-// ends.
-func (l *podLife) settle() {
-	if l.over {
+	case grace == 0:
+		l.leave(exitSIGKILL)
 		return
+	case !l.stopping:
+		l.stopping = true
+		code := l.stopCode
+		l.after(l.linger, func() { l.leave(code) })
 	}
-	if l.startTime != nil && !l.ending {
-		l.startNext()
-	}
-	if l.exitCode != nil && !l.exits && !l.ending && l.phase() == corev1.PodRunning {
-		l.exits = true
-		l.after(l.exitAfter, func() { l.exitAll(*l.exitCode) })
-	}
-	if l.mainsAreDone() {
-		l.ending = l.ending || l.startTime != nil
-		for _, c := range l.containers {
-			if c.role == sidecar {
-				l.stop(c)
-			}
-		}
-	}
-	l.over = l.ending && !l.runs(func(*containerLife) bool { return true })
-	l.updateConditions()
-}
-
-// exitAll ends the pod, whatever its restart policy is, as ExitCodeAnnotation says.
-func (l *podLife) exitAll(code int) {
-	l.ending = true
-	for _, c := range l.containers {
-		if c.state.Running != nil {
-			l.ended(c, code)
-		}
+	if end := l.now.Add(grace); l.killed.IsZero() || end.Before(l.killed) {
+		l.killed = end
+		l.after(grace, func() { l.leave(exitSIGKILL) }) // after an exit at the same time
 	}
 }
 
-// startNext starts the containers whose turn it is: one init container after another, then all others.
-func (l *podLife) startNext() {
-	for _, c := range l.containers {
-		if c.role == mainContainer && !l.isInitialized() {
-			return
-		}
-		if !c.summoned {
-			c.summoned = true
-			if program, own := l.program(c.image); c.role == initContainer && !own {
-				c.program = Program{Exits: true, CannotPull: strings.HasPrefix(c.image, unpullable)}
-			} else {
-				c.program = program
-				c.program.CannotPull = program.CannotPull || strings.HasPrefix(c.image, unpullable)
-			}
-			c.wait("ContainerCreating", "")
-			l.startAfter(c, c.program.StartsAfter)
-		}
-		if c.role == initContainer && !c.hasSucceeded() || c.role == sidecar && c.starts == 0 {
-			return
-		}
+// leave ends the containers of a deleted pod, unless that is stuck.
+func (l *podLife) leave(code int) {
+	switch {
+	case !l.stuck:
+		l.exit(code)
+	case l.postponed == nil:
+		l.postponed = &code
 	}
 }
 
-// startAfter starts a container later. Without a delay it starts in this instant, so that it is reported in one write.
-func (l *podLife) startAfter(c *containerLife, d time.Duration) {
-	start := func() {
-		if !l.ending {
-			l.start(c)
-		}
-	}
-	if d == 0 {
-		start()
-		return
-	}
-	l.after(d, start)
-}
-
-func (l *podLife) start(c *containerLife) {
-	if c.program.CannotPull {
-		c.pulls++
-		reason, message := "ErrImagePull", "no such host"
-		if c.pulls%2 == 0 {
-			reason, message = "ImagePullBackOff", "Back-off pulling image "+strconv.Quote(c.image)
-		}
-		c.wait(reason, message)
-		l.startAfter(c, c.backoff(c.pulls/2))
-		return
-	}
-	c.starts++
-	c.begun, c.probe, c.stopping = l.now, false, false
-	c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: l.clock()}}
-	if !c.program.NeverReady {
-		c.probe = c.program.ReadyAfter == 0
-		if !c.probe {
-			l.during(c, c.program.ReadyAfter, func() { c.probe = true })
-		}
-		if c.program.UnreadyAfter > 0 {
-			l.during(c, c.program.ReadyAfter+c.program.UnreadyAfter, func() { c.probe = false })
-		}
-	}
-	if c.program.Exits {
-		if c.program.ExitsAfter == 0 {
-			l.ended(c, c.program.ExitCode)
-			return
-		}
-		l.during(c, c.program.ExitsAfter, func() { l.ended(c, c.program.ExitCode) })
-	}
-}
-
-// ended is the exit of a running container.
-func (l *podLife) ended(c *containerLife, code int) {
+// exit ends the containers, and with them the pod.
+func (l *podLife) exit(code int) {
 	reason := "Completed"
 	if code != 0 {
 		reason = "Error"
 	}
-	terminated := &corev1.ContainerStateTerminated{
-		ExitCode: int32(code), Reason: reason, StartedAt: c.state.Running.StartedAt, FinishedAt: l.clock(),
+	l.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: int32(code), Reason: reason, StartedAt: l.state.Running.StartedAt, FinishedAt: l.clock(),
+	}}
+	l.probe, l.over = false, true
+}
+
+// settle does what follows from the present state.
+func (l *podLife) settle() {
+	if l.exitCode != nil && !l.exits && !l.stopping && l.state.Running != nil {
+		l.exits = true
+		l.after(l.exitAfter, func() { l.exit(*l.exitCode) })
 	}
-	c.state, c.probe = corev1.ContainerState{Terminated: terminated}, false
-	if l.ending || !l.restarts(c, code) {
-		c.final = true
-		return
+	l.updateConditions()
+}
+
+// phase returns the phase that the kubelet reports.
+func (l *podLife) phase() corev1.PodPhase {
+	switch {
+	case l.over && l.state.Terminated != nil && l.state.Terminated.ExitCode == 0:
+		return corev1.PodSucceeded
+	case l.over:
+		return corev1.PodFailed
+	case l.state.Running != nil:
+		return corev1.PodRunning
 	}
-	if l.now.Sub(c.begun) >= 60*c.backoff(0) {
-		c.backoffs = 0
-	}
-	again := func() {
-		c.last = terminated
-		c.restarts++
-		l.start(c)
-	}
-	if c.backoffs++; c.backoffs == 1 {
-		again()
-		return
-	}
-	c.last = terminated
-	wait := c.backoff(max(0, c.backoffs-2))
-	c.wait("CrashLoopBackOff", "back-off "+wait.String()+" restarting failed container="+c.name)
-	l.after(wait, func() {
-		if !l.ending {
-			again()
+	return corev1.PodPending
+}
+
+func (l *podLife) isReady() bool { return l.probe && !l.unready }
+
+// updateConditions brings the pod's conditions up to date. A condition that changes does so now, by the node's clock.
+func (l *podLife) updateConditions() {
+	set := func(kind corev1.PodConditionType, is bool, reason string) {
+		condition := corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: l.clock()}
+		if !is {
+			condition.Status, condition.Reason = corev1.ConditionFalse, reason
 		}
-	})
-}
-
-// restarts reports whether a container is started again after this exit.
-func (l *podLife) restarts(c *containerLife, code int) bool {
-	policy := string(l.spec.RestartPolicy)
-	if c.policy != "" {
-		policy = string(c.policy)
+		setCondition(&l.conditions, condition)
 	}
-	switch c.role {
-	case sidecar:
-		return true
-	case initContainer:
-		return code != 0 && policy != string(corev1.RestartPolicyNever)
+	reason := "ContainersNotReady"
+	switch l.phase() {
+	case corev1.PodSucceeded:
+		reason = "PodCompleted"
+	case corev1.PodFailed:
+		reason = "PodFailed"
 	}
-	return policy != string(corev1.RestartPolicyNever) && (code != 0 || policy != string(corev1.RestartPolicyOnFailure))
+	set(corev1.PodReadyToStartContainers, l.startTime != nil && !l.over, "")
+	set(corev1.PodInitialized, l.startTime != nil, "ContainersNotInitialized")
+	set(corev1.ContainersReady, l.isReady(), reason)
+	set(corev1.PodReady, l.isReady(), reason)
 }
 
-// backoff returns the nth back-off, from 0.
-func (c *containerLife) backoff(n int) time.Duration {
-	base := c.program.Backoff
-	if base == 0 {
-		base = time.Second
+// setCondition sets a condition, with the time of the earlier one unless its status changes.
+func setCondition(conditions *[]corev1.PodCondition, condition corev1.PodCondition) {
+	i := slices.IndexFunc(*conditions, func(c corev1.PodCondition) bool { return c.Type == condition.Type })
+	if i < 0 {
+		*conditions = append(*conditions, condition)
+		return
 	}
-	return base << min(n, 5)
-}
-
-func (c *containerLife) wait(reason, message string) {
-	c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
-}
-
-func (c *containerLife) hasSucceeded() bool {
-	return c.final && c.state.Terminated != nil && c.state.Terminated.ExitCode == 0
-}
-
-// isInitialized reports whether all init containers have succeeded and all sidecars were started.
-func (l *podLife) isInitialized() bool {
-	return !slices.ContainsFunc(l.containers, func(c *containerLife) bool {
-		return c.role == initContainer && !c.hasSucceeded() || c.role == sidecar && c.starts == 0
-	})
-}
-
-// mainsAreDone reports whether nothing but sidecars runs, or will run.
-func (l *podLife) mainsAreDone() bool {
-	if l.runs(func(c *containerLife) bool { return c.role != sidecar }) {
-		return false
+	if old := (*conditions)[i]; old.Status == condition.Status {
+		condition.LastTransitionTime = old.LastTransitionTime
 	}
-	if l.ending {
-		return true
-	}
-	failed := slices.ContainsFunc(l.containers, func(c *containerLife) bool { return c.role == initContainer && c.final && !c.hasSucceeded() })
-	return failed || !slices.ContainsFunc(l.containers, func(c *containerLife) bool { return c.role == mainContainer && !c.final })
+	(*conditions)[i] = condition
 }
 
-func (l *podLife) runs(of func(*containerLife) bool) bool {
-	return slices.ContainsFunc(l.containers, func(c *containerLife) bool { return of(c) && c.state.Running != nil })
+// status returns the fields of the status that a kubelet writes, nil before it has started the pod.
+func (l *podLife) status(node *corev1.Node) *corev1.PodStatus {
+	if l.startTime == nil && !l.over {
+		return nil
+	}
+	s := &corev1.PodStatus{Phase: l.phase(), StartTime: l.startTime, Conditions: slices.Clone(l.conditions)}
+	for _, address := range node.Status.Addresses {
+		if address.Type == corev1.NodeInternalIP {
+			s.HostIP, s.HostIPs = address.Address, []corev1.HostIP{{IP: address.Address}}
+		}
+	}
+	if l.startTime != nil {
+		s.PodIP, s.PodIPs = l.ip, []corev1.PodIP{{IP: l.ip}}
+		done := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: *l.startTime, FinishedAt: *l.startTime}}
+		s.InitContainerStatuses = containerStatuses(l.spec.InitContainers, done, true)
+	}
+	state := *l.state.DeepCopy()
+	if l.over && state.Terminated == nil { // it waited for its start
+		state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: exitSIGKILL, Reason: "ContainerStatusUnknown", Message: "The container could not be located when the pod was terminated",
+		}}
+	}
+	s.ContainerStatuses = containerStatuses(l.spec.Containers, state, l.isReady())
+	return s
+}
+
+func containerStatuses(containers []corev1.Container, state corev1.ContainerState, ready bool) []corev1.ContainerStatus {
+	var statuses []corev1.ContainerStatus
+	for _, c := range containers {
+		started := state.Running != nil
+		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: ready, Started: &started, State: state}
+		if state.Waiting == nil {
+			status.ImageID = c.Image
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses
+}
+
+// overlay returns the status after a report of these fields: conditions that are not reported stay.
+func overlay(status, reported corev1.PodStatus) corev1.PodStatus {
+	after := *status.DeepCopy()
+	after.Phase, after.Reason, after.Message = reported.Phase, reported.Reason, reported.Message
+	after.StartTime, after.HostIP, after.HostIPs, after.PodIP, after.PodIPs = reported.StartTime, reported.HostIP, reported.HostIPs, reported.PodIP, reported.PodIPs
+	after.ContainerStatuses, after.InitContainerStatuses = reported.ContainerStatuses, reported.InitContainerStatuses
+	for _, condition := range reported.Conditions {
+		setCondition(&after.Conditions, condition)
+	}
+	return after
 }
 
 // clock returns the time of the node's clock, in whole seconds as the API server keeps it.

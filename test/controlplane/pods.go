@@ -44,8 +44,7 @@ const (
 	StuckAnnotation = "fake-kubelet.muster.test/stuck"
 )
 
-// BrokenImage cannot be pulled: a pod that has it stays Pending on its node, with the reason ErrImagePull, with Kubelets
-// and ImagePullBackOff in turn.
+// BrokenImage cannot be pulled: a pod that has it stays Pending on its node, with the reason ErrImagePull.
 const BrokenImage = unpullable + "server:1"
 
 // unpullable is the registry that does not exist.
@@ -138,16 +137,7 @@ func (cp *ControlPlane) changePodStatus(ctx context.Context, namespace, name str
 
 func setReady(pod *corev1.Pod, value corev1.ConditionStatus) {
 	for _, kind := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
-		condition := corev1.PodCondition{Type: kind, Status: value, LastTransitionTime: metav1.Now()}
-		found := false
-		for i := range pod.Status.Conditions {
-			if pod.Status.Conditions[i].Type == kind {
-				pod.Status.Conditions[i], found = condition, true
-			}
-		}
-		if !found {
-			pod.Status.Conditions = append(pod.Status.Conditions, condition)
-		}
+		setCondition(&pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: value, LastTransitionTime: metav1.Now()})
 	}
 }
 

@@ -97,7 +97,7 @@ spec:
 				w.untilPods(map[string]int{"s-0-web": 3}, true)
 				failed := w.hosts()["s-0-web-2"]
 				began := time.Now()
-				w.must(cp.Kubelets().ExitContainer(w.ctx, w.namespace, w.podOn("s-0-web-2"), "main", 1), "ending a pod")
+				w.must(cp.ExitPod(w.ctx, w.namespace, w.podOn("s-0-web-2"), 1), "ending a pod")
 				w.untilPodsAre("it is replaced", func(pods []*corev1.Pod) bool {
 					return slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
 						return p.Spec.Hostname == "s-0-web-2" && p.UID != failed && controlplane.PodReady(p)
