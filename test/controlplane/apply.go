@@ -89,6 +89,15 @@ func ParseManifests(content []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
+// ApplyYAML applies the objects of one YAML file; see Apply.
+func (cp *ControlPlane) ApplyYAML(ctx context.Context, content string) error {
+	objects, err := ParseManifests([]byte(content))
+	if err != nil {
+		return err
+	}
+	return cp.Apply(ctx, objects...)
+}
+
 // Apply applies the objects server-side: namespaces first, then custom resource definitions, then, when these are
 // established, the others in the given order. Objects of namespaced kinds without a namespace are applied to "default".
 func (cp *ControlPlane) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
@@ -100,21 +109,15 @@ func (cp *ControlPlane) Apply(ctx context.Context, objects ...*unstructured.Unst
 	}
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
-	established := true
-	for _, object := range objects {
-		if rank(object) > rankDefinition && !established {
-			if err := cp.waitForDefinitions(ctx, objects); err != nil {
-				return err
-			}
-			established = true
-		}
-		established = established && rank(object) != rankDefinition
+	for i, object := range objects {
 		if err := applyObject(ctx, anything, object.DeepCopy()); err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
-	}
-	if !established {
-		return cp.waitForDefinitions(ctx, objects)
+		if rank(object) == rankDefinition && (i+1 == len(objects) || rank(objects[i+1]) == rankOther) { // the last of them
+			if err := cp.waitForDefinitions(ctx, objects); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -10,10 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // recordDir has one file per background process: its pid and its start time in the kernel's clock ticks. The start time
@@ -24,7 +23,7 @@ func writeRecord(path string, pid int) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, fmt.Appendf(nil, "%d %s\n", pid, startTime(pid)), 0o644)
+	return os.WriteFile(path, fmt.Appendf(nil, "%d %d\n", pid, startTime(pid)), 0o644)
 }
 
 // Background returns the names and pids of the running processes that a control plane started with Background in dir.
@@ -42,11 +41,9 @@ func Background(dir string) (map[string]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		fields := strings.Fields(string(content))
-		if len(fields) != 2 {
-			continue
-		}
-		if pid, err := strconv.Atoi(fields[0]); err == nil && startTime(pid) == fields[1] {
+		var pid int
+		var start uint64
+		if _, err := fmt.Sscan(string(content), &pid, &start); err == nil && start != 0 && startTime(pid) == start {
 			running[entry.Name()] = pid
 		}
 	}
@@ -97,23 +94,15 @@ func RemoveBackground(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// startTime returns the start time of a running process from /proc, "" if it is gone or a zombie, and "?" for a running
-// process on systems without /proc.
-func startTime(pid int) string {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// startTime returns the start time of a running process in the kernel's clock ticks, 0 if it is gone or a zombie.
+func startTime(pid int) uint64 {
+	process, err := procfs.NewProc(pid)
 	if err != nil {
-		if _, noProc := os.Stat("/proc/self/stat"); noProc != nil && syscall.Kill(pid, 0) == nil {
-			return "?"
-		}
-		return ""
+		return 0
 	}
-	// "pid (command) state ppid ... starttime ...": the command may contain any character, so count from its closing
-	// bracket.
-	_, rest, _ := strings.Cut(string(content[strings.LastIndexByte(string(content), ')'):]), " ")
-	fields := strings.Fields(rest)
-	const state, start = 0, 19
-	if len(fields) <= start || fields[state] == "Z" || fields[state] == "X" {
-		return ""
+	stat, err := process.Stat()
+	if err != nil || stat.State == "Z" || stat.State == "X" {
+		return 0
 	}
-	return fields[start]
+	return stat.Starttime
 }

@@ -34,9 +34,6 @@ type Options struct {
 	// NodeLease is how long a node's lease is valid; the node lifecycle controller declares a node lost a quarter
 	// later. 0: 40 s, as in real clusters. LoseNode does not wait for it.
 	NodeLease time.Duration
-	// NodeLossToleration is how long pods without a toleration of their own stay bound to a lost node before they are
-	// evicted. Rounded to seconds. 0: 300 s, the API server's default.
-	NodeLossToleration time.Duration
 
 	// AuditPolicy is an audit.k8s.io/v1 Policy as YAML; the log is at AuditLog(). Empty: no audit.
 	AuditPolicy string

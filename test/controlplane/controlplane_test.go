@@ -51,7 +51,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	}
 	pids := []int{cp.etcd.PID(), cp.apiServer.PID(), cp.controllerManager.PID(), cp.kwok.PID(), sleeper.PID()}
 	for _, pid := range pids {
-		if startTime(pid) == "" {
+		if startTime(pid) == 0 {
 			t.Errorf("process %d does not run", pid)
 		}
 	}
@@ -98,7 +98,7 @@ func TestKilledProcessLeavesNothingBehind(t *testing.T) {
 	}
 	for name, pid := range map[string]int{"etcd": etcd, "kube-apiserver": apiServer} {
 		deadline := time.Now().Add(10 * time.Second)
-		for startTime(pid) != "" {
+		for startTime(pid) != 0 {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s (%d) outlived the process that started it", name, pid)
 			}

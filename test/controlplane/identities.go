@@ -94,20 +94,15 @@ func WriteKubeconfig(config *rest.Config, path string) error {
 	}
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	kubeconfig.CurrentContext = name
-	content, err := clientcmd.Write(*kubeconfig)
-	if err != nil {
-		return fmt.Errorf("encoding kubeconfig %s: %w", path, err)
-	}
 	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-")
 	if err != nil {
 		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
 	}
-	_, err = next.Write(content)
-	if err = errors.Join(err, next.Close()); err == nil {
+	defer os.Remove(next.Name()) // there is none once it is renamed
+	if err = errors.Join(next.Close(), clientcmd.WriteToFile(*kubeconfig, next.Name())); err == nil {
 		err = os.Rename(next.Name(), path)
 	}
 	if err != nil {
-		os.Remove(next.Name())
 		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
 	}
 	return nil

@@ -122,7 +122,7 @@ func (cp *ControlPlane) startScheduler(ctx context.Context, name string, options
 			"-v=2",
 		}, options.Args...),
 		Env:      options.Env,
-		ReadyURL: "https://" + port.address() + "/readyz", ReadyAnonymous: true,
+		ReadyURL: "https://" + port.address() + "/readyz",
 	})
 }
 
@@ -208,25 +208,16 @@ func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
 	return configurations, nil
 }
 
-// webhookProbes are objects whose dry-run creation shows that a webhook is called. The API server observes a new webhook
-// after some time and sends no event about it.
-var webhookProbes = []struct {
-	manifest string
-	called   func(created *unstructured.Unstructured, err error) bool
-}{
-	{ // only the webhook rejects it
-		manifest: `
+// webhookProbes are objects whose dry-run creation shows that a webhook is called: only the webhook rejects the first
+// ones, and sets the defaults of the last. The API server observes a new webhook after some time and sends no event about it.
+const webhookProbes = `
 apiVersion: scheduling.run.ai/v2alpha2
 kind: PodGroup
 metadata: {name: webhook-probe}
 spec:
   subGroups:
   - {name: leaf-without-min-member}
-`,
-		called: func(_ *unstructured.Unstructured, err error) bool { return refusedByWebhook(err) },
-	},
-	{ // only the webhook rejects it
-		manifest: `
+---
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
 metadata: {name: 0-is-no-first-letter}
@@ -235,11 +226,7 @@ spec:
     cliques:
     - name: main
       spec: {podSpec: {containers: [{name: main, image: none}]}}
-`,
-		called: func(_ *unstructured.Unstructured, err error) bool { return refusedByWebhook(err) },
-	},
-	{ // only the webhook sets its defaults
-		manifest: `
+---
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
 metadata: {name: webhook-probe}
@@ -249,20 +236,7 @@ spec:
     cliques:
     - name: main
       spec: {podSpec: {containers: [{name: main, image: none}]}}
-`,
-		called: func(created *unstructured.Unstructured, err error) bool {
-			if err != nil {
-				return false
-			}
-			startup, _, _ := unstructured.NestedString(created.Object, "spec", "template", "cliqueStartupType")
-			return startup != ""
-		},
-	},
-}
-
-func refusedByWebhook(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
-}
+`
 
 // waitForWebhook returns when the API server calls the webhooks.
 func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
@@ -270,18 +244,22 @@ func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	probes, err := ParseManifests([]byte(webhookProbes))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the API server does not call the webhook"))
 	defer cancel()
-	for _, probe := range webhookProbes {
-		objects, err := ParseManifests([]byte(probe.manifest))
-		if err != nil {
-			return err
-		}
-		kind := objects[0].GroupVersionKind()
+	for i, probe := range probes {
+		kind := probe.GroupVersionKind()
 		resource := client.Resource(kind.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")).Namespace("default")
 		for {
-			created, err := resource.Create(ctx, objects[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			if probe.called(created, err) {
+			created, err := resource.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			called := err != nil && strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
+			if err == nil && i == len(probes)-1 {
+				_, called, _ = unstructured.NestedString(created.Object, "spec", "template", "cliqueStartupType")
+			}
+			if called {
 				break
 			}
 			select {

@@ -10,10 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // Topology labels of the nodes. The names of labels for block and rack differ between vendors; these are examples.
@@ -22,7 +23,7 @@ const (
 	BlockLabel = "topology.example.com/block" // racks with a common spine
 	RackLabel  = "topology.example.com/rack"  // nodes with a common leaf switch
 
-	GPUResource corev1.ResourceName = "nvidia.com/gpu"
+	GPUResource = wrappers.GPUResource
 
 	kwokLabel, kwokLabelValue = "type", "kwok"
 )
@@ -36,11 +37,10 @@ type NodeOptions struct {
 	NamePrefix string
 	// First is the number of the first node, which also places it in the topology.
 	First int
-	// NodesPerRack, RacksPerBlock and BlocksPerZone shape the topology. 0: 4, 4, 4, that is 16 nodes a block, 64 a zone.
-	NodesPerRack, RacksPerBlock, BlocksPerZone int
-	// Labels are added to every node; Taints are set on it.
+	// NodesPerRack shapes the topology. 0: 4. A block has four racks, a zone four blocks.
+	NodesPerRack int
+	// Labels are added to every node.
 	Labels map[string]string
-	Taints []corev1.Taint
 	// Change edits a node before it is created. May be nil.
 	Change func(*corev1.Node)
 }
@@ -66,48 +66,27 @@ func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([
 func (o NodeOptions) node(number int) *corev1.Node {
 	name := fmt.Sprintf("%s-%04d", cmp.Or(o.NamePrefix, "node"), number)
 	rack := number / cmp.Or(o.NodesPerRack, 4)
-	block := rack / cmp.Or(o.RacksPerBlock, 4)
-	zone := block / cmp.Or(o.BlocksPerZone, 4)
+	block := rack / 4
+	zone := block / 4
 
-	labels := map[string]string{
-		corev1.LabelHostname:           name,
-		corev1.LabelOSStable:           "linux",
-		corev1.LabelArchStable:         "amd64",
-		corev1.LabelTopologyRegion:     "region-1",
-		ZoneLabel:                      fmt.Sprintf("zone-%d", zone),
-		BlockLabel:                     fmt.Sprintf("block-%02d", block),
-		RackLabel:                      fmt.Sprintf("rack-%03d", rack),
-		corev1.LabelInstanceTypeStable: fmt.Sprintf("gpu-%d", o.GPUs),
-		kwokLabel:                      kwokLabelValue,
-	}
-	capacity := corev1.ResourceList{
-		corev1.ResourceCPU:              resource.MustParse("128"),
-		corev1.ResourceMemory:           resource.MustParse("1Ti"),
-		corev1.ResourcePods:             resource.MustParse("110"),
-		corev1.ResourceEphemeralStorage: resource.MustParse("4Ti"),
-	}
+	w := wrappers.MakeNode(name).Capacity(corev1.ResourceEphemeralStorage, "4Ti").
+		Label(corev1.LabelOSStable, "linux").Label(corev1.LabelArchStable, "amd64").Label(corev1.LabelTopologyRegion, "region-1").
+		Label(ZoneLabel, fmt.Sprintf("zone-%d", zone)).Label(BlockLabel, fmt.Sprintf("block-%02d", block)).Label(RackLabel, fmt.Sprintf("rack-%03d", rack)).
+		Label(corev1.LabelInstanceTypeStable, fmt.Sprintf("gpu-%d", o.GPUs)).Label(kwokLabel, kwokLabelValue)
 	if o.GPUs > 0 {
-		labels["nvidia.com/gpu.present"] = "true"
-		capacity[GPUResource] = *resource.NewQuantity(int64(o.GPUs), resource.DecimalSI)
+		w.GPUs(int64(o.GPUs)).Label("nvidia.com/gpu.present", "true")
 	}
-	maps.Copy(labels, o.Labels)
-
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
-		Spec:       corev1.NodeSpec{Taints: o.Taints, ProviderID: "kwok://" + name},
-		Status: corev1.NodeStatus{
-			Phase:       corev1.NodeRunning,
-			Capacity:    capacity,
-			Allocatable: capacity.DeepCopy(),
-			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", 128+number>>16, number>>8&0xff, number&0xff)},
-				{Type: corev1.NodeHostName, Address: name},
-			},
-			Conditions: []corev1.NodeCondition{readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")},
-			NodeInfo: corev1.NodeSystemInfo{
-				Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "kwok",
-			},
-		},
+	node := w.Obj()
+	maps.Copy(node.Labels, o.Labels)
+	node.Spec.ProviderID = "kwok://" + name
+	node.Status.Phase = corev1.NodeRunning
+	node.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", 128+number>>16, number>>8&0xff, number&0xff)},
+		{Type: corev1.NodeHostName, Address: name},
+	}
+	node.Status.Conditions = []corev1.NodeCondition{readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{
+		Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "kwok",
 	}
 	if o.Change != nil {
 		o.Change(node)

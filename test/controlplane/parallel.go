@@ -2,33 +2,14 @@
 
 package controlplane
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "golang.org/x/sync/errgroup"
 
 // InParallel calls do for 0 to n-1, atATime of them at a time, beginning in order, and returns the first error.
 func InParallel(n, atATime int, do func(i int) error) error {
-	var (
-		group sync.WaitGroup
-		next  atomic.Int64
-		once  sync.Once
-		first error
-	)
-	for range atATime {
-		group.Go(func() {
-			for {
-				i := int(next.Add(1) - 1)
-				if i >= n {
-					return
-				}
-				if err := do(i); err != nil {
-					once.Do(func() { first = err })
-					return
-				}
-			}
-		})
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	for i := range n {
+		group.Go(func() error { return do(i) })
 	}
-	group.Wait()
-	return first
+	return group.Wait()
 }

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"runtime"
 )
 
 // A port is a TCP port of 127.0.0.1 that this control plane owns until it is released, even while its server does not
 // run.
 type port struct {
 	number int
-	claim  net.Listener // nil where abstract sockets do not exist
+	claim  net.Listener
 }
 
 // Below the range from which the kernel picks ports for outgoing connections: another client must not get the port of an
@@ -22,7 +21,7 @@ type port struct {
 const firstPort, lastPort = 20000, 29999
 
 // freePort returns a port on which no process listens and which no other control plane of this machine has claimed. A
-// claim is an abstract unix socket (Linux): it has no file, and ends with its process.
+// claim is an abstract unix socket: it has no file, and ends with its process.
 func freePort() (*port, error) {
 	for range 1000 {
 		number := firstPort + rand.IntN(lastPort-firstPort+1)
@@ -31,9 +30,6 @@ func freePort() (*port, error) {
 			continue
 		}
 		probe.Close()
-		if runtime.GOOS != "linux" {
-			return &port{number: number}, nil
-		}
 		claim, err := net.Listen("unix", fmt.Sprintf("@muster-controlplane/%d", number))
 		if err != nil {
 			continue
@@ -54,7 +50,7 @@ func FreePort() (int, error) {
 }
 
 func (p *port) release() {
-	if p != nil && p.claim != nil {
+	if p != nil {
 		p.claim.Close()
 	}
 }

@@ -25,9 +25,6 @@ type ProcessOptions struct {
 	Env []string
 	// ReadyURL answers a GET with 200 once the program is ready; see Restart. May be empty.
 	ReadyURL string
-	// ReadyAnonymous: the GET sends no certificate, like that of a kubelet. A server of Kubernetes logs an error about a
-	// certificate that it receives before it has read which authority to trust.
-	ReadyAnonymous bool
 }
 
 // Process is one program: a server of the control plane, or muster-scheduler. It can be killed and started again with
@@ -226,6 +223,15 @@ func startProcess(cmd *exec.Cmd) error {
 var forker struct {
 	once     sync.Once
 	requests chan func()
+}
+
+// sysProcAttr puts a program into a process group of its own. A background program also gets a session of its own, so
+// that closing the terminal does not end it; the kernel kills any other when its parent dies, for whatever reason.
+func sysProcAttr(background bool) *syscall.SysProcAttr {
+	if background {
+		return &syscall.SysProcAttr{Setsid: true}
+	}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
 // groupAlive reports whether the process group has any process, including zombies.

@@ -95,11 +95,6 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 		"--endpoint-reconciler-type=none",
 		"--allow-privileged=true",
 	}
-	if seconds := int(cp.options.NodeLossToleration.Seconds()); seconds > 0 {
-		args = append(args,
-			fmt.Sprintf("--default-not-ready-toleration-seconds=%d", seconds),
-			fmt.Sprintf("--default-unreachable-toleration-seconds=%d", seconds))
-	}
 	if disabled := cp.disabledAdmission(); len(disabled) > 0 {
 		args = append(args, "--disable-admission-plugins="+strings.Join(disabled, ","))
 	}
@@ -220,11 +215,6 @@ func (cp *ControlPlane) startServer(ctx context.Context, p *Process) error {
 func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not ready within two minutes"))
 	defer cancel()
-	client, err := cp.probe(p.options.ReadyAnonymous)
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
 
 	// A server that does not answer yet cannot be watched, so this polls.
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -235,7 +225,7 @@ func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 		if err != nil {
 			return err
 		}
-		response, err := client.Do(request)
+		response, err := probes.Do(request)
 		if err == nil {
 			response.Body.Close()
 			if response.StatusCode == http.StatusOK {
@@ -257,20 +247,12 @@ func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
 	}
 }
 
-// probe returns an HTTP client for readiness checks, with the admin's certificate unless it is to be anonymous. It does
-// not verify certificates: all servers except the API server have self-signed ones, and the probe only checks on
-// loopback whether a server answers.
-func (cp *ControlPlane) probe(anonymous bool) (*http.Client, error) {
-	pair, err := tls.X509KeyPair(cp.admin.CertData, cp.admin.KeyData)
-	if err != nil {
-		return nil, err
-	}
-	config := &tls.Config{InsecureSkipVerify: true} // see above
-	if !anonymous {
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config}}, nil
-}
+// probes sends readiness checks, without a certificate, like those of a kubelet: a server of Kubernetes logs an error about a
+// certificate that it receives before it has read which authority to trust. It does not verify certificates: all servers
+// except the API server have self-signed ones, and the check is only whether a server answers on loopback.
+var probes = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // see above
+}}
 
 // waitForNamespaces waits for the namespaces that every cluster has; the API server creates them after it is ready.
 func (cp *ControlPlane) waitForNamespaces(ctx context.Context) error {
