@@ -10,12 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 	"github.com/muster-project/muster/test/wrappers"
@@ -38,6 +39,7 @@ type cluster struct {
 	earlier []binding // the bindings of muster in this round, for the floor; nil: none
 	cp      *controlplane.ControlPlane
 	client  *kubernetes.Clientset
+	objects client.Client // for objects of any kind
 	dynamic *dynamic.DynamicClient
 	nodes   []string
 	pods    *podWatch                   // from before the start of the scheduler
@@ -91,7 +93,7 @@ func newCluster(ctx context.Context, o options, c contest, with controlplane.Opt
 		}
 	}()
 	cl := &cluster{o: o, c: c, cp: cp, failed: make(chan error, 2)}
-	if cl.client, cl.dynamic, err = plainClients(cp); err != nil {
+	if err := cl.connect(); err != nil {
 		return nil, err
 	}
 	if cl.nodes, err = cp.CreateNodes(ctx, controlplane.NodeOptions{Count: o.nodes, GPUs: o.gpus}); err != nil {
@@ -185,18 +187,23 @@ func (cl *cluster) withLog(err error) error {
 	return longer
 }
 
-// plainClients returns clients without a rate limit; the first speaks protobuf, as the schedulers do.
-func plainClients(cp *controlplane.ControlPlane) (*kubernetes.Clientset, *dynamic.DynamicClient, error) {
-	config := cp.Admin()
+// connect makes the clients, without a rate limit; the first speaks protobuf, as the schedulers do.
+func (cl *cluster) connect() (err error) {
+	config, scheme := cl.cp.Admin(), runtime.NewScheme()
 	config.UserAgent = "muster-bench"
-	untyped, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, nil, err
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v2alpha2.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	if cl.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	if cl.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return err
 	}
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(config)
-	return client, untyped, err
+	cl.client, err = kubernetes.NewForConfig(config)
+	return err
 }
 
 // inParallel does n things, writers at a time, beginning them in order. It returns the first error.
@@ -212,12 +219,10 @@ func (cl *cluster) createGangs(ctx context.Context, gangs ...gang) error {
 
 func (cl *cluster) createPodGroups(ctx context.Context, gangs ...gang) error {
 	return inParallel(len(gangs), func(i int) error {
-		resource, object, err := gangs[i].podGroup(cl.c.api)
-		if err != nil || object == nil {
-			return err
+		if group := gangs[i].podGroup(cl.c.api); group != nil {
+			return cl.objects.Create(ctx, group)
 		}
-		_, err = cl.dynamic.Resource(resource).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{})
-		return err
+		return nil
 	})
 }
 
@@ -243,24 +248,16 @@ func (cl *cluster) deleteGangs(ctx context.Context, gangs ...gang) error {
 		return err
 	}
 	return inParallel(len(gangs), func(i int) error {
-		resource, object, err := gangs[i].podGroup(cl.c.api)
-		if err != nil || object == nil {
-			return err
+		if group := gangs[i].podGroup(cl.c.api); group != nil {
+			return client.IgnoreNotFound(cl.objects.Delete(ctx, group))
 		}
-		return ignoreGone(cl.dynamic.Resource(resource).Namespace(namespace).Delete(ctx, gangs[i].name, metav1.DeleteOptions{}))
+		return nil
 	})
 }
 
 func (cl *cluster) deletePod(ctx context.Context, name string) error {
 	grace := int64(0)
-	return ignoreGone(cl.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return client.IgnoreNotFound(cl.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 }
 
 // fillersPerNode pods take all GPUs of a node together. More than one, so that a node is not empty while one of them is
@@ -338,11 +335,13 @@ func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) er
 			}
 		}
 	}
-	return inParallel(len(earlier), func(i int) error {
-		b := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: earlier[i].pod}, Target: corev1.ObjectReference{Kind: "Node", Name: earlier[i].node}}
-		if mark := earlier[i].mark; mark != "" { // without it muster-scheduler's binding would be smaller
-			b.Annotations = map[string]string{v2alpha2.BoundForAnnotation: mark}
-		}
-		return cl.client.CoreV1().Pods(namespace).Bind(ctx, b, metav1.CreateOptions{})
-	})
+	return inParallel(len(earlier), func(i int) error { return cl.bind(ctx, earlier[i]) })
+}
+
+func (cl *cluster) bind(ctx context.Context, b binding) error {
+	post := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: b.pod}, Target: corev1.ObjectReference{Kind: "Node", Name: b.node}}
+	if b.mark != "" { // without it muster-scheduler's binding would be smaller
+		post.Annotations = map[string]string{v2alpha2.BoundForAnnotation: b.mark}
+	}
+	return cl.client.CoreV1().Pods(namespace).Bind(ctx, post, metav1.CreateOptions{})
 }

@@ -127,7 +127,7 @@ subjects:
 // coschedulingScheduler is kube-scheduler with the Coscheduling plugin. The plugin reads PodGroups and counts their pods
 // itself; the project's controller only writes the status of PodGroups, and does not run.
 func coschedulingScheduler(ctx context.Context, cp *controlplane.ControlPlane, o options) (controlplane.ProcessOptions, error) {
-	if err := applyText(ctx, cp, coschedulingRights); err != nil {
+	if err := cp.ApplyYAML(ctx, coschedulingRights); err != nil {
 		return controlplane.ProcessOptions{}, err
 	}
 	kubeconfig, err := cp.Kubeconfig("system:kube-scheduler")
@@ -150,16 +150,7 @@ func (c contest) gangCRD(ctx context.Context, cp *controlplane.ControlPlane, o o
 	if err != nil {
 		return err
 	}
-	return applyText(ctx, cp, string(content))
-}
-
-// applyText applies manifests.
-func applyText(ctx context.Context, cp *controlplane.ControlPlane, manifests string) error {
-	objects, err := controlplane.ParseManifests([]byte(manifests))
-	if err != nil {
-		return err
-	}
-	return cp.Apply(ctx, objects...)
+	return cp.ApplyYAML(ctx, string(content))
 }
 
 // scheduler is the common configuration of all schedulers: no leader election, the default log level.

@@ -7,8 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
@@ -22,8 +21,6 @@ const roleLabel = "app.kubernetes.io/component"
 
 // coschedulingLabel names the PodGroup of a pod for Coscheduling, whose PodGroups are another kind.
 const coschedulingLabel = "scheduling.x-k8s.io/pod-group"
-
-var coschedulingPodGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
 
 // gang is a set of pods that start together, for any scheduler.
 type gang struct {
@@ -62,7 +59,7 @@ func (g gang) podNames() []string {
 }
 
 // podGroup returns the PodGroup of the gang in the API of the contestant, nil if the contestant has no gangs.
-func (g gang) podGroup(api gangAPI) (schema.GroupVersionResource, *unstructured.Unstructured, error) {
+func (g gang) podGroup(api gangAPI) client.Object {
 	switch api {
 	case musterGangs:
 		w := wrappers.MakePodGroup(g.name, namespace)
@@ -79,18 +76,16 @@ func (g gang) podGroup(api gangAPI) (schema.GroupVersionResource, *unstructured.
 				s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: g.level}
 			})
 		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.Obj())
-		delete(content, "status")
-		return podGroups, &unstructured.Unstructured{Object: content}, err
+		return w.Obj()
 	case coschedulingGangs:
-		return coschedulingPodGroups, &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": coschedulingPodGroups.GroupVersion().String(),
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1",
 			"kind":       "PodGroup",
 			"metadata":   map[string]any{"name": g.name, "namespace": namespace},
 			"spec":       map[string]any{"minMember": int64(g.needed())},
-		}}, nil
+		}}
 	default:
-		return schema.GroupVersionResource{}, nil, nil
+		return nil
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
@@ -19,16 +19,16 @@ func TestPodGroupsOfAGang(t *testing.T) {
 	flat := gang{name: "g", pods: 8}
 	tree := gang{name: "g", pods: 8, subGroups: 4, minSubGroups: 3}
 	for name, test := range map[string]struct {
-		gang     gang
-		api      gangAPI
-		resource string
-		want     map[string]any // the spec; nil: there is no PodGroup
+		gang gang
+		api  gangAPI
+		kind string
+		want map[string]any // the spec; nil: there is no PodGroup
 	}{
-		"a flat gang needs all of its pods":                     {flat, musterGangs, "podgroups.v2alpha2.scheduling.run.ai", map[string]any{"minMember": int64(8)}},
-		"a flat gang for Coscheduling":                          {flat, coschedulingGangs, "podgroups.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(8)}},
-		"a tree is as much as it needs where it has to be flat": {tree, coschedulingGangs, "podgroups.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(6)}},
+		"a flat gang needs all of its pods":                     {flat, musterGangs, "PodGroup.v2alpha2.scheduling.run.ai", map[string]any{"minMember": int64(8)}},
+		"a flat gang for Coscheduling":                          {flat, coschedulingGangs, "PodGroup.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(8)}},
+		"a tree is as much as it needs where it has to be flat": {tree, coschedulingGangs, "PodGroup.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(6)}},
 		"without gangs there is none":                           {gang: flat, api: noGangs},
-		"a tree": {tree, musterGangs, "podgroups.v2alpha2.scheduling.run.ai", map[string]any{
+		"a tree": {tree, musterGangs, "PodGroup.v2alpha2.scheduling.run.ai", map[string]any{
 			"minSubGroup": int64(3),
 			"subGroups": []any{
 				map[string]any{"name": "s0000", "minMember": int64(2)}, map[string]any{"name": "s0001", "minMember": int64(2)},
@@ -38,23 +38,24 @@ func TestPodGroupsOfAGang(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			resource, got, err := test.gang.podGroup(test.api)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := test.gang.podGroup(test.api)
 			if test.want == nil {
 				if got != nil {
 					t.Errorf("got %v, want none", got)
 				}
 				return
 			}
-			if s := resource.Resource + "." + resource.Version + "." + resource.Group; s != test.resource {
-				t.Errorf("resource %s, want %s", s, test.resource)
+			if kind := got.GetObjectKind().GroupVersionKind(); kind.Kind+"."+kind.Version+"."+kind.Group != test.kind {
+				t.Errorf("kind %s, want %s", kind, test.kind)
+			}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(got)
+			if err != nil {
+				t.Fatal(err)
 			}
 			if got.GetName() != "g" || got.GetNamespace() != namespace {
 				t.Errorf("name %s/%s", got.GetNamespace(), got.GetName())
 			}
-			if diff := cmp.Diff(test.want, got.Object["spec"]); diff != "" {
+			if diff := cmp.Diff(test.want, content["spec"]); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
 		})
@@ -123,11 +124,10 @@ func TestWaitingGangs(t *testing.T) {
 			if g.gpus != 8 && v.kind != "preemptors" || v.kind == "preemptors" && (g.gpus != 9 || g.priorityClass != highPriority) || g.subGroups != want.subGroups || v.kind == "images" && i > 0 && g.image == gangs[0].image {
 				t.Errorf("%s: %+v", s, g)
 			}
-			_, group, err := g.podGroup(musterGangs)
-			if err != nil {
-				t.Fatal(err)
+			level := ""
+			if topology := g.podGroup(musterGangs).(*v2alpha2.PodGroup).Spec.TopologyConstraint; topology != nil {
+				level = topology.RequiredTopologyLevel
 			}
-			level, _, _ := unstructured.NestedString(group.Object, "spec", "topologyConstraint", "requiredTopologyLevel")
 			if want := map[bool]string{true: controlplane.BlockLabel}[v.kind == "levels"]; level != want {
 				t.Errorf("%s: requires %q, want %q", s, level, want)
 			}

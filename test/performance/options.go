@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -50,30 +49,16 @@ type options struct {
 
 func (o options) pods() int { return o.gangs * o.podsPerGang }
 
-// environment defines flags whose default comes from an environment variable of the same name, if that is set.
-type environment struct {
-	flags *flag.FlagSet
-	err   error // variables that cannot be read
-}
-
-func (e *environment) number(p *int, name string, value int, usage string) {
-	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if set := os.Getenv(env); set != "" {
-		n, err := strconv.Atoi(set)
-		if err != nil {
-			e.err = errors.Join(e.err, fmt.Errorf("$%s is %q, which is no number", env, set))
+// setFromEnvironment gives each flag the value of the environment variable of its name, if that is set.
+func setFromEnvironment(flags *flag.FlagSet) (err error) {
+	flags.VisitAll(func(f *flag.Flag) {
+		env := strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		f.Usage += " ($" + env + ")"
+		if set := os.Getenv(env); set != "" && f.Value.Set(set) != nil {
+			err = errors.Join(err, fmt.Errorf("$%s is %q, which is no number", env, set))
 		}
-		value = n
-	}
-	e.flags.IntVar(p, name, value, usage+" ($"+env+")")
-}
-
-func (e *environment) word(p *string, name, value, usage string) {
-	env := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-	if set := os.Getenv(env); set != "" {
-		value = set
-	}
-	e.flags.StringVar(p, name, value, usage+" ($"+env+")")
+	})
+	return err
 }
 
 // plan is the options of one shape.
@@ -89,42 +74,42 @@ func parse(args []string) ([]plan, error) {
 	var floored int
 	var settle, window, quiet, patience int
 	flags := flag.NewFlagSet("performance", flag.ContinueOnError)
-	with := &environment{flags: flags}
-	with.word(&shapes, "shape", "drain-1000", "shapes, separated by commas, or all, which is all but workload; known: "+strings.Join(shapeNames(), ", "))
-	with.number(&o.nodes, "nodes", 0, "nodes; 0 here and below: what the shape has")
-	with.number(&o.gpus, "gpus", 8, "GPUs per node")
-	with.number(&o.gangs, "gangs", 0, "gangs")
-	with.number(&o.podsPerGang, "pods-per-gang", 0, "pods per gang")
-	with.word(&variants, "variants", "", "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, levels:N, preemptors:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS")
-	with.number(&o.probes, "probes", 0, "pods and gangs that are timed, of each kind")
-	with.number(&o.churn, "churn", 5, "pods replaced each second while gangs wait")
-	with.number(&o.kills, "kills", 3, "restarts in one run of the shape restart")
-	with.number(&settle, "settle", 15, "seconds before a measurement of what is to be steady")
-	with.number(&window, "window", 120, "seconds after which no probe begins")
-	with.number(&quiet, "quiet", 30, "seconds for which what goes on when nothing changes is measured")
-	with.number(&patience, "patience", 30, "seconds after which a probe is given up")
-	with.number(&o.sets, "sets", 1, "PodCliqueSets of the workload, created together")
-	with.number(&o.replicas, "replicas", 500, "replicas of each")
-	with.number(&o.cliques, "cliques", 1, "cliques of each replica")
-	with.number(&o.podsPerClique, "pods-per-clique", 2, "pods of each clique, each with one GPU, all of them its minimum")
-	with.number(&o.groupReplicas, "group-replicas", 0, "if not 0, the cliques of a replica are a scaling group with so many replicas")
-	with.number(&o.groupMin, "group-min", 1, "how many of those are its minimum; below it nothing can be scaled")
-	with.word(&steps, "steps", "create,zero", "what is done with the workload, in this order: "+strings.Join(allSteps, ", "))
-	with.number(&floored, "floor", 1, "0: the workload without the floor")
-	with.number(&o.repeat, "repeat", 3, "how often every contestant runs")
-	with.number(&o.qps, "qps", 5000, "requests per second that the schedulers' clients allow themselves")
-	with.number(&o.burst, "burst", 10000, "burst of the same")
-	with.word(&contestants, "contestants", "", "which run, separated by commas; known: "+strings.Join(contestNames, ", "))
-	with.word(&o.bin, "bin", "bin", "directory of the programs")
-	with.word(&o.musterScheduler, "muster-scheduler", "", "the program to measure; empty: muster-scheduler in the directory of the programs")
-	with.word(&o.musterBefore, "muster-before", "", "another build of it, which runs as muster-before beside the first")
-	with.word(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers in a drain, and of a huge gang from when its pods are created; of the programs in a workload; profiling costs a few percent")
-	with.word(&o.out, "out", "", "directory for results.jsonl, to which the runs are added")
+	flags.StringVar(&shapes, "shape", "drain-1000", "shapes, separated by commas, or all, which is all but workload; known: "+strings.Join(shapeNames(), ", "))
+	flags.IntVar(&o.nodes, "nodes", 0, "nodes; 0 here and below: what the shape has")
+	flags.IntVar(&o.gpus, "gpus", 8, "GPUs per node")
+	flags.IntVar(&o.gangs, "gangs", 0, "gangs")
+	flags.IntVar(&o.podsPerGang, "pods-per-gang", 0, "pods per gang")
+	flags.StringVar(&variants, "variants", "", "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, levels:N, preemptors:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS")
+	flags.IntVar(&o.probes, "probes", 0, "pods and gangs that are timed, of each kind")
+	flags.IntVar(&o.churn, "churn", 5, "pods replaced each second while gangs wait")
+	flags.IntVar(&o.kills, "kills", 3, "restarts in one run of the shape restart")
+	flags.IntVar(&settle, "settle", 15, "seconds before a measurement of what is to be steady")
+	flags.IntVar(&window, "window", 120, "seconds after which no probe begins")
+	flags.IntVar(&quiet, "quiet", 30, "seconds for which what goes on when nothing changes is measured")
+	flags.IntVar(&patience, "patience", 30, "seconds after which a probe is given up")
+	flags.IntVar(&o.sets, "sets", 1, "PodCliqueSets of the workload, created together")
+	flags.IntVar(&o.replicas, "replicas", 500, "replicas of each")
+	flags.IntVar(&o.cliques, "cliques", 1, "cliques of each replica")
+	flags.IntVar(&o.podsPerClique, "pods-per-clique", 2, "pods of each clique, each with one GPU, all of them its minimum")
+	flags.IntVar(&o.groupReplicas, "group-replicas", 0, "if not 0, the cliques of a replica are a scaling group with so many replicas")
+	flags.IntVar(&o.groupMin, "group-min", 1, "how many of those are its minimum; below it nothing can be scaled")
+	flags.StringVar(&steps, "steps", "create,zero", "what is done with the workload, in this order: "+strings.Join(allSteps, ", "))
+	flags.IntVar(&floored, "floor", 1, "0: the workload without the floor")
+	flags.IntVar(&o.repeat, "repeat", 3, "how often every contestant runs")
+	flags.IntVar(&o.qps, "qps", 5000, "requests per second that the schedulers' clients allow themselves")
+	flags.IntVar(&o.burst, "burst", 10000, "burst of the same")
+	flags.StringVar(&contestants, "contestants", "", "which run, separated by commas; known: "+strings.Join(contestNames, ", "))
+	flags.StringVar(&o.bin, "bin", "bin", "directory of the programs")
+	flags.StringVar(&o.musterScheduler, "muster-scheduler", "", "the program to measure; empty: muster-scheduler in the directory of the programs")
+	flags.StringVar(&o.musterBefore, "muster-before", "", "another build of it, which runs as muster-before beside the first")
+	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers in a drain, and of a huge gang from when its pods are created; of the programs in a workload; profiling costs a few percent")
+	flags.StringVar(&o.out, "out", "", "directory for results.jsonl, to which the runs are added")
+	fromEnvironment := setFromEnvironment(flags)
 	flags.DurationVar(&o.profileFor, "profile-for", 0, "length of a CPU profile; in a drain from the start of the scheduler; 0: 5 s, of a workload 15 s")
 	flags.DurationVar(&o.stall, "stall", time.Minute, "give up when nothing was bound for so long")
 	flags.DurationVar(&o.limit, "limit", 10*time.Minute, "give up when not all was bound after so long")
 	verbose := flags.Bool("v", false, "one line per step of the control plane")
-	if err := errors.Join(with.err, flags.Parse(args)); err != nil {
+	if err := errors.Join(fromEnvironment, flags.Parse(args)); err != nil {
 		return nil, err
 	}
 	for seconds, to := range map[*int]*time.Duration{&settle: &o.settle, &window: &o.window, &quiet: &o.quiet, &patience: &o.patience} {

@@ -208,19 +208,7 @@ func (r *preemptionReader) read(ctx context.Context) (preemptionMetrics, error) 
 	if r.url == "" {
 		return preemptionMetrics{}, nil
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
-	if err != nil {
-		return preemptionMetrics{}, err
-	}
-	response, err := r.client.Do(request)
-	if err != nil {
-		return preemptionMetrics{}, fmt.Errorf("reading the metrics of muster-scheduler: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return preemptionMetrics{}, fmt.Errorf("reading the metrics of muster-scheduler at %s: %s", r.url, response.Status)
-	}
-	families, err := parseMetrics(response.Body)
+	families, err := fetchMetrics(ctx, r.client, r.url)
 	return preemptionMetricsOf(families), err
 }
 

@@ -55,7 +55,7 @@ subjects:
 
 // profilerClient returns a client with profilerRights.
 func profilerClient(ctx context.Context, cp *controlplane.ControlPlane) (*http.Client, error) {
-	if err := applyText(ctx, cp, profilerRights); err != nil {
+	if err := cp.ApplyYAML(ctx, profilerRights); err != nil {
 		return nil, err
 	}
 	config, err := cp.ServiceAccountConfig(ctx, namespace, "profiler")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -126,6 +127,23 @@ func serverMetrics(ctx context.Context, client kubernetes.Interface) (map[string
 	}
 	defer content.Close()
 	return parseMetrics(content)
+}
+
+// fetchMetrics returns the metrics that a program serves at an address, by name.
+func fetchMetrics(ctx context.Context, client *http.Client, url string) (map[string]*dto.MetricFamily, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("reading metrics: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("reading metrics at %s: %s", url, response.Status)
+	}
+	return parseMetrics(response.Body)
 }
 
 func parseMetrics(content io.Reader) (map[string]*dto.MetricFamily, error) {

@@ -8,21 +8,20 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -68,7 +67,7 @@ func benchWorkload(ctx context.Context, p plan, out io.Writer) (results, error) 
 	fmt.Fprintf(out, "%d PodCliqueSets x %d replicas x %d replicas of a scaling group (0: none) x %d cliques x %d pods of one GPU = %d pods.\n\n",
 		o.sets, o.replicas, o.groupReplicas, o.cliques, o.podsPerClique, o.workloadPods())
 	for round := range o.repeat {
-		var made *objects
+		var made []client.Object
 		for _, name := range o.contestants {
 			w, err := newWorkload(ctx, o)
 			if err != nil {
@@ -138,7 +137,7 @@ func (w *workload) close() {
 
 // muster runs the steps with muster-controller and muster-scheduler, and returns the objects that they created in the
 // first.
-func (w *workload) muster(ctx context.Context) ([]stepResult, *objects, error) {
+func (w *workload) muster(ctx context.Context) ([]stepResult, []client.Object, error) {
 	port, err := controlplane.FreePort()
 	if err != nil {
 		return nil, nil, err
@@ -173,7 +172,7 @@ func (w *workload) muster(ctx context.Context) ([]stepResult, *objects, error) {
 	}
 
 	var results []stepResult
-	var made *objects
+	var made []client.Object
 	for _, step := range w.o.variants {
 		r, err := w.measured(ctx, step.kind, func(out *outcome, began time.Time) error { return w.step(ctx, step.kind, out, began) })
 		if err != nil {
@@ -203,7 +202,7 @@ func (w *workload) step(ctx context.Context, name string, out *outcome, began ti
 		err = w.scale(ctx, 0)
 	default: // delete
 		err = inParallel(w.o.sets, func(i int) error {
-			return w.dynamic.Resource(podCliqueSets).Namespace(namespace).Delete(ctx, setName(i), metav1.DeleteOptions{})
+			return w.objects.Delete(ctx, w.set(i))
 		})
 	}
 	if err != nil {
@@ -285,7 +284,7 @@ func (w *workload) untilNothing(ctx context.Context, deleted bool, out *outcome,
 		}
 	}
 	if scaled == podCliqueSets {
-		if err := controlplane.Until(limit, w.client.CoreV1().Services(namespace), metav1.ListOptions{LabelSelector: ours},
+		if err := controlplane.Until(limit, w.client.CoreV1().Services(namespace), metav1.ListOptions{LabelSelector: labels.Set(ours).String()},
 			func(left []*corev1.Service) bool { return len(left) == 0 }); err != nil {
 			return fmt.Errorf("waiting for the last Service to go: %w", err)
 		}
@@ -295,7 +294,7 @@ func (w *workload) untilNothing(ctx context.Context, deleted bool, out *outcome,
 }
 
 // ours selects the objects of PodCliqueSets.
-const ours = v1alpha1.LabelManagedBy + "=" + v1alpha1.LabelManagedByValue
+var ours = client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue}
 
 func setName(i int) string    { return fmt.Sprintf("set-%03d", i) }
 func cliqueName(i int) string { return fmt.Sprintf("c%d", i) }
@@ -303,47 +302,25 @@ func cliqueName(i int) string { return fmt.Sprintf("c%d", i) }
 const groupName = "g"
 
 func (w *workload) createSets(ctx context.Context) error {
-	return inParallel(w.o.sets, func(i int) error {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.set(i))
-		if err != nil {
-			return err
-		}
-		delete(content, "status")
-		_, err = w.dynamic.Resource(podCliqueSets).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
-		return err
-	})
+	return inParallel(w.o.sets, func(i int) error { return w.objects.Create(ctx, w.set(i)) })
 }
 
 func (w *workload) set(i int) *v1alpha1.PodCliqueSet {
-	set := &v1alpha1.PodCliqueSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.KindPodCliqueSet},
-		ObjectMeta: metav1.ObjectMeta{Name: setName(i), Namespace: namespace},
-		Spec:       v1alpha1.PodCliqueSetSpec{Replicas: int32(w.o.replicas)},
-	}
-	gpu := corev1.ResourceList{wrappers.GPUResource: *resource.NewQuantity(1, resource.DecimalSI)}
-	grace := int64(0)
+	set := wrappers.MakePodCliqueSet(setName(i), namespace).Replicas(int32(w.o.replicas))
+	var names []string
 	for c := range w.o.cliques {
-		set.Spec.Template.Cliques = append(set.Spec.Template.Cliques, &v1alpha1.PodCliqueTemplateSpec{
-			Name: cliqueName(c),
-			Spec: v1alpha1.PodCliqueSpec{
-				Replicas: int32(w.o.podsPerClique),
-				PodSpec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{
-					Name: "main", Image: "registry.example/main:1", Resources: corev1.ResourceRequirements{Requests: gpu, Limits: gpu}}}},
-			},
+		names = append(names, cliqueName(c))
+		set.Clique(names[c], int32(w.o.podsPerClique), wrappers.GPUs(1), func(clique *v1alpha1.PodCliqueTemplateSpec) {
+			clique.Spec.PodSpec.TerminationGracePeriodSeconds = new(int64)
 		})
 	}
-	if o := w.o; o.groupReplicas > 0 {
-		replicas, least := int32(o.groupReplicas), int32(o.groupMin)
-		group := v1alpha1.PodCliqueScalingGroupConfig{Name: groupName, Replicas: &replicas}
-		if least > 1 {
-			group.MinAvailable = &least
+	if least := w.o.groupMin; w.o.groupReplicas > 0 {
+		if least == 1 {
+			least = 0 // unset, so that the group can be scaled to zero
 		}
-		for c := range o.cliques {
-			group.CliqueNames = append(group.CliqueNames, cliqueName(c))
-		}
-		set.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{group}
+		set.ScalingGroup(groupName, int32(w.o.groupReplicas), int32(least), names...)
 	}
-	return set
+	return set.Obj()
 }
 
 // scaled returns the objects that the steps scale, by name, with their initial replicas: the sets, or if those have only
@@ -465,16 +442,7 @@ func (w *workload) counters(ctx context.Context) (counters, error) {
 		c.webhookSeconds += metric.GetHistogram().GetSampleSum()
 		c.webhookCalls += float64(metric.GetHistogram().GetSampleCount())
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.metrics, nil)
-	if err != nil {
-		return c, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return c, fmt.Errorf("reading muster-controller's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	if families, err = parseMetrics(response.Body); err != nil {
+	if families, err = fetchMetrics(ctx, http.DefaultClient, w.metrics); err != nil {
 		return c, err
 	}
 	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
@@ -491,23 +459,16 @@ func (w *workload) profile(ctx context.Context, port int) (wait func(), err erro
 		return nil, err
 	}
 	controller := &profiler{client: scheduler.client, path: prefix + "muster-controller.pprof", length: w.o.profileFor}
+	admin, err := rest.HTTPClientFor(w.cp.Admin())
+	if err != nil {
+		return nil, err
+	}
+	server := &profiler{client: admin, path: prefix + "kube-apiserver.pprof", length: w.o.profileFor}
 	var all sync.WaitGroup
-	all.Go(func() {
-		path := prefix + "kube-apiserver.pprof"
-		content, err := w.client.Discovery().RESTClient().Get().AbsPath("/debug/pprof/profile").
-			Param("seconds", strconv.Itoa(int(w.o.profileFor.Seconds()))).DoRaw(ctx)
-		if err == nil {
-			err = os.WriteFile(path, content, 0o644)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "fetching a CPU profile of kube-apiserver:", err)
-			return
-		}
-		fmt.Fprintln(os.Stderr, "CPU profile:", path)
-	})
 	for p, address := range map[*profiler]string{
 		scheduler:  strings.TrimSuffix(w.scheduler.ReadyURL(), "/readyz"),
 		controller: fmt.Sprintf("http://127.0.0.1:%d", port),
+		server:     w.cp.Admin().Host,
 	} {
 		all.Go(p.begin(ctx, address))
 	}
