@@ -66,12 +66,12 @@ func topology() []step {
 		why: "Their pods talk to each other all the time, so each gang requires one rack. The first four get a rack each. 16 GPUs are " +
 			"free then, twice as many as ring-e needs, but 4 in each rack: it waits, and says so.",
 		do: func(ctx context.Context, st *stage) error {
-			if err := errors.Join(st.delete(ctx, slices.Concat(st.chat, st.inference, st.tuning)...), st.apply(ctx, fabric)); err != nil {
+			if err := errors.Join(st.delete(ctx, slices.Concat(st.chat, st.inference, st.tuning)...), st.cp.ApplyYAML(ctx, fabric)); err != nil {
 				return err
 			}
 			wait := []string{"wait", "--for=condition=Admitted", "--timeout=60s"}
 			for _, name := range first {
-				if err := st.apply(ctx, fmt.Sprintf(ring, name, 3)); err != nil {
+				if err := st.cp.ApplyYAML(ctx, fmt.Sprintf(ring, name, 3)); err != nil {
 					return err
 				}
 				wait = append(wait, "pg/"+name)
@@ -79,19 +79,10 @@ func topology() []step {
 			if _, err := st.kubectl(ctx, wait...); err != nil {
 				return err
 			}
-			return st.apply(ctx, fmt.Sprintf(ring, last, 2))
+			return st.cp.ApplyYAML(ctx, fmt.Sprintf(ring, last, 2))
 		},
 		claims: claims,
 	}}
-}
-
-// apply applies manifests.
-func (st *stage) apply(ctx context.Context, manifests string) error {
-	objects, err := controlplane.ParseManifests([]byte(manifests))
-	if err != nil {
-		return err
-	}
-	return st.cp.Apply(ctx, objects...)
 }
 
 // inOneRack claims that all pods of a gang are in one rack, and that its status names it.
