@@ -25,8 +25,12 @@ func (s memberSource) Next() *corev1.Pod {
 	return s.g.registry.NextMember()
 }
 
-func (s memberSource) Committing() (plan uint64, priority int32, passable bool) {
+func (s memberSource) Committing() (plan uint64, priority int32, passable, passes bool) {
 	return s.g.registry.CommittingPlan()
+}
+
+func (s memberSource) MayPass(uid types.UID) (priority int32, ok bool) {
+	return s.g.registry.MayPass(uid)
 }
 
 func (s memberSource) Promised(node string) (pods []*corev1.Pod, classes []string) {

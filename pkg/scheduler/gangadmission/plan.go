@@ -55,6 +55,12 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	}
 	placements, refusal, cut := pl.place(work, snapshot, limit)
 	extender, partial := snapshot.ExtenderFailure()
+	if refusal != nil && work.Passes() {
+		logger.V(2).Info("Gang does not fit beside the plan that is being committed, planning again after it", "reason", refusal.Reason)
+		pl.registry.DropAttempt(work)
+		result = "stale"
+		return false
+	}
 	if refusal != nil {
 		if extender != nil {
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}

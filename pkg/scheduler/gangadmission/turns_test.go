@@ -124,6 +124,133 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 	}
 }
 
+// A gang of a higher priority is planned and handed out between the members of a plan, gets what the plan does not need, and is
+// bound first. If it does not fit beside the plan, it is refused only when the plan has ended.
+func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
+	t.Parallel()
+	inZone := func(w *wrappers.PodWrapper) *wrappers.PodWrapper {
+		return w.Label("app", "u").TogetherWith("zone", "app", "u")
+	}
+	asIs := func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w }
+	for name, tc := range map[string]struct {
+		gpus     int64 // of each of two nodes, for a gang of eight
+		priority int32 // of the gang that comes later; that of the first one is 5
+		edit     func(*wrappers.PodWrapper) *wrappers.PodWrapper
+		apart    bool // the pods of the first gang must be in another zone than others
+		passes   bool
+		refused  bool
+	}{
+		"room":                                  {gpus: 5, priority: 6, edit: asIs, passes: true},
+		"equal priority":                        {gpus: 5, priority: 5, edit: asIs},
+		"lower priority":                        {gpus: 5, priority: 4, edit: asIs},
+		"no room beside the plan":               {gpus: 4, priority: 6, edit: asIs, refused: true},
+		"it depends on other nodes":             {gpus: 5, priority: 6, edit: inZone},
+		"the first gang depends on other nodes": {gpus: 5, priority: 6, edit: asIs, apart: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			for _, n := range inOneZone(nodesNamed(2, tc.gpus)) {
+				c.node(n)
+			}
+			c.groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(8).Obj())
+			for _, m := range members("a", 8) {
+				if m.Priority(5); tc.apart {
+					m.ApartFrom("zone", "app", "noisy")
+				}
+				c.pod(m)
+			}
+			created, early := false, false
+			c.onPop = func(pod string) {
+				if !strings.HasPrefix(pod, "a-") {
+					return
+				}
+				if !created {
+					created = true
+					c.groups.Put(wrappers.MakePodGroup("u", "ml").UID("u").Generation(1).MinMember(2).Obj())
+					for _, m := range members("u", 2) {
+						c.pod(tc.edit(m).Priority(tc.priority).NeverPreempts())
+					}
+					c.eventually("the leader queued", func() bool {
+						return slices.ContainsFunc(c.sched.SchedulingQueue.PodsInActiveQ(), func(p *corev1.Pod) bool { return strings.HasPrefix(p.Name, "u-") })
+					})
+				}
+				f, ok := c.gangs.registry.Facts(key("u"))
+				early = early || ok && f.Refused.Reason != ""
+				time.Sleep(60 * time.Millisecond) // longer than the members' turn
+			}
+			c.run().wholeOf("a", 8)
+			if tc.refused {
+				c.refused("u")
+			} else {
+				c.wholeOf("u", 2)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if early {
+				t.Error("the gang was refused while the members of another one were handed out")
+			}
+			last := slices.Index(c.popped, "a-7")
+			if passes := slices.Contains(c.popped[:last], "u-0") && slices.Contains(c.popped[:last], "u-1"); passes != tc.passes {
+				t.Errorf("the gang passes: %t, want %t: %v", passes, tc.passes, c.popped)
+			}
+			first := slices.IndexFunc(c.bound, func(pod string) bool { return strings.HasPrefix(pod, "u-") })
+			if tc.passes && first != 0 {
+				t.Errorf("bound %v, want the gang of the higher priority first", c.bound)
+			}
+			for _, m := range members("a", 8) {
+				pod := m.Obj().Name
+				if n := len(slices.DeleteFunc(slices.Clone(c.popped), func(p string) bool { return p != pod })); n != 1 {
+					t.Errorf("%s had %d cycles: the plan was aborted: %v", pod, n, c.popped)
+				}
+			}
+		})
+	}
+}
+
+// A gang that passes is passed in turn, and both plans are continued.
+func TestGangsPassAGangThatPasses(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for _, n := range nodesNamed(2, 7) {
+		c.node(n)
+	}
+	create := func(name string, pods int, priority int32) {
+		c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(pods)).Obj())
+		for _, m := range members(name, pods) {
+			c.pod(m.Priority(priority).NeverPreempts())
+		}
+	}
+	create("a", 6, 1)
+	next := map[string]func(){
+		"a": func() { create("b", 6, 2) },
+		"b": func() { create("c", 2, 3) },
+	}
+	after := map[string]string{"a": "b-", "b": "c-"}
+	c.onPop = func(pod string) {
+		gang, _, _ := strings.Cut(pod, "-")
+		if begin := next[gang]; begin != nil {
+			delete(next, gang)
+			begin()
+			c.eventually("the leader queued", func() bool {
+				return slices.ContainsFunc(c.sched.SchedulingQueue.PodsInActiveQ(), func(p *corev1.Pod) bool { return strings.HasPrefix(p.Name, after[gang]) })
+			})
+		}
+		time.Sleep(60 * time.Millisecond) // longer than the members' turn
+	}
+	c.run().wholeOf("a", 6).wholeOf("b", 6).wholeOf("c", 2)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.popped) != 14 {
+		t.Errorf("%d cycles, want one of each pod: %v", len(c.popped), c.popped)
+	}
+	for i, gang := range []string{"c", "b", "a"} {
+		if got, want := c.bound[[]int{0, 2, 8}[i]], gang+"-"; !strings.HasPrefix(got, want) {
+			t.Errorf("bound %v, want c, b, a", c.bound)
+		}
+	}
+}
+
 // inOneZone puts the nodes into one zone.
 func inOneZone(nodes []*wrappers.NodeWrapper) []*wrappers.NodeWrapper {
 	for _, n := range nodes {

@@ -46,7 +46,7 @@ func (r *Registry) refuseMember(p *Plan, uid types.UID, cause AbortCause, reason
 	d := &p.doom
 	if d.reason == "" {
 		d.reason, d.cause, d.since, d.at = reason, cause, now, map[place]bool{}
-		if r.committing != p {
+		if !r.isHandedOut(p) {
 			d.until = now.Add(prepareLimit)
 		}
 		r.doomed = append(r.doomed, p)
@@ -150,7 +150,7 @@ func (r *Registry) endDoomedPlans(now time.Time) Effects {
 		switch {
 		case p.aborted:
 			continue
-		case r.committing == p || p.doom.unexplained > 0 || now.Before(p.doom.until) && p.settled+p.arrived+p.doom.idle < len(p.members):
+		case r.isHandedOut(p) || p.doom.unexplained > 0 || now.Before(p.doom.until) && p.settled+p.arrived+p.doom.idle < len(p.members):
 			r.doomed = append(r.doomed, p)
 			continue
 		}
@@ -180,7 +180,7 @@ func (p *Plan) skipsNext(now time.Time) bool {
 
 // endHandingOut records that all members of the plan that need a cycle had one.
 func (r *Registry) endHandingOut(p *Plan, now time.Time) {
-	r.committing = nil
+	r.endCommitting(p)
 	if !p.isDoomed() {
 		return
 	}

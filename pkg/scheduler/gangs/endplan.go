@@ -83,9 +83,7 @@ func (r *Registry) abortPlan(p *Plan, cause AbortCause, reason string) {
 	if r.opts.Aborted != nil {
 		r.opts.Aborted(p.Gang, cause, reason)
 	}
-	if r.committing == p {
-		r.committing = nil
-	}
+	r.endCommitting(p)
 	for i := range p.members {
 		s := &p.members[i]
 		if s.assumed {
@@ -129,9 +127,7 @@ func (r *Registry) finishPlan(p *Plan) {
 		}
 		r.reindex(g) // evaluated by the caller or by the next Tick
 	}
-	if r.committing == p {
-		r.committing = nil
-	}
+	r.endCommitting(p)
 }
 
 // IsUnwinding reports whether members of aborted plans, or of plans that will be, are still assumed. A plan made now

@@ -42,8 +42,9 @@ type Plan struct {
 	lost      bool                // a member was released
 	told      uint64              // Registry.cycles when gangs that it has refused were told so last
 	arrived   int
-	passable  bool // see CommittingPlan
-	open      bool // the barrier: bindings may be posted
+	passable  bool  // see CommittingPlan
+	passes    *Plan // while it is handed out: the plan that is continued afterwards (pass.go); nil = none
+	open      bool  // the barrier: bindings may be posted
 	aborted   bool
 	overtaken bool // aborted in favor of a refill of the gang
 	doom      doom // refused.go
@@ -124,7 +125,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if g == nil {
 		return nil, "the gang is gone"
 	}
-	if g.tree != w.Tree || g.plan != nil || g.victimOf != nil || r.committing != nil {
+	if g.tree != w.Tree || g.plan != nil || g.victimOf != nil || r.committing != nil && r.committing != w.passes {
 		r.wakeLeaderAgain(g)
 		return nil, "the gang changed while it was planned"
 	}
@@ -144,7 +145,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	}
 	g.assignMark(p)
 	g.recordUnits(p)
-	g.plan, r.committing = p, p
+	g.plan, p.passes, r.committing = p, r.committing, p
 	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
 	g.unitsTried = false // after single pods, units come next
 	g.cuts = 0
@@ -158,41 +159,40 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 }
 
 // NextMember returns the next member to be handed to the scheduling loop, nil if no plan is being committed. If the
-// previous member has not been assumed (its cycle failed or was skipped), the plan is aborted.
+// previous member has not been assumed (its cycle failed or was skipped), its plan is aborted.
 func (r *Registry) NextMember() *corev1.Pod {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.committing
-	if p == nil {
-		return nil
-	}
-	if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
-		g := p.gang
-		r.abortPlan(p, AbortRefused, "a member was not placed where it was planned")
-		g.backOff(p.progress)
-		r.reindex(g)
-		return nil
-	}
-	for p.next < len(p.members) && (p.members[p.next].assumed || p.skipsNext(r.now)) {
-		p.next++ // also the leader, which was assumed in its own cycle
-	}
-	if p.next == len(p.members) {
+	for p := r.committing; p != nil; p = r.committing {
+		if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
+			g := p.gang
+			r.abortPlan(p, AbortRefused, "a member was not placed where it was planned")
+			g.backOff(p.progress)
+			r.reindex(g)
+			continue
+		}
+		for p.next < len(p.members) && (p.members[p.next].assumed || p.skipsNext(r.now)) {
+			p.next++ // also the leader, which was assumed in its own cycle
+		}
+		if p.next < len(p.members) {
+			p.handed = p.next + 1
+			return p.members[p.next].member.pod
+		}
 		r.endHandingOut(p, r.now)
-		return nil
 	}
-	p.handed = p.next + 1
-	return p.members[p.next].member.pod
+	return nil
 }
 
 // CommittingPlan returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on its
-// nodes the plan occupies all that other pods could take from it, so that they can see it there.
-func (r *Registry) CommittingPlan() (id uint64, priority int32, passable bool) {
+// nodes the plan occupies all that other pods could take from it, so that they can see it there. passes: it passes another
+// plan (pass.go), whose members keep their room.
+func (r *Registry) CommittingPlan() (id uint64, priority int32, passable, passes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.committing == nil {
-		return 0, 0, false
+		return 0, 0, false, false
 	}
-	return r.committing.ID, r.committing.Priority, r.committing.passable
+	return r.committing.ID, r.committing.Priority, r.committing.passable, r.committing.passes != nil
 }
 
 // dependsBeyondNode reports whether other pods on other nodes, or devices, may keep the pod from its node.
@@ -207,24 +207,22 @@ func dependsBeyondNode(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
 }
 
-// PromisedPods returns the members of the plan that is being committed that are planned on the node and have not been assumed
-// yet, and by member its podgroup.ClassKey: other pods must leave their room.
+// PromisedPods returns the members of the plan that is being committed, and of those that it passes, that are planned on the
+// node and have not been assumed yet, and by member its podgroup.ClassKey: other pods must leave their room.
 func (r *Registry) PromisedPods(node string) (pods []*corev1.Pod, classes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.committing
-	if p == nil {
-		return nil, nil
-	}
-	if p.byNode == nil {
-		p.byNode = map[string][]int{}
-		for i := range p.members {
-			p.byNode[p.members[i].node] = append(p.byNode[p.members[i].node], i)
+	for p := r.committing; p != nil; p = p.passes {
+		if p.byNode == nil {
+			p.byNode = map[string][]int{}
+			for i := range p.members {
+				p.byNode[p.members[i].node] = append(p.byNode[p.members[i].node], i)
+			}
 		}
-	}
-	for _, i := range p.byNode[node] {
-		if s := &p.members[i]; !s.assumed && !s.settled {
-			pods, classes = append(pods, s.member.pod), append(classes, s.member.class)
+		for _, i := range p.byNode[node] {
+			if s := &p.members[i]; !s.assumed && !s.settled {
+				pods, classes = append(pods, s.member.pod), append(classes, s.member.class)
+			}
 		}
 	}
 	return pods, classes
@@ -281,8 +279,8 @@ func (r *Registry) AssumeMember(uid types.UID, node string, now time.Time) error
 	m.state, m.node = count.Assumed, node
 	r.takeReserved(m)
 	m.recount()
-	if p.assumed == len(p.members) && r.committing == p {
-		r.committing = nil
+	if p.assumed == len(p.members) {
+		r.endCommitting(p)
 	}
 	return nil
 }

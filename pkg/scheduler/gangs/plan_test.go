@@ -36,7 +36,7 @@ func TestPromisedRoom(t *testing.T) {
 	}
 	check := func(when string, wantPlan uint64, want ...string) {
 		t.Helper()
-		if plan, _, _ := s.r.CommittingPlan(); plan != wantPlan {
+		if plan, _, _, _ := s.r.CommittingPlan(); plan != wantPlan {
 			t.Errorf("%s plan %d is committed, want %d", when, plan, wantPlan)
 		}
 		if diff := cmp.Diff(want, promised("n")); diff != "" {

@@ -36,19 +36,23 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
 		rounds *= n
 	}
-	var released, refused, decided, placed, wasted, early atomic.Int64
+	var released, refused, passed, decided, placed, wasted, early atomic.Int64
 	phases := newTransitions()
 	t.Cleanup(func() { // when all seeds are over
 		if !t.Failed() {
 			phases.check(t, rounds >= 2000) // some are rare
 		}
 		t.Logf("%d pods of partial gangs were released", released.Load())
+		t.Logf("%d plans passed another one", passed.Load())
 		t.Logf("%d decisions to preempt: %d gangs were placed, %d were not although pods were evicted, %d ended before", decided.Load(), placed.Load(), wasted.Load(), early.Load())
 		if !t.Failed() && (placed.Load() == 0 || early.Load() == 0) {
 			t.Error("no preemption was successful, or none ended before an eviction")
 		}
 		if refused.Load() < int64(rounds)/10 && !t.Failed() {
 			t.Errorf("only %d members were refused", refused.Load())
+		}
+		if passed.Load() == 0 && rounds >= 400 && !t.Failed() {
+			t.Error("no gang was planned while the members of another one were handed out")
 		}
 		if released.Load() == 0 && !t.Failed() {
 			t.Error("no pod of a partial gang was released")
@@ -69,6 +73,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			s.settleDown()
 			s.deleteAll()
 			released.Add(int64(s.released))
+			passed.Add(int64(s.passed))
 			decided.Add(int64(s.evictor.decided))
 			placed.Add(int64(s.evictor.ended[PreemptionPlaced]))
 			wasted.Add(int64(s.evictor.ended[PreemptionWasted]))
@@ -97,6 +102,7 @@ type simulation struct {
 	repaired      time.Time          // when PodsToRelease was called last
 	ran           map[types.UID]bool // pods that were bound while the minimum of their gang was
 	released      int                // pods
+	passed        int                // plans that passed another one
 
 	// the API server
 	pods   map[types.UID]*corev1.Pod
@@ -771,6 +777,9 @@ func (s *simulation) schedule() {
 		s.endPlanning()
 		return
 	}
+	if s.chance(80) && s.passPlan() {
+		return
+	}
 	if member := s.r.NextMember(); member != nil {
 		q := s.queue[member.Name]
 		if q != nil && !q.active {
@@ -801,6 +810,19 @@ func (s *simulation) schedule() {
 	if first != nil {
 		s.startCycle(first)
 	}
+}
+
+// passPlan begins the cycle of a leader whose gang may pass the plan that is being committed, if there is one.
+func (s *simulation) passPlan() bool {
+	for _, name := range s.queuedNames() {
+		q := s.queue[name]
+		if _, may := s.r.MayPass(q.pod.UID); may && q.active {
+			s.say("%s passes plan %d", q.pod.UID, s.r.committing.ID)
+			s.startCycle(q)
+			return true
+		}
+	}
+	return false
 }
 
 func (s *simulation) startCycle(q *queued) {
@@ -863,6 +885,16 @@ func (s *simulation) free() map[string]int {
 	}
 	for _, n := range s.used {
 		free[n]--
+	}
+	return free
+}
+
+// freeBesidePlan is free without the room of members of other plans that have not had their cycle.
+func (s *simulation) freeBesidePlan() map[string]int {
+	free := s.free()
+	for n := range free {
+		promised, _ := s.r.PromisedPods(n)
+		free[n] -= len(promised)
 	}
 	return free
 }
@@ -965,7 +997,13 @@ func (s *simulation) wait() Wait {
 func (s *simulation) endPlanning() {
 	pod, work := s.cycle.pod, s.cycle.work
 	s.cycle = nil
-	placements := simulatedPlan(work, &simulatedWorld{free: s.free(), s: s})
+	placements := simulatedPlan(work, &simulatedWorld{free: s.freeBesidePlan(), s: s})
+	if len(placements) == 0 && work.Passes() {
+		s.say("%s does not pass", pod.UID)
+		s.r.DropAttempt(work)
+		s.backToQueue(pod)
+		return
+	}
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
 		s.makeRoom(work)
@@ -980,6 +1018,9 @@ func (s *simulation) endPlanning() {
 		return
 	}
 	s.say("plan %d of %s: %v", plan.ID, work.Gang.Name, placements)
+	if work.Passes() {
+		s.passed++
+	}
 	s.trees[plan.ID], s.plans[plan.ID] = work.Tree, plan
 	if node, ok := s.r.PlannedNode(pod.UID); ok {
 		s.place(pod, node)
@@ -1237,8 +1278,13 @@ func (s *simulation) check() {
 	if unwinding != r.unwinding {
 		s.fail("unwinding is %d, want %d", r.unwinding, unwinding)
 	}
-	if c := r.committing; c != nil && (c.aborted || !inForce[c]) {
-		s.fail("the plan being committed is over")
+	for c := r.committing; c != nil; c = c.passes {
+		if c.aborted || !inForce[c] {
+			s.fail("plan %d is being committed, and over", c.ID)
+		}
+		if c.passes != nil && c.Priority <= c.passes.Priority {
+			s.fail("plan %d passes plan %d, whose priority is not lower", c.ID, c.passes.ID)
+		}
 	}
 	for id, p := range s.plans {
 		if !p.open || s.opened[id] {

@@ -45,6 +45,7 @@ type Work struct {
 	Group   *v2alpha2.PodGroup
 	Pods    []*corev1.Pod // by placement.Pod.Index: the waiting pods
 	members []*member     // likewise; must not be read without the lock
+	passes  *Plan         // the plan that the gang passes (pass.go); nil: none
 	have    gang.Counts   // Problem before it was divided, for Required
 	all     map[string][]placement.Pod
 }
@@ -126,6 +127,10 @@ func (r *Registry) BeginAttempt(pod *corev1.Pod) (*Work, string) {
 			w.Problem.Pods[leaf.Name()] = list
 		}
 	}
+	if w.Passes() && slices.ContainsFunc(w.Classes, dependsBeyondNode) {
+		r.DropAttempt(w)
+		return nil, "another gang is being committed, and its pods depend on more than their nodes"
+	}
 	w.dividePods(g)
 	return w, ""
 }
@@ -149,7 +154,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		return nil, standing{}, "its PodGroup has not observed it yet"
 	case m.gang.leader != pod.UID:
 		return nil, standing{}, "another pod of the gang is the leader"
-	case r.committing != nil:
+	case r.committing != nil && !r.mayPass(m.gang):
 		r.wakeLeaderAgain(m.gang)
 		return nil, standing{}, "another gang is being committed"
 	}
@@ -172,7 +177,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
 	}
-	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts}
+	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts, passes: r.committing}
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	w.Problem.Nodes = g.placed.nodes()

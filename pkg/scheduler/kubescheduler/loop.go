@@ -23,10 +23,13 @@ import (
 type MemberSource interface {
 	// Next returns the member to be scheduled now, nil if no plan is being committed.
 	Next() *corev1.Pod
-	// Committing returns the number and the priority of the plan that is being committed; 0: none.
-	Committing() (plan uint64, priority int32, passable bool)
-	// Promised returns the members of this plan that have not had their cycle and have their room on the node, and by
-	// member its podgroup.ClassKey. It may be called by several goroutines.
+	// Committing returns the number and the priority of the plan that is being committed; 0: none. passable: others may pass
+	// between its members. passes: its own members pass between those of another plan.
+	Committing() (plan uint64, priority int32, passable, passes bool)
+	// MayPass reports whether the pod of a gang may pass, to plan the gang, and the priority of the gang.
+	MayPass(uid types.UID) (priority int32, ok bool)
+	// Promised returns the members of this plan, and of those that it passes, that have not had their cycle and have their room on
+	// the node, and by member its podgroup.ClassKey. It may be called by several goroutines.
 	Promised(node string) (pods []*corev1.Pod, classes []string)
 	// Lost is called if the queue does not contain the member that Next returned.
 	Lost(uid types.UID)
@@ -58,8 +61,7 @@ const (
 )
 
 // Attach installs a Queue in front of the scheduler's own queue and makes the scheduling loop take the members of a
-// committed plan consecutively. Between them no other pod is scheduled, but for those without a gang that may pass
-// (turns). It must be called once, before the scheduler runs.
+// committed plan consecutively. Between them no other pods are scheduled but those that may pass (turns). It must be called once, before the scheduler runs.
 //
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {

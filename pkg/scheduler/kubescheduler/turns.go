@@ -29,10 +29,11 @@ const (
 	othersTurn = 25 * time.Millisecond
 )
 
-// turns lets pods without a gang pass between the members of a large plan, which take seconds, if their priority is not
-// lower than that of the plan. Nothing else goes between them. Such a pod leaves the plan its room, ports and hostname
-// domains: the members that have not had their cycle count as nominated to their nodes (Queue.NominatedPodsForNode). A plan
-// with members that need more than that, devices or larger domains, is not passed. Used only by the scheduling loop.
+// turns lets others pass between the members of a large plan, which take seconds: pods without a gang whose priority is not
+// lower than that of the plan, and gangs of a higher priority, whose members are then handed out first. They leave the plan its
+// room, ports and hostname domains: the members that have not had their cycle count as nominated to their nodes
+// (Queue.NominatedPodsForNode). A plan with members that need more than that, devices or larger domains, is not passed. Used
+// only by the scheduling loop.
 type turns struct {
 	clock   clock.PassiveClock
 	queue   *Queue
@@ -41,15 +42,15 @@ type turns struct {
 	plan    uint64                    // the plan that is being committed; 0: none
 	since   time.Time                 // begin of the turn of other pods
 	ends    time.Time                 // end of the current turn
-	passing []*corev1.Pod             // the turn of other pods: those that are left, in the order of the queue; nil: the members' turn
+	passing []*corev1.Pod             // the turn of other pods: those that are left, in the order of the queue, leaders for their gangs; nil: the members' turn
 	tried   map[types.UID]*corev1.Pod // other pods that had a cycle since the plan was made
 }
 
 // nextBetween returns the pod to be scheduled before the next member of the plan, nil if there is none now.
 func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
-	t.queue.promises.keepPromise(false)
 	now := t.clock.Now()
-	plan, priority, passable := t.members.Committing()
+	plan, priority, passable, passes := t.members.Committing()
+	t.queue.promises.keepPromise(passes)
 	switch {
 	case plan != t.plan:
 		t.retryPassed(logger)
@@ -59,7 +60,7 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	case plan == 0 || !passable || t.passing == nil && now.Before(t.ends):
 		return nil
 	case t.passing == nil:
-		t.passing, t.since, t.ends = t.queue.activePlainPods(priority, t.tried), now, now.Add(othersTurn)
+		t.passing, t.since, t.ends = t.queue.activePassers(priority, t.tried, t.members.MayPass), now, now.Add(othersTurn)
 	}
 	for len(t.passing) > 0 && now.Before(t.ends) {
 		pod := t.passing[0]
@@ -77,30 +78,44 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	return nil
 }
 
-// retryPassed activates the pods that had a cycle between members of a plan and still wait: the plan may have been aborted, and
-// they could not preempt.
+// retryPassed activates the pods without a gang that had a cycle between members of a plan and still wait: the plan may have
+// been aborted, and they could not preempt.
 func (t *turns) retryPassed(logger klog.Logger) {
 	if len(t.tried) > 0 {
-		t.queue.ActivateInOrder(logger, slices.Collect(maps.Values(t.tried)))
+		plain := slices.DeleteFunc(slices.Collect(maps.Values(t.tried)), t.queue.hooks.Gated)
+		t.queue.ActivateInOrder(logger, plain)
 		t.tried = nil
 	}
 }
 
-// activePlainPods returns the active pods without a gang of at least this priority, in the order of PrioritySort. Pods are left
-// out that may take from a plan what is not promised to it: devices, and by required anti-affinity whole domains.
-func (q *Queue) activePlainPods(priority int32, except map[types.UID]*corev1.Pod) []*corev1.Pod {
+// activePassers returns the active pods that may pass a plan of this priority, in the order of the queue. Pods without a gang
+// are left out that may take from a plan what is not promised to it: devices, and by required anti-affinity whole domains.
+// mayPass is MemberSource.MayPass.
+func (q *Queue) activePassers(priority int32, except map[types.UID]*corev1.Pod, mayPass func(types.UID) (int32, bool)) []*corev1.Pod {
+	type position struct {
+		priority int32
+		since    time.Time
+	}
 	var pods []*corev1.Pod
-	since := map[types.UID]time.Time{}
+	at := map[types.UID]position{}
 	for _, pod := range q.PodsInActiveQ() {
-		if corev1helpers.PodPriority(pod) < priority || except[pod.UID] != nil || len(pod.Spec.ResourceClaims) > 0 || excludesPods(pod) || q.hooks.Gated(pod) {
+		if except[pod.UID] != nil {
+			continue
+		}
+		own := corev1helpers.PodPriority(pod)
+		passes := own >= priority && len(pod.Spec.ResourceClaims) == 0 && !excludesPods(pod)
+		if q.hooks.Gated(pod) {
+			own, passes = mayPass(pod.UID)
+		}
+		if !passes {
 			continue
 		}
 		if info, ok := q.GetPod(pod.Name, pod.Namespace); ok {
-			pods, since[pod.UID] = append(pods, pod), info.Timestamp
+			pods, at[pod.UID] = append(pods, pod), position{own, info.Timestamp}
 		}
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b), corev1helpers.PodPriority(a)), since[a.UID].Compare(since[b.UID]))
+		return cmp.Or(cmp.Compare(at[b.UID].priority, at[a.UID].priority), at[a.UID].since.Compare(at[b.UID].since))
 	})
 	return pods
 }
@@ -115,7 +130,7 @@ func excludesPods(pod *corev1.Pod) bool {
 // on hundreds of nodes, so what follows from the spec of a member is computed once per class and plan.
 type promises struct {
 	of   func(node string) (pods []*corev1.Pod, classes []string) // MemberSource.Promised
-	kept atomic.Bool                                              // a pod is in its cycle that leaves the members their room
+	kept atomic.Bool                                              // a pod is in its cycle that leaves members their room
 
 	mu    sync.Mutex
 	infos map[string]*framework.PodInfo // by class: that of one member, with its resources; guarded by mu
@@ -156,7 +171,7 @@ func (p *promises) nominateMember(member *corev1.Pod, class string) *framework.P
 // highest is the priority of promised members, whatever theirs is: the filters then see them for pods of any priority.
 var highest int32 = math.MaxInt32
 
-// NominatedPodsForNode implements fwk.PodNominator. While a pod passes between the members of a plan, the members that
+// NominatedPodsForNode implements fwk.PodNominator. While others pass between the members of a plan, the members that
 // wait for their cycles are nominated to their planned nodes: the filters then see what they will occupy on the node.
 func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
 	nominated := q.SchedulingQueue.NominatedPodsForNode(node)

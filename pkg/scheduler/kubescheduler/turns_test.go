@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	testclock "k8s.io/utils/clock/testing"
 
@@ -24,14 +25,21 @@ type fakePlan struct {
 	id       uint64
 	priority int32
 	left     int
+	passes   bool                // it passes another plan
+	leaders  map[types.UID]int32 // of gangs that may pass, with the priority of the gang
 	promised map[string][]*corev1.Pod
 }
 
-func (p *fakePlan) Committing() (uint64, int32, bool) {
+func (p *fakePlan) Committing() (uint64, int32, bool, bool) {
 	if p.left == 0 {
-		return 0, 0, false
+		return 0, 0, false, false
 	}
-	return p.id, p.priority, true
+	return p.id, p.priority, true, p.passes
+}
+
+func (p *fakePlan) MayPass(uid types.UID) (int32, bool) {
+	priority, ok := p.leaders[uid]
+	return priority, ok
 }
 
 func (p *fakePlan) Promised(node string) (pods []*corev1.Pod, classes []string) {
@@ -89,6 +97,31 @@ func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	}
 	if _, cycling := s.q.cycling["z-equal"]; !cycling {
 		t.Error("the queue does not know of the cycle")
+	}
+}
+
+// Leaders of gangs that may pass do so in the order of the priorities of their gangs, once each. A leader whose attempt has
+// failed is activated by the registry, not at the end of the plan.
+func TestLeadersPassAPlan(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 1000)
+	s.plan.priority, s.plan.leaders = 10, map[types.UID]int32{"b": 12, "c": 14}
+	leaders := []*corev1.Pod{}
+	for _, name := range []string{"a", "b", "c"} {
+		leaders = append(leaders, passer(name).Gang("g-"+name).Priority(100).Obj())
+	}
+	s.add(append(leaders, passer("plain").Priority(13).Obj())...)
+	for _, leader := range leaders {
+		s.activate(leader)
+	}
+	if diff := cmp.Diff([]string{"c after 50", "plain after 50", "b after 50"}, s.cycles(500)); diff != "" {
+		t.Errorf("passed (-want +got):\n%s", diff)
+	}
+	s.q.gateAgain(klog.Background(), leaders[1])
+	s.plan.left = 0
+	s.cycles(1)
+	if _, gated := s.q.waiting["b"]; !gated {
+		t.Error("the leader was activated at the end of the plan")
 	}
 }
 
@@ -209,5 +242,10 @@ func TestPromisedRoomIsNominated(t *testing.T) {
 	s.cycles(1)
 	if got := nominated(); len(got) != 0 {
 		t.Errorf("in the next member's cycle %v are nominated", got)
+	}
+	s.plan.passes = true
+	s.cycles(1)
+	if got := nominated(); len(got) != 3 {
+		t.Errorf("in the cycle of a member of a plan that passes another one %v are nominated, want all", got)
 	}
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// While the members of a plan are handed out, which takes seconds for thousands, a gang of a higher priority may pass
+// (docs/decisions, G16): it is planned, and its members are handed out before the rest of that plan. The members of the plan
+// that was passed that have not had their cycle keep their room meanwhile (PromisedPods). Then it is continued.
+
+// MayPass reports whether the pod leads a gang that may pass the plan that is being committed, and the priority of the gang.
+func (r *Registry) MayPass(uid types.UID) (priority int32, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[uid]
+	if m == nil || m.gang.leader != uid {
+		return 0, false
+	}
+	return m.gang.leaderRank().Priority, r.mayPass(m.gang)
+}
+
+func (r *Registry) mayPass(g *gangState) bool {
+	p := r.committing
+	return p != nil && p.passable && !p.isDoomed() && g.leaderRank().Priority > p.Priority
+}
+
+// Passes reports whether the attempt is made while another plan is being committed. If it finds no plan, it must be dropped
+// instead of refused: the gang may fit when the other plan has ended, and what it lacks is known only then.
+func (w *Work) Passes() bool { return w.passes != nil }
+
+// DropAttempt ends an attempt without a plan or a refusal. The leader is woken again by Tick.
+func (r *Registry) DropAttempt(w *Work) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if g := r.gangs[w.Gang]; g != nil {
+		g.progress = w.Progress
+		r.wakeLeaderAgain(g)
+	}
+}
+
+// isHandedOut reports whether members of the plan may still be handed out.
+func (r *Registry) isHandedOut(p *Plan) bool {
+	for other := r.committing; other != nil; other = other.passes {
+		if other == p {
+			return true
+		}
+	}
+	return false
+}
+
+// endCommitting records that no further member of the plan is handed out. If it was being committed, the plan that it passes
+// is continued.
+func (r *Registry) endCommitting(p *Plan) {
+	for at := &r.committing; *at != nil; at = &(*at).passes {
+		if *at != p {
+			continue
+		}
+		*at, p.passes = p.passes, nil
+		if r.committing != nil {
+			r.committing.progress = r.now // it may have waited for longer than commitTimeout
+		}
+		return
+	}
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+var gangU = Key{Namespace: testNamespace, Name: "u"}
+
+// urgent returns a builder of a pod of gang "u", whose priority is higher than that of gang "g".
+func urgent(name string) *wrappers.PodWrapper {
+	return wrappers.MakePod(name, testNamespace).UID(name).Gang("u").GPUs(1).Priority(1)
+}
+
+// passing begins a story in which a is assumed by the plan of a, b and c of gang g, and the leader u of gang u, of u and v, is queued.
+func passing(t *testing.T, edit func(*wrappers.PodWrapper) *wrappers.PodWrapper) *story {
+	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a").commits("a", "b", "c").assumes("a")
+	s.group(wrappers.MakePodGroup("u", testNamespace).UID("u").Generation(1).MinMember(2)).pods(edit(urgent("u")), edit(urgent("v")))
+	if ok, why := s.r.MayEnterQueue(s.r.members["u"].pod); !ok {
+		t.Fatalf("the leader does not enter the queue: %s", why)
+	}
+	return s
+}
+
+func unchanged(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w }
+
+// tries begins the cycle of the leader of gang u, and reports whether it plans.
+func (s *story) tries() bool {
+	s.r.RecordPopped("u")
+	s.work, _ = s.r.BeginAttempt(s.r.members["u"].pod)
+	return s.work != nil
+}
+
+// commitsUrgent commits a plan for u and v on node n.
+func (s *story) commitsUrgent() *story {
+	s.t.Helper()
+	if !s.tries() || !s.work.Passes() {
+		s.t.Fatal("the urgent gang does not pass")
+	}
+	plan, why := s.r.CommitPlan(s.work, []placement.Placement{placementOf(s.work, "u", "n"), placementOf(s.work, "v", "n")}, s.now)
+	if plan == nil {
+		s.t.Fatalf("plan refused: %s", why)
+	}
+	return s
+}
+
+// handedOut hands out members until none is left, each of which is assumed, and returns them.
+func (s *story) handedOut() (names []string) {
+	s.t.Helper()
+	for pod := s.r.NextMember(); pod != nil; pod = s.r.NextMember() {
+		names = append(names, pod.Name)
+		s.assumes(pod.Name)
+	}
+	return names
+}
+
+// promised returns the members whose room is promised on node n, and whether the plan being committed passes another one.
+func (s *story) promised() (names []string, passes bool) {
+	pods, _ := s.r.PromisedPods("n")
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	_, _, _, passes = s.r.CommittingPlan()
+	return names, passes
+}
+
+// TestGangPassesAPlan covers the events between the plan of a gang that passes another one and the end of both.
+func TestGangPassesAPlan(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(t *testing.T, s *story){
+		"it is handed out first, then the other one is continued": func(t *testing.T, s *story) {
+			names, passes := s.commitsUrgent().promised()
+			if diff := cmp.Diff([]string{"u", "v", "b", "c"}, names); diff != "" || !passes {
+				t.Errorf("promised beside the plan that passes: %t (-want +got):\n%s", passes, diff)
+			}
+			s.assumes("u")
+			if diff := cmp.Diff([]string{"v", "b", "c"}, s.handedOut()); diff != "" {
+				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+			s.arrives("u", "v", "a", "b", "c").wantOpen(true)
+		},
+		"it is aborted": func(t *testing.T, s *story) {
+			s.commitsUrgent().r.AbortPlanOf("v", AbortLate, "late", s.now)
+			if names, passes := s.promised(); !cmp.Equal(names, []string{"b", "c"}) || passes {
+				t.Errorf("promised %v, passes %t", names, passes)
+			}
+			if diff := cmp.Diff([]string{"b", "c"}, s.handedOut()); diff != "" {
+				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+		},
+		"a member of it was not assumed": func(t *testing.T, s *story) {
+			_ = s.commitsUrgent().assumes("u").r.NextMember() // v, whose failed cycle is not reported
+			if diff := cmp.Diff([]string{"b", "c"}, s.handedOut()); diff != "" {
+				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+		},
+		"the other one is aborted": func(t *testing.T, s *story) {
+			s.commitsUrgent().r.AbortPlanOf("b", AbortLate, "late", s.now)
+			if names, passes := s.promised(); !cmp.Equal(names, []string{"u", "v"}) || passes {
+				t.Errorf("promised %v, passes %t", names, passes)
+			}
+			if diff := cmp.Diff([]string{"u", "v"}, s.handedOut()); diff != "" {
+				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+		},
+		"it takes longer than a member of the other one may": func(t *testing.T, s *story) {
+			s.commitsUrgent().assumes("u").after(commitTimeout * 3 / 4)
+			s.assumes("v").after(commitTimeout * 3 / 4).wantAborted(false)
+			s.after(commitTimeout).wantAborted(true)
+		},
+		"the other one is doomed meanwhile, and has its other nodes tried": func(t *testing.T, s *story) {
+			s.commitsUrgent()
+			s.r.ReleaseUnexplained("a", s.now)
+			s.r.RecordReason("a", true, s.now)
+			s.after(time.Second).wantAborted(false)
+			s.assumes("u", "v")
+			s.r.NextMember() // a second later the others need not be tried
+			s.effects = s.r.EndDoomedPlans(s.now)
+			s.wantAborted(true)
+		},
+		"it finds no plan, and is woken again": func(t *testing.T, s *story) {
+			if !s.tries() {
+				t.Fatal("it does not plan")
+			}
+			s.r.DropAttempt(s.work)
+			if g := s.r.gangs[gangU]; g.phase != Elected || !g.refusedAt.IsZero() {
+				t.Errorf("phase %s, refused at %s", g.phase, g.refusedAt)
+			}
+			s.after(wakeInterval).wantActivated("u")
+			if diff := cmp.Diff([]string{"b", "c"}, s.handedOut()); diff != "" {
+				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell(t, passing(t, unchanged))
+		})
+	}
+}
+
+func TestWhichGangMayPass(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit    func(*wrappers.PodWrapper) *wrappers.PodWrapper
+		doomed  bool
+		leaders bool // MayPass
+		plans   bool // BeginAttempt
+	}{
+		"higher priority":               {edit: unchanged, leaders: true, plans: true},
+		"equal priority":                {edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.Priority(0) }},
+		"the plan is doomed":            {edit: unchanged, doomed: true},
+		"its pods depend on each other": {leaders: true, edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.TogetherWith("zone", "app", "u") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := passing(t, tc.edit)
+			if tc.doomed {
+				s.r.ReleaseUnexplained("a", s.now)
+			}
+			if priority, may := s.r.MayPass("u"); may != tc.leaders || may && priority != 1 {
+				t.Errorf("MayPass: %d %t, want %t", priority, may, tc.leaders)
+			}
+			for _, other := range []types.UID{"v", "b", "nobody"} {
+				if _, may := s.r.MayPass(other); may {
+					t.Errorf("%s may pass", other)
+				}
+			}
+			if got := s.tries(); got != tc.plans {
+				t.Errorf("plans: %t, want %t", got, tc.plans)
+			}
+			if g := s.r.gangs[gangU]; !tc.plans && g.phase != Elected {
+				t.Errorf("phase %s, want Elected: woken again", g.phase)
+			}
+		})
+	}
+}
