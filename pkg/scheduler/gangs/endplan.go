@@ -88,7 +88,9 @@ func (r *Registry) abortPlan(p *Plan, cause AbortCause, reason string) {
 		s := &p.members[i]
 		if s.assumed {
 			r.unwinding++
-			r.cancelled = append(r.cancelled, s.member.pod.UID)
+			if !s.arrived { // else it leaves the barrier by itself
+				r.cancelled = append(r.cancelled, s.member.pod.UID)
+			}
 		} else {
 			p.endMember(s.member.pod.UID, false)
 		}

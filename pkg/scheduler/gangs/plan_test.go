@@ -441,8 +441,9 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 		if err := <-arrive(s, context.Background(), time.Minute, "b"); err == nil {
 			t.Error("b passes a barrier that a left")
 		}
-		if s.releases("a"); !slices.Equal(s.effects.Cancel, []types.UID{"a", "b"}) {
-			t.Errorf("cancelled: %v, want both: b may still be prepared", s.effects.Cancel)
+		// a has left the barrier. If each of thousands that have were looked for whenever one is released, this would take minutes.
+		if s.releases("a"); !slices.Equal(s.effects.Cancel, []types.UID{"b"}) {
+			t.Errorf("cancelled: %v, want b, which may still be prepared", s.effects.Cancel)
 		}
 		s.releases("b").wantQuiet()
 	})
