@@ -50,6 +50,7 @@ func TestDefaultIsValid(t *testing.T) {
 		LeaderElect                     bool
 		QPS                             float32
 		Burst                           int32
+		Profiling, ContentionProfiling  bool
 	}
 	want := facts{
 		APIVersion:    "kubescheduler.config.k8s.io/v1",
@@ -58,6 +59,7 @@ func TestDefaultIsValid(t *testing.T) {
 		LeaderElect:   true,
 		QPS:           5000,
 		Burst:         10000,
+		Profiling:     true,
 	}
 	got := facts{
 		APIVersion:    cfg.APIVersion,
@@ -67,6 +69,7 @@ func TestDefaultIsValid(t *testing.T) {
 		LeaderElect: cfg.LeaderElection.LeaderElect,
 		QPS:         cfg.ClientConnection.QPS,
 		Burst:       cfg.ClientConnection.Burst,
+		Profiling:   cfg.EnableProfiling, ContentionProfiling: cfg.EnableContentionProfiling,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
@@ -110,7 +113,6 @@ func TestAChangedFieldChangesNothingElse(t *testing.T) {
 	slow.ClientConnection.QPS = 20
 	unprofiled := mustDefault(t)
 	unprofiled.EnableProfiling = false
-	unprofiled.EnableContentionProfiling = false // disabled together with profiling
 
 	tests := map[string]struct {
 		change func(file []byte) ([]byte, error)
@@ -235,8 +237,9 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 		t.Errorf("arguments (-stock +ours):\n%s", diff)
 	}
 	for _, cfg := range []*kubeconfig.KubeSchedulerConfiguration{stock, ours} {
-		// These differ on purpose: binding gangs of 1,000 pods needs more than 50 requests a second, and the lock is
-		// separate.
+		// These differ on purpose: binding gangs of 1,000 pods needs more than 50 requests a second, the lock is
+		// separate, and the block profile costs too much.
+		cfg.EnableContentionProfiling = false
 		cfg.ClientConnection, cfg.LeaderElection.ResourceName, cfg.LeaderElection.ResourceNamespace, cfg.Profiles = stock.ClientConnection, "", "", nil
 	}
 	if diff := cmp.Diff(stock, ours); diff != "" {
