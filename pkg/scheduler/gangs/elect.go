@@ -61,6 +61,12 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 		}
 	}
 	g.waited = time.Time{}
+	if state == unknown {
+		g.gatedUntil, g.unitsTried, g.refusedAt = time.Time{}, false, time.Time{}
+		r.enterPhase(g, Idle)
+		r.reindex(g)
+		return e
+	}
 	if g.task != task {
 		g.task = task
 		g.leader = "" // the rank and the plan differ
@@ -188,8 +194,9 @@ func (r *Registry) abortOvertaken(g *gangState) {
 type readiness int
 
 const (
-	idle  readiness = iota // there is nothing to plan
-	gated                  // the task waits for other gangs, until gangState.gatedUntil
+	idle    readiness = iota // there is nothing to plan
+	unknown                  // it is not known yet whether there is: the gang keeps its age
+	gated                    // the task waits for other gangs, until gangState.gatedUntil
 	ready
 )
 
@@ -207,9 +214,6 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.Waiting(profile) == 0 {
 		return Minimum, idle
 	}
-	if g.vanished > 0 {
-		return Minimum, idle // it is not known yet whether the pod is bound, has succeeded, or is gone
-	}
 	if g.victimOf != nil {
 		return Minimum, idle // it is not known yet which pods it will have lost
 	}
@@ -217,6 +221,8 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 	switch {
 	case !g.admitted && !n.Usable(profile).Satisfied(root):
 		return Minimum, idle
+	case g.vanished > 0:
+		return Minimum, unknown // whether the pod is bound, has succeeded, or is gone
 	case !g.admitted:
 		return Minimum, ready
 	case !n.Bound.Satisfied(root), g.hasTornGroup(profile):

@@ -70,7 +70,7 @@ type election struct {
 	yieldedAt  time.Time // when it let another gang go first since its last attempt; zero = it did not
 	lost       int       // consecutive cycles that failed before the attempt began
 	task       Task      // what the leader must plan
-	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot
+	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot, or nothing is to be planned
 	gatedUntil time.Time // in phase Gated: sub-groups or minimums go first until then; zero = no wait
 	gatedSince time.Time // when this began, while room grows; zero = it stands still
 }

@@ -200,7 +200,7 @@ func (r *Registry) recordRoomGrowth() { r.index.grewAt = r.now }
 func (r *Registry) timerOf(g *gangState) time.Time {
 	soon := r.now.Add(-time.Nanosecond)
 	switch {
-	case g.tree == nil || g.plan != nil || g.completeAt.IsZero():
+	case g.tree == nil || g.plan != nil || g.phase == Idle:
 		return time.Time{}
 	case g.leader == "":
 		due := later(g.notBefore, g.gatedUntil)

@@ -189,3 +189,39 @@ func TestPrioritiesAtTheEndsOfInt32(t *testing.T) {
 		}
 	}
 }
+
+// A bound pod that vanished may be bound still, have succeeded, or be gone. Until that is known its gang is not planned, and keeps the
+// time since which it is complete (docs/decisions, G16).
+func TestAGangKeepsItsAgeWhenABoundPodVanishes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		tell func(s *story)
+		want time.Duration // after which the gang was complete
+	}{
+		"it has succeeded":                      {tell: func(s *story) { s.gone("a").after(time.Second).pods(memberPod("a").Node("n").Phase("Succeeded")) }},
+		"it is still bound":                     {tell: func(s *story) { s.gone("a").after(time.Second).pods(memberPod("a").Node("n")) }},
+		"it is gone, and the others are enough": {tell: func(s *story) { s.members("d").gone("a").after(departure) }},
+		"it is gone, and the others are not enough at first": {
+			tell: func(s *story) { s.gone("a").after(departure).after(time.Minute).members("d") },
+			want: 10*time.Second + departure + time.Minute,
+		},
+		"meanwhile the gang lost another pod, and was complete again": {
+			tell: func(s *story) { s.gone("a").after(time.Second).gone("b").members("d", "e").after(departure) },
+			want: 11 * time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			began := s.now
+			s.group(podGroup().MinMember(3)).pods(memberPod("a").Node("n")).members("b", "c").leads("b").refuses().after(10 * time.Second)
+			tc.tell(s)
+			if s.leader() == "" {
+				t.Fatal("the gang has no leader")
+			}
+			if got := s.r.gangs[gangG].leaderRank().Time.Sub(began); got != tc.want {
+				t.Errorf("complete after %s, want %s", got, tc.want)
+			}
+		})
+	}
+}

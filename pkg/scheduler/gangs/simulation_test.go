@@ -1261,7 +1261,7 @@ func (s *simulation) check() {
 				s.fail("the leader of %s cannot lead", key)
 			}
 		}
-		if _, state := r.taskOf(g, g.numbers.Profile(), s.now); state != idle && g.leader == "" && g.inTimers == 0 {
+		if _, state := r.taskOf(g, g.numbers.Profile(), s.now); state != idle && state != unknown && g.leader == "" && g.inTimers == 0 {
 			s.fail("gang %s is complete, has neither leader nor plan, and is not due for Tick", key)
 		}
 		// A gated leader was refused, or will be woken. If the leader is being deleted, the queue may learn of it
