@@ -249,7 +249,9 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	g.recountAll()
 	r.recordVictimsChanged(g, protected)
 	r.setReplacing(g)
-	g.admitAllGroups()
+	if r.synced { // else its pods may follow
+		g.admitAllGroups()
+	}
 	g.recordOwnChange() // for an attempt that is running
 	g.refusedAt, g.notBefore = time.Time{}, time.Time{}
 	e.add(r.evaluate(g, now))

@@ -4,12 +4,15 @@ package gangs
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -199,4 +202,47 @@ func TestSubGroupsAreAdmittedAgainAsUnits(t *testing.T) {
 			pods(sub("z", "z0")...).after(minBackoff)
 		s.leads("y1").wantTask(Refill).wantPlan(9, "y1")
 	})
+}
+
+// processAfter returns a story that begins with a new process, which reads the objects in this order.
+func processAfter(t *testing.T, show ...func(s *story)) *story {
+	t.Helper()
+	s := &story{t: t, r: New(), now: time.Unix(1_000_000, 0)}
+	s.r.Configure(Options{RepairTimeout: 30 * time.Second})
+	s.r.AddProfile(wrappers.SchedulerName)
+	s.r.SetKeys(testKeys, s.now)
+	for _, show := range show {
+		show(s)
+	}
+	s.effects = s.r.SetSynced(s.now)
+	s.r.AbandonedEvictions(nil, s.now)
+	return s
+}
+
+// admittedGroup shows the PodGroup of a gang that needs sub-group x and may have y, with a status that records what is admitted.
+func admittedGroup(admitted ...string) func(s *story) {
+	return func(s *story) {
+		group := podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 3).Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, "", "").Obj()
+		for _, name := range admitted {
+			group.Status.SubGroups = append(group.Status.SubGroups, v2alpha2.SubGroupStatus{Name: name, Admitted: true})
+		}
+		s.effects = s.r.SetGroup(group, s.now)
+	}
+}
+
+// A new process reads PodGroups and pods in any order. A sub-group of which a pod is bound is admitted as the status records.
+func TestANewProcessKnowsWhichSubGroupsAreAdmitted(t *testing.T) {
+	t.Parallel()
+	pods := func(s *story) {
+		s.pods(sub("x", "x0")...).pods(sub("y", "y0")...).shownBound("x0", "y0").pods(sub("y", "y1", "y2")...)
+	}
+	for name, show := range map[string][]func(s *story){
+		"the PodGroup first": {admittedGroup("x", "y"), pods},
+		"the pods first":     {pods, admittedGroup("x", "y")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			processAfter(t, show...).wantAdmittedGroups("x", "y").leads("y1").wantTask(Refill).wantPlan(1, "y1")
+		})
+	}
 }
