@@ -238,7 +238,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	}
 	g.hopeless = hopeless{}
 	if old == nil || old.UID != group.UID {
-		g.partial.known, g.preempted = false, nil
+		g.partial.known, g.preempted, g.failures = false, nil, 0
 		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {

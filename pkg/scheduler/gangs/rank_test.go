@@ -225,3 +225,16 @@ func TestAGangKeepsItsAgeWhenABoundPodVanishes(t *testing.T) {
 		})
 	}
 }
+
+// What failed under another PodGroup of the name delays no plan of this one, and is not told of it.
+func TestARecreatedPodGroupHasNoFailures(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).members("a").leads("a").commits("a").assumes("a").releases("a")
+	if f, _ := s.r.Facts(gangG); f.Failures != 1 {
+		t.Fatalf("%d failures, want one", f.Failures)
+	}
+	s.group(podGroup().UID("another").MinMember(1))
+	if f, _ := s.r.Facts(gangG); f.Failures != 0 {
+		t.Errorf("%d failures, want none", f.Failures)
+	}
+}
