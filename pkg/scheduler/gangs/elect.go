@@ -48,7 +48,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if state == idle {
 		g.gatedUntil, g.unitsTried = time.Time{}, false
 		if g.plan == nil {
-			g.completeAt, g.refusedAt = time.Time{}, time.Time{}
+			g.completeAt, g.refusedAt, g.yieldedAt = time.Time{}, time.Time{}, time.Time{}
 			r.enterPhase(g, Idle)
 		}
 		r.reindex(g)
@@ -85,8 +85,9 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 		if m := g.nextLeader(profile); m != nil {
 			r.enterPhase(g, Elected)
 			g.leader = m.pod.UID
-			g.retried = g.broken && g.failures == 1 // its next attempt needs the room that the failed member has just freed
 			g.proven = g.isCandidate() && g.partialState().neverWhole
+			g.retried = g.broken && g.failures == 1 || // its next attempt needs the room that the failed member has just freed
+				r.isStampedLater(g)
 			e.Activate = append(e.Activate, g.wakeLeader(now)...)
 		}
 	}

@@ -80,6 +80,13 @@ func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 
 func (r *Registry) stampRank(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
 
+// isStampedLater reports whether the leader is in the queue already with a later rank, that of another task. Gangs that precede it
+// there must let it go first.
+func (r *Registry) isStampedLater(g *gangState) bool {
+	v, ok := r.ranks.Load(g.leader)
+	return ok && v.(Rank).Compare(g.leaderRank()) > 0
+}
+
 // leaderRank returns the rank of a gang's leader.
 func (g *gangState) leaderRank() Rank {
 	rank := Rank{Priority: g.priority(), Tier: TierNormal, Time: g.completeAt}

@@ -226,6 +226,25 @@ func TestAGangKeepsItsAgeWhenABoundPodVanishes(t *testing.T) {
 	}
 }
 
+// The leader of a gang is in the queue for surplus, with the rank of that, when the gang loses a pod of its minimum. Its replacement
+// precedes new gangs nevertheless (docs/decisions, G16).
+func TestAGangWhoseTaskChangesInTheQueueKeepsItsPlace(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").members("c").wantLeader("c")
+	if ok, why := s.r.MayEnterQueue(s.r.members["c"].pod); !ok {
+		t.Fatal(why)
+	}
+	s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+	h := wrappers.MakePod("h0", testNamespace).UID("h0").Gang("h")
+	s.pods(h)
+	if s.r.MustYield(h.Obj(), s.now) {
+		t.Error("a new gang waits for surplus")
+	}
+	if s.deleted("b").wantLeader("c"); !s.r.MustYield(h.Obj(), s.now) {
+		t.Error("a new gang is planned before a replacement")
+	}
+}
+
 // What failed under another PodGroup of the name delays no plan of this one, and is not told of it.
 func TestARecreatedPodGroupHasNoFailures(t *testing.T) {
 	t.Parallel()
