@@ -267,7 +267,7 @@ func place(work *gangs.Work, world *world) ([]placement.Placement, *podgroup.Ref
 	var short *placement.Shortfall
 	budget := placement.Budget{}
 	switch work.Task {
-	case gangs.SurplusUnit:
+	case gangs.LostUnit, gangs.SurplusUnit:
 		placements = placement.Unit(work.Problem, world, budget).Placements
 	case gangs.SurplusSingle:
 		placements = placement.Singles(work.Problem, world, budget)

@@ -13,7 +13,7 @@ import (
 var (
 	plans = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_total", StabilityLevel: metrics.ALPHA,
-		Help: "Attempts to plan a gang, by task (minimum, refill, surplus-unit, surplus-single) and result (committed, refused, stale).",
+		Help: "Attempts to plan a gang, by task (minimum, refill, lost-unit, surplus-unit, surplus-single) and result (committed, refused, stale).",
 	}, []string{"task", "result"})
 	planDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "plan_duration_seconds", StabilityLevel: metrics.ALPHA,

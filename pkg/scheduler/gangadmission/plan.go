@@ -211,7 +211,7 @@ func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, l
 	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: limit.isOver, PreferencesExpired: limit.preferencesExpired}
 	var short *placement.Shortfall
 	switch work.Task {
-	case gangs.SurplusUnit:
+	case gangs.LostUnit, gangs.SurplusUnit:
 		placements, cut = placeUnit(work, snapshot, budget)
 	case gangs.SurplusSingle:
 		placements = placement.Singles(work.Problem, snapshot, budget)

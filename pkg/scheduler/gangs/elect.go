@@ -5,6 +5,8 @@ package gangs
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
@@ -46,7 +48,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	task, state := r.taskOf(g, profile, now)
 	e.add(r.reviewPreemption(g, task, state))
 	if state == idle {
-		g.gatedUntil, g.unitsTried = time.Time{}, false
+		g.gatedUntil, g.passed = time.Time{}, 0
 		if g.plan == nil {
 			g.completeAt, g.refusedAt, g.yieldedAt = time.Time{}, time.Time{}, time.Time{}
 			r.enterPhase(g, Idle)
@@ -62,7 +64,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	}
 	g.waited = time.Time{}
 	if state == unknown {
-		g.gatedUntil, g.unitsTried, g.refusedAt = time.Time{}, false, time.Time{}
+		g.gatedUntil, g.passed, g.refusedAt = time.Time{}, 0, time.Time{}
 		r.enterPhase(g, Idle)
 		r.reindex(g)
 		return e
@@ -121,6 +123,7 @@ func (g *gangState) recordAdmitted() {
 		g.broken = false
 	}
 	if !g.admitted {
+		g.lostGroups = nil
 		return
 	}
 	for _, leaf := range touched {
@@ -133,19 +136,43 @@ func (g *gangState) admitAllGroups() {
 	if g.tree == nil || !g.admitted {
 		return
 	}
+	lost := sets.New[string]().Union(g.lostGroups)
 	for name := range g.admittedGroups {
 		if group := g.tree.Group(name); group == nil || g.numbers.Bound.Pods(group) == 0 {
 			g.admittedGroups.Delete(name)
+			lost.Insert(name)
+		}
+	}
+	g.lostGroups = nil
+	for name := range lost {
+		if group := g.tree.Group(name); group != nil {
+			g.recordLost(group)
 		}
 	}
 	g.admitGroupsBelow(g.tree.Root())
+}
+
+// recordLost records that a sub-group lost all of its pods. One whose parent lost them too comes back with that.
+func (g *gangState) recordLost(group *gang.Group) {
+	if parent := group.Parent(); parent.Parent() == nil || g.admittedGroups.Has(parent.Name()) {
+		if g.lostGroups == nil {
+			g.lostGroups = sets.New[string]()
+		}
+		g.lostGroups.Insert(group.Name())
+	}
+}
+
+// recordGroupAdmitted records that a sub-group is admitted.
+func (g *gangState) recordGroupAdmitted(group *gang.Group) {
+	g.admittedGroups.Insert(group.Name())
+	g.lostGroups.Delete(group.Name())
 }
 
 // admitGroupsBelow records the satisfied sub-groups, but only below admitted parents.
 func (g *gangState) admitGroupsBelow(parent *gang.Group) {
 	for _, child := range parent.Children() {
 		if g.numbers.Bound.Satisfied(child) {
-			g.admittedGroups.Insert(child.Name())
+			g.recordGroupAdmitted(child)
 		}
 		if g.admittedGroups.Has(child.Name()) {
 			g.admitGroupsBelow(child)
@@ -167,8 +194,9 @@ func (g *gangState) admitGroupsAbove(leaf *gang.Group) {
 		switch is := g.admittedGroups.Has(name); {
 		case is && g.numbers.Bound.Pods(group) == 0:
 			g.admittedGroups.Delete(name) // the groups below have no pods either, and follow in the next iterations
+			g.recordLost(group)
 		case !is && g.numbers.Bound.Satisfied(group):
-			g.admittedGroups.Insert(name)
+			g.recordGroupAdmitted(group)
 			g.admitGroupsBelow(group)
 			return
 		case !is:
@@ -204,7 +232,7 @@ const (
 // taskOf returns what is to be planned next, and whether it may be planned now.
 func (r *Registry) taskOf(g *gangState, profile string, now time.Time) (Task, readiness) {
 	task, state := g.nextTask(profile)
-	if task.isSurplus() && r.letsRoomGrow(g, task, now) {
+	if task.followsMinimums() && r.letsRoomGrow(g, task, now) {
 		return task, gated
 	}
 	return task, state
@@ -229,10 +257,36 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 	case !n.Bound.Satisfied(root), g.hasTornGroup(profile):
 		return Refill, ready
 	}
-	if n.GroupsWithUnits(profile) > 0 && !g.unitsTried {
+	switch lost := g.lostUnits(profile); {
+	case lost > 0 && g.passed < LostUnit:
+		return LostUnit, ready
+	case n.Units(profile) > lost && g.passed < SurplusUnit:
 		return SurplusUnit, ready
 	}
 	return SurplusSingle, ready
+}
+
+// lostUnits returns how many sub-groups that lost all of their pods could be admitted again, each by itself.
+func (g *gangState) lostUnits(profile string) int {
+	n := 0
+	for name := range g.lostGroups {
+		if group := g.tree.Group(name); group != nil && g.numbers.IsUnit(profile, group) {
+			n++
+		}
+	}
+	return n
+}
+
+// hasFurtherSurplus reports whether there is other surplus to be tried while the refused units wait.
+func (g *gangState) hasFurtherSurplus() bool {
+	profile := g.numbers.Profile()
+	switch g.task {
+	case LostUnit:
+		return g.numbers.Units(profile) > g.lostUnits(profile) || g.numbers.HasSingles(profile)
+	case SurplusUnit:
+		return g.numbers.HasSingles(profile)
+	}
+	return false
 }
 
 // letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum

@@ -197,7 +197,7 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 		f.WaitingSince = g.completeAt
 	}
 	switch {
-	case g.unitsTried && (g.refusedAt.IsZero() || g.task == SurplusSingle):
+	case g.passed > 0 && (g.refusedAt.IsZero() || g.task == SurplusSingle):
 		f.Refused, f.RefusedSurplus = g.unitRefusal, true
 	case !g.refusedAt.IsZero():
 		f.Refused = podgroup.Refusal{Reason: g.refusal.Reason, Message: g.refusal.Message, At: g.refusedAt}

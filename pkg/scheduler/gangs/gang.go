@@ -32,6 +32,7 @@ type gangState struct {
 
 	admitted       bool             // sticky: the minimum was bound (docs/decisions, G11)
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted
+	lostGroups     sets.Set[string] // names of sub-groups below an admitted parent that were admitted and lost all of their pods since; nil = none
 	waited         time.Time        // since when the pods could satisfy the tree, by the PodGroup's status; zero = unknown
 	vanished       int              // members in Registry.vanished
 	plan           *Plan            // committed and not finished; nil = none
@@ -66,7 +67,7 @@ type election struct {
 	phase      Phase     // set by Registry.enterPhase only
 	leader     types.UID // "" = none elected; see Phase.hasLeader
 	woken      time.Time // when it was last activated
-	retried    bool      // it was refused, and the cause may be gone, or it yielded: until its attempt has ended it claims the room that it needs, and gangs of lower rank let it go first
+	retried    bool      // it was refused, and the cause may be gone, or it yielded, or is in the queue with a later rank: until its attempt has ended it claims the room that it needs, and gangs of lower rank let it go first
 	yieldedAt  time.Time // when it let another gang go first since its last attempt; zero = it did not
 	lost       int       // consecutive cycles that failed before the attempt began
 	task       Task      // what the leader must plan
@@ -85,9 +86,9 @@ type attempt struct {
 	seen      uint64           // Registry.mayHelp when the cycle of the leader began
 	wait      *wait            // what it waits for, in phases of refused gangs and until the next attempt has ended; nil = nothing
 
-	// State of surplus sub-groups that were refused while single pods are tried.
-	unitsTried  bool             // the gang's units were refused, and its single pods are tried now
-	unitRefusal podgroup.Refusal // why the units were refused; At is when
+	// State of surplus sub-groups that were refused while other surplus is tried.
+	passed      Task             // the last such task: what follows it is tried now; 0: none
+	unitRefusal podgroup.Refusal // why it was refused; At is when
 }
 
 // backoff is the pause after plans that were aborted or bound only in part.
@@ -121,7 +122,7 @@ func (g *gangState) hasTreeResult() bool { return g.tree != nil || g.treeErr != 
 // recordOwnChange records that the gang's own pods changed: a refused plan may fit now.
 func (g *gangState) recordOwnChange() {
 	g.changed = true
-	g.unitsTried = false
+	g.passed = 0
 	g.hopeless.until, g.hopeless.seen = time.Time{}, 0
 }
 
@@ -134,6 +135,9 @@ const (
 	// Refill: an admitted gang lost pods of its minimum, or of another admitted sub-group, or a further sub-group
 	// became required.
 	Refill
+	// LostUnit: one whole sub-group above minSubGroup that was admitted before and lost all of its pods (docs/decisions,
+	// G20).
+	LostUnit
 	// SurplusUnit: one whole sub-group above minSubGroup.
 	SurplusUnit
 	// SurplusSingle: single pods above minMember.
@@ -141,7 +145,10 @@ const (
 )
 
 // isSurplus reports whether the task is for pods that the gang does not need for its minimum.
-func (t Task) isSurplus() bool { return t == SurplusUnit || t == SurplusSingle }
+func (t Task) isSurplus() bool { return t >= LostUnit }
+
+// followsMinimums reports whether the task comes after the minimums of other gangs in the queue.
+func (t Task) followsMinimums() bool { return t >= SurplusUnit }
 
 // String returns the task's name in metrics and logs.
 func (t Task) String() string {
@@ -150,6 +157,8 @@ func (t Task) String() string {
 		return "minimum"
 	case Refill:
 		return "refill"
+	case LostUnit:
+		return "lost-unit"
 	case SurplusUnit:
 		return "surplus-unit"
 	default:

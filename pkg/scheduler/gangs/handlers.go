@@ -238,7 +238,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	}
 	g.hopeless = hopeless{}
 	if old == nil || old.UID != group.UID {
-		g.partial.known, g.preempted, g.failures = false, nil, 0
+		g.partial.known, g.preempted, g.lostGroups, g.failures = false, nil, nil, 0
 		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {
@@ -293,7 +293,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	}
 	protected := g.protectedUpTo()
 	g.group, g.tree, g.treeErr = nil, nil, nil
-	g.admitted, g.admittedGroups, g.begun = false, nil, nil
+	g.admitted, g.admittedGroups, g.lostGroups, g.begun = false, nil, nil, nil
 	r.setReplacing(g)
 	g.recountAll()
 	r.recordVictimsChanged(g, protected)

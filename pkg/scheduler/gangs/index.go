@@ -132,7 +132,7 @@ func (r *Registry) reindex(g *gangState) {
 		x.gated[g] = struct{}{}
 	}
 	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.GroupsWithUnits(g.numbers.Profile()) > 0,
-		g.leader != "" && !g.task.isSurplus() && !g.refusedAt.IsZero())
+		g.leader != "" && !g.task.followsMinimums() && !g.refusedAt.IsZero())
 	due := r.timerOf(g)
 	if p := g.preemption; p != nil && g.plan == nil && (due.IsZero() || p.until.Before(due)) {
 		due = p.until
@@ -227,7 +227,7 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 	if until := g.wait.Until; !until.IsZero() {
 		next(until)
 	}
-	if g.task == SurplusUnit && !g.unitsTried && g.numbers.HasSingles(g.numbers.Profile()) {
+	if g.hasFurtherSurplus() {
 		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
 	}
 	return due

@@ -185,12 +185,13 @@ func checkNumbers(s *simulation, r *Registry) {
 		}
 		_, yields := r.index.yielding[g]
 		_, waits := r.waiting.all[g]
-		if yields != (g.phase == Yielding) || waits != (g.wait != nil) || !waits && g.phase.isRefused() || waits && !g.phase.hasLeader() && !g.unitsTried ||
+		if yields != (g.phase == Yielding) || waits != (g.wait != nil) || !waits && g.phase.isRefused() || waits && !g.phase.hasLeader() && g.passed == 0 ||
 			(g.inInformed > 0) != (g.phase == Informed) || (g.inTurns > 0) != g.phase.isRefused() || g.retried && (g.leader == "" || g.phase.isRefused()) {
 			s.fail("%s is %s: yields: %t, waits: %t, %+v, in the indices: %+v, retried: %t", key, g.phase, yields, waits, g.wait, g.indexed, g.retried)
 		}
 		checkUnits(s, g, profile, want)
-		if g.tree != nil && g.leader != "" && (g.task == Minimum || g.task == Refill) && !g.refusedAt.IsZero() {
+		checkLostGroups(s, g)
+		if g.tree != nil && g.leader != "" && (g.task == Minimum || g.task == Refill || g.task == LostUnit) && !g.refusedAt.IsZero() {
 			minimums[g.priority()]++
 		}
 		if at, ok := r.index.units.priorityOf[g]; ok {
@@ -211,19 +212,33 @@ func checkNumbers(s *simulation, r *Registry) {
 // checkUnits compares the surplus sub-groups that a gang could have with those found by walking its tree.
 func checkUnits(s *simulation, g *gangState, profile string, c counted) {
 	s.t.Helper()
-	open, extra := sets.New[string](), 0
+	open, extra, units := sets.New[string](), 0, 0
 	for _, group := range append([]*gang.Group{g.countingTree().Root()}, g.countingTree().Groups()...) {
 		if !group.IsLeaf() {
 			extra += max(0, group.SatisfiedChildren(c.bound)-group.Min())
 		}
 		if parent := group.Parent(); parent != nil && parent.Satisfied(c.bound) && !group.Satisfied(c.bound) && group.Satisfied(c.usable) {
 			open.Insert(parent.Name())
+			units++
 		}
+	}
+	if got := g.numbers.Units(profile); profile != "" && got != units {
+		s.fail("%s could have %d units, want %d", g.key, got, units)
 	}
 	if got := g.numbers.ExtraGroups(); got != extra {
 		s.fail("%s has %d extra sub-groups, want %d", g.key, got, extra)
 	}
 	if got := g.numbers.GroupsWithUnits(profile); profile != "" && got != len(open) {
 		s.fail("%s could have units in %d groups, want %v", g.key, got, open)
+	}
+}
+
+// checkLostGroups: what is recorded as lost is a sub-group of an admitted gang that is not admitted.
+func checkLostGroups(s *simulation, g *gangState) {
+	s.t.Helper()
+	for name := range g.lostGroups {
+		if g.tree != nil && (g.tree.Group(name) == nil || g.admittedGroups.Has(name) || !g.admitted) {
+			s.fail("sub-group %q of %s is recorded as lost: admitted %t, %v", name, g.key, g.admitted, g.admittedGroups)
+		}
 	}
 }

@@ -58,7 +58,7 @@ func (r *Registry) enterPhase(g *gangState, p Phase) {
 	}
 	if !p.hasLeader() {
 		g.leader = ""
-		if g.wait != nil && !g.unitsTried {
+		if g.wait != nil && g.passed == 0 {
 			r.waiting.endGang(g, nil)
 		}
 	}

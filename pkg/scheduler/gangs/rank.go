@@ -37,7 +37,7 @@ const (
 	// use, so its remaining pods precede all others of any priority, until Options.RepairTimeout is over. The state
 	// is proven by its marks, or by a plan of this process.
 	TierRepair
-	// TierRefill: an admitted gang that lost pods.
+	// TierRefill: an admitted gang that lost pods, or a sub-group above its minimum.
 	TierRefill
 	// TierNormal: pods without a gang, and gangs that wait for their minimum.
 	TierNormal
@@ -95,7 +95,7 @@ func (g *gangState) leaderRank() Rank {
 		if (g.broken || g.proven) && g.incompleteFor < g.opts.RepairTimeout {
 			rank.Priority, rank.Tier = math.MaxInt32, TierRepair
 		}
-	case Refill:
+	case Refill, LostUnit:
 		rank.Tier = TierRefill
 	case SurplusUnit:
 		rank.Tier, rank.Extra = TierSurplusUnit, g.numbers.ExtraGroups()

@@ -92,7 +92,7 @@ func TestReplicasAreAdmittedAgainAsUnits(t *testing.T) {
 	t.Run("a replica above the minimum comes back as a unit too", func(t *testing.T) {
 		t.Parallel()
 		s := replicas(t, 1).deleted("l1", "v1", "w1").wantAdmittedGroups(others...)
-		s.pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...).leads("L1").wantTask(SurplusUnit).wantPlan(2).wantPlan(3, "L1", "V1", "W1")
+		s.pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...).leads("L1").wantTask(LostUnit).wantPlan(2).wantPlan(3, "L1", "V1", "W1")
 	})
 	t.Run("a succeeded pod keeps its sub-group", func(t *testing.T) {
 		t.Parallel()
@@ -243,6 +243,107 @@ func TestANewProcessKnowsWhichSubGroupsAreAdmitted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			processAfter(t, show...).wantAdmittedGroups("x", "y").leads("y1").wantTask(Refill).wantPlan(1, "y1")
+		})
+	}
+}
+
+// wantRank checks what the gang is to plan next and its tier in the queue.
+func (s *story) wantRank(task Task, tier Tier) *story {
+	s.t.Helper()
+	g := s.r.gangs[gangG]
+	if got := g.leaderRank().Tier; g.task != task || got != tier {
+		s.t.Fatalf("plans its %s with tier %d, want %s with %d", g.task, got, task, tier)
+	}
+	return s
+}
+
+// A sub-group above the minimum that lost all of its pods is admitted again as a unit, before new gangs, which come before surplus that
+// never ran (docs/decisions, G16, G20).
+func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
+	t.Parallel()
+	// The gang needs x. Of y and z, which are surplus, y runs, and loses its pods.
+	group := func() *wrappers.PodGroupWrapper {
+		return podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2).SubGroup("z", 1)
+	}
+	runs := func(t *testing.T) *story {
+		return begin(t).group(group()).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1")...).shownBound("x0", "y0", "y1").wantAdmittedGroups("x", "y")
+	}
+	loses := func(t *testing.T) *story {
+		return runs(t).deleted("y0", "y1").pods(sub("y", "Y0", "Y1")...)
+	}
+	for name, tell := range map[string]func(t *testing.T){
+		"it lost all pods": func(t *testing.T) {
+			loses(t).wantRank(LostUnit, TierRefill).leads("Y0").wantPlan(1).wantPlan(2, "Y0", "Y1")
+		},
+		"its pods have vanished": func(t *testing.T) {
+			runs(t).gone("y0", "y1").pods(sub("y", "Y0", "Y1")...).wantLeader("").after(departure).wantRank(LostUnit, TierRefill)
+		},
+		"a pod that it had is left: single pods": func(t *testing.T) {
+			runs(t).deleted("y0").pods(sub("y", "Y0", "Y1")...).wantRank(Refill, TierRefill).leads("Y0").wantPlan(9, "Y0")
+		},
+		"one that never ran": func(t *testing.T) {
+			runs(t).pods(sub("z", "z0")...).wantRank(SurplusUnit, TierSurplusUnit)
+		},
+		"beside one that never ran it is planned alone": func(t *testing.T) {
+			loses(t).pods(sub("z", "z0")...).wantRank(LostUnit, TierRefill).leads("Y0").wantPlan(1).wantPlan(9, "Y0", "Y1")
+		},
+		"not enough of its pods exist": func(t *testing.T) {
+			runs(t).deleted("y0", "y1").pods(sub("y", "Y0")...).pods(sub("z", "z0")...).wantRank(SurplusUnit, TierSurplusUnit)
+		},
+		"the minimum has lost its pod, too": func(t *testing.T) {
+			loses(t).deleted("x0").wantRank(Minimum, TierNormal)
+		},
+		"the gang lacks it for its minimum": func(t *testing.T) {
+			s := begin(t).group(podGroup().SubGroup("x", 1).SubGroup("y", 2)).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1")...)
+			s.shownBound("x0", "y0", "y1").deleted("y0", "y1").pods(sub("y", "Y0", "Y1")...).wantRank(Refill, TierRefill)
+		},
+		"it is admitted again": func(t *testing.T) {
+			loses(t).binds("Y0", "Y0", "Y1").wantAdmittedGroups("x", "y").pods(sub("z", "z0")...).wantRank(SurplusUnit, TierSurplusUnit)
+		},
+		"it was removed from the tree, and comes back": func(t *testing.T) {
+			s := loses(t).group(podGroup().Generation(2).MinSubGroup(1).SubGroup("x", 1)).group(group().Generation(3))
+			s.wantRank(SurplusUnit, TierSurplusUnit)
+		},
+		"another PodGroup": func(t *testing.T) {
+			s := loses(t)
+			s.effects = s.r.RemoveGroup(gangG, s.now)
+			s.group(group().UID("another")).wantRank(SurplusUnit, TierSurplusUnit)
+		},
+		"a sub-group inside it lost its pods before": func(t *testing.T) {
+			s := replicas(t, 1).deleted("v1", "w1").deleted("l1").pods(sub("d1-lead", "L1")...).pods(sub("d1-work", "V1", "W1")...)
+			s.wantRank(LostUnit, TierRefill).leads("L1").wantPlan(2).wantPlan(3, "L1", "V1", "W1")
+		},
+		"a new process that finds it without pods": func(t *testing.T) {
+			pods := func(s *story) { s.pods(sub("x", "x0")...).shownBound("x0").pods(sub("y", "y0", "y1", "y2")...) }
+			processAfter(t, admittedGroup("x", "y"), pods).wantRank(LostUnit, TierRefill)
+			processAfter(t, admittedGroup("x"), pods).wantRank(SurplusUnit, TierSurplusUnit)
+		},
+		"what follows it is tried while it waits": func(t *testing.T) {
+			s := loses(t).pods(sub("z", "z0")...).pods(sub("x", "x1")...)
+			s.r.opts.SingleSurplusAfter = 2 * time.Second
+			s.leads("Y0").refuses().after(time.Second).wantActivated().after(time.Second).wantRank(SurplusUnit, TierSurplusUnit)
+			s.leads("Y0").refuses().after(time.Second).wantActivated().after(time.Second).wantRank(SurplusSingle, TierSurplusSingle)
+			s.leads("x1").wantPlan(9, "x1").refuses().wakes(gangG).wantRank(LostUnit, TierRefill)
+		},
+		"only single pods follow it": func(t *testing.T) {
+			s := loses(t).pods(sub("x", "x1")...).leads("Y0").refuses().after(time.Millisecond).wantRank(SurplusSingle, TierSurplusSingle)
+			s.leads("x1").commits("x1").assumes("x1").arrives("x1").posts("x1").wantRank(LostUnit, TierRefill)
+		},
+		"nothing follows it": func(t *testing.T) {
+			loses(t).leads("Y0").refuses().after(time.Minute).wantActivated().wakes(gangG).wantActivated("Y0").wantRank(LostUnit, TierRefill)
+		},
+		"it does not wait for room that grows": func(t *testing.T) {
+			s := runs(t)
+			s.r.opts.SingleSurplusAfter = 2 * time.Second
+			s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+			s.pods(wrappers.MakePod("h0", testNamespace).UID("h0").Gang("h"))
+			refuseMinimum(s, Key{Namespace: testNamespace, Name: "h"})
+			s.deleted("y0", "y1").pods(sub("y", "Y0", "Y1")...).leads("Y0").wantTask(LostUnit)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell(t)
 		})
 	}
 }

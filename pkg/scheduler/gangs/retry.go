@@ -3,7 +3,6 @@
 package gangs
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -98,7 +97,8 @@ const (
 type wait struct {
 	Wait
 	waiters []waiter  // by need
-	units   *wait     // what its surplus sub-groups wait for, while single pods are tried or wait
+	task    Task      // what was refused
+	units   *wait     // what its surplus sub-groups wait for that were refused before, while other surplus is tried or waits
 	missed  bool      // an event that may help occurred while the gang was tried again
 	turn    time.Time // when the gang is tried without a further event
 	fits    []int     // by need: how many pods fitted when the condition was evaluated last; nil: never
@@ -191,11 +191,12 @@ func (x *waitList) addGang(g *gangState, w *wait) {
 	}
 }
 
-// endGang removes a gang's entry, except the one that is kept.
+// endGang removes a gang's entry. The entries from kept on do not end; nil: all end.
 func (x *waitList) endGang(g *gangState, kept *wait) {
 	x.informed.Remove(g)
 	x.turns.Remove(g)
 	delete(x.all, g)
+	ends := true
 	for w := g.wait; w != nil; w = w.units {
 		for i, n := range w.Needs {
 			waiters := x.byShape[n.Shape]
@@ -209,7 +210,7 @@ func (x *waitList) endGang(g *gangState, kept *wait) {
 				delete(x.byTopic, topic)
 			}
 		}
-		if w.Release != nil && w != kept {
+		if ends = ends && w != kept; w.Release != nil && ends {
 			x.ended = append(x.ended, w.Release)
 		}
 	}
@@ -283,15 +284,16 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	return r.endCall(e)
 }
 
-// parkRefused enters a gang that was just refused into the list. The entry of its surplus sub-groups is kept while its single
-// pods wait.
+// parkRefused enters a gang that was just refused into the list. The entries of its surplus sub-groups are kept while other surplus
+// waits.
 func (r *Registry) parkRefused(g *gangState, what Wait) {
-	x, w, old := &r.waiting, &wait{Wait: what}, g.wait
+	x, w, old := &r.waiting, &wait{Wait: what, task: g.task}, g.wait
 	r.endClaim(g)
 	if old != nil {
 		w.missed = old.missed
-		if g.unitsTried {
-			w.units = cmp.Or(old.units, old)
+		if g.passed > 0 {
+			for w.units = old; w.units != nil && w.units.task >= g.task; w.units = w.units.units {
+			}
 		}
 		x.endGang(g, w.units)
 	}
@@ -360,7 +362,7 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 			}
 		case g.phase == Popped, g.phase == Planning:
 			g.wait.missed = true
-		case g.unitsTried && !g.phase.isRefused(): // its single pods will be tried, and its units may fit by now
+		case g.passed > 0 && !g.phase.isRefused(): // other surplus will be tried, and its units may fit by now
 			units = append(units, g)
 		}
 	}
@@ -382,7 +384,7 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 	}
 	var e Effects
 	for _, g := range units {
-		g.unitsTried = false
+		g.passed = 0
 		e.add(r.evaluate(g, now))
 	}
 	e.add(r.retryReady(lacking, before))
@@ -517,8 +519,8 @@ func (c *claims) leave(w *wait, n Need) bool {
 // retryRefused lets a refused gang be tried again.
 func (r *Registry) retryRefused(g *gangState) Effects {
 	r.index.grewAt = r.now
-	g.unitsTried = false
-	e := r.evaluate(g, r.now) // its single pods may have to let units go first now
+	g.passed = 0
+	e := r.evaluate(g, r.now) // other surplus may have to let units go first now
 	e.Dirty = nil
 	if g.phase.isRefused() {
 		r.enterPhase(g, Elected)

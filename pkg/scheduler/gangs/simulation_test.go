@@ -964,7 +964,7 @@ func (w *simulatedWorld) Weight(int) int64            { return 1 }
 // simulatedPlan processes the work as the plugin does.
 func simulatedPlan(work *Work, world placement.World) []placement.Placement {
 	switch work.Task {
-	case SurplusUnit:
+	case LostUnit, SurplusUnit:
 		return placement.Unit(work.Problem, world, placement.Budget{}).Placements
 	case SurplusSingle:
 		return placement.Singles(work.Problem, world, placement.Budget{})

@@ -105,13 +105,13 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 		g.retried = true
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
 		return r.retryRefused(g)
-	case g.task == SurplusUnit && !g.unitsTried:
-		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) || !g.numbers.HasSingles(g.numbers.Profile()) {
+	case g.hasFurtherSurplus():
+		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) {
 			return Effects{}
 		}
 		g.unitRefusal = g.refusal
 		g.unitRefusal.At = g.refusedAt
-		g.unitsTried = true
+		g.passed = g.task
 		return r.evaluate(g, now)
 	default:
 		if g.changed && g.putOff.IsZero() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -30,8 +31,8 @@ type Work struct {
 	// Relied are, by node, the labels on which the plan relies. It is set before CommitPlan.
 	Relied map[string]map[string]string
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
-	// admitted, as units (docs/decisions, G12, G20). For SurplusUnit it contains the pods of sub-groups that are not
-	// satisfied, for SurplusSingle those of sub-groups that are.
+	// admitted, as units (docs/decisions, G12, G20). For LostUnit it contains the pods of sub-groups that lost all of theirs,
+	// for SurplusUnit those of sub-groups that are not satisfied, for SurplusSingle those of sub-groups that are.
 	Problem placement.Problem
 	// Singles is set for Refill only: the waiting pods of admitted sub-groups below their minimum, in the form of
 	// surplus, because each such pod is useful by itself. Lacks is the number of pods that each of these sub-groups
@@ -139,6 +140,7 @@ func (r *Registry) BeginAttempt(pod *corev1.Pod) (*Work, string) {
 type standing struct {
 	admitted func(leaf *gang.Group) bool // the leaf is admitted
 	whole    func(leaf *gang.Group) bool // the leaf and all groups above it are satisfied
+	lost     sets.Set[string]            // see gangState.lostGroups
 	torn     map[*gang.Group]bool        // partially bound sub-groups: can be completed; nil: the tree is not satisfied
 }
 
@@ -209,6 +211,7 @@ func (g *gangState) standing(task Task, profile string) standing {
 	s := standing{
 		admitted: func(leaf *gang.Group) bool { return leaf.Parent() == nil || admitted.Has(leaf.Name()) },
 		whole:    func(leaf *gang.Group) bool { return count.IsWhole(bound, leaf) },
+		lost:     g.lostGroups.Clone(),
 	}
 	if task == Refill && bound.Satisfied(g.tree.Root()) {
 		s.torn = map[*gang.Group]bool{}
@@ -238,6 +241,15 @@ func (w *Work) dividePods(s standing) {
 		return kept
 	}
 	switch w.Task {
+	case LostUnit:
+		w.Problem.Pods = keep(func(leaf *gang.Group) bool {
+			for group := leaf; group != nil; group = group.Parent() {
+				if s.lost.Has(group.Name()) {
+					return true
+				}
+			}
+			return false
+		})
 	case SurplusUnit:
 		w.Problem.Pods = keep(func(leaf *gang.Group) bool { return !s.whole(leaf) })
 	case SurplusSingle:

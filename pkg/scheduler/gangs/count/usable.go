@@ -197,6 +197,20 @@ func (n *Numbers) GroupsWithUnits(profile string) int {
 	return 0
 }
 
+// Units returns how many surplus sub-groups could be formed if planned with this profile, each by itself.
+func (n *Numbers) Units(profile string) int {
+	if p := n.ourPool(profile); p != nil {
+		return p.units.units
+	}
+	return 0
+}
+
+// IsUnit reports whether a sub-group is one of Units.
+func (n *Numbers) IsUnit(profile string, group *gang.Group) bool {
+	p := n.ourPool(profile)
+	return p != nil && p.units.is[group.Index()] && n.Bound.Satisfied(group.Parent())
+}
+
 // UnitLevel returns the highest level at which a plan with this profile could form a surplus sub-group, 0 for direct
 // children of the root or if there is none.
 func (n *Numbers) UnitLevel(profile string) int {
@@ -274,14 +288,15 @@ func (n *Numbers) Profile() string {
 type units struct {
 	is       []bool                 // by index of the group: it is not bound, but could be satisfied
 	children []int                  // by index of the group: number of its children for which `is` is true
-	open     []bool                 // by index of the group: it is satisfied, and children is not 0
-	levels   [gang.MaxDepth + 1]int // by depth of the parent: number of open groups
-	all      int                    // number of open groups
+	open     []int                  // by index of the group: children if it is satisfied, else 0
+	levels   [gang.MaxDepth + 1]int // by depth of the parent: number of groups for which open is not 0
+	all      int                    // number of such groups
+	units    int                    // sum of open
 }
 
 func newUnits(tree *gang.Tree) units {
 	n := len(tree.Groups()) + 1
-	return units{is: make([]bool, n), children: make([]int, n), open: make([]bool, n)}
+	return units{is: make([]bool, n), children: make([]int, n), open: make([]int, n)}
 }
 
 // refresh updates the groups above a leaf whose pods have changed.
@@ -298,16 +313,19 @@ func (u *units) refresh(bound, usable *gang.Tally, leaf *gang.Group) {
 				}
 			}
 		}
-		if open := u.children[i] > 0 && bound.Satisfied(g); open != u.open[i] {
-			u.open[i] = open
-			d := depth(g)
-			if open {
-				u.levels[d]++
-				u.all++
-			} else {
-				u.levels[d]--
-				u.all--
-			}
+		open, before := 0, u.open[i]
+		if bound.Satisfied(g) {
+			open = u.children[i]
+		}
+		u.open[i] = open
+		u.units += open - before
+		switch d := depth(g); {
+		case open > 0 && before == 0:
+			u.levels[d]++
+			u.all++
+		case open == 0 && before > 0:
+			u.levels[d]--
+			u.all--
 		}
 	}
 }
