@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -60,16 +61,26 @@ type orderCounts struct {
 	early, first atomic.Int64 // attempts before the end of a pause, and plans that went first because of a failed plan without an event
 	checks       atomic.Int64 // moments at which no gang could start
 	beyond       atomic.Int64 // plans that went first because early attempts had used up their time
+
+	refills, surplus, lost       atomic.Int64 // plans of gangs that run, by what they place
+	vanished, recreated, ungated atomic.Int64 // gangs
 }
 
 // modelGang is a gang of pods that are equal but for the kind twoClasses.
 type modelGang struct {
 	pods     []*corev1.Pod
+	racks    []int // by pod: that of its place, or noRack
+	surplus  int   // index of the first pod of its surplus sub-group, which is as large as the other one; len(pods): it has none
 	priority int32
 	kind     kind
-	claim    int   // that its one pod uses, for the kind claim
-	fast     int   // pods that need a fast rack, for the kind twoClasses
-	racks    []int // of its places; nil: it waits
+	claim    int // that its one pod uses, for the kind claim
+	fast     int // pods that need a fast rack, for the kind twoClasses
+
+	since    time.Time // when the pods that wait were all there
+	gated    bool      // a pod has a scheduling gate
+	unknown  time.Time // until then the scheduler does not know whether a bound pod that vanished is gone; zero: it knows
+	admitted bool      // its minimum was bound
+	ran      bool      // its surplus sub-group was bound, too
 
 	fails    bool          // its bindings are refused; no plan can see it
 	failures int           // consecutive plans that failed
@@ -79,7 +90,7 @@ type modelGang struct {
 	tried    bool          // it was tried and not placed
 	cycle    int           // its last cycle
 	// What was delivered since the last attempt began, and since its last cycle began, which may have seen what occurred before.
-	cause, since heard
+	cause, cycleSince heard
 }
 
 // heard states which events were delivered: any, and one that may help a gang whose plan failed.
@@ -89,8 +100,55 @@ type heard struct{ any, news bool }
 type failing struct {
 	key   gangs.Key
 	gang  *modelGang
-	cycle int // in which it was made
+	cycle int   // in which it was made
+	pods  []int // that it places
 	until time.Time
+}
+
+// noRack is the rack of a pod that waits.
+const noRack = -1
+
+// next returns the pods that wait and are planned together: of the minimum, or of the surplus sub-group. nil: none waits, or it is
+// not known which.
+func (g *modelGang) next() []int {
+	if g.gated || !g.unknown.IsZero() {
+		return nil
+	}
+	var minimum, surplus []int
+	for i, rack := range g.racks {
+		switch {
+		case rack != noRack:
+		case i < g.surplus:
+			minimum = append(minimum, i)
+		default:
+			surplus = append(surplus, i)
+		}
+	}
+	if len(minimum) > 0 {
+		return minimum
+	}
+	return surplus
+}
+
+// tier returns where the gang is in the queue among those of its priority (docs/decisions, G16, G20).
+func (g *modelGang) tier() gangs.Tier {
+	switch {
+	case !g.admitted:
+		return gangs.TierNormal
+	case slices.Contains(g.racks[:g.surplus], noRack), g.ran:
+		return gangs.TierRefill
+	}
+	return gangs.TierSurplusUnit
+}
+
+// compare orders gangs as the queue does. 0: any of them may be first.
+func (g *modelGang) compare(other *modelGang) int {
+	return cmp.Or(cmp.Compare(other.priority, g.priority), cmp.Compare(g.tier(), other.tier()), g.since.Compare(other.since))
+}
+
+// isRunning reports whether a pod of the gang has a place.
+func (g *modelGang) isRunning() bool {
+	return slices.ContainsFunc(g.racks, func(r int) bool { return r != noRack })
 }
 
 // fastRacks implements gangs.Shape for pods that need a fast rack: one of the first two.
@@ -119,32 +177,37 @@ func (s *orderScene) fail(format string, args ...any) {
 	s.t.Fatalf(format, args...)
 }
 
-// plan returns the racks in which the gang's pods fit; nil: they do not.
+// plan returns the racks in which the gang's next pods fit; nil: they do not, there are none, or a plan is in force.
 func (s *orderScene) plan(g *modelGang) []int {
-	room, n := slices.Clone(s.free), len(g.pods)
+	room, n := slices.Clone(s.free), len(g.next())
+	if n == 0 || s.isFailing(g) {
+		return nil
+	}
 	if g.kind == claim && s.broken[g.claim] {
 		return nil
 	}
-	beside, devices := make([]int, len(room)), slices.Clone(s.devices)
+	beside, devices, own := make([]int, len(room)), slices.Clone(s.devices), noRack
 	for _, other := range s.gangs {
-		for _, rack := range other.racks {
-			if other.kind == anywhere && !s.isFailing(other) {
+		for i, rack := range other.racks {
+			switch {
+			case rack == noRack:
+			case other.kind == anywhere && !s.isFailingPod(other, i):
 				beside[rack]++
-			}
-			if other.kind == device {
+			case other.kind == device:
 				devices[rack]--
-			}
-		}
-		if other.racks == nil || other.kind != g.kind {
-			continue
-		}
-		if g.kind == claim && other.claim == g.claim {
-			return nil // it is in use
-		}
-		for _, rack := range other.racks {
-			if g.kind == hostPort || g.kind == apart {
+			case other.kind != g.kind:
+			case g.kind == claim && other.claim == g.claim:
+				return nil // it is in use
+			case g.kind == hostPort, g.kind == apart && other != g:
 				room[rack] = 0 // it is taken there
+			case g.kind == oneRack && other == g:
+				own = rack
 			}
+		}
+	}
+	for rack := range room {
+		if own != noRack && rack != own {
+			room[rack] = 0
 		}
 	}
 	var racks []int
@@ -237,8 +300,8 @@ func (s *orderScene) look(before gangs.Key) {
 		raised = append(raised, s, s.fast)
 	}
 	for _, g := range s.gangs {
-		news := slices.ContainsFunc(s.sources, func(of gangs.Topic) bool { return !s.isReleased(of) && !g.has(of) })
-		for _, h := range []*heard{&g.cause, &g.since} {
+		news := slices.ContainsFunc(s.sources, func(of gangs.Topic) bool { return !s.isReleased(of) && g.find(of) < 0 })
+		for _, h := range []*heard{&g.cause, &g.cycleSince} {
 			*h = heard{h.any || s.events != 0, h.news || news}
 		}
 	}
@@ -251,16 +314,16 @@ func (s *orderScene) look(before gangs.Key) {
 // endFailing.
 func (s *orderScene) isReleased(event gangs.Topic) bool {
 	for _, g := range s.gangs {
-		if g.racks == nil && g.has(event) {
+		if i := g.find(event); i >= 0 && g.racks[i] == noRack {
 			return true
 		}
 	}
 	return false
 }
 
-// has reports whether an event is of a pod of the gang.
-func (g *modelGang) has(event gangs.Topic) bool {
-	return slices.ContainsFunc(g.pods, func(p *corev1.Pod) bool { return event == gangs.EventOf(p.UID) })
+// find returns the index of the pod of an event, -1 if it is not one of the gang.
+func (g *modelGang) find(event gangs.Topic) int {
+	return slices.IndexFunc(g.pods, func(p *corev1.Pod) bool { return event == gangs.EventOf(p.UID) })
 }
 
 // happen delivers an event: of a pod, or of another object ("").
@@ -292,7 +355,7 @@ func (s *orderScene) schedule() bool {
 	s.during = 0
 	s.r.RecordPopped(leader.UID)
 	g := s.gangs[gangs.Key{Namespace: leader.Namespace, Name: leader.Annotations[v2alpha2.PodGroupAnnotation]}]
-	g.since = heard{}
+	g.cycleSince = heard{}
 	s.cycles++
 	g.cycle = s.cycles
 	if !s.attempt(leader) {
@@ -315,8 +378,11 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 		return false
 	}
 	g := s.gangs[key]
+	if len(g.next()) == 0 {
+		s.fail("%s plans its %s, and nothing waits", key.Name, work.Task)
+	}
 	s.checkCause(key, g)
-	g.cause = g.since
+	g.cause = g.cycleSince
 	racks := s.plan(g)
 	if racks != nil {
 		s.checkOrder(key)
@@ -331,7 +397,7 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 		}
 		why := g.kind.causes()
 		s.apply(s.r.RecordGangRefused(key, podgroup.Refusal{Reason: "full"}, gangs.Wait{
-			Needs: g.needs(s), Topics: why.topics(), Took: took / 10, Missed: s.during&(why|nominationGone) != 0,
+			Needs: g.needs(s, work.Task), Topics: why.topics(), Took: took / 10, Missed: s.during&(why|nominationGone) != 0,
 		}, s.clock.Now()))
 		s.look(gangs.Key{})
 		return false
@@ -341,8 +407,11 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 }
 
 // needs returns how many pods of which shapes must fit.
-func (g *modelGang) needs(s *orderScene) []gangs.Need {
-	needs := []gangs.Need{{Shape: s, Pods: len(g.pods)}}
+func (g *modelGang) needs(s *orderScene, task gangs.Task) []gangs.Need {
+	if task != gangs.Minimum {
+		return []gangs.Need{{Shape: s, Pods: 1}} // as Backlog has it
+	}
+	needs := []gangs.Need{{Shape: s, Pods: len(g.next())}}
 	if g.kind == twoClasses {
 		needs = append(needs, gangs.Need{Shape: s.fast, Pods: g.fast})
 	}
@@ -370,17 +439,27 @@ func (s *orderScene) checkCause(key gangs.Key, g *modelGang) {
 }
 
 func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks []int) {
-	var placements []placement.Placement
-	nodes := map[types.UID]string{}
-	for i, pod := range g.pods {
-		node := "rack" + strconv.Itoa(racks[i])
-		nodes[pod.UID] = node
-		waiting := work.Problem.Pods[""]
-		k := slices.IndexFunc(waiting, func(p placement.Pod) bool { return p.ID == string(pod.UID) })
-		placements = append(placements, placement.Placement{Pod: waiting[k], Node: node})
-		s.free[racks[i]]--
+	waiting := map[string]placement.Placement{} // by UID
+	for _, problem := range []placement.Problem{work.Problem, work.Singles} {
+		for leaf, pods := range problem.Pods {
+			for _, p := range pods {
+				waiting[p.ID] = placement.Placement{Pod: p, Leaf: leaf}
+			}
+		}
 	}
-	g.racks = racks
+	var placements []placement.Placement
+	nodes, tier, pods := map[types.UID]string{}, g.tier(), g.next()
+	for k, i := range pods {
+		uid, node := g.pods[i].UID, "rack"+strconv.Itoa(racks[k])
+		p, ok := waiting[string(uid)]
+		if !ok {
+			s.fail("%s plans its %s without pod %s", key.Name, work.Task, uid)
+		}
+		p.Node, nodes[uid] = node, node
+		placements = append(placements, p)
+		s.free[racks[k]]--
+		g.racks[i] = racks[k]
+	}
 	plan, why := s.r.CommitPlan(work, placements, s.clock.Now())
 	if plan == nil {
 		s.fail("%s: %s", key.Name, why)
@@ -392,18 +471,34 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks [
 		}
 	}
 	if g.fails {
-		s.plans = append(s.plans, &failing{key, g, g.cycle, s.clock.Now().Add(time.Duration(s.rand.Intn(4)) * time.Millisecond)}) // in all less than half a second (docs/decisions, G16)
+		s.plans = append(s.plans, &failing{key, g, g.cycle, pods, s.clock.Now().Add(time.Duration(s.rand.Intn(4)) * time.Millisecond)}) // in all less than half a second (docs/decisions, G16)
 		return
 	}
 	s.counts.placed[g.kind].Add(1)
+	switch {
+	case tier == gangs.TierSurplusUnit:
+		s.counts.surplus.Add(1)
+	case tier == gangs.TierRefill && pods[0] < g.surplus:
+		s.counts.refills.Add(1)
+	case tier == gangs.TierRefill:
+		s.counts.lost.Add(1)
+	}
 	g.failures, g.pause, g.tried = 0, time.Time{}, false
-	for _, pod := range g.pods {
-		s.apply(s.r.RecordPosted(pod.UID, s.clock.Now()))
-		bound := pod.DeepCopy()
-		bound.Spec.NodeName = nodes[pod.UID]
+	g.admitted, g.ran = true, g.ran || pods[0] >= g.surplus
+	for _, i := range pods {
+		s.apply(s.r.RecordPosted(g.pods[i].UID, s.clock.Now()))
+	}
+	for _, i := range pods {
+		bound := g.pods[i].DeepCopy()
+		bound.Spec.NodeName = nodes[bound.UID]
 		s.apply(s.r.SetPod(bound, s.clock.Now()))
 	}
-	s.happen(boundPod, g.pods[0].UID)
+	s.happen(boundPod, g.pods[pods[0]].UID)
+}
+
+// isFailingPod reports whether a pod of the gang was placed by a plan that will fail.
+func (s *orderScene) isFailingPod(g *modelGang, i int) bool {
+	return slices.ContainsFunc(s.plans, func(p *failing) bool { return p.gang == g && slices.Contains(p.pods, i) })
 }
 
 // isFailing reports whether a plan of the gang is in force that will fail.
@@ -421,21 +516,22 @@ func (s *orderScene) endFailing() {
 		g := p.gang
 		s.say("the plan of %s fails", p.key.Name)
 		s.counts.failed.Add(1)
-		for i, pod := range g.pods {
-			s.apply(s.r.ReleaseMember(pod.UID, now))
+		for _, i := range p.pods {
+			s.apply(s.r.ReleaseMember(g.pods[i].UID, now))
 			s.free[g.racks[i]]++
+			g.racks[i] = noRack
 		}
 		for _, other := range s.gangs {
 			if other.cycle > p.cycle { // it was tried while the plan was in force, and could not have this room
-				other.cause.news, other.since.news = true, true
+				other.cause.news, other.cycleSince.news = true, true
 				s.counts.freed.Add(1)
 			}
 		}
 		g.lasted = now.Sub(g.began)
-		g.racks, g.tried, g.pause = nil, true, now.Add(min(200*time.Millisecond<<min(g.failures, 10), 10*time.Second))
+		g.tried, g.pause = true, now.Add(min(200*time.Millisecond<<min(g.failures, 10), 10*time.Second))
 		g.failures++
-		for _, pod := range g.pods {
-			s.happen(moreRoom|otherPods, pod.UID)
+		for _, i := range p.pods {
+			s.happen(moreRoom|otherPods, g.pods[i].UID)
 		}
 		return true
 	})
@@ -449,11 +545,10 @@ func (s *orderScene) isSpent() bool { return s.spent.Sub(s.clock.Now()) > 9*time
 // since the last event that may help, or while early attempts have used up their time (docs/decisions, G16).
 func (s *orderScene) checkOrder(key gangs.Key) {
 	s.t.Helper()
-	waiting := s.waiting()
-	for _, other := range waiting[:slices.Index(waiting, key)] {
+	for _, other := range s.waiting() {
 		switch g := s.gangs[other]; {
-		case s.plan(g) == nil:
-		case !g.pause.IsZero() && !g.since.news:
+		case g.compare(s.gangs[key]) >= 0, s.plan(g) == nil:
+		case !g.pause.IsZero() && !g.cycleSince.news:
 			s.counts.first.Add(1)
 		case !g.pause.IsZero() && s.isSpent():
 			s.counts.beyond.Add(1)
@@ -470,7 +565,7 @@ func (s *orderScene) checkNoneCanStart() {
 	s.counts.checks.Add(1)
 	for _, k := range s.waiting() {
 		g := s.gangs[k]
-		if s.plan(g) == nil || (!g.since.news || s.isSpent()) && s.clock.Now().Before(g.pause.Add(inTime)) {
+		if s.plan(g) == nil || (!g.cycleSince.news || s.isSpent()) && s.clock.Now().Before(g.pause.Add(inTime)) {
 			continue
 		}
 		f, _ := s.r.Facts(k)
@@ -481,23 +576,14 @@ func (s *orderScene) checkNoneCanStart() {
 // inTime is the time within which room is used.
 const inTime = 100 * time.Millisecond
 
-// waiting returns the waiting gangs in the order of the queue.
+// waiting returns the gangs with pods that could be placed.
 func (s *orderScene) waiting() []gangs.Key {
-	var keys []gangs.Key
-	for key, g := range s.gangs {
-		if g.racks == nil {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, func(a, b gangs.Key) int {
-		return cmp.Or(cmp.Compare(s.gangs[b].priority, s.gangs[a].priority), cmp.Compare(a.Name, b.Name)) // named in the order of their creation
-	})
-	return keys
+	return slices.DeleteFunc(s.keys(), func(k gangs.Key) bool { return len(s.gangs[k].next()) == 0 })
 }
 
 // change changes the cluster.
 func (s *orderScene) change() {
-	switch n := s.rand.Intn(12); {
+	switch n := s.rand.Intn(16); {
 	case n < 3:
 		s.create()
 	case n < 7:
@@ -522,6 +608,12 @@ func (s *orderScene) change() {
 			s.say("volume %d can be used", c)
 			s.happen(otherVolumes, "")
 		}
+	case n == 12 || n == 13:
+		s.lose()
+	case n == 14:
+		s.recreate()
+	case n == 15:
+		s.ungate()
 	default: // another scheduler takes a place, or gives one back
 		if rack := s.rand.Intn(len(s.free)); s.free[rack] > 0 && s.rand.Intn(2) == 0 {
 			s.free[rack]--
@@ -547,13 +639,16 @@ func (s *orderScene) places(rack int) int {
 }
 
 func (s *orderScene) create() {
-	if len(s.gangs) >= 12 {
-		return
+	if len(s.gangs) < 12 {
+		s.nextID++
+		s.createGang(fmt.Sprintf("g%03d", s.nextID))
 	}
-	s.nextID++
+}
+
+func (s *orderScene) createGang(name string) *modelGang {
 	s.clock.SetTime(s.clock.Now().Add(time.Microsecond)) // no two gangs have the same rank
-	name, priority := fmt.Sprintf("g%03d", s.nextID), int32(s.rand.Intn(3))
-	g := &modelGang{kind: kind(s.rand.Intn(int(kinds))), claim: s.rand.Intn(2), priority: priority}
+	priority := int32(s.rand.Intn(3))
+	g := &modelGang{kind: kind(s.rand.Intn(int(kinds))), claim: s.rand.Intn(2), priority: priority, since: s.clock.Now()}
 	s.gangs[gangs.Key{Namespace: "ml", Name: name}] = g
 	n := 1 + s.rand.Intn(8)
 	switch g.kind {
@@ -566,13 +661,148 @@ func (s *orderScene) create() {
 	case twoClasses:
 		g.fast = 1 + s.rand.Intn(n)
 	}
-	g.fails = s.rand.Intn(5) == 0
-	s.say("%s is created: %d pods of priority %d, kind %d, claim %d, its bindings are refused: %t", name, n, priority, g.kind, g.claim, g.fails)
-	s.apply(s.r.SetGroup(wrappers.MakePodGroup(name, "ml").UID(name).MinMember(int32(n)).Obj(), s.clock.Now()))
+	s.nextID++
+	group := wrappers.MakePodGroup(name, "ml").UID(fmt.Sprintf("%s-%d", name, s.nextID))
+	if g.surplus = n; g.kind == anywhere && s.rand.Intn(2) == 0 {
+		n, g.surplus = 2*min(n, 4), min(n, 4)
+		group.MinSubGroup(1).SubGroup("x", int32(g.surplus)).SubGroup("y", int32(g.surplus))
+	} else {
+		group.MinMember(int32(n))
+	}
+	g.fails, g.gated = s.rand.Intn(5) == 0, s.rand.Intn(8) == 0
+	s.say("%s is created: %d pods, %d surplus, of priority %d, kind %d, claim %d, its bindings are refused: %t, gated: %t", name, n, n-g.surplus, priority, g.kind, g.claim, g.fails, g.gated)
+	s.apply(s.r.SetGroup(group.Obj(), s.clock.Now()))
+	g.pods, g.racks = make([]*corev1.Pod, n), slices.Repeat([]int{noRack}, n)
 	for i := range n {
-		pod := wrappers.MakePod(fmt.Sprintf("%s-%d", name, i), "ml").UID(fmt.Sprintf("%s-%d", name, i)).Gang(name).Priority(priority).Obj()
-		g.pods = append(g.pods, pod)
-		s.apply(s.r.SetPod(pod, s.clock.Now()))
+		s.createPod(name, g, i)
+	}
+	return g
+}
+
+// createPod creates a pod of a gang, or its replacement.
+func (s *orderScene) createPod(name string, g *modelGang, i int) {
+	s.nextID++
+	uid := fmt.Sprintf("%s-%d-%d", name, i, s.nextID)
+	pod := wrappers.MakePod(uid, "ml").UID(uid).Gang(name).Priority(g.priority)
+	switch {
+	case g.surplus == len(g.pods):
+	case i < g.surplus:
+		pod.SubGroup("x")
+	default:
+		pod.SubGroup("y")
+	}
+	if g.gated {
+		pod.SchedulingGate("example.com/wait")
+	}
+	g.pods[i] = pod.Obj()
+	s.apply(s.r.SetPod(g.pods[i], s.clock.Now()))
+}
+
+// removePod removes a pod: it is deleted, or the scheduler does not learn what became of it.
+func (s *orderScene) removePod(g *modelGang, i int, vanishes bool) {
+	pod := g.pods[i]
+	delete(s.active, pod.UID)
+	if !vanishes {
+		terminating := pod.DeepCopy()
+		terminating.DeletionTimestamp = &metav1.Time{Time: s.clock.Now()}
+		if g.racks[i] != noRack {
+			terminating.Spec.NodeName = "rack" + strconv.Itoa(g.racks[i])
+		}
+		s.apply(s.r.SetPod(terminating, s.clock.Now()))
+	}
+	s.apply(s.r.RemovePod(pod.UID, s.clock.Now()))
+	if g.racks[i] != noRack {
+		s.free[g.racks[i]]++
+		g.racks[i] = noRack
+	}
+}
+
+// departure is how long the scheduler counts a bound pod that vanished.
+const departure = 2 * time.Second
+
+// lose lets a running gang lose one pod, or all of its surplus sub-group. They are created again.
+func (s *orderScene) lose() {
+	for _, k := range s.keys() {
+		g := s.gangs[k]
+		if s.isFailing(g) || slices.Contains(g.racks, noRack) || s.rand.Intn(2) > 0 {
+			continue
+		}
+		first, end := g.surplus, len(g.pods)
+		switch {
+		case first < end:
+		case g.kind == spread || g.kind == twoClasses:
+			continue
+		default:
+			first = s.rand.Intn(end)
+			end = first + 1
+		}
+		vanishes := s.rand.Intn(3) == 0
+		s.clock.SetTime(s.clock.Now().Add(time.Microsecond))
+		s.say("%s loses its pods from %d to %d, vanished: %t", k.Name, first, end-1, vanishes)
+		for i := first; i < end; i++ {
+			s.removePod(g, i, vanishes)
+		}
+		if !g.isRunning() {
+			g.admitted, g.ran = false, false
+		}
+		for i := first; i < end; i++ {
+			s.createPod(k.Name, g, i)
+		}
+		if g.since = s.clock.Now(); vanishes {
+			g.unknown = g.since.Add(departure)
+			s.counts.vanished.Add(1)
+		}
+		s.r.RecordRoomGrowth()
+		s.happen(moreRoom|otherPods, "gone")
+		return
+	}
+}
+
+// recreate deletes a gang and creates another one with its name.
+func (s *orderScene) recreate() {
+	for _, k := range s.keys() {
+		g := s.gangs[k]
+		if s.isFailing(g) || s.rand.Intn(4) > 0 {
+			continue
+		}
+		ran, vanishes, unknown := g.isRunning(), s.rand.Intn(3) == 0, g.unknown
+		s.say("%s is recreated, vanished: %t", k.Name, vanishes)
+		for i := range g.pods {
+			s.removePod(g, i, vanishes)
+		}
+		if s.rand.Intn(2) == 0 { // else the informer shows another PodGroup of the name
+			s.apply(s.r.RemoveGroup(k, s.clock.Now()))
+		}
+		s.counts.recreated.Add(1)
+		if g = s.createGang(k.Name); ran && vanishes {
+			unknown = s.clock.Now().Add(departure)
+		}
+		g.unknown = unknown // pods of the former gang count in this one
+		if ran {
+			s.r.RecordRoomGrowth()
+			s.happen(moreRoom|otherPods, "gone")
+		}
+		return
+	}
+}
+
+// ungate removes the scheduling gates of a gang.
+func (s *orderScene) ungate() {
+	for _, k := range s.keys() {
+		g := s.gangs[k]
+		if !g.gated || s.rand.Intn(2) > 0 {
+			continue
+		}
+		s.clock.SetTime(s.clock.Now().Add(time.Microsecond))
+		s.say("%s is not gated any more", k.Name)
+		g.gated, g.since = false, s.clock.Now()
+		for i := range g.pods {
+			g.pods[i] = g.pods[i].DeepCopy()
+			g.pods[i].Spec.SchedulingGates = nil
+			s.apply(s.r.SetPod(g.pods[i], s.clock.Now()))
+		}
+		s.counts.ungated.Add(1)
+		return
 	}
 }
 
@@ -580,20 +810,17 @@ func (s *orderScene) create() {
 func (s *orderScene) finish() {
 	for _, k := range s.keys() {
 		g := s.gangs[k]
-		if s.isFailing(g) || g.racks == nil && s.rand.Intn(10) > 0 || s.rand.Intn(3) > 0 {
+		if s.isFailing(g) || slices.Contains(g.racks, noRack) && s.rand.Intn(10) > 0 || s.rand.Intn(3) > 0 {
 			continue
 		}
+		ran := g.isRunning()
 		s.say("%s is deleted", k.Name)
 		delete(s.gangs, k)
-		for i, pod := range g.pods {
-			delete(s.active, pod.UID)
-			s.apply(s.r.RemovePod(pod.UID, s.clock.Now()))
-			if g.racks != nil {
-				s.free[g.racks[i]]++
-			}
+		for i := range g.pods {
+			s.removePod(g, i, true)
 		}
 		s.apply(s.r.RemoveGroup(k, s.clock.Now()))
-		if g.racks != nil {
+		if ran {
 			s.r.RecordRoomGrowth()
 			s.happen(moreRoom|otherPods, "gone")
 		}
@@ -629,6 +856,11 @@ func (s *orderScene) pass(d time.Duration, quiet bool) {
 		}
 		s.clock.SetTime(s.clock.Now().Add(25 * time.Millisecond))
 		s.apply(s.r.Tick(s.clock.Now()))
+		for _, g := range s.gangs {
+			if !s.clock.Now().Before(g.unknown) {
+				g.unknown = time.Time{}
+			}
+		}
 		s.look(gangs.Key{})
 	}
 }
@@ -646,6 +878,8 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 	t.Cleanup(func() { // when all seeds are over
 		t.Logf("%d plans failed, %d attempts before the end of a pause, %d plans before a gang in its pause, %d when the time was used up, %d checks in quiet seconds",
 			counts.failed.Load(), counts.early.Load(), counts.first.Load(), counts.beyond.Load(), counts.checks.Load())
+		t.Logf("plans of gangs that run: %d refills, %d surplus sub-groups, %d that were lost; %d gangs with vanished pods, %d recreated, %d with scheduling gates",
+			counts.refills.Load(), counts.surplus.Load(), counts.lost.Load(), counts.vanished.Load(), counts.recreated.Load(), counts.ungated.Load())
 		if t.Failed() {
 			return
 		}
@@ -654,7 +888,8 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 				t.Errorf("no gang of kind %d was placed", k)
 			}
 		}
-		if counts.failed.Load() == 0 || counts.early.Load() == 0 || counts.freed.Load() == 0 || counts.first.Load() == 0 || counts.checks.Load() == 0 {
+		if counts.failed.Load() == 0 || counts.early.Load() == 0 || counts.freed.Load() == 0 || counts.first.Load() == 0 || counts.checks.Load() == 0 ||
+			counts.refills.Load() == 0 || counts.surplus.Load() == 0 || counts.lost.Load() == 0 || counts.vanished.Load() == 0 || counts.recreated.Load() == 0 || counts.ungated.Load() == 0 {
 			t.Error("something did not occur")
 		}
 		if n := counts.beyond.Load(); n > counts.first.Load()/20 {
