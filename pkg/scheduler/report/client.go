@@ -56,6 +56,13 @@ func newRESTClient(config *rest.Config, version schema.GroupVersion, addToScheme
 	return rest.RESTClientFor(c)
 }
 
+// listFirst makes an informer begin with a list instead of a watch. The first request of a custom resource makes the API server read
+// its objects: until it has read them, it answers a watch with 429 and Retry-After: 1, and a list with a limit immediately.
+type listFirst struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is what the informer asks before it begins.
+func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
+
 // Get reads a PodGroup from the API server.
 func (c *PodGroupClient) Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error) {
 	out := &v2alpha2.PodGroup{}
@@ -93,7 +100,7 @@ func (c *PodGroupClient) UpdateStatus(ctx context.Context, group *v2alpha2.PodGr
 // resource (the CRD is missing), it retries every second, and does not sync until the resource exists. Managed fields
 // are omitted.
 func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
-	lw := &cache.ListWatch{
+	lw := listFirst{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			for misses := 1; ; misses++ {
 				list, err := c.List(ctx, opts)
@@ -112,7 +119,7 @@ func (c *PodGroupClient) NewInformer() cache.SharedIndexInformer {
 			}
 		},
 		WatchFuncWithContext: c.Watch,
-	}
+	}}
 	informer := cache.NewSharedIndexInformer(lw, &v2alpha2.PodGroup{}, 0, cache.Indexers{})
 	// SetTransform fails only if the informer has been started, which is not the case here.
 	_ = informer.SetTransform(func(obj any) (any, error) {

@@ -39,13 +39,6 @@ type Topologies struct {
 	missing  atomic.Bool               // the CRD is
 }
 
-// listFirst makes an informer begin with a list instead of a watch. The first request of a custom resource makes the API server read
-// its objects: until it has read them, it answers a watch with 429 and Retry-After: 1, and a list with a limit immediately.
-type listFirst struct{ *cache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is what the informer asks before it begins.
-func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
-
 // NewTopologies returns the Topologies of the API server of the configuration, which is not modified. If the CRD is missing,
 // also if it is deleted later, there are none, and it is looked for every few seconds. changed is called when Unread may have changed.
 func NewTopologies(config *rest.Config, c clock.Clock, changed func()) (*Topologies, error) {

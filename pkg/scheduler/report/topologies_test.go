@@ -32,7 +32,6 @@ type topologyServer struct {
 	mu     sync.Mutex
 	status int
 	change chan struct{} // closed when status changes
-	isNew  bool          // puts off what it can only answer once it has read all objects
 
 	topologies *Topologies
 	changes    atomic.Int32           // of why Topologies cannot be read
@@ -67,10 +66,6 @@ func (s *topologyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	switch q := r.URL.Query(); {
-	case s.isNew && (q.Get("watch") != "" || q.Get("limit") == ""):
-		w.Header().Set("Retry-After", "1")
-		w.WriteHeader(http.StatusTooManyRequests)
-		_ = json.NewEncoder(w).Encode(apierrors.NewTooManyRequests("storage is (re)initializing", 1).Status())
 	case status != 0:
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(apierrors.NewGenericServerResponse(status, "get", topologyv1alpha1.SchemeGroupVersion.WithResource("topologies").GroupResource(), "", "", 0, false).Status())
@@ -98,14 +93,14 @@ func (s *topologyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func readTopologies(t *testing.T, status int) (*Topologies, *topologyServer, *clocktesting.FakeClock) {
 	t.Helper()
 	server := &topologyServer{status: status, change: make(chan struct{})}
-	topologies, clock := server.read(t)
+	topologies, clock := server.read(t, server)
 	return topologies, server, clock
 }
 
-// read starts to read the Topologies of the server.
-func (s *topologyServer) read(t *testing.T) (*Topologies, *clocktesting.FakeClock) {
+// read starts to read the Topologies of the server, which answers through the handler.
+func (s *topologyServer) read(t *testing.T, handler http.Handler) (*Topologies, *clocktesting.FakeClock) {
 	t.Helper()
-	web := httptest.NewServer(s)
+	web := httptest.NewServer(handler)
 	clock := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
 	topologies, err := NewTopologies(&rest.Config{Host: web.URL}, clock, s.recordChange)
 	if err != nil {
@@ -189,13 +184,70 @@ func TestTopologiesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// The first request of a custom resource makes the API server read its objects. Until then it asks for watches, and for lists
-// without a limit, again a second later: gangs do not wait for that.
-func TestTopologiesOfANewAPIServerAreRead(t *testing.T) {
+// newAPIServer has not read the objects of a resource yet. It puts off watches, and lists without a limit, by a second.
+type newAPIServer struct {
+	http.Handler
+	putOff, answered atomic.Int32 // requests; putOff before the first answer
+}
+
+func (s *newAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if q := r.URL.Query(); q.Get("watch") == "" && q.Get("limit") != "" {
+		s.Handler.ServeHTTP(w, r)
+		s.answered.Add(1)
+		return
+	}
+	if s.answered.Load() == 0 {
+		s.putOff.Add(1)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_ = json.NewEncoder(w).Encode(apierrors.NewTooManyRequests("storage is (re)initializing", 1).Status())
+}
+
+// The first request of a custom resource makes the API server read its objects. Gangs do not wait for that: what is read before they
+// are scheduled is listed first.
+func TestResourcesOfANewAPIServerAreRead(t *testing.T) {
 	t.Parallel()
-	server := &topologyServer{isNew: true}
-	topologies, _ := server.read(t)
-	topologies.eventually(t, "read", topologies.isRead)
+	for name, read := range map[string]func(t *testing.T, server *newAPIServer){
+		"Topologies": func(t *testing.T, server *newAPIServer) {
+			s := &topologyServer{}
+			server.Handler = s
+			topologies, _ := s.read(t, server)
+			topologies.eventually(t, "read", topologies.isRead)
+		},
+		"PodGroups": func(t *testing.T, server *newAPIServer) {
+			server.Handler = &crdServer{installed: true}
+			web := httptest.NewServer(server)
+			client, err := NewPodGroupClient(&rest.Config{Host: web.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			informer := client.NewInformer()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				informer.RunWithContext(ctx)
+			}()
+			if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().List()) != 1 {
+				t.Error("not read")
+			}
+			cancel()
+			<-ended
+			web.CloseClientConnections()
+			web.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := &newAPIServer{}
+			read(t, server)
+			if n := server.putOff.Load(); n != 0 {
+				t.Errorf("%d requests were put off before the first answer", n)
+			}
+		})
+	}
 }
 
 // If nothing answers at all, gangs wait for a limited time.
