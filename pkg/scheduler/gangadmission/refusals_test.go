@@ -21,7 +21,8 @@ import (
 )
 
 // TestGangStartsBesideNodesThatRefuse: a plan does not see that some nodes refuse pods in real cycles. Every gang that
-// fits on the others starts, on a quiet machine within 2 s and 10 ms per node that refuses (docs/decisions, G18).
+// fits on the others starts (docs/decisions, G18). Each plan finds at least one node that refuses; on a busy machine some are aborted
+// for another reason.
 func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 	refused := fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood")
 	for name, tc := range map[string]struct {
@@ -52,7 +53,15 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 				}
 				var mu sync.Mutex
 				refusals, asked := 0, map[string]int{} // in all, by node
-				c := newCluster(t, opinions(func(point, _, node string) *fwk.Status {
+				plans := map[uint64]bool{}             // by ID
+				var c *cluster
+				c = newCluster(t, opinions(func(point, pod, node string) *fwk.Status {
+					plan := c.gangs.registry.PlanOf(typesUID("uid-" + pod))
+					mu.Lock()
+					if plan != nil {
+						plans[plan.ID] = true
+					}
+					mu.Unlock()
 					if point == "PreBind" && (!tc.apart || (len(node)+int(node[len(node)-1]))%3 == 0) {
 						time.Sleep(tc.slow)
 					}
@@ -71,22 +80,19 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 				c.run().gang("a", size.gang)
 				began := time.Now()
 				c.wholeOf("a", size.gang)
-				// Four times what a quiet machine may need, because other packages' tests run at the same time. Pauses that grow
-				// with each attempt take longer than that.
-				took, limit := time.Since(began), 4*(2*time.Second+time.Duration(size.refuse)*10*time.Millisecond)
+				took := time.Since(began) // information: how busy the machine is decides
 				mu.Lock()
 				defer mu.Unlock()
-				t.Logf("%d pods started after %s, %d refusals", size.gang, took.Round(time.Millisecond), refusals)
+				t.Logf("%d pods started after %s, %d refusals, %d plans", size.gang, took.Round(time.Millisecond), refusals, len(plans))
+				if most := 2 * (size.refuse + 1); tc.status == refused && len(plans) > most {
+					t.Errorf("%d plans, want at most %d", len(plans), most)
+				}
 				for node, n := range asked {
 					// One more plan may use it that is made between the release of its last member and the moment in which the
 					// scheduler tells why that member failed.
 					if tc.status == refused && n > 2*size.gpus {
 						t.Errorf("node %s, which has %d GPUs, refused %d members: later plans used it again", node, size.gpus, n)
 					}
-				}
-				// An attempt that uses few nodes finds out about these only.
-				if limit += tc.slow * time.Duration(size.refuse); took > limit {
-					t.Errorf("started after %s, want %s", took, limit)
 				}
 				for i := range size.gang {
 					pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, fmt.Sprintf("a-%d", i), metav1.GetOptions{})
