@@ -76,6 +76,8 @@ type Facts struct {
 	NoHelp string
 	// Preempting describes the pods of lower priority that end so that the gang can start. nil: none do.
 	Preempting *Preempting
+	// LosesPods: pods of the gang are being preempted, and it is not known yet which ones it has lost. It is not planned meanwhile.
+	LosesPods bool
 	// Preempted describes what the gang lost to another one last. It is needed until the status of Group contains it
 	// (IsRecordedIn), and must be nil afterwards: from then on the status is what is known. nil: nothing in the memory of this
 	// process.

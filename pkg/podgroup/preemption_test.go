@@ -167,6 +167,15 @@ func TestReasonOfAPreemptor(t *testing.T) {
 			Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 6}, Admitted: true, Preempting: makesRoomFor3Gangs()},
 			v2alpha2.ReasonPreempting, room, "6/8 pods bound; " + room,
 		},
+		"what it loses comes after its room": {
+			Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 6}, Admitted: true, Preempting: makesRoomFor3Gangs(), LosesPods: true},
+			v2alpha2.ReasonPreempting, room, "6/8 pods bound; " + room,
+		},
+		"pods of it are being preempted": {
+			Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 1}, Admitted: true, LosesPods: true},
+			v2alpha2.ReasonBehindInQueue, "needs 8 pods, they exist; it is tried again when its pods that are being preempted terminate",
+			"1/8 pods bound; needs 8 pods, they exist; it is tried again when its pods that are being preempted terminate",
+		},
 		"no victims would help": {
 			Facts{Created: eight, Usable: eight, Refused: refused, NoHelp: "all that lower priorities hold is 3 nvidia.com/gpu"},
 			v2alpha2.ReasonInsufficientGPUs, refused.Message + "; preemption would not help: all that lower priorities hold is 3 nvidia.com/gpu",

@@ -209,6 +209,8 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 		return v2alpha2.ReasonPreempting, describeVictims(f.Preempting), ""
 	case f.Refused.Reason != "" && !f.RefusedSurplus:
 		return f.Refused.Reason, f.Refused.Message + preemptionWouldNotHelp(f), ""
+	case f.LosesPods:
+		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; it is tried again when its pods that are being preempted terminate", message.Count(minimum, "pod")), ""
 	case f.Failures > 0:
 		return v2alpha2.ReasonBackingOff, fmt.Sprintf("%d attempts in a row failed after they were planned; it is tried again by itself", f.Failures), ""
 	default:

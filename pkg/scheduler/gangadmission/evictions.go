@@ -46,8 +46,8 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 	}
 	for _, p := range e.Evict {
 		go func() {
-			g.evictVictims(logger, p, func(error) {})
-			g.apply(logger, g.registry.RecordEvicted(p, g.clock.Now()))
+			left := g.evictVictims(logger, p, func(error) {})
+			g.apply(logger, g.registry.RecordEvicted(p, left, g.clock.Now()))
 		}()
 	}
 }
@@ -82,8 +82,9 @@ const (
 )
 
 // evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the preemption is
-// over: a gang that has lost a part of its minimum loses the rest. tried is called with the error of the first attempt.
-func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func(error)) {
+// over: a gang that has lost a part of its minimum loses the rest. tried is called with the error of the first attempt. It returns the
+// victims that were given up in the end; nil: there are none.
+func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func(error)) []types.UID {
 	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
 	defer cancel()
 	for left, round := evictionOf(p), 0; ; round++ {
@@ -104,7 +105,7 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 		}
 		if err == nil {
 			countVictims(p, nil)
-			return
+			return nil
 		}
 		if round == 0 {
 			logger.Error(err, "Failed to evict some of the pods that are preempted; it is repeated", "preemptor", evictionOf(p).Preemptor, "victims", len(p.Victims))
@@ -113,21 +114,24 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 		case <-g.clock.After(evictPause):
 			left.Victims = g.remaining(left.Victims)
 		case <-ctx.Done():
-			left.Victims = g.remaining(left.Victims)
-			logger.Error(err, "Gave up the eviction of some of the pods that are preempted: end them by hand", "preemptor", evictionOf(p).Preemptor, "pods", len(left.Victims))
-			countVictims(p, left.Victims)
-			return
+			var uids []types.UID
+			for _, v := range g.remaining(left.Victims) {
+				uids = append(uids, v.Pod.UID)
+			}
+			logger.Error(err, "Gave up the eviction of some of the pods that are preempted: end them by hand", "preemptor", evictionOf(p).Preemptor, "pods", len(uids))
+			countVictims(p, uids)
+			return uids
 		}
 	}
 }
 
 // countVictims counts the victims of a preemption by a gang without those that are left.
-func countVictims(p *gangs.Preemption, left []evict.Victim) {
+func countVictims(p *gangs.Preemption, left []types.UID) {
 	if p.Pod != nil {
 		return
 	}
 	for _, v := range p.Victims {
-		if !slices.ContainsFunc(left, func(l evict.Victim) bool { return l.Pod.UID == v.Pod.UID }) {
+		if !slices.Contains(left, v.Pod.UID) {
 			preemptionVictims.WithLabelValues(cmp.Or(v.Rung, "unknown")).Inc()
 		}
 	}

@@ -4,12 +4,15 @@ package gangadmission
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -104,5 +107,43 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 		}
 		sync()
 		clock.Step(evictPause)
+	}
+}
+
+// Victims that could not be deleted in the end are told apart from those that were.
+func TestVictimsThatAreGivenUp(t *testing.T) {
+	t.Parallel()
+	pods, p := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), &gangs.Preemption{ID: "plan", Gang: key("high")}
+	client := fake.NewClientset()
+	for i, name := range []string{"low-0", "low-1", "plain"} {
+		v := gangs.Victim{Pod: wrappers.MakePod(name, "ml").UID("uid-" + name).Obj()}
+		if i < 2 {
+			v.Gang = key("low")
+		}
+		p.Victims = append(p.Victims, v)
+		if err := errors.Join(client.Tracker().Add(v.Pod), pods.Add(v.Pod)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if name := a.(clienttesting.DeleteAction).GetName(); name != "plain" {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), name, nil)
+		}
+		return false, nil, pods.Delete(p.Victims[2].Pod) // which is observed
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	clock := testingclock.NewFakeClock(time.Now())
+	g := &Gangs{clock: clock, podLister: corelisters.NewPodLister(pods), evictions: evictions{
+		ctx: ctx, running: make(chan struct{}, 1),
+		evictor: evict.New(evict.Options{Client: client, Recorder: &events.FakeRecorder{}, Clock: clock}),
+	}}
+	left := g.evictVictims(klog.Background(), p, func(err error) {
+		if err == nil {
+			t.Error("all victims are deleted")
+		}
+		stop()
+	})
+	if want := []types.UID{"uid-low-0", "uid-low-1"}; !slices.Equal(left, want) {
+		t.Errorf("given up are %v, want %v", left, want)
 	}
 }

@@ -75,8 +75,8 @@ func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Pree
 	}
 	tried := make(chan error, 1)
 	go func() {
-		g.evictVictims(logger, p, func(err error) { tried <- err })
-		g.apply(logger, g.registry.RecordEvicted(p, g.clock.Now()))
+		left := g.evictVictims(logger, p, func(err error) { tried <- err })
+		g.apply(logger, g.registry.RecordEvicted(p, left, g.clock.Now()))
 	}()
 	err = <-tried
 	for i := range preempted {

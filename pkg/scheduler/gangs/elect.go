@@ -243,7 +243,7 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 	if g.tree == nil || g.plan != nil || profile == "" || g.numbers.Waiting(profile) == 0 {
 		return Minimum, idle
 	}
-	if g.victimOf != nil {
+	if g.isLosingPods() {
 		return Minimum, idle // it is not known yet which pods it will have lost
 	}
 	n, root := g.numbers, g.tree.Root()

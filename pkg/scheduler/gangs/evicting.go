@@ -160,12 +160,22 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 	return true
 }
 
-// RecordEvicted records that the deletion of all victims was requested, and what cannot be deleted has been given up.
-func (r *Registry) RecordEvicted(p *Preemption, now time.Time) Effects {
+// RecordEvicted records that the deletion of all victims was requested, but of those that are left: they cannot be deleted, and
+// stay.
+func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	e := r.releaseVictims(p)
+	var e Effects
+	for _, uid := range left {
+		if m := r.members[uid]; m != nil {
+			delete(m.gang.victims, m)
+			delete(m.gang.departing, m)
+			m.gang.ladder = nil
+			e.add(r.evaluate(m.gang, now))
+		}
+	}
+	e.add(r.releaseVictims(p))
 	if p.gang.preemption == p && p.stage == stageEvicting {
 		p.stage, p.stuck = stageEvicted, now.Add(p.graceTime(now)+overdue)
 		r.reindex(p.gang)

@@ -224,7 +224,7 @@ func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
 	if g.preempted != nil && g.group != nil && g.preempted.IsRecordedIn(&g.group.Status) {
 		g.preempted = nil // from now on it is kept in the status
 	}
-	f.Preempted = g.preempted
+	f.Preempted, f.LosesPods = g.preempted, g.isLosingPods()
 	if g.preemption == nil {
 		return
 	}

@@ -46,12 +46,14 @@ type gangState struct {
 	victims map[*member]time.Time // members that are being preempted, and since when; nil = none
 	ladder  *ladder               // what of its pods may be preempted together; nil = not known
 
+	departing map[*member]struct{} // victims that end, and that count as bound until this is observed; nil = none
+
 	preemption *Preemption         // by which the gang makes room for itself; nil = none
 	hopeless   hopeless            // preemption would not help the gang
 	wasted     int                 // consecutive preemptions after which the gang did not fit
 	cuts       int                 // consecutive searches for victims that were cut short
 	evictedAt  time.Time           // when a pod of it was evicted last; zero = it was not, as far as this process knows
-	victimOf   *Preemption         // by which it is to lose pods; nil = none, or the pods were deleted
+	victimOf   *Preemption         // by which it is to lose pods; nil = none, or all deletions were requested
 	collected  int                 // 1 + its index in candidates.gangs, during a call of Candidates; 0 = no member was found yet
 	preempted  *podgroup.Preempted // what it lost last; nil = nothing
 

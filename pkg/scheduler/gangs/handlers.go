@@ -86,6 +86,9 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	r.forgetVanished(pod.UID)
 	delete(r.leftGang, pod.UID)
 	r.setState(m, old, class)
+	if !m.isBound() {
+		delete(m.gang.departing, m)
+	}
 	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before the numbers tell
 	// that the pod is gone.
 	m.setLeaf()
@@ -376,6 +379,7 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	delete(g.members, m.pod.UID)
 	delete(g.victims, m)
 	delete(r.renamed, m)
+	delete(g.departing, m)
 	delete(r.members, m.pod.UID)
 	r.ranks.Delete(m.pod.UID)
 	if g.leader == m.pod.UID {

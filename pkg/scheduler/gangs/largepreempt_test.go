@@ -189,7 +189,7 @@ func (l *largePreemption) evict(meanwhile func()) {
 	}
 	l.now = l.now.Add(time.Duration(len(l.low)) * perPod) // longer than a victim has to end
 	l.apply(l.r.Tick(l.now))
-	l.measure("evicted", func() { l.apply(l.r.RecordEvicted(l.evictions[0], l.now)) })
+	l.measure("evicted", func() { l.apply(l.r.RecordEvicted(l.evictions[0], nil, l.now)) })
 	for i, pod := range l.low {
 		if i%(len(l.low)/4) == 1 {
 			meanwhile()

@@ -125,7 +125,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if g == nil {
 		return nil, "the gang is gone"
 	}
-	if g.tree != w.Tree || g.plan != nil || g.victimOf != nil || r.committing != nil && r.committing != w.passes {
+	if g.tree != w.Tree || g.plan != nil || g.isLosingPods() || r.committing != nil && r.committing != w.passes {
 		r.wakeLeaderAgain(g)
 		return nil, "the gang changed while it was planned"
 	}

@@ -30,7 +30,7 @@ import (
 //
 // Before Evicting nothing has ended, and a preemption that is not needed any more, or not possible, ends without a trace.
 // From Evicting on all victims are deleted, whatever happens, because part of a gang is of no use to its owner. While a
-// preemption is being prepared nothing is planned for the gangs that lose pods.
+// preemption is being prepared, and until the deletion of each victim is observed, nothing is planned for the gangs that lose pods.
 
 // preemptionStage is the progress of a Preemption.
 type preemptionStage int

@@ -252,7 +252,7 @@ func (m *market) evictVictims() {
 				m.update(pod.UID, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.ends[pod.UID]} })
 			}
 		}
-		m.apply(m.r.RecordEvicted(p, m.now))
+		m.apply(m.r.RecordEvicted(p, nil, m.now))
 	}
 }
 

@@ -168,7 +168,7 @@ func (s *simulation) evict() {
 		switch {
 		case job.unmarks:
 		case job.deletes:
-			s.apply(s.r.RecordEvicted(job.p, s.now))
+			s.apply(s.r.RecordEvicted(job.p, nil, s.now))
 		default:
 			s.apply(s.r.RecordMarked(job.p, nil, s.now))
 		}

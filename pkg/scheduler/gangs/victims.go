@@ -461,8 +461,18 @@ func (g *gangState) recordVictims(members []*member, now time.Time) {
 			delete(g.victims, old)
 		}
 	}
+	if g.departing == nil {
+		g.departing = map[*member]struct{}{}
+	}
 	for _, m := range members {
 		g.victims[m] = now
+		if m.isBound() {
+			g.departing[m] = struct{}{}
+		}
 	}
 	g.ladder = nil
 }
+
+// isLosingPods reports whether pods of the gang are being preempted, and not all of their deletions have been observed. Nothing is
+// planned for it meanwhile: a new pod could be bound beside pods that have ended.
+func (g *gangState) isLosingPods() bool { return g.victimOf != nil || len(g.departing) > 0 }

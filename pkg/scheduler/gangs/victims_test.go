@@ -221,7 +221,7 @@ func (s *story) preempts(by string, victims ...string) (preempted, error) {
 		s.t.Fatalf("marked: %+v, %+v, %v", lost, e, err)
 	}
 	got.Lost = fmt.Sprintf("whole %v, %s on %q", lost[0].Whole, describePods(lost[0].Pods), lost[0].Node)
-	s.r.RecordEvicted(p, s.now)
+	s.r.RecordEvicted(p, nil, s.now)
 	if g := s.r.gangs[gangG]; g.victimOf != nil {
 		s.t.Error("the gang is still about to lose pods")
 	}
@@ -389,6 +389,60 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 	}
 }
 
+// A gang whose pods were preempted is not planned before the end of each of them is observed: new pods could be bound beside none of
+// the old ones. It is planned then, and if the rest cannot be deleted.
+func TestAGangThatLosesPodsIsNotPlanned(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		left []types.UID          // victims that were given up
+		last func(s *story)       // what is observed of b, the last victim
+		held func(s *story) *story // what does not suffice; nil: nothing
+	}{
+		"its last pod terminates": {last: func(s *story) { s.terminates("b") }},
+		"its last pod terminates late": {
+			held: func(s *story) *story { return s.after(preemptionReported).after(time.Minute) },
+			last: func(s *story) { s.terminates("b") },
+		},
+		"its last pod fails": {last: func(s *story) { s.effects = s.r.RemoveFailedPod("b", s.now) }},
+		"its last pod is gone, and was not seen to terminate": {
+			held: func(s *story) *story { return s.gone("b") },
+			last: func(s *story) { s.after(departure) },
+		},
+		"its last pod was given up": {left: []types.UID{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...)
+			pods := []*corev1.Pod{s.r.members["a"].pod, s.r.members["b"].pod}
+			p, _, err := s.r.Preempt(pods[0], pods, wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj(), "plan", s.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := s.r.RecordMarkedForPod(p, nil, s.now); err != nil {
+				t.Fatal(err)
+			}
+			s.terminates("a").gone("a").members("c", "d")
+			losesPods := func() bool { f, _ := s.r.Facts(gangG); return f.LosesPods }
+			if !losesPods() || s.leader() != "" {
+				t.Fatalf("b is about to be deleted: the gang is said to lose pods: %t; its leader is %q", losesPods(), s.leader())
+			}
+			s.effects = s.r.RecordEvicted(p, tc.left, s.now)
+			if tc.last != nil {
+				if tc.held != nil {
+					tc.held(s)
+				}
+				if !losesPods() || s.leader() != "" {
+					t.Fatalf("b was not seen to end: the gang is said to lose pods: %t; its leader is %q", losesPods(), s.leader())
+				}
+				tc.last(s)
+			}
+			if losesPods() || s.leader() != "c" {
+				t.Errorf("the gang is said to lose pods: %t; its leader is %q, want c", losesPods(), s.leader())
+			}
+		})
+	}
+}
+
 func TestVictimsOfAPodAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
@@ -517,7 +571,7 @@ func TestAnyVictimsLeaveWholeGangs(t *testing.T) {
 					if lost[0].Whole {
 						taken["reported whole"]++
 					}
-					s.r.RecordEvicted(p, s.now)
+					s.r.RecordEvicted(p, nil, s.now)
 				}
 				delete(left, pod.UID)
 			}

@@ -452,7 +452,7 @@ const (
 	ReasonSchedulerError Reason = "SchedulerError"
 	// ReasonBackingOff: an attempt failed, and the gang waits for the next one.
 	ReasonBackingOff Reason = "BackingOff"
-	// ReasonBehindInQueue: other gangs are tried first.
+	// ReasonBehindInQueue: other gangs are tried first, or pods of the gang are about to be preempted.
 	ReasonBehindInQueue Reason = "BehindInQueue"
 )
 
