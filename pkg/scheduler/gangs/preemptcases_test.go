@@ -3,11 +3,15 @@
 package gangs
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // boundOf returns the number of bound pods of a gang that do not end.
@@ -136,6 +140,40 @@ func TestRoomOfAPreemptorIsTaken(t *testing.T) {
 	if m.boundOf(top) != 4 || m.boundOf(high) != 4 || m.victims != 8 || m.overtaken[high.Name] != 1 || m.decisions[high.Name] != 2 {
 		t.Errorf("bound are %d of the highest priority and %d of the first preemptor; %d pods were evicted; the first one was overtaken %d times and decided %d times",
 			m.boundOf(top), m.boundOf(high), m.victims, m.overtaken[high.Name], m.decisions[high.Name])
+	}
+}
+
+// A preemptor that is about to lose pods itself, and does not in the end, keeps the room that it has made.
+func TestAPreemptorThatMayLosePodsKeepsItsRoom(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	low, mid := keyNamed("low"), keyNamed("mid")
+	m.createGang(mid, 2, 2, 5)
+	m.createGang(low, 2, 2, 0)
+	m.runFor(time.Second)
+	m.nodes["n0"] = 3
+	m.endPod(mid, nil)
+	m.createPod(mid, 5)
+	m.runFor(500 * time.Millisecond)
+	if m.victims != 2 || m.boundOf(mid) != 1 {
+		t.Fatalf("%d pods were evicted for the refill, and %d of the gang are bound", m.victims, m.boundOf(mid))
+	}
+	var pods []*corev1.Pod
+	for _, pod := range m.pods {
+		if keyOf(pod) == mid && pod.Spec.NodeName != "" {
+			pods = append(pods, pod)
+		}
+	}
+	p, _, err := m.r.Preempt(pods[0], pods, wrappers.MakePod("top", "ns").UID("top").Priority(9).Obj(), "plan", m.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.updateRunning(mid)
+	_, e, _ := m.r.RecordMarkedForPod(p, errors.New("a mark was refused"), m.now)
+	m.apply(e)
+	m.runFor(time.Minute)
+	if m.boundOf(mid) != 2 || m.victims != 2 {
+		t.Errorf("%d of the gang are bound, want 2; %d pods were evicted, want 2", m.boundOf(mid), m.victims)
 	}
 }
 

@@ -394,8 +394,8 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 func TestAGangThatLosesPodsIsNotPlanned(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		left []types.UID          // victims that were given up
-		last func(s *story)       // what is observed of b, the last victim
+		left []types.UID           // victims that were given up
+		last func(s *story)        // what is observed of b, the last victim
 		held func(s *story) *story // what does not suffice; nil: nothing
 	}{
 		"its last pod terminates": {last: func(s *story) { s.terminates("b") }},
