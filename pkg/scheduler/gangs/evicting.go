@@ -351,6 +351,17 @@ func (r *Registry) releaseVictims(p *Preemption) Effects {
 	return e
 }
 
+// preemptionOf returns the preemption by which a pod, or others of its gang, are about to end; nil: there is none.
+func (r *Registry) preemptionOf(uid types.UID) *Preemption {
+	if m := r.members[uid]; !m.isPlain() {
+		return m.gang.victimOf
+	}
+	if v := r.plainVictims[uid]; v != nil {
+		return v.of
+	}
+	return nil
+}
+
 // isEnding reports whether a victim, or another pod that is awaited, has not ended yet, as far as is known.
 func (r *Registry) isEnding(uid types.UID) bool {
 	m := r.members[uid]

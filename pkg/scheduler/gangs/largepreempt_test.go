@@ -32,6 +32,7 @@ type largePreemption struct {
 	group     *v2alpha2.PodGroup // of high
 	leader    *corev1.Pod
 	marks     func(*Preemption) error // marks the victims; nil: it succeeds
+	meanwhile func()                  // happens during a search for victims; nil: nothing
 	evictions []*Preemption
 	unmarked  []*Preemption
 	on        map[string]map[types.UID]bool // the pods on each node
@@ -141,6 +142,9 @@ func (l *largePreemption) decide(want NextPreemptionStep) {
 	})
 	if len(c.Workloads) != 1 {
 		l.t.Fatalf("%d candidates, %d protected, want one gang", len(c.Workloads), c.Protected)
+	}
+	if l.meanwhile != nil {
+		l.meanwhile()
 	}
 	ids := make([]int, len(l.low))
 	for i := range ids {

@@ -284,6 +284,11 @@ func (g *gangState) boundMembers(now time.Time) int {
 	return n
 }
 
+// isPlain reports whether the pod is preempted as one without a gang. nil: it has none.
+func (m *member) isPlain() bool {
+	return m == nil || m.gang.group == nil || m.isBound() && m.misplaced != ""
+}
+
 // isVictim reports whether the pod is being preempted, and its deletion may not have been observed yet.
 func (m *member) isVictim(now time.Time) bool {
 	since, ok := m.gang.victims[m]
