@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
@@ -72,7 +73,8 @@ type Preemption struct {
 	Victims  []Victim
 	Decided  time.Time // zero: by an earlier process
 
-	awaited []*corev1.Pod // see Preempting
+	awaited []*corev1.Pod       // see Preempting
+	uids    sets.Set[types.UID] // of Victims; nil unless Pod is set
 
 	gang  *gangState
 	stage preemptionStage

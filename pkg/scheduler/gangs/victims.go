@@ -317,20 +317,21 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 		return nil, false, fmt.Errorf("preempting pod %s: the PodGroups, and the evictions of an earlier process, are not known yet", victim.Name)
 	case m == nil, m.gang.group == nil, m.isBound() && m.misplaced != "":
 		return nil, false, nil
-	case m.isVictim(now), m.gang.victimOf.isFor(preemptor, m):
+	case m.isVictim(now), m.gang.victimOf.isFor(preemptor, victim.UID):
 		return nil, true, nil
 	case m.state == count.Pending, m.state == count.Assumed:
 		return nil, false, fmt.Errorf("preempting pod %s of gang %s: it is being bound; another attempt chooses anew", m.pod.Name, m.gang.key)
 	case !m.isBound():
 		return nil, false, nil // it ends already, and does not count any more
 	}
-	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}}
+	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}, uids: sets.New[types.UID]()}
 	losses, err := r.lossesBy(p, victims, now)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, l := range losses {
 		for _, m := range l.members {
+			p.uids.Insert(m.pod.UID)
 			p.Victims = append(p.Victims, Victim{Pod: m.pod, Gang: m.gang.key, Priority: m.gang.priority(), Pods: len(l.members), Whole: l.isWhole})
 		}
 		l.gang.victimOf = p
@@ -338,9 +339,9 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	return p, true, nil
 }
 
-// isFor reports whether the pod without a gang is about to preempt the member.
-func (p *Preemption) isFor(preemptor *corev1.Pod, m *member) bool {
-	return p != nil && p.Pod != nil && p.Pod.UID == preemptor.UID && slices.ContainsFunc(p.Victims, func(v Victim) bool { return v.Pod.UID == m.pod.UID })
+// isFor reports whether the pod without a gang is about to preempt the victim.
+func (p *Preemption) isFor(preemptor *corev1.Pod, victim types.UID) bool {
+	return p != nil && p.Pod != nil && p.Pod.UID == preemptor.UID && p.uids.Has(victim)
 }
 
 // pods returns the pods of the victims.

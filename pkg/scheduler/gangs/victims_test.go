@@ -639,6 +639,23 @@ func (s *story) randomVictims(rng *rand.Rand, node string, taken map[string]int)
 	return victims
 }
 
+// BenchmarkPreempt measures what a pod asks about each of its victims while they are being marked.
+func BenchmarkPreempt(b *testing.B) {
+	for _, n := range []int{512, 5120} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			l := newLargePreemption(b, n)
+			preemptor := wrappers.MakePod("pod", "ml").UID("pod").Priority(200).Obj()
+			i := 0
+			for b.Loop() {
+				if _, ends, err := l.r.Preempt(l.low[i%n], l.low, preemptor, "plan", l.now); !ends || err != nil {
+					b.Fatal(ends, err)
+				}
+				i++
+			}
+		})
+	}
+}
+
 // BenchmarkVictims measures what a preemptor asks for all of 1,000 full nodes, more than a second after the one before.
 func BenchmarkVictims(b *testing.B) {
 	// gangs: pods of each gang are on so many nodes. leaves: each pod has a sub-group of its own.
