@@ -442,14 +442,22 @@ func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 	for name, tc := range map[string]struct {
 		verb   string
 		spares bool // nobody ends while they are refused
+		beside bool // a pod without a gang has to end, too; then all of them are on one node
 	}{
-		"a deletion is refused": {verb: "delete"},
-		"a mark is refused":     {verb: "patch", spares: true},
+		"a deletion is refused":                    {verb: "delete"},
+		"a mark is refused":                        {verb: "patch", spares: true},
+		"a mark is refused, with one without gang": {verb: "patch", spares: true, beside: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).
-				rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
+			c, gpus, victims, where := newCluster(t), int64(2), 4, ""
+			if tc.beside {
+				gpus, victims, where = 5, 5, " on node n0"
+				c.node(wrappers.MakeNode("n0").GPUs(5)).rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
+				c.pod(wrappers.MakePod("other", "ml").GPUs(1)).eventually("the other pod runs", func() bool { return len(c.boundOf("other")) == 1 })
+			} else {
+				c.node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
+			}
 			var refused atomic.Int32
 			var lifted atomic.Bool
 			c.client.PrependReactor(tc.verb, "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -466,19 +474,19 @@ func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 				refused.Add(1)
 				return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), name, nil)
 			})
-			c.pod(wrappers.MakePod("plain", "ml").GPUs(2).Priority(100))
+			c.pod(wrappers.MakePod("plain", "ml").GPUs(gpus).Priority(100))
 			c.eventually("requests were refused", func() bool { return refused.Load() >= 2 })
 			if got := c.evicted(); tc.spares && len(got) > 0 {
 				t.Errorf("evicted %v, and wide-3 cannot end", got)
 			}
 			lifted.Store(true)
 			c.eventually("the pod runs", func() bool { return len(c.boundOf("plain")) == 1 })
-			c.eventually("the whole gang has ended", func() bool { return len(c.evicted()) == 4 })
+			c.eventually("all victims have ended", func() bool { return len(c.evicted()) == victims })
 			want := "Preempted by pod ml/plain (priority 100) on node n"
-			if got := c.eventsWith("Preempted"); len(got) != 4 || !strings.Contains(got[0], want) {
+			if got := c.eventsWith("Preempted"); len(got) != victims || !strings.Contains(got[0], want) {
 				t.Errorf("events %q, want one for each pod, with %q", got, want)
 			}
-			if got := c.eventsWith(v2alpha2.EventGangPreempted); len(got) != 1 || got[0] != "wide: pod ml/plain of priority 100 preempted the whole gang, 4 pods" {
+			if got := c.eventsWith(v2alpha2.EventGangPreempted); len(got) != 1 || got[0] != "wide: pod ml/plain of priority 100 preempted the whole gang, 4 pods"+where {
 				t.Errorf("events %q, want one", got)
 			}
 		})

@@ -142,6 +142,10 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 			logger.V(2).Info("Preemption ended", "podGroup", p.Gang, "plan", p.ID, "outcome", outcome)
 		},
 		Amount: kubescheduler.AmountOf,
+		IsAssumed: func(pod *corev1.Pod) bool {
+			known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
+			return err == nil && known.UID == pod.UID && known.Spec.NodeName == ""
+		},
 		Priority: func(name string) (int32, bool) {
 			class, err := g.classes.Get(name)
 			if err != nil {

@@ -368,14 +368,13 @@ func (r *Registry) isEnding(uid types.UID) bool {
 	return r.plainVictims[uid] != nil || m != nil && m.state != count.Succeeded
 }
 
-// plainVictim is a pod without a gang that is being preempted by a gang.
+// plainVictim is a pod without a gang that is being preempted by a gang, or together with pods of gangs.
 type plainVictim struct {
 	of    *Preemption // by which it is to end; nil: its deletion was requested
 	since time.Time   // when
 }
 
-// plainVictim returns the state of a pod without a gang that is being preempted by a gang, nil if it is not, or not any
-// more.
+// plainVictim returns the state of a pod as a plainVictim, nil if it is none, or not any more.
 func (r *Registry) plainVictim(uid types.UID) *plainVictim {
 	v := r.plainVictims[uid]
 	if v != nil && v.of == nil && r.now.Sub(v.since) >= preemptionReported { // it cannot be deleted

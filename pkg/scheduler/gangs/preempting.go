@@ -68,7 +68,7 @@ type Preemption struct {
 	ID       string
 	Gang     Key // zero: the preemptor is a pod without a gang, or is not known any more
 	Group    *v2alpha2.PodGroup
-	Pod      *corev1.Pod // the preemptor, if it has no gang; then only pods of gangs are Victims
+	Pod      *corev1.Pod // the preemptor, if it has no gang; nil: it has one
 	Priority int32
 	Victims  []Victim
 	Decided  time.Time // zero: by an earlier process

@@ -67,6 +67,9 @@ type Options struct {
 	ReplacementTimeout time.Duration
 	// Amount returns what a pod uses on its node, for its reservation; nil: nothing. It must not call the Registry.
 	Amount func(*corev1.Pod) reservations.Amount
+	// IsAssumed reports whether a pod without a gang that is on a node in the scheduler's cache is not bound yet; nil: none is. It
+	// must not call the Registry.
+	IsAssumed func(*corev1.Pod) bool
 	// PreemptionTimeout is how long a gang waits for the pods that it preempts beyond their grace periods. It also bounds for
 	// how long the room of other terminating pods is expected.
 	PreemptionTimeout time.Duration
@@ -150,7 +153,7 @@ type Registry struct {
 	lastSearch   time.Duration              // what the last attempt took after which preemption would not help
 	nextSearch   time.Time                  // when the next gang for which it would not help may be tried again
 	unmark       []*Preemption              // for the next Effects
-	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs
+	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs, or together with pods of gangs
 	renamed      map[*member]struct{}       // bound members whose pods name another PodGroup by now, or none
 
 	index   indices

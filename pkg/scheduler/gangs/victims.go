@@ -303,21 +303,27 @@ type Preempted struct {
 	Node  string // on which all of them are; "": they are on several
 }
 
-// Preempt records that a pod without a gang is about to preempt the victims, which were chosen for it, if the first of them belongs to
-// a gang. All of them that do are marked and evicted together, as those of a gang that preempts, so that no part of a minimum stays.
+// Preempt records that a pod without a gang is about to preempt the victims, which were chosen for it, if any of them belongs to a gang.
+// All of them are marked and evicted together, as those of a gang that preempts, so that no part of a minimum stays, and nobody
+// ends if one of them cannot. Victims without a gang that are not bound yet are left to the caller.
 //
 // p is nil if there is nothing to mark. ends is false if the victim belongs to no gang, or does not count in it, so that its deletion
 // is not recorded. An error states why the victims may not be preempted: their gangs have changed since they were chosen.
 func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor *corev1.Pod, plan string, now time.Time) (p *Preemption, ends bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.members[victim.UID]
-	switch {
-	case m != nil && !r.resumed:
+	r.beginCall(now)
+	m, isKnown := r.members[victim.UID], func(pod *corev1.Pod) bool { return r.members[pod.UID] != nil }
+	switch v := r.plainVictim(victim.UID); {
+	case v != nil && v.of == nil, r.preemptionOf(victim.UID).isFor(preemptor, victim.UID):
+		return nil, true, nil
+	case !r.resumed && slices.ContainsFunc(victims, isKnown):
 		return nil, false, fmt.Errorf("preempting pod %s: the PodGroups, and the evictions of an earlier process, are not known yet", victim.Name)
-	case m == nil, m.gang.group == nil, m.isBound() && m.misplaced != "":
-		return nil, false, nil
-	case m.isVictim(now), m.gang.victimOf.isFor(preemptor, victim.UID):
+	case m.isPlain():
+		if r.opts.IsAssumed != nil && r.opts.IsAssumed(victim) {
+			return nil, false, nil
+		}
+	case m.isVictim(now):
 		return nil, true, nil
 	case m.state == count.Pending, m.state == count.Assumed:
 		return nil, false, fmt.Errorf("preempting pod %s of gang %s: it is being bound; another attempt chooses anew", m.pod.Name, m.gang.key)
@@ -326,17 +332,44 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	}
 	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}, uids: sets.New[types.UID]()}
 	losses, err := r.lossesBy(p, victims, now)
+	if err != nil || len(losses) == 0 {
+		return nil, false, err
+	}
+	plain, err := r.plainVictimsAmong(victims)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, l := range losses {
 		for _, m := range l.members {
-			p.uids.Insert(m.pod.UID)
 			p.Victims = append(p.Victims, Victim{Pod: m.pod, Gang: m.gang.key, Priority: m.gang.priority(), Pods: len(l.members), Whole: l.isWhole})
 		}
 		l.gang.victimOf = p
 	}
+	for _, pod := range plain {
+		p.Victims = append(p.Victims, Victim{Pod: pod, Priority: count.PodPriority(pod), Pods: 1, Whole: true})
+		r.plainVictims[pod.UID] = &plainVictim{of: p}
+	}
+	for i := range p.Victims {
+		p.uids.Insert(p.Victims[i].Pod.UID)
+	}
 	return p, true, nil
+}
+
+// plainVictimsAmong returns the victims of a pod that are bound, without a gang, and whose deletion was not requested. An error states
+// why one of them may not end by it.
+func (r *Registry) plainVictimsAmong(victims []*corev1.Pod) ([]*corev1.Pod, error) {
+	var plain []*corev1.Pod
+	for _, pod := range victims {
+		if !r.members[pod.UID].isPlain() || pod.DeletionTimestamp != nil || r.opts.IsAssumed != nil && r.opts.IsAssumed(pod) {
+			continue
+		}
+		if v := r.plainVictim(pod.UID); v == nil {
+			plain = append(plain, pod)
+		} else if v.of != nil {
+			return nil, fmt.Errorf("preempting pod %s: it is about to be preempted by others; another attempt chooses anew", pod.Name)
+		}
+	}
+	return plain, nil
 }
 
 // isFor reports whether the pod without a gang is about to preempt the victim.
@@ -377,6 +410,11 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 			preempted[i].Node = ""
 		}
 	}
+	for _, v := range p.Victims {
+		if x := r.plainVictims[v.Pod.UID]; x != nil && x.of == p { // otherwise it is gone
+			r.plainVictims[v.Pod.UID] = &plainVictim{since: now}
+		}
+	}
 	return preempted, r.endCall(Effects{}), nil
 }
 
@@ -394,7 +432,7 @@ func (r *Registry) lossesBy(p *Preemption, victims []*corev1.Pod, now time.Time)
 	at := map[*gangState]int{}
 	for _, pod := range victims {
 		m := r.members[pod.UID]
-		if m == nil || m.gang.group == nil || !m.isBound() || m.misplaced != "" || m.isVictim(now) {
+		if m.isPlain() || !m.isBound() || m.isVictim(now) {
 			continue
 		}
 		if _, ok := at[m.gang]; !ok {

@@ -389,6 +389,71 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 	}
 }
 
+// Victims without a gang end with those of gangs that were chosen for the same pod, or not at all. One that is not bound yet is left to
+// the stock plugin.
+func TestVictimsWithoutAGangEndWithTheOthers(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]error{"all are marked": nil, "a mark was refused": fmt.Errorf("forbidden")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...)
+			s.r.opts.IsAssumed = func(pod *corev1.Pod) bool { return pod.Name == "assumed" }
+			plain, assumed := wrappers.MakePod("plain", testNamespace).UID("plain").Node("n").Obj(), wrappers.MakePod("assumed", testNamespace).UID("assumed").Node("n").Obj()
+			victims := []*corev1.Pod{plain, assumed, s.r.members["a"].pod, s.r.members["b"].pod}
+			high, other := wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj(), wrappers.MakePod("other", testNamespace).UID("other").Priority(100).Obj()
+			wantEnds := func(what string) {
+				t.Helper()
+				for _, v := range victims {
+					if q, ends, err := s.r.Preempt(v, victims, high, "again", s.now); q != nil || ends != (v != assumed) || err != nil {
+						t.Errorf("%s: %s ends: %t, %v, %v", what, v.Name, ends, q, err)
+					}
+				}
+			}
+			p, ends, err := s.r.Preempt(plain, victims, high, "plan", s.now)
+			if !ends || err != nil || describePods(p.pods()) != "a+b+plain" {
+				t.Fatalf("%+v, %t, %v", p, ends, err)
+			}
+			wantEnds("while they are being marked")
+			if q, ends, err := s.r.Preempt(plain, victims, other, "other", s.now); q != nil || ends || err == nil {
+				t.Errorf("another pod preempts them: %v, %t, %v", q, ends, err)
+			}
+			_, e, _ := s.r.RecordMarkedForPod(p, refused, s.now)
+			if unmarked := len(e.Unmark) == 1; unmarked != (refused != nil) {
+				t.Errorf("the marks are taken back: %t", unmarked)
+			}
+			if refused != nil {
+				if p, _, err = s.r.Preempt(plain, victims, other, "other", s.now); err != nil || describePods(p.pods()) != "a+b+plain" {
+					t.Errorf("another pod preempts them: %+v, %v", p, err)
+				}
+				return
+			}
+			wantEnds("while they are being deleted")
+			s.r.RecordEvicted(p, nil, s.now)
+			wantEnds("after their deletion")
+			if s.r.RecordPlainPodGone("plain"); len(s.r.plainVictims) > 0 {
+				t.Errorf("%v is remembered", s.r.plainVictims)
+			}
+		})
+	}
+}
+
+// A pod without a gang that is about to end for a gang is left to it, and so are all others that were to end with it.
+func TestAVictimWithoutAGangOfAnother(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
+	plain := wrappers.MakePod("plain", testNamespace).UID("plain").Node("n").Obj()
+	s.r.plainVictims["plain"] = &plainVictim{of: &Preemption{}}
+	victims, high := []*corev1.Pod{plain, s.r.members["a"].pod}, wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj()
+	for _, v := range victims {
+		if p, ends, err := s.r.Preempt(v, victims, high, "plan", s.now); p != nil || ends || err == nil {
+			t.Errorf("%s: %v, %t, %v", v.Name, p, ends, err)
+		}
+	}
+	if s.r.gangs[gangG].victimOf != nil {
+		t.Error("the gang is about to lose pods")
+	}
+}
+
 // A gang whose pods were preempted is not planned before the end of each of them is observed: new pods could be bound beside none of
 // the old ones. It is planned then, and if the rest cannot be deleted.
 func TestAGangThatLosesPodsIsNotPlanned(t *testing.T) {
