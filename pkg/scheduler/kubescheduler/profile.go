@@ -55,7 +55,9 @@ func SkipsPreBind(ctx context.Context, profile Profile, state fwk.CycleState, po
 
 // CheckPluginOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
 // admission plugin must be first at every extension point, in particular before the default binder at Bind, and must
-// not be enabled without the gate. The queue must get all events, as with the feature gate SchedulerQueueingHints.
+// not be enabled without the gate. The queue must get all events, as with the feature gate SchedulerQueueingHints, and
+// PreemptionHooks.Preempt, which waits for the API server, must not be called from the scheduling loop, as it is without
+// SchedulerAsyncPreemption.
 func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	var problems []string
 	for name, profile := range sched.Profiles {
@@ -64,6 +66,9 @@ func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error 
 	problems = append(problems, binderProblems(sched.Extenders, admission)...)
 	if !utilfeature.DefaultFeatureGate.Enabled(features.SchedulerQueueingHints) {
 		problems = append(problems, "the feature gate SchedulerQueueingHints is off: then pods that are bound or deleted do not pass the queue, and no gang that waits would learn of them; leave it on")
+	}
+	if !utilfeature.DefaultFeatureGate.Enabled(features.SchedulerAsyncPreemption) {
+		problems = append(problems, "the feature gate SchedulerAsyncPreemption is off: then nothing is scheduled while the victims of a pod are marked and deleted; leave it on")
 	}
 	if len(problems) == 0 {
 		return nil

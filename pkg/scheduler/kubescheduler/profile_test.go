@@ -127,3 +127,20 @@ func TestQueueingHintsAreRequired(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Not parallel: the feature gate is that of the process.
+func TestAsyncPreemptionIsRequired(t *testing.T) {
+	gate := utilfeature.DefaultMutableFeatureGate
+	set := func(on string) {
+		t.Helper()
+		if err := gate.Set("SchedulerAsyncPreemption=" + on); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("false")
+	defer set("true")
+	err := CheckPluginOrder(&scheduler.Scheduler{}, "Gate", "Admission")
+	if err == nil || !strings.Contains(err.Error(), "SchedulerAsyncPreemption is off") {
+		t.Errorf("error %v", err)
+	}
+}
