@@ -493,11 +493,27 @@ func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 	}
 }
 
-// If the preemptor is gone when its victims are marked, none of them ends, and the marks are taken back.
-func TestNoGangEndsForAPodThatIsGone(t *testing.T) {
+// If the preemptor is gone, or terminating, when its victims are marked, none of them ends, and the marks are taken back.
+func TestNoGangEndsForAPodThatIsDeleted(t *testing.T) {
 	t.Parallel()
+	for name, preemptor := range map[string]*wrappers.PodWrapper{
+		"gone":        wrappers.MakePod("gone", "ml").Priority(100),
+		"terminating": wrappers.MakePod("terminating", "ml").Priority(100).Terminating(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testNoGangEndsFor(t, preemptor)
+		})
+	}
+}
+
+func testNoGangEndsFor(t *testing.T, w *wrappers.PodWrapper) {
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).
 		rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
+	c.eventually("the registry has observed that all are bound", func() bool {
+		f, _ := c.gangs.registry.Facts(key("wide"))
+		return !f.Binding && f.Bound[""] == 4
+	})
 	var victims []*corev1.Pod
 	for i := range 4 {
 		pod, err := c.gangs.podLister.Pods("ml").Get(fmt.Sprintf("wide-%d", i))
@@ -516,7 +532,10 @@ func TestNoGangEndsForAPodThatIsGone(t *testing.T) {
 			})
 		}
 	}
-	preemptor := wrappers.MakePod("gone", "ml").UID("gone").Priority(100).Obj()
+	preemptor := w.UID("uid-" + w.Obj().Name).Obj()
+	if preemptor.DeletionTimestamp != nil {
+		c.pod(w).eventually("the preemptor is observed", func() bool { return !c.gangs.isGone(preemptor) })
+	}
 	if _, err := c.gangs.preemptionHooks(&activator{}).Preempt(victims[0], victims, preemptor); err == nil || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("the victims end for a pod that is gone: %v", err)
 	}

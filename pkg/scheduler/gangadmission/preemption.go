@@ -56,8 +56,15 @@ func (g *Gangs) isGone(pod *corev1.Pod) bool {
 	return err != nil || known.UID != pod.UID
 }
 
+// isDeleted reports whether the pod is known to be terminating, or not to exist any more. A pod that waits terminates if it has a
+// finalizer, as pods of Jobs do.
+func (g *Gangs) isDeleted(pod *corev1.Pod) bool {
+	known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
+	return err != nil || known.UID != pod.UID || known.DeletionTimestamp != nil
+}
+
 // evictForPod ends the victims of a pod without a gang as those of a gang (docs/decisions, G24): if one of them cannot be marked, or
-// the preemptor is gone by then, none is deleted; otherwise all of them are, whatever becomes of it. It returns an error if some are left after the first attempt.
+// the preemptor is deleted by then, none is deleted; otherwise all of them are, whatever becomes of it. It returns an error if some are left after the first attempt.
 func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Preemption) error {
 	var err error
 	g.evictions.run(func(ctx context.Context) {
@@ -65,8 +72,8 @@ func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Pree
 		defer cancel()
 		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
 	})
-	if err == nil && g.isGone(p.Pod) {
-		err = fmt.Errorf("preempting for pod %s: it is gone; no victim is deleted", klog.KObj(p.Pod))
+	if err == nil && g.isDeleted(p.Pod) {
+		err = fmt.Errorf("preempting for pod %s: it is gone or terminating; no victim is deleted", klog.KObj(p.Pod))
 	}
 	preempted, effects, err := g.registry.RecordMarkedForPod(p, err, g.clock.Now())
 	g.apply(logger, effects)
