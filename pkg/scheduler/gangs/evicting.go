@@ -132,10 +132,10 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 	return e
 }
 
-// isStillAllowed reports whether neither the gang nor those of the victims have changed in a way that forbids the evictions:
-// each of them loses all of its pods, or keeps its minimum, and that of each sub-group that had it.
+// isStillAllowed reports whether neither the gang nor those of the victims have changed in a way that forbids the evictions, or makes it
+// unknown whether the gang needs them: each of them loses all of its pods, or keeps its minimum, and that of each sub-group that had it.
 func (r *Registry) isStillAllowed(p *Preemption) bool {
-	if p.gang.priority() < p.Priority {
+	if g := p.gang; g.priority() < p.Priority || g.neverPreempts() || !g.isSettled() {
 		return false
 	}
 	lost := map[*gangState][]*member{}

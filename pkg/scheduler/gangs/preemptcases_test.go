@@ -146,28 +146,12 @@ func TestRoomOfAPreemptorIsTaken(t *testing.T) {
 // A preemptor that is about to lose pods itself, and does not in the end, keeps the room that it has made.
 func TestAPreemptorThatMayLosePodsKeepsItsRoom(t *testing.T) {
 	t.Parallel()
-	m := newQuietMarket(t, 4)
-	low, mid := keyNamed("low"), keyNamed("mid")
-	m.createGang(mid, 2, 2, 5)
-	m.createGang(low, 2, 2, 0)
-	m.runFor(time.Second)
-	m.nodes["n0"] = 3
-	m.endPod(mid, nil)
-	m.createPod(mid, 5)
+	m, mid := refillingMarket(t), keyNamed("mid")
 	m.runFor(500 * time.Millisecond)
 	if m.victims != 2 || m.boundOf(mid) != 1 {
 		t.Fatalf("%d pods were evicted for the refill, and %d of the gang are bound", m.victims, m.boundOf(mid))
 	}
-	var pods []*corev1.Pod
-	for _, pod := range m.pods {
-		if keyOf(pod) == mid && pod.Spec.NodeName != "" {
-			pods = append(pods, pod)
-		}
-	}
-	p, _, err := m.r.Preempt(pods[0], pods, wrappers.MakePod("top", "ns").UID("top").Priority(9).Obj(), "plan", m.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := m.preemptFor(mid, "top")
 	m.updateRunning(mid)
 	_, e, _ := m.r.RecordMarkedForPod(p, errors.New("a mark was refused"), m.now)
 	m.apply(e)
@@ -175,6 +159,89 @@ func TestAPreemptorThatMayLosePodsKeepsItsRoom(t *testing.T) {
 	if m.boundOf(mid) != 2 || m.victims != 2 {
 		t.Errorf("%d of the gang are bound, want 2; %d pods were evicted, want 2", m.boundOf(mid), m.victims)
 	}
+}
+
+// While victims are marked for a refill, it becomes unknown which pods the gang still has: nobody ends for it before this is known.
+func TestNobodyEndsForAGangOfWhichPodsMayBeLost(t *testing.T) {
+	t.Parallel()
+	low, mid := keyNamed("low"), keyNamed("mid")
+	for name, tc := range map[string]struct {
+		lose    func(m *market) (last func()) // last: it is known then; nil: after a while
+		victims int                           // in the end
+	}{
+		"its pods are deleted by force": {lose: func(m *market) func() {
+			for _, uid := range sortedUIDs(m.pods) { // the bound one first
+				if keyOf(m.pods[uid]) == mid {
+					delete(m.pods, uid)
+					m.room = nil
+					m.apply(m.r.RemovePod(uid, m.now))
+				}
+			}
+			return nil
+		}},
+		"its pod is about to be preempted, and is not": {victims: 2, lose: func(m *market) func() {
+			p := m.preemptFor(mid, "top")
+			return func() {
+				_, e, _ := m.r.RecordMarkedForPod(p, errors.New("a mark was refused"), m.now)
+				m.apply(e)
+			}
+		}},
+		"a pod comes that never preempts": {lose: func(m *market) func() {
+			m.apply(m.r.SetPod(wrappers.MakePod("never", "ns").UID("never").Gang("mid").Priority(5).NeverPreempts().Obj(), m.now))
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := refillingMarket(t)
+			m.isHeld = func(p *podgroup.Preempting) bool { return p.Evicting }
+			m.runFor(500 * time.Millisecond)
+			if p := m.r.gangs[mid].preemption; p == nil || p.stage != stageMarked {
+				t.Fatalf("the preemption is %+v", p)
+			}
+			last := tc.lose(m)
+			m.isHeld = nil
+			m.dirty[mid] = true
+			m.runFor(time.Second)
+			if m.victims > 0 || m.unmarked != 2 || m.boundOf(low) != 2 {
+				t.Errorf("%d pods were evicted, the marks of %d were taken back, want none and 2", m.victims, m.unmarked)
+			}
+			if last != nil {
+				last()
+			}
+			if m.runFor(time.Minute); m.victims != tc.victims {
+				t.Errorf("%d pods were evicted in the end, want %d", m.victims, tc.victims)
+			}
+		})
+	}
+}
+
+// refillingMarket returns a full market in which the gang mid has lost one of two pods, and can replace it if the gang low ends.
+func refillingMarket(t *testing.T) *market {
+	m := newQuietMarket(t, 4)
+	m.createGang(keyNamed("mid"), 2, 2, 5)
+	m.createGang(keyNamed("low"), 2, 2, 0)
+	m.runFor(time.Second)
+	m.nodes["n0"] = 3
+	m.endPod(keyNamed("mid"), nil)
+	m.createPod(keyNamed("mid"), 5)
+	return m
+}
+
+// preemptFor lets a pod without a gang, of the highest priority, begin to preempt all bound pods of a gang.
+func (m *market) preemptFor(key Key, name string) *Preemption {
+	m.t.Helper()
+	var pods []*corev1.Pod
+	for _, uid := range sortedUIDs(m.pods) {
+		if pod := m.pods[uid]; keyOf(pod) == key && pod.Spec.NodeName != "" {
+			pods = append(pods, pod)
+		}
+	}
+	p, _, err := m.r.Preempt(pods[0], pods, wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), "plan", m.now)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return p
 }
 
 // A gang that was preempted waits behind those that were complete before its pods were created again, and before those that came

@@ -563,12 +563,11 @@ func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) E
 func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Effects {
 	p := g.preemption
 	isBound := g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root())
-	isKnown := g.vanished == 0 && !g.isLosingPods() // what the gang has
 	switch {
 	case g.plan != nil:
 		return Effects{}
 	case p == nil:
-		if r.haveReserved.Load() && (isBound || isKnown && state == idle) {
+		if r.haveReserved.Load() && (isBound || g.isSettled() && state == idle) {
 			r.freeReserved(r.reserved.EndOfGang(g.key, isOfGang)) // see replacePreemption
 		}
 		return Effects{}
@@ -580,7 +579,7 @@ func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Ef
 	case !r.now.Before(p.until):
 		g.recordOwnChange() // it is tried again, and may decide anew
 		return r.endPreemption(p, p.failure())
-	case isKnown && (state == idle || task.isSurplus()):
+	case g.isSettled() && (state == idle || task.isSurplus()):
 		return r.endPreemption(p, p.failure())
 	}
 	return Effects{}

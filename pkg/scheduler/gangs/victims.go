@@ -520,3 +520,6 @@ func (g *gangState) recordVictims(members []*member, now time.Time) {
 // isLosingPods reports whether pods of the gang are being preempted, and not all of their deletions have been observed. Nothing is
 // planned for it meanwhile: a new pod could be bound beside pods that have ended.
 func (g *gangState) isLosingPods() bool { return g.victimOf != nil || len(g.departing) > 0 }
+
+// isSettled reports whether it is known which bound pods the gang has.
+func (g *gangState) isSettled() bool { return g.vanished == 0 && !g.isLosingPods() }
