@@ -17,6 +17,8 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // evictor simulates package evict: it works on one pod at a time, and other events occur in between.
@@ -27,6 +29,8 @@ type evictor struct {
 	resumes bool                   // a process begins to lead
 	decided int
 	ended   map[PreemptionOutcome]int
+	forPods int                // preemptions by pods that evicted others
+	deleted map[types.UID]bool // victims whose deletion this process has requested
 }
 
 // evictionJob is a preemption whose victims are being marked, deleted, or not marked any more.
@@ -122,11 +126,17 @@ func (s *simulation) checkEvictions(p *Preemption) {
 	if plan, evicting, ok := podgroup.RecordedPreemption(&group.Status); group.UID == p.Group.UID && (!ok || !evicting || plan != p.ID) {
 		s.fail("the evictions of plan %s begin, and the status says %q, %t, %t", p.ID, plan, evicting, ok)
 	}
+	s.checkLosses(p)
+}
+
+// checkLosses: every gang keeps its minimum or loses all pods that are not ending, and no victim is of the same or a higher priority.
+func (s *simulation) checkLosses(p *Preemption) {
+	s.t.Helper()
 	lost := map[Key]gang.Counts{}
 	for _, v := range p.Victims {
 		m := s.r.members[v.Pod.UID]
-		if m == nil || v.Gang != m.gang.key || !m.isBound() || m.misplaced != "" {
-			continue
+		if m == nil || v.Gang != m.gang.key || !m.isBound() || m.misplaced != "" || m.gang.group == nil {
+			continue // without a PodGroup it counts as a pod without a gang
 		}
 		if m.gang.priority() >= p.Priority {
 			s.fail("plan %s of priority %d evicts %s of priority %d", p.ID, p.Priority, v.Pod.UID, m.gang.priority())
@@ -140,15 +150,19 @@ func (s *simulation) checkEvictions(p *Preemption) {
 		g := s.r.gangs[key]
 		before := naiveCounts(s.r, g).bound
 		after, left := gang.Counts{}, 0
-		for leaf, n := range before {
-			after[leaf] = n - counts[leaf]
-		}
 		for _, m := range g.members {
-			if m.isBound() && m.misplaced == "" && !slices.Contains(uidsOf(p), m.pod.UID) {
+			switch {
+			case !m.isBound() || m.misplaced != "" || slices.Contains(uidsOf(p), m.pod.UID):
+			case s.evictor.deleted[m.pod.UID]:
+				before[m.leaf]--
+			default:
 				left++
 			}
 		}
-		if left > 0 && g.tree.Satisfied(before) && !g.tree.Satisfied(after) {
+		for leaf, n := range before {
+			after[leaf] = n - counts[leaf]
+		}
+		if left > 0 && (g.tree == nil || g.tree.Satisfied(before) && !g.tree.Satisfied(after)) {
 			s.fail("plan %s leaves a part of the minimum of %s: %v of %v", p.ID, key, after, before)
 		}
 	}
@@ -157,6 +171,10 @@ func (s *simulation) checkEvictions(p *Preemption) {
 // evict performs one request of the evictor.
 func (s *simulation) evict() {
 	x := &s.evictor
+	if s.ranked && !s.calm && s.chance(10) {
+		s.preemptForPod()
+		return
+	}
 	if len(x.jobs) == 0 {
 		return
 	}
@@ -170,14 +188,14 @@ func (s *simulation) evict() {
 		case job.deletes:
 			s.apply(s.r.RecordEvicted(job.p, nil, s.now))
 		default:
-			s.apply(s.r.RecordMarked(job.p, nil, s.now))
+			s.recordMarked(job.p, nil)
 		}
 		return
 	}
 	if !s.calm && s.chance(10) { // the request fails
 		if !job.deletes && !job.unmarks {
 			end()
-			s.apply(s.r.RecordMarked(job.p, fmt.Errorf("the API server hiccups"), s.now))
+			s.recordMarked(job.p, fmt.Errorf("the API server hiccups"))
 		}
 		return
 	}
@@ -209,6 +227,7 @@ func (s *simulation) evict() {
 	if x.begun[job.p.ID] == nil {
 		x.begun[job.p.ID] = uidsOf(job.p)
 	}
+	x.deleted[pod.UID] = true
 	if pod.DeletionTimestamp == nil && s.chance(50) {
 		s.say("%s is evicted", pod.UID)
 		s.update(pod, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: s.now} })
@@ -217,9 +236,69 @@ func (s *simulation) evict() {
 	}
 }
 
+// recordMarked records that victims are marked, or why not.
+func (s *simulation) recordMarked(p *Preemption, err error) {
+	s.t.Helper()
+	if p.Pod == nil {
+		s.apply(s.r.RecordMarked(p, err, s.now))
+		return
+	}
+	_, e, err := s.r.RecordMarkedForPod(p, err, s.now)
+	s.apply(e)
+	if err != nil {
+		s.say("plan %s of a pod: %v", p.ID, err)
+		return
+	}
+	s.checkLosses(p)
+	s.evictor.forPods++
+	s.evictor.allowed[p.ID] = true
+	s.evictor.jobs = append(s.evictor.jobs, deletionOf(p))
+}
+
+// preemptForPod lets a pod without a gang preempt a unit of a gang, as the stock plugin does.
+func (s *simulation) preemptForPod() {
+	node, on := fmt.Sprintf("n%d", s.rand.Intn(3)), []*corev1.Pod{}
+	for _, pod := range s.seenPods {
+		if s.used[pod.UID] == node && count.PodPriority(pod) < 9 {
+			on = append(on, pod)
+		}
+	}
+	slices.SortFunc(on, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	v := s.r.Victims(on, 9, s.now)
+	var units [][]*corev1.Pod
+	for _, pod := range on {
+		if v.Singly.Has(pod.UID) {
+			units = append(units, []*corev1.Pod{pod})
+		}
+	}
+	for _, u := range slices.Concat(v.SubGroups, v.Gangs) {
+		units = append(units, u.All)
+	}
+	if len(units) == 0 {
+		return
+	}
+	victims, name := units[s.rand.Intn(len(units))], fmt.Sprintf("p%d", s.serial)
+	s.serial++
+	p, _, err := s.r.Preempt(victims[0], victims, wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), name, s.now)
+	s.say("a pod preempts %d pods, %s among them: %v", len(victims), victims[0].UID, err)
+	if p != nil {
+		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p)})
+	}
+}
+
+// checkPlanned: no pod of the gang of a new plan is believed to be bound that this process has evicted.
+func (s *simulation) checkPlanned(key Key) {
+	s.t.Helper()
+	for uid, m := range s.r.gangs[key].members {
+		if s.evictor.deleted[uid] && m.isBound() {
+			s.fail("%s is planned beside %s, which was evicted", key.Name, uid)
+		}
+	}
+}
+
 // resumeEvictions does what a process does that begins to lead.
 func (s *simulation) resumeEvictions() {
-	s.evictor.jobs, s.evictor.resumes = nil, true
+	s.evictor.jobs, s.evictor.resumes, s.evictor.deleted = nil, true, map[types.UID]bool{}
 	victims := map[string][]MarkedPod{}
 	for _, uid := range s.uids() {
 		if plan, witness := planOf(s.pods[uid]); plan != "" {

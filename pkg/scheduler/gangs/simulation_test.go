@@ -36,7 +36,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
 		rounds *= n
 	}
-	var released, refused, passed, decided, placed, wasted, early atomic.Int64
+	var released, refused, passed, decided, placed, wasted, early, forPods atomic.Int64
 	phases := newTransitions()
 	t.Cleanup(func() { // when all seeds are over
 		if !t.Failed() {
@@ -45,8 +45,9 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		t.Logf("%d pods of partial gangs were released", released.Load())
 		t.Logf("%d plans passed another one", passed.Load())
 		t.Logf("%d decisions to preempt: %d gangs were placed, %d were not although pods were evicted, %d ended before", decided.Load(), placed.Load(), wasted.Load(), early.Load())
-		if !t.Failed() && (placed.Load() == 0 || early.Load() == 0) {
-			t.Error("no preemption was successful, or none ended before an eviction")
+		t.Logf("%d preemptions by pods", forPods.Load())
+		if !t.Failed() && (placed.Load() == 0 || early.Load() == 0 || forPods.Load() == 0) {
+			t.Error("no preemption was successful, or none ended before an eviction, or none was for a pod")
 		}
 		if refused.Load() < int64(rounds)/10 && !t.Failed() {
 			t.Errorf("only %d members were refused", refused.Load())
@@ -75,6 +76,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			released.Add(int64(s.released))
 			passed.Add(int64(s.passed))
 			decided.Add(int64(s.evictor.decided))
+			forPods.Add(int64(s.evictor.forPods))
 			placed.Add(int64(s.evictor.ended[PreemptionPlaced]))
 			wasted.Add(int64(s.evictor.ended[PreemptionWasted]))
 			early.Add(int64(s.evictor.ended[PreemptionCancelled] + s.evictor.ended[PreemptionSpared]))
@@ -168,7 +170,7 @@ func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
 		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
 		repairTimeout: 30 * time.Second, ran: map[types.UID]bool{}, waits: new(int),
-		evictor: evictor{allowed: map[string]bool{}, begun: map[string][]types.UID{}, ended: map[PreemptionOutcome]int{}},
+		evictor: evictor{allowed: map[string]bool{}, deleted: map[types.UID]bool{}, begun: map[string][]types.UID{}, ended: map[PreemptionOutcome]int{}},
 	}
 	s.repaired = s.now
 	if seed%3 == 0 {
@@ -1021,6 +1023,7 @@ func (s *simulation) endPlanning() {
 	if work.Passes() {
 		s.passed++
 	}
+	s.checkPlanned(work.Gang)
 	s.trees[plan.ID], s.plans[plan.ID] = work.Tree, plan
 	if node, ok := s.r.PlannedNode(pod.UID); ok {
 		s.place(pod, node)
