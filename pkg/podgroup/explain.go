@@ -63,20 +63,19 @@ func judgeMinimum(p placement.Problem, short *placement.Shortfall, blocked []pla
 		return reason, "", ""
 	}
 	if !slices.ContainsFunc(short.Levels, known.hasNoDomain) {
-		return judgeRoom(p, short.Levels, blocked, known)
+		return judgeRoom(reason, p, short.Levels, blocked, known)
 	}
 	p.Required, p.Nodes = nil, nil // no room would help
-	reason, text, reported = judgeRoom(p, nil, blocked, known)
+	reason, text, reported = judgeRoom(reason, p, nil, blocked, known)
 	if severity(reason) > severity(v2alpha2.ReasonTooLarge) {
 		return v2alpha2.ReasonTopologyUnavailable, "", ""
 	}
 	return reason, text, reported
 }
 
-// judgeRoom does the same for a gang that has enough pods, and whose groups with a required topology level have domains. levels
-// are those that miss their minimum.
-func judgeRoom(p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
-	reason = dominantReason(blocked, known)
+// judgeRoom does the same for a gang that has enough pods, and whose groups with a required topology level have domains. reason is
+// the dominant one of its leaves. levels are those that miss their minimum.
+func judgeRoom(reason v2alpha2.Reason, p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (_ v2alpha2.Reason, text, reported string) {
 	ofLeaf, text, reported := describeHopelessLeaf(p.Tree, blocked, known)
 	if t := newTogether(p, known); t != nil {
 		t.levels = levels

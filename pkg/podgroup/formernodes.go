@@ -26,6 +26,9 @@ type FormerNode struct {
 // WithFormerNodes adds to the message of a refused replacement the nodes on which the lost pods ran, at most two. Those with room
 // that only has to be opened come first.
 func WithFormerNodes(r Refusal, nodes []FormerNode) Refusal {
+	if len(nodes) == 0 {
+		return r
+	}
 	var first, last []string
 	for _, n := range nodes[:min(len(nodes), 2)] {
 		text := fmt.Sprintf("%s ran on node %s, which ", message.Count(n.Pods, "lost pod"), message.Truncate(n.Name, maxNodeName))

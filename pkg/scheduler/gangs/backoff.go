@@ -10,6 +10,15 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
+const (
+	// minBackoff and maxBackoff bound the pause after a plan that was aborted or bound only in part; each failure
+	// doubles it. After a refusal the gang waits for a change instead.
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 10 * time.Second
+	// leastOccupied is what an attempt counts at least of the share of retryPaused.
+	leastOccupied = 5 * time.Millisecond
+)
+
 // pauseAfter delays the next election after a failed plan, except after the first failure that leaves the gang partially
 // bound. The bound pods are of no use without the others, so the remaining pods are tried immediately, before other
 // gangs take their room. There is no pause either after a plan that was wrong about its nodes, if the next one will be

@@ -26,12 +26,6 @@ const (
 	departure = 2 * time.Second
 	// commitTimeout is the maximum time between two members of one plan.
 	commitTimeout = 10 * time.Second
-	// minBackoff and maxBackoff bound the pause after a plan that was aborted or bound only in part; each failure
-	// doubles it. After a refusal the gang waits for a change instead.
-	minBackoff = 200 * time.Millisecond
-	maxBackoff = 10 * time.Second
-	// leastOccupied is what an attempt counts at least of the share of retryPaused.
-	leastOccupied = 5 * time.Millisecond
 )
 
 // evaluate updates a gang after any change: it records a minimum that is reached, and elects, keeps or drops the

@@ -136,7 +136,7 @@ func (r *Registry) BeginAttempt(pod *corev1.Pod) (*Work, string) {
 	return w, ""
 }
 
-// standing contains the facts about the gang that divide needs.
+// standing contains the facts about the gang that dividePods needs.
 type standing struct {
 	admitted func(leaf *gang.Group) bool // the leaf is admitted
 	whole    func(leaf *gang.Group) bool // the leaf and all groups above it are satisfied
@@ -144,7 +144,7 @@ type standing struct {
 	torn     map[*gang.Group]bool        // partially bound sub-groups: can be completed; nil: the tree is not satisfied
 }
 
-// beginAttempt is the part of Begin that needs the lock. It copies the rows of the pods that may be planned to the buffer.
+// beginAttempt is the part of BeginAttempt that needs the lock. It copies the rows of the pods that may be planned to the buffer.
 func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing, string) {
 	*buffer = (*buffer)[:0]
 	r.mu.Lock()
@@ -205,7 +205,7 @@ func (w *Work) SetLevels(required, preferred map[string]string) {
 	}
 }
 
-// standing returns the facts that divide needs for a task.
+// standing returns the facts that dividePods needs for a task.
 func (g *gangState) standing(task Task, profile string) standing {
 	admitted, bound := g.admittedGroups.Clone(), g.numbers.Bound.Clone()
 	s := standing{
