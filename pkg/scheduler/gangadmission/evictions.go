@@ -200,8 +200,11 @@ func (g *Gangs) resumeEvictions(logger klog.Logger) {
 	}
 	for key, plan := range g.registry.RecordedEvictions() {
 		logger.Info("Continuing the evictions of an earlier process", "podGroup", key, "plan", plan, "victims", len(victims[plan]))
-		g.apply(logger, g.registry.RestorePreemption(key, plan, victims[plan], g.clock.Now()))
-		delete(victims, plan)
+		effects, ok := g.registry.RestorePreemption(key, plan, victims[plan], g.clock.Now())
+		if ok { // else the PodGroup is gone by now
+			delete(victims, plan)
+		}
+		g.apply(logger, effects)
 	}
 	g.apply(logger, g.registry.AbandonedEvictions(victims, g.clock.Now()))
 }

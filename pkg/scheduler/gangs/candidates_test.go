@@ -139,6 +139,24 @@ func TestScreenHolders(t *testing.T) {
 	}
 }
 
+// A victim without a gang that needs long to end is awaited, whoever searches for victims meanwhile. It is forgotten if it was given up.
+func TestNoSearchForgetsAVictim(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1))
+	plain := wrappers.MakePod("plain", testNamespace).UID("plain").Node("n").Obj()
+	s.r.plainVictims["plain"] = &plainVictim{since: s.now}
+	s.after(preemptionReported + time.Second)
+	holders, numbers, _ := holdersOf([]*corev1.Pod{plain})
+	s.r.ScreenHolders(&Work{Gang: gangG, Priority: 5}, holders, numbers, s.now)
+	if !s.r.isEnding("plain") {
+		t.Error("the victim is forgotten")
+	}
+	s.r.RecordEvicted(&Preemption{gang: &gangState{}}, []types.UID{"plain"}, s.now)
+	if s.r.isEnding("plain") {
+		t.Error("the victim is awaited, which was given up")
+	}
+}
+
 func protectedGroup() *v2alpha2.PodGroup {
 	return wrappers.MakePodGroup("g", "ns").MinMember(1).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }).Obj()
 }

@@ -141,8 +141,11 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 	lost := map[*gangState][]*member{}
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
-		if v.Gang == (Key{}) || m == nil || m.gang.key != v.Gang || !m.isBound() {
+		switch {
+		case m == nil, !m.isBound(), v.Gang == Key{} && m.isPlain():
 			continue // it has no gang, or does not count any more
+		case m.gang.key != v.Gang:
+			return false // it counts in a gang by now
 		}
 		lost[m.gang] = append(lost[m.gang], m)
 	}
@@ -174,6 +177,7 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 			m.gang.ladder = nil
 			e.add(r.evaluate(m.gang, now))
 		}
+		delete(r.plainVictims, uid)
 	}
 	e.add(r.releaseVictims(p))
 	if p.gang.preemption == p && p.stage == stageEvicting {
@@ -209,14 +213,14 @@ type MarkedPod struct {
 // RestorePreemption records a preemption whose evictions an earlier process had recorded. marked are its victims that still
 // exist. Those that are not terminating are deleted now. If no deletion was requested, which a witness would show, the preemption is
 // given up, because the gang may not need it any more. The room of all of them is reserved: what else the gang needs is not known
-// any more.
-func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, now time.Time) Effects {
+// any more. ok is false if there is no such gang any more: nothing was recorded.
+func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, now time.Time) (e Effects, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	g := r.gangs[key]
 	if g == nil || g.group == nil || g.preemption != nil {
-		return Effects{}
+		return Effects{}, false
 	}
 	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: stageEvicting}
 	begun := false
@@ -226,7 +230,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 		begun = begun || x.Witness || x.Pod.DeletionTimestamp != nil
 	}
 	if p.Victims = r.victimsOf(pods); !begun && len(marked) > 0 {
-		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}})
+		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}}), true
 	}
 	p.Victims = r.victimsOfEarlierProcess(p, pods)
 	p.until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
@@ -235,7 +239,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	r.reserveRoomOf(p, pods)
 	g.preemption = p
 	r.reindex(g)
-	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}})
+	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}}), true
 }
 
 // AbandonedEvictions returns what is left to do for plans whose evictions no PodGroup records: of gangs that have a witness of the
@@ -309,6 +313,9 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []
 		victims = append(victims, v)
 	}
 	for g, lost := range members {
+		if g.plan != nil { // it was made before this was known
+			r.abortPlan(g.plan, AbortChanged, "pods of the gang are being preempted")
+		}
 		g.recordVictims(lost, r.now)
 	}
 	return victims
@@ -378,7 +385,6 @@ type plainVictim struct {
 func (r *Registry) plainVictim(uid types.UID) *plainVictim {
 	v := r.plainVictims[uid]
 	if v != nil && v.of == nil && r.now.Sub(v.since) >= preemptionReported { // it cannot be deleted
-		delete(r.plainVictims, uid)
 		return nil
 	}
 	return v

@@ -106,7 +106,11 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 			r.SetLeading()
 			var e Effects
 			for key, plan := range r.RecordedEvictions() {
-				e.add(r.RestorePreemption(key, plan, marked[plan], now))
+				effects, ok := r.RestorePreemption(key, plan, marked[plan], now)
+				if !ok {
+					t.Errorf("nothing is restored for %v", key)
+				}
+				e.add(effects)
 				delete(marked, plan)
 			}
 			e.add(r.AbandonedEvictions(marked, now.Add(time.Second)))
@@ -132,6 +136,51 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 			want("takes back the marks of", e.Unmark, tc.unmarks)
 			if waits := r.gangs[Key{Namespace: "ml", Name: "high"}].preemption != nil; waits != tc.waits {
 				t.Errorf("the preemptor waits for its room: %t, want %t", waits, tc.waits)
+			}
+		})
+	}
+}
+
+// A plan of a gang that an earlier process has begun to preempt was made before this was known: it is aborted. The marks of a
+// preemption whose gang is gone are left to AbandonedEvictions.
+func TestPlanOfAGangThatIsBeingPreemptedIsAborted(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2).Generation(1).Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "")).pods(on("n", "a")...).pods(memberPod("b"))
+	s.leads("b").commits("b").assumes("b")
+	high := Key{Namespace: testNamespace, Name: "high"}
+	marked := []MarkedPod{{Pod: s.r.members["a"].pod, Witness: true}}
+	if _, ok := s.r.RestorePreemption(high, "plan", marked, s.now); ok {
+		t.Error("a preemption is restored for a gang that does not exist")
+	}
+	s.wantAborted(false)
+	s.group(wrappers.MakePodGroup("high", testNamespace).UID("high").MinMember(1))
+	if e, ok := s.r.RestorePreemption(high, "plan", marked, s.now); !ok || len(e.Evict) != 1 {
+		t.Fatalf("%+v, %t", e, ok)
+	}
+	s.wantAborted(true)
+}
+
+// A pod that had no PodGroup when it was decided that it ends, and counts in a gang now, does not end as one without a gang.
+func TestAVictimThatJoinsAGang(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		group *wrappers.PodGroupWrapper
+		want  bool
+	}{
+		"its PodGroup does not exist":   {nil, true},
+		"its PodGroup exists by now":    {podGroup().MinMember(2), false},
+		"it is misplaced in a PodGroup": {podGroup().SubGroup("x", 1), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(wrappers.MakePodGroup("high", testNamespace).UID("high").MinMember(1)).pods(on("n", "a", "b")...).pods(
+				wrappers.MakePod("h", testNamespace).UID("h").Gang("high").Priority(1000))
+			if tc.group != nil {
+				s.group(tc.group)
+			}
+			p := &Preemption{gang: s.r.gangs[Key{Namespace: testNamespace, Name: "high"}], Priority: 1000, Victims: []Victim{{Pod: s.r.members["a"].pod, Pods: 1, Whole: true}}}
+			if got := s.r.isStillAllowed(p); got != tc.want {
+				t.Errorf("the pod may end: %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -181,6 +230,17 @@ func TestVictimsThatEndForAPodMeanwhile(t *testing.T) {
 	l.now = l.now.Add(2 * retryInterval)
 	if l.apply(l.r.Tick(l.now)); l.leader == nil {
 		t.Error("the gang is not tried again")
+	}
+}
+
+// A pod of a gang that ends while a gang searches for victims is not awaited: its end was observed.
+func TestAVictimThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	l := newLargePreemption(t, podsOfNode)
+	l.meanwhile = func() { l.apply(l.r.RemoveFailedPod(l.low[0].UID, l.now)) }
+	l.decide(PreemptDecide)
+	if p := l.r.gangs[keyOf(l.high[0])].preemption; p == nil || l.r.isEnding(l.low[0].UID) {
+		t.Errorf("there is a decision: %t; the pod is awaited: %t", p != nil, l.r.isEnding(l.low[0].UID))
 	}
 }
 

@@ -479,7 +479,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
 			m.gang.victimOf = p
-		} else {
+		} else if m != nil || v.Gang == (Key{}) { // else it is gone
 			r.plainVictims[v.Pod.UID] = &plainVictim{of: p}
 		}
 	}

@@ -315,7 +315,8 @@ func (s *simulation) resumeEvictions() {
 		if s.evictor.begun[plan] == nil {
 			s.evictor.begun[plan] = []types.UID{} // what was to be checked was checked
 		}
-		s.apply(s.r.RestorePreemption(key, plan, victims[plan], s.now))
+		effects, _ := s.r.RestorePreemption(key, plan, victims[plan], s.now)
+		s.apply(effects)
 		delete(victims, plan)
 	}
 	s.apply(s.r.AbandonedEvictions(victims, s.now))
