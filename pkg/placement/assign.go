@@ -30,18 +30,22 @@ func (a *arrangement) assign() bool {
 // fills are what the units from an index on can take of one row in all, in a domain of the narrowest level. In a domain whose room
 // no set of units fills, some is left over, whatever is assigned.
 type fills struct {
-	row   int
-	spare int       // what is left over in all domains if all units have one
-	most  [][]int32 // by index in units, then by what is left in a domain: the most that units from this index on take; nil: not known
+	row     int
+	domains int       // number of domains that the units may be in, from the first one on
+	spare   int       // what is left over in all domains if all units have one
+	most    [][]int32 // by index in units, then by what is left in a domain: the most that units from this index on take; nil: not known
 }
 
 // setFills sets fills for the row of small numbers of which the choice needs the largest share. Parts of the choice that need not be
 // in one domain of the narrowest level may fill any domain, and are part of what is spare.
 func (a *arrangement) setFills() {
-	f := fills{row: -1}
+	f := fills{row: -1, domains: a.tables[0].rests}
+	if slices.ContainsFunc(a.units, func(u unit) bool { return u.single }) {
+		f.domains = len(a.tables[0].areas)
+	}
 	shares, limit := a.sharesOfRoom(), maxFills/(len(a.units)+1)
 	for row, share := range shares {
-		isSmall := !slices.ContainsFunc(a.tables[0].room[row], func(n int) bool { return n >= limit }) // not bytes of memory
+		isSmall := !slices.ContainsFunc(a.tables[0].room[row][:f.domains], func(n int) bool { return n >= limit }) // not bytes of memory
 		isUsed := slices.ContainsFunc(a.units, func(u unit) bool { return !u.isZone && u.table == 0 && u.takesOf(row) > 0 })
 		if isSmall && isUsed && (f.row < 0 || share > shares[f.row]) {
 			f.row = row
@@ -51,7 +55,7 @@ func (a *arrangement) setFills() {
 		return
 	}
 	size := 1
-	for _, n := range a.tables[0].room[f.row] {
+	for _, n := range a.tables[0].room[f.row][:f.domains] {
 		size = max(size, n+1)
 		f.spare += n
 	}
@@ -88,7 +92,7 @@ func (a *arrangement) leavesTooMuch(i int) bool {
 		return false
 	}
 	over := 0
-	for _, left := range a.tables[0].left[f.row] {
+	for _, left := range a.tables[0].left[f.row][:f.domains] {
 		if left > 0 {
 			over += left - int(f.most[i][left])
 		}
@@ -144,7 +148,8 @@ func (a *arrangement) state(i int) uint64 {
 	state := shuffler(a.hash + uint64(i)<<48)
 	number := state.number()
 	for zone := a.units[i].zone; zone >= 0; zone = a.units[zone].zone {
-		state = shuffler(number ^ uint64(a.chosen[zone]))
+		// Units in the zone are confined to this domain: what is left in its twins is no substitute for what is left in it.
+		state = shuffler(number ^ uint64(a.chosen[zone]) ^ a.mix(a.units[zone].table, int(a.chosen[zone])))
 		number = state.number()
 	}
 	return number
@@ -194,7 +199,7 @@ func (a *arrangement) assignFrom(i int) bool {
 			a.take(u, int(d), -1)
 		}
 		if u.single {
-			break // whichever domain it has, the room in all of them is the same: other units have the wrong ones
+			break // the room in all domains is the same whichever it has, so it is likely that other units have the wrong ones
 		}
 		if !a.alike && a.steps > maxSteps || a.late {
 			return false

@@ -51,6 +51,12 @@ func TestLevelsChooseDomains(t *testing.T) {
 		"the tightest rack that fits": {
 			root: required("rack", leaf("", "", 3)), pods: map[string]int{"": 3}, racks: []int{5, 3, 4}, want: map[string]string{"": "r1"},
 		},
+		"a zone of the same level as the units in it": {
+			groups: []leveledNode{required("rack", leaf("u5", "", 5)), required("rack", leaf("u4", "", 4)), required("rack", leaf("u3", "", 3)),
+				required("rack", gang.Node{Name: "z"}), required("rack", leaf("z3", "z", 3)), required("rack", leaf("z2", "z", 2))},
+			pods: map[string]int{"u5": 5, "u4": 4, "u3": 3, "z3": 3, "z2": 2}, racks: []int{7, 10},
+			want: map[string]string{"u5": "r1", "z3": "r1", "z2": "r1", "u4": "r0", "u3": "r0"},
+		},
 		"the tightest rack with room for the surplus too, if there is one": {
 			root: required("rack", leaf("", "", 2)), pods: map[string]int{"": 4}, racks: []int{2, 6, 4}, want: map[string]string{"": "r2"},
 		},
@@ -541,4 +547,29 @@ func TestEqualRacksInABlockAreTriedOnce(t *testing.T) {
 	if short == nil || short.Cut || !short.Exhausted {
 		t.Errorf("%+v, want that it is certain that there is no plan", short)
 	}
+}
+
+// What fills the racks exactly is also found if there is a node outside of all racks, which no unit may use.
+func TestRacksAreFilledBesideANodeWithoutALabel(t *testing.T) {
+	t.Parallel()
+	nodes := []node{{name: "outside", gpus: 20}}
+	for i := range 8 {
+		nodes = append(nodes, node{name: fmt.Sprintf("n%d", i), gpus: 20, rack: fmt.Sprintf("r%d", i), block: "b"})
+	}
+	groups := []leveledNode{required("rack", leaf("other", "", 1))}
+	p := placement.Problem{Pods: map[string][]placement.Pod{"other": pods("other", 1, 1)}}
+	for _, like := range []struct{ n, pods int }{{4, 9}, {3, 8}, {2, 7}, {3, 6}, {6, 5}, {7, 4}, {3, 3}} {
+		for i := range like.n {
+			name := fmt.Sprintf("l%d-%d", like.pods, i)
+			groups = append(groups, required("rack", leaf(name, "", int32(like.pods))))
+			p.Pods[name] = pods(name, 0, like.pods)
+		}
+	}
+	p.Tree, p.Required = buildLeveled(t, leveledNode{}, groups...)
+	w := newCluster(t, []class{{gpus: 1}, {gpus: 1}}, nodes...)
+	plan, short := placement.Minimum(p, w, placement.Budget{})
+	if short != nil {
+		t.Fatalf("no plan after %d attempts", short.Attempts)
+	}
+	checkLevels(t, p, w, plan)
 }

@@ -109,6 +109,9 @@ func (a *arrangement) compareClasses() {
 	}
 	for i, class := range a.classes {
 		a.also[i] = make([]int, len(a.classes))
+		if a.timeIsOver() {
+			return
+		}
 		for k, other := range a.classes {
 			n := 0
 			for r, uses := range a.usesOf[other] {
