@@ -241,7 +241,8 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	}
 	g.hopeless = hopeless{}
 	if old == nil || old.UID != group.UID {
-		g.partial.known, g.preempted, g.lostGroups, g.failures = false, nil, nil, 0
+		g.partial.known, g.broken, g.preempted, g.lostGroups = false, false, nil, nil
+		g.failures, g.wasted, g.cuts = 0, 0, 0
 		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {

@@ -87,7 +87,7 @@ func (r *Registry) reindex(g *gangState) {
 		r.unindex(g)
 		return
 	}
-	if g.isCandidate() || g.numbers.Flagged(count.IsReleased) > 0 || len(g.begun) > 0 {
+	if g.isCandidate() || g.broken || g.numbers.Flagged(count.IsReleased) > 0 || len(g.begun) > 0 {
 		x.partials.Insert(g.key)
 	} else if x.partials.Has(g.key) {
 		x.partials.Delete(g.key)

@@ -148,7 +148,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		p := g.partialState()
 		g.proven = p.neverWhole
 		switch {
-		case !p.holds:
+		case !p.holds && !g.broken:
 			g.incompleteFor = 0
 		case g.inFirstBurst(): // a later plan does not stop the clock
 		case answering:
@@ -184,7 +184,7 @@ func (m *member) release() *corev1.Pod {
 // during that time does it precede everything else: a gang whose pods cannot be released (pods without a controller,
 // or a gang that may have had its minimum) gains no lasting advantage.
 func (g *gangState) isRepairing() bool {
-	return g.incompleteFor < g.opts.RepairTimeout && g.partialState().holds
+	return g.incompleteFor < g.opts.RepairTimeout && (g.broken || g.partialState().holds)
 }
 
 // releaseDue reports whether the gang is partial, or has a torn unit, and will be released by the next calls of

@@ -257,3 +257,30 @@ func TestARecreatedPodGroupHasNoFailures(t *testing.T) {
 		t.Errorf("%d failures, want none", f.Failures)
 	}
 }
+
+// A plan that was bound only in part gives no precedence to a PodGroup that is created later under the same name, and none for
+// longer than Options.RepairTimeout to a gang whose only bound pods were not bound by a plan (docs/decisions, G16).
+func TestPrecedenceOfABrokenGangEnds(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(s *story){
+		"its PodGroup was recreated": func(s *story) {
+			s.members("a", "b", "c").tears("a", "a", "b", "c").wantRank(Minimum, TierRepair).group(podGroup().UID("another").MinMember(3))
+		},
+		"the PodGroup was deleted before": func(s *story) {
+			s.members("a", "b", "c").tears("a", "a", "b", "c").wantRank(Minimum, TierRepair)
+			s.r.RemoveGroup(gangG, s.now)
+			s.group(podGroup().UID("another").MinMember(3))
+		},
+		"no pod is bound by a plan": func(s *story) {
+			s.pods(memberPod("a").Node("n")).members("b", "c").leads("b").commits("b", "c").assumes("b", "c").arrives("b", "c").releases("b", "c")
+			s.wantRank(Minimum, TierRepair).wantReleased(29).wantRank(Minimum, TierRepair).wantReleased(1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(podGroup().MinMember(3))
+			tell(s)
+			s.members("d").wantRank(Minimum, TierNormal)
+		})
+	}
+}
