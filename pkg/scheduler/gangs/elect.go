@@ -139,7 +139,7 @@ func (g *gangState) admitAllGroups() {
 	}
 	g.lostGroups = nil
 	for name := range lost {
-		if group := g.tree.Group(name); group != nil {
+		if group := g.tree.Group(name); group != nil && group.Parent() != nil { // a status may name the root
 			g.recordLost(group)
 		}
 	}

@@ -247,6 +247,15 @@ func TestANewProcessKnowsWhichSubGroupsAreAdmitted(t *testing.T) {
 	}
 }
 
+// A status may have been edited. The empty name is that of the whole tree.
+func TestANewProcessReadsAnAdmittedSubGroupWithoutName(t *testing.T) {
+	t.Parallel()
+	waiting := func(s *story) { s.pods(sub("x", "x0")...) }
+	processAfter(t, admittedGroup(""), waiting).wantAdmitted(false).leads("x0").wantTask(Minimum)
+	bound := func(s *story) { s.pods(sub("x", "x0")...).shownBound("x0").pods(sub("y", "y0", "y1", "y2")...) }
+	processAfter(t, admittedGroup("", "y"), bound).wantAdmitted(true).wantRank(LostUnit, TierRefill)
+}
+
 // wantRank checks what the gang is to plan next and its tier in the queue.
 func (s *story) wantRank(task Task, tier Tier) *story {
 	s.t.Helper()
