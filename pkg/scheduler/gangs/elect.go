@@ -251,24 +251,42 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 	case !n.Bound.Satisfied(root), g.hasTornGroup(profile):
 		return Refill, ready
 	}
-	switch lost := g.lostUnits(profile); {
-	case lost > 0 && g.passed < LostUnit:
+	switch {
+	case g.passed < LostUnit && g.hasLostUnit(profile):
 		return LostUnit, ready
-	case n.Units(profile) > lost && g.passed < SurplusUnit:
+	case g.passed < SurplusUnit && g.hasFurtherUnit(profile):
 		return SurplusUnit, ready
 	}
 	return SurplusSingle, ready
 }
 
-// lostUnits returns how many sub-groups that lost all of their pods could be admitted again, each by itself.
-func (g *gangState) lostUnits(profile string) int {
-	n := 0
+// hasLostUnit reports whether a sub-group that lost all of its pods could be admitted again, by itself.
+func (g *gangState) hasLostUnit(profile string) bool {
+	if g.numbers.Units(profile) == 0 {
+		return false
+	}
 	for name := range g.lostGroups {
-		if group := g.tree.Group(name); group != nil && g.numbers.IsUnit(profile, group) {
-			n++
+		if g.isUnit(profile, name) {
+			return true
 		}
 	}
-	return n
+	return false
+}
+
+// hasFurtherUnit reports whether another sub-group could be admitted, by itself.
+func (g *gangState) hasFurtherUnit(profile string) bool {
+	further := g.numbers.Units(profile)
+	for name := range g.lostGroups {
+		if further > 0 && g.isUnit(profile, name) {
+			further--
+		}
+	}
+	return further > 0
+}
+
+func (g *gangState) isUnit(profile, name string) bool {
+	group := g.tree.Group(name)
+	return group != nil && g.numbers.IsUnit(profile, group)
 }
 
 // hasFurtherSurplus reports whether there is other surplus to be tried while the refused units wait.
@@ -276,7 +294,7 @@ func (g *gangState) hasFurtherSurplus() bool {
 	profile := g.numbers.Profile()
 	switch g.task {
 	case LostUnit:
-		return g.numbers.Units(profile) > g.lostUnits(profile) || g.numbers.HasSingles(profile)
+		return g.hasFurtherUnit(profile) || g.numbers.HasSingles(profile)
 	case SurplusUnit:
 		return g.numbers.HasSingles(profile)
 	}
