@@ -87,10 +87,14 @@ func (r *Registry) isStampedLater(g *gangState) bool {
 	return ok && v.(Rank).Compare(g.leaderRank()) > 0
 }
 
-// leaderRank returns the rank of a gang's leader.
+// leaderRank returns the rank of a gang's leader. A refused gang has that of the task with which it is tried again.
 func (g *gangState) leaderRank() Rank {
 	rank := Rank{Priority: g.priority(), Tier: TierNormal, Time: g.completeAt}
-	switch g.task {
+	task := g.task
+	if g.phase.isRefused() && task.followsMinimums() && g.hasLostUnit(g.numbers.Profile()) {
+		task = LostUnit
+	}
+	switch task {
 	case Minimum:
 		if (g.broken || g.proven) && g.incompleteFor < g.opts.RepairTimeout {
 			rank.Priority, rank.Tier = math.MaxInt32, TierRepair

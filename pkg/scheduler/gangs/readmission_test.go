@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -266,6 +267,21 @@ func (s *story) wantRank(task Task, tier Tier) *story {
 	return s
 }
 
+var gangH = Key{Namespace: testNamespace, Name: "h"}
+
+// newGang adds gang "h" of one pod, and begins the cycle of its leader, which it returns.
+func newGang(s *story) *corev1.Pod {
+	s.t.Helper()
+	s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+	h0 := wrappers.MakePod("h0", testNamespace).UID("h0").Gang("h").Obj()
+	s.effects = s.r.SetPod(h0, s.now)
+	if ok, why := s.r.MayEnterQueue(h0); !ok {
+		s.t.Fatal(why)
+	}
+	s.r.RecordPopped(h0.UID)
+	return h0
+}
+
 // A sub-group above the minimum that lost all of its pods is admitted again as a unit, before new gangs, which come before surplus that
 // never ran (docs/decisions, G16, G20).
 func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
@@ -337,6 +353,37 @@ func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
 		"only single pods follow it": func(t *testing.T) {
 			s := loses(t).pods(sub("x", "x1")...).leads("Y0").refuses().after(time.Millisecond).wantRank(SurplusSingle, TierSurplusSingle)
 			s.leads("x1").commits("x1").assumes("x1").arrives("x1").posts("x1").wantRank(LostUnit, TierRefill)
+		},
+		"a new gang is about to be planned when there may be room for it, after single pods were refused": func(t *testing.T) {
+			s := loses(t).pods(sub("x", "x1")...).leads("Y0").refuses().after(time.Millisecond).leads("x1").refuses()
+			h0 := newGang(s)
+			s.wakes(gangG).wantActivated("Y0").wantRank(LostUnit, TierRefill)
+			if !s.r.MustYield(h0, s.now) {
+				t.Error("a new gang is planned before the sub-group")
+			}
+		},
+		"a new gang is about to be planned when there may be room for it, before single pods were tried": func(t *testing.T) {
+			s := loses(t).pods(sub("x", "x1")...).leads("Y0").refuses().after(time.Millisecond).wantRank(SurplusSingle, TierSurplusSingle)
+			h0 := newGang(s)
+			s.wakes(gangG).wantActivated("Y0").wantRank(LostUnit, TierRefill)
+			if !s.r.MustYield(h0, s.now) {
+				t.Error("a new gang is planned before the sub-group")
+			}
+		},
+		"a new gang waits for the same room": func(t *testing.T) {
+			room, other := &fakeShape{}, &fakeShape{}
+			s := loses(t).pods(sub("x", "x1")...).leads("Y0").refusesFor(Wait{Needs: []Need{{room, 2}}}).after(time.Millisecond)
+			s.leads("x1").refusesFor(Wait{Needs: []Need{{other, 1}}})
+			h0 := newGang(s)
+			if work, why := s.r.BeginAttempt(h0); work == nil {
+				t.Fatal(why)
+			}
+			s.r.RecordGangRefused(gangH, noRoom, Wait{Needs: []Need{{room, 2}}}, s.now)
+			room.fits = 2
+			s.effects = s.r.RetryWaiting([]Shape{room}, nil, Key{}, s.now)
+			if s.wantRank(LostUnit, TierRefill); s.r.gangs[gangH].phase != Lacking && !s.r.MustYield(h0, s.now) {
+				t.Error("a new gang is planned before the sub-group")
+			}
 		},
 		"nothing follows it": func(t *testing.T) {
 			loses(t).leads("Y0").refuses().after(time.Minute).wantActivated().wakes(gangG).wantActivated("Y0").wantRank(LostUnit, TierRefill)

@@ -386,6 +386,10 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 	for _, g := range units {
 		g.passed = 0
 		e.add(r.evaluate(g, now))
+		if g.phase == Elected {
+			g.retried = true
+			r.reindex(g)
+		}
 	}
 	e.add(r.retryReady(lacking, before))
 	return r.endCall(e)
@@ -464,7 +468,7 @@ func (r *Registry) retryLacking(lacking []*gangState) Effects {
 	claimed := claims{pods: map[Shape]int{}, groups: map[Need]int{}, fitting: map[Need]int{}}
 	for _, g := range gangs {
 		if g.phase == Lacking {
-			if slices.ContainsFunc(g.wait.Needs, func(n Need) bool { return !claimed.leave(g.wait, n) }) {
+			if !claimed.leaveRoom(g.wait) {
 				continue
 			}
 			e.add(r.retryRefused(g))
@@ -491,6 +495,11 @@ func (c *claims) add(n Need) {
 		return
 	}
 	c.pods[n.Shape] += n.Pods
+}
+
+// leaveRoom reports whether the claims leave room for what a gang waits for, or for its sub-groups that were refused before.
+func (c *claims) leaveRoom(w *wait) bool {
+	return w != nil && (!slices.ContainsFunc(w.Needs, func(n Need) bool { return !c.leave(w, n) }) || c.leaveRoom(w.units))
 }
 
 // leave reports whether the claims leave room for a gang's need. A claim in one domain takes the place of at most as many groups as
@@ -524,8 +533,10 @@ func (r *Registry) retryRefused(g *gangState) Effects {
 	e.Dirty = nil
 	if g.phase.isRefused() {
 		r.enterPhase(g, Elected)
-		g.retried = true
 		e.Activate = append(e.Activate, g.wakeLeader(r.now)...)
+	}
+	if g.phase == Elected { // maybe for another task, which was refused before
+		g.retried = true
 		r.reindex(g)
 	}
 	return e
