@@ -26,7 +26,7 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 			continue
 		}
 		m.gate = why
-		m.gang.changed = true
+		m.gang.recordOwnChange()
 		m.recount()
 		changed[m.gang] = true
 	}

@@ -385,6 +385,13 @@ func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
 				t.Error("a new gang is planned before the sub-group")
 			}
 		},
+		"another plugin keeps a pod of it from the queue for a while": func(t *testing.T) {
+			s := loses(t).pods(sub("x", "x1")...).leads("Y0").refuses().after(time.Millisecond).wantRank(SurplusSingle, TierSurplusSingle)
+			for _, why := range []string{"quota", ""} {
+				s.effects = s.r.SetGates(map[types.UID]string{"Y1": why}, s.now)
+			}
+			s.wantRank(LostUnit, TierRefill).wantActivated("Y0")
+		},
 		"nothing follows it": func(t *testing.T) {
 			loses(t).leads("Y0").refuses().after(time.Minute).wantActivated().wakes(gangG).wantActivated("Y0").wantRank(LostUnit, TierRefill)
 		},
