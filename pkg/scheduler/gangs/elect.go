@@ -44,7 +44,10 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if state == idle {
 		g.gatedUntil, g.passed = time.Time{}, 0
 		if g.plan == nil {
-			g.completeAt, g.refusedAt, g.yieldedAt = time.Time{}, time.Time{}, time.Time{}
+			if g.admitted || !g.isLosingPods() { // else it may still be complete
+				g.completeAt = time.Time{}
+			}
+			g.refusedAt, g.yieldedAt = time.Time{}, time.Time{}
 			r.enterPhase(g, Idle)
 		}
 		r.reindex(g)

@@ -209,6 +209,23 @@ func TestAGangKeepsItsAgeWhenABoundPodVanishes(t *testing.T) {
 			tell: func(s *story) { s.gone("a").after(time.Second).gone("b").members("d", "e").after(departure) },
 			want: 11 * time.Second,
 		},
+		"it is being preempted, and the others are enough": {
+			tell: func(s *story) {
+				if _, err := s.members("d").preempts("high", "a"); err != nil {
+					s.t.Fatal(err)
+				}
+				s.after(time.Second).terminates("a").gone("a")
+			},
+		},
+		"it was preempted, and the others are not enough at first": {
+			tell: func(s *story) {
+				if _, err := s.preempts("high", "a"); err != nil {
+					s.t.Fatal(err)
+				}
+				s.after(time.Second).terminates("a").gone("a").after(time.Minute).members("d")
+			},
+			want: 11*time.Second + time.Minute,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
