@@ -304,15 +304,25 @@ func (g *gangState) hasFurtherSurplus() bool {
 	return false
 }
 
-// letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum
-// or, for single pods, a sub-group may need what it becomes. Nodes that come one by one are thus not used up by surplus.
+// furtherSurplusDue returns when other surplus is tried after units were refused. Other units need no pause: letsRoomGrow lets the
+// lost ones go first while room grows, and not without end.
+func (r *Registry) furtherSurplusDue(g *gangState) time.Time {
+	if g.task == LostUnit && g.hasFurtherUnit(g.numbers.Profile()) {
+		return g.refusedAt
+	}
+	return later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)
+}
+
+// letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum, a
+// sub-group that the gang lost or, for single pods, any sub-group may need what it becomes. Nodes that come one by one are
+// thus not used up by surplus.
 func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 	until, priority := r.index.grewAt.Add(r.opts.SingleSurplusAfter), g.priority()
 	if r.opts.SingleSurplusAfter <= 0 || !now.Before(until) {
 		g.gatedSince = time.Time{}
 		return false
 	}
-	if !r.index.minimums.hasFrom(priority) && (task == SurplusUnit || r.index.units.count[priority] == 0) {
+	if !r.index.minimums.hasFrom(priority) && g.passed != LostUnit && (task == SurplusUnit || r.index.units.count[priority] == 0) {
 		return false
 	}
 	if g.gatedSince.IsZero() {

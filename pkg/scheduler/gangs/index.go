@@ -228,7 +228,7 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 		next(until)
 	}
 	if g.hasFurtherSurplus() {
-		next(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
+		next(r.furtherSurplusDue(g))
 	}
 	return due
 }

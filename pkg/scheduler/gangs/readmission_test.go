@@ -392,6 +392,27 @@ func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
 			}
 			s.wantRank(LostUnit, TierRefill).wantActivated("Y0")
 		},
+		"room grows all the time": func(t *testing.T) {
+			s := loses(t).pods(sub("z", "z0")...)
+			s.r.opts.SingleSurplusAfter = 2 * time.Second
+			s.leads("Y0").refuses()
+			for range 12 {
+				if s.leader() == "Y0" && s.r.gangs[gangG].task == SurplusUnit {
+					break
+				}
+				s.r.RecordRoomGrowth()
+				s.after(time.Second)
+			}
+			s.wantRank(SurplusUnit, TierSurplusUnit).leads("Y0").wantTask(SurplusUnit).wantPlan(1, "z0")
+		},
+		"room that grows is for it first": func(t *testing.T) {
+			s := loses(t).pods(sub("z", "z0")...)
+			s.r.opts.SingleSurplusAfter = 2 * time.Second
+			s.leads("Y0").refuses().after(time.Second).wantActivated()
+			s.r.RecordRoomGrowth()
+			s.wakes(gangG).wantActivated("Y0").wantRank(LostUnit, TierRefill)
+			s.leads("Y0").refuses().after(1500*time.Millisecond).wantActivated().after(time.Second).wantRank(SurplusUnit, TierSurplusUnit)
+		},
 		"nothing follows it": func(t *testing.T) {
 			loses(t).leads("Y0").refuses().after(time.Minute).wantActivated().wakes(gangG).wantActivated("Y0").wantRank(LostUnit, TierRefill)
 		},

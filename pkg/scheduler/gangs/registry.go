@@ -58,9 +58,9 @@ type Options struct {
 	// bound (docs/decisions, G11, G20).
 	RepairTimeout time.Duration
 	// SingleSurplusAfter is how long the free room must not have grown before surplus is placed while a minimum of the
-	// same or a higher priority was refused, and before single surplus pods are placed while a surplus sub-group of the
-	// same priority waits. Nodes that are added one by one can thus make up room for these first. Surplus waits 10 s at
-	// most. Zero: no wait.
+	// same or a higher priority was refused, or a sub-group that its gang lost, and before single surplus pods are placed
+	// while a surplus sub-group of the same priority waits. Nodes that are added one by one can thus make up room for these
+	// first. Surplus waits 10 s at most. Zero: no wait.
 	SingleSurplusAfter time.Duration
 	// ReplacementTimeout is how long the room of a deleted pod is reserved for its replacement, counted from the time at
 	// which the pod began to terminate. Zero: no room is reserved.

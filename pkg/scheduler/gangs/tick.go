@@ -106,7 +106,7 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
 		return r.retryRefused(g)
 	case g.hasFurtherSurplus():
-		if now.Before(later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)) {
+		if now.Before(r.furtherSurplusDue(g)) {
 			return Effects{}
 		}
 		g.unitRefusal = g.refusal

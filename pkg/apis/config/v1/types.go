@@ -53,8 +53,8 @@ type GangAdmissionArgs struct {
 	NeedsCapacityAfter *metav1.Duration `json:"needsCapacityAfter,omitempty"`
 
 	// SingleSurplusAfter is how long the free room must not have grown before pods above the minimum may use it: all of
-	// them while the minimum of a gang of the same or a higher priority was refused, single pods while a sub-group above
-	// the minimum waits. They wait 10 s at most. nil: 2s. From 100ms to 1h. Source: docs/decisions, G16.
+	// them while the minimum of a gang of the same or a higher priority was refused, or a sub-group that their gang lost,
+	// single pods while a sub-group above the minimum waits. They wait 10 s at most. nil: 2s. From 100ms to 1h. Source: docs/decisions, G16.
 	SingleSurplusAfter *metav1.Duration `json:"singleSurplusAfter,omitempty"`
 
 	// ReplacementTimeout is how long the room of a deleted pod is kept for its replacement, counted from when the pod
