@@ -292,7 +292,14 @@ func (g *gangState) lackingPods(f podgroup.Facts) gang.Counts {
 		visit(g.tree.Root())
 		return need
 	}
+	tried := g.task
+	if g.passed > 0 && (g.refusedAt.IsZero() || tried == SurplusSingle) { // see facts
+		tried = g.passed
+	}
 	for _, group := range g.tree.Groups() {
+		if tried == LostUnit && !g.lostGroups.Has(group.Name()) {
+			continue
+		}
 		// The refill of a gang that has its minimum begins no sub-group.
 		if group.Parent().Satisfied(f.Bound) && (f.RefusedSurplus || g.numbers.Bound.Pods(group) > 0) {
 			visit(group)

@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,5 +322,34 @@ func TestFacts(t *testing.T) {
 	}
 	if _, ok := New().Facts(Key{Namespace: "ml", Name: "g"}); ok {
 		t.Error("facts of an unknown gang")
+	}
+}
+
+// Of the surplus only what was tried is said to lack capacity.
+func TestOnlyTriedSurplusNeedsCapacity(t *testing.T) {
+	t.Parallel()
+	lacking := func(s *story) (out []string) {
+		f, _ := s.r.Facts(gangG)
+		for _, w := range f.Waiting {
+			if w.NeedsCapacity {
+				out = append(out, w.Pod.Name)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	// The gang needs x. Of y and z, which are surplus, y lost its pods.
+	s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2).SubGroup("z", 1)).pods(sub("x", "x0")...).pods(sub("y", "y0", "y1")...)
+	s.shownBound("x0", "y0", "y1").deleted("y0", "y1").pods(sub("y", "Y0", "Y1")...).pods(sub("z", "z0")...).leads("Y0").wantTask(LostUnit).refuses()
+	if diff := cmp.Diff([]string{"Y0", "Y1"}, lacking(s)); diff != "" {
+		t.Errorf("a lost sub-group was refused (-want +got):\n%s", diff)
+	}
+	s.after(time.Second).wantRank(SurplusUnit, TierSurplusUnit)
+	if diff := cmp.Diff([]string{"Y0", "Y1"}, lacking(s)); diff != "" {
+		t.Errorf("what follows it is about to be tried (-want +got):\n%s", diff)
+	}
+	s.leads("Y0").refuses()
+	if diff := cmp.Diff([]string{"Y0", "Y1", "z0"}, lacking(s)); diff != "" {
+		t.Errorf("what follows it was refused, too (-want +got):\n%s", diff)
 	}
 }
