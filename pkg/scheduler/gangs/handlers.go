@@ -263,6 +263,10 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		r.wakeLeaderAgain(g)
 		e.Activate = append(e.Activate, g.wakeLeader(now)...)
 	}
+	if r.isStampedLater(g) { // its priority has risen
+		g.retried = true
+		r.reindex(g)
+	}
 	return r.endCall(e)
 }
 

@@ -262,6 +262,22 @@ func TestAGangWhoseTaskChangesInTheQueueKeepsItsPlace(t *testing.T) {
 	}
 }
 
+// A gang whose PodGroup gets a higher priority while its leader is in the queue, with the rank of the lower one, precedes the gangs
+// between them.
+func TestAGangWhosePriorityRisesInTheQueueGoesFirst(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1).Priority("humble")).pods(memberPod("a").Priority(1000)).wantPasses("a", true)
+	s.r.SetGroup(wrappers.MakePodGroup("h", testNamespace).UID("group-h").MinMember(1).Obj(), s.now)
+	h := wrappers.MakePod("h0", testNamespace).UID("h0").Gang("h").Priority(100)
+	s.pods(h).wantPasses("h0", true)
+	if s.r.RecordPopped("h0"); s.r.MustYield(h.Obj(), s.now) {
+		t.Fatal("it yields to a lower priority")
+	}
+	if s.group(podGroup().Generation(2).MinMember(1).Priority("urgent")); !s.r.MustYield(h.Obj(), s.now) {
+		t.Error("it is planned before a gang of a higher priority")
+	}
+}
+
 // What failed under another PodGroup of the name delays no plan of this one, and is not told of it.
 func TestARecreatedPodGroupHasNoFailures(t *testing.T) {
 	t.Parallel()
