@@ -63,6 +63,15 @@ type listFirst struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported is what the informer asks before it begins.
 func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
+// ListWithContext lists the latest state. An informer asks for resourceVersion 0 first, which an API server may answer with an old
+// state, and with all objects at once.
+func (l listFirst) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+	if opts.ResourceVersion == "0" {
+		opts.ResourceVersion = ""
+	}
+	return l.ListWatch.ListWithContext(ctx, opts)
+}
+
 // Get reads a PodGroup from the API server.
 func (c *PodGroupClient) Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error) {
 	out := &v2alpha2.PodGroup{}

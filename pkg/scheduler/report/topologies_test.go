@@ -188,10 +188,14 @@ func TestTopologiesAreWaitedFor(t *testing.T) {
 type newAPIServer struct {
 	http.Handler
 	putOff, answered atomic.Int32 // requests; putOff before the first answer
+	stale            atomic.Int32 // lists that may be answered with an old state, and regardless of their limit
 }
 
 func (s *newAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if q := r.URL.Query(); q.Get("watch") == "" && q.Get("limit") != "" {
+		if q.Get("resourceVersion") == "0" {
+			s.stale.Add(1)
+		}
 		s.Handler.ServeHTTP(w, r)
 		s.answered.Add(1)
 		return
@@ -245,6 +249,9 @@ func TestResourcesOfANewAPIServerAreRead(t *testing.T) {
 			read(t, server)
 			if n := server.putOff.Load(); n != 0 {
 				t.Errorf("%d requests were put off before the first answer", n)
+			}
+			if n := server.stale.Load(); n != 0 {
+				t.Errorf("%d lists may be answered with an old state", n)
 			}
 		})
 	}
