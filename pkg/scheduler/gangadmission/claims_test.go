@@ -25,10 +25,16 @@ import (
 // claimNames are the claims of the pods of the gang a, which have one each.
 var claimNames = []string{"claim-0", "claim-1", "claim-2"}
 
-// withDevices adds a node with a device for each pod of the gang a. Versions of claims count up, as those of an API server.
-func (c *cluster) withDevices() *cluster {
-	c.t.Helper()
-	version := atomic.Int64{}
+// serveClaims names claims and counts their versions, as an API server does.
+func (c *cluster) serveClaims() {
+	version, named := atomic.Int64{}, atomic.Int64{}
+	c.client.PrependReactor("create", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if claim := a.(clienttesting.CreateAction).GetObject().(*resourcev1.ResourceClaim); claim.Name == "" {
+			claim.Name = fmt.Sprint(claim.GenerateName, named.Add(1))
+			claim.UID, claim.ResourceVersion = typesUID(claim.Name), "1"
+		}
+		return false, nil, nil
+	})
 	c.client.PrependReactor("*", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		if verb := a.GetVerb(); verb != "update" && verb != "patch" {
 			return false, nil, nil
@@ -41,6 +47,12 @@ func (c *cluster) withDevices() *cluster {
 		claim.ResourceVersion = strconv.FormatInt(version.Add(1)+1, 10)
 		return true, claim, c.client.Tracker().Update(resourcev1.SchemeGroupVersion.WithResource("resourceclaims"), claim, claim.Namespace)
 	})
+}
+
+// withDevices adds a node with a device for each pod of the gang a.
+func (c *cluster) withDevices() *cluster {
+	c.t.Helper()
+	c.serveClaims()
 	if _, err := c.client.ResourceV1().DeviceClasses().Create(c.ctx, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, metav1.CreateOptions{}); err != nil {
 		c.t.Fatal(err)
 	}
@@ -49,6 +61,26 @@ func (c *cluster) withDevices() *cluster {
 		c.addClaim(name, name)
 	}
 	return c
+}
+
+// offersDevices has a DeviceClass offer an extended resource, of which a driver has so many devices on the node n0.
+func (c *cluster) offersDevices(name string, devices int) {
+	c.t.Helper()
+	c.serveClaims()
+	node := "n0"
+	slice := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: resourcev1.ResourceSliceSpec{
+		Driver: "gpu.example.com", NodeName: &node, Pool: resourcev1.ResourcePool{Name: node, ResourceSliceCount: 1},
+	}}
+	for i := range devices {
+		slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprint("d", i)})
+	}
+	class := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &name}}
+	if _, err := c.client.ResourceV1().DeviceClasses().Create(c.ctx, class, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.client.ResourceV1().ResourceSlices().Create(c.ctx, slice, metav1.CreateOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func (c *cluster) addSlice() *cluster {
@@ -224,13 +256,6 @@ func TestDeviceClassOffersAnExtendedResource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t).withDevices().run()
-			claims := atomic.Int64{}
-			c.client.PrependReactor("create", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				claim := a.(clienttesting.CreateAction).GetObject().(*resourcev1.ResourceClaim) // as the API server does
-				claim.Name = fmt.Sprint(claim.GenerateName, claims.Add(1))
-				claim.UID, claim.ResourceVersion = typesUID(claim.Name), "1"
-				return false, nil, nil
-			})
 			asks := func(p *wrappers.PodWrapper) *wrappers.PodWrapper {
 				return p.Resource(corev1.ResourceName(ext), resource.MustParse("1"))
 			}

@@ -53,6 +53,12 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
 		return false
 	}
+	if work.Passes() && snapshot.TakesMoreThanRoom() {
+		logger.V(2).Info("Gang needs more than room, planning it after the plan that is being committed")
+		pl.registry.DropAttempt(work)
+		result = "stale"
+		return false
+	}
 	placements, refusal, cut := pl.place(work, snapshot, limit)
 	extender, partial := snapshot.ExtenderFailure()
 	if refusal != nil && work.Passes() {
@@ -189,7 +195,7 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 
 // commit puts a plan in force. It returns false if the plan is stale.
 func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement, start time.Time) bool {
-	work.Relied = reliedLabels(work, snapshot, placements)
+	work.Relied, work.TakesMoreThanRoom = reliedLabels(work, snapshot, placements), snapshot.TakesMoreThanRoom()
 	plan, why := pl.registry.CommitPlan(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -30,6 +31,7 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 		members []*wrappers.PodWrapper
 		nodes   []*wrappers.NodeWrapper
 		others  []*wrappers.PodWrapper // created with the first cycle of the plan
+		devices int                    // of the node n0; 0: none
 		passes  int                    // how many of the others have a cycle before the last member
 		bound   int                    // how many of them are bound in the end
 	}{
@@ -79,10 +81,20 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 			others:  []*wrappers.PodWrapper{plain("p0").ApartFrom("zone", "app", "none"), plain("p1")},
 			passes:  1, bound: 2,
 		},
+		"devices that a DeviceClass offers as an extended resource": {
+			members: eight(withDevice),
+			nodes:   nodesNamed(1, 10),
+			others:  []*wrappers.PodWrapper{withDevice(plain("p0")), withDevice(plain("p1"))},
+			devices: 9,
+			passes:  0, bound: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
+			if tc.devices > 0 {
+				c.offersDevices(extendedDevice, tc.devices)
+			}
 			for _, n := range tc.nodes {
 				c.node(n)
 			}
@@ -137,6 +149,7 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 		priority int32 // of the gang that comes later; that of the first one is 5
 		edit     func(*wrappers.PodWrapper) *wrappers.PodWrapper
 		apart    bool // the pods of the first gang must be in another zone than others
+		devices  int  // of the node n0, for the pods of both gangs; 0: they need none
 		passes   bool
 		refused  bool
 	}{
@@ -146,10 +159,14 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 		"no room beside the plan":               {gpus: 4, priority: 6, edit: asIs, refused: true},
 		"it depends on other nodes":             {gpus: 5, priority: 6, edit: inZone},
 		"the first gang depends on other nodes": {gpus: 5, priority: 6, edit: asIs, apart: true},
+		"both need devices":                     {gpus: 10, priority: 6, edit: withDevice, devices: 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
+			if tc.devices > 0 {
+				c.offersDevices(extendedDevice, tc.devices)
+			}
 			for _, n := range inOneZone(nodesNamed(2, tc.gpus)) {
 				c.node(n)
 			}
@@ -157,6 +174,9 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 			for _, m := range members("a", 8) {
 				if m.Priority(5); tc.apart {
 					m.ApartFrom("zone", "app", "noisy")
+				}
+				if tc.devices > 0 {
+					withDevice(m)
 				}
 				c.pod(m)
 			}
@@ -249,6 +269,13 @@ func TestGangsPassAGangThatPasses(t *testing.T) {
 			t.Errorf("bound %v, want c, b, a", c.bound)
 		}
 	}
+}
+
+// extendedDevice is the extended resource that a DeviceClass offers in these tests.
+const extendedDevice = "example.com/ext"
+
+func withDevice(w *wrappers.PodWrapper) *wrappers.PodWrapper {
+	return w.Resource(extendedDevice, resource.MustParse("1"))
 }
 
 // inOneZone puts the nodes into one zone.

@@ -30,6 +30,8 @@ type Work struct {
 	Cuts int
 	// Relied are, by node, the labels on which the plan relies. It is set before CommitPlan.
 	Relied map[string]map[string]string
+	// TakesMoreThanRoom: other pods cannot see on the planned nodes all that the plan takes. It is set before CommitPlan.
+	TakesMoreThanRoom bool
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
 	// admitted, as units (docs/decisions, G12, G20). For LostUnit it contains the pods of sub-groups that lost all of theirs,
 	// for SurplusUnit those of sub-groups that are not satisfied, for SurplusSingle those of sub-groups that are.

@@ -154,6 +154,13 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	return w, nil
 }
 
+// TakesMoreThanRoom reports whether a pod of a class takes what is not seen on its node before the pod is there: devices, also of
+// an extended resource that a DeviceClass offers, a volume for an unbound claim, or, by hard constraints of the profile too, a
+// place in a larger domain.
+func (w *Snapshot) TakesMoreThanRoom() bool {
+	return w.devices != nil || slices.ContainsFunc(w.classes, func(c *class) bool { return len(c.unbound) > 0 || c.spread != nil })
+}
+
 // timeIsOver reports whether the plan's time is over. It may be given more.
 func (w *Snapshot) timeIsOver() bool {
 	w.asked++

@@ -14,10 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -554,4 +556,48 @@ func randomCluster(rng *rand.Rand) ([]runtime.Object, []*corev1.Pod) {
 		classes = append(classes, p.Obj())
 	}
 	return objects, classes
+}
+
+// What a plan takes is known by its nodes only if it consists of room, ports and the like.
+func TestTakesMoreThanRoom(t *testing.T) {
+	t.Parallel()
+	const offered, provided = "example.com/offered", "example.com/provided"
+	for name, tc := range map[string]struct {
+		edit   func(*wrappers.PodWrapper)
+		spread corev1.UnsatisfiableConstraintAction // of the profile's default constraint; "": none
+		want   bool
+	}{
+		"room":                      {edit: func(p *wrappers.PodWrapper) { p.GPUs(1).HostPort(80).Resource(provided, resource.MustParse("1")) }},
+		"a bound claim":             {edit: func(p *wrappers.PodWrapper) { p.Claim("bound") }},
+		"an unbound claim":          {edit: func(p *wrappers.PodWrapper) { p.Claim("unbound") }, want: true},
+		"an offered resource":       {edit: func(p *wrappers.PodWrapper) { p.Resource(offered, resource.MustParse("1")) }, want: true},
+		"its own hard constraint":   {edit: func(p *wrappers.PodWrapper) { spread(p, "rack", "c", 1) }, want: true},
+		"a hard default constraint": {edit: func(*wrappers.PodWrapper) {}, spread: corev1.DoNotSchedule, want: true},
+		"a soft default constraint": {edit: func(*wrappers.PodWrapper) {}, spread: corev1.ScheduleAnyway},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			unbound := rwop("unbound")[:1]
+			claim := unbound[0].(*corev1.PersistentVolumeClaim)
+			late, onDemand := "late", storagev1.VolumeBindingWaitForFirstConsumer
+			claim.Annotations, claim.Spec.VolumeName, claim.Spec.StorageClassName, claim.Status.Phase = nil, "", &late, corev1.ClaimPending
+			objects := append(append(unbound, rwop("bound")...), deviceClass("a", "a.example.com", offered),
+				&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: late}, VolumeBindingMode: &onDemand},
+				&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "ml"}, Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "c"}}},
+				wrappers.MakeNode("n").GPUs(8).Label("rack", "r").Obj())
+			c := newConfiguredCluster(t, func(cfg *config.KubeSchedulerConfiguration) {
+				for _, p := range cfg.Profiles[0].PluginConfig {
+					if args, ok := p.Args.(*config.PodTopologySpreadArgs); ok && tc.spread != "" {
+						args.DefaultingType = config.ListDefaulting
+						args.DefaultConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: tc.spread}}
+					}
+				}
+			}, objects...)
+			pod := classPod("c")
+			tc.edit(pod)
+			if got := c.world(classPod("other").Obj(), pod.Obj()).TakesMoreThanRoom(); got != tc.want {
+				t.Errorf("TakesMoreThanRoom is %t, want %t", got, tc.want)
+			}
+		})
+	}
 }

@@ -32,7 +32,7 @@ const (
 // turns lets others pass between the members of a large plan, which take seconds: pods without a gang whose priority is not
 // lower than that of the plan, and gangs of a higher priority, whose members are then handed out first. They leave the plan its
 // room, ports and hostname domains: the members that have not had their cycle count as nominated to their nodes
-// (Queue.NominatedPodsForNode). A plan with members that need more than that, devices or larger domains, is not passed. Used
+// (Queue.NominatedPodsForNode). A plan with members that need more than that, devices, unbound volumes or larger domains, is not passed. Used
 // only by the scheduling loop.
 type turns struct {
 	clock   clock.PassiveClock
