@@ -150,11 +150,16 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 			s.effects(s.registry.RemovePod(old.UID, now))
 			s.effects(s.registry.RemoveFailedPod(old.UID, now)) // no informer of finished pods will report it
 		}
-		return old.Spec.NodeName != ""
+		if old.Spec.NodeName == "" {
+			return false
+		}
+		s.registry.RecordPodsEnded([]*corev1.Pod{old}, now)
+		return true
 	}
 	pod := c.New.(*corev1.Pod)
 	if pod.Status.Phase == corev1.PodFailed {
 		s.effects(s.registry.RemoveFailedPod(pod.UID, now))
+		s.registry.RecordPodsEnded([]*corev1.Pod{pod}, now)
 		return true
 	}
 	s.effects(s.registry.SetPod(pod, now))

@@ -582,6 +582,7 @@ func underWay(s *soak) float64 {
 func newEntries(s *soak) int {
 	fresh := newScheduler(s.API)
 	defer fresh.stop()
+	fresh.registry.RecordPodsEnded(nil, s.Clock.Now()) // the last time is remembered
 	return fresh.entries()
 }
 
