@@ -228,6 +228,46 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 	}
 }
 
+// A gang that passes leaves room that is reserved, beside that of the plan: what the plan does not need is not free for it. Of the 8
+// GPUs that are free 4 are reserved and 4 are planned.
+func TestPassingGangLeavesReservedRoom(t *testing.T) {
+	t.Parallel()
+	c := updated(t, keepsFor(time.Hour))
+	c.updateNode("n0", func(n *corev1.Node) { *n = *wrappers.MakeNode("n0").GPUs(12).Obj() })
+	c.leaves("a-x")
+	created := false
+	c.mu.Lock()
+	c.popped = nil
+	c.onPop = func(pod string) {
+		if !strings.HasPrefix(pod, "b-") {
+			return
+		}
+		if !created {
+			created = true
+			c.groups.Put(wrappers.MakePodGroup("u", "ml").UID("u").Generation(1).MinMember(2).Obj())
+			for _, m := range members("u", 2) {
+				c.pod(m.Priority(5).NeverPreempts())
+			}
+			c.eventually("the leader queued", func() bool { return len(c.sched.SchedulingQueue.PodsInActiveQ()) > 0 })
+		}
+		time.Sleep(60 * time.Millisecond) // longer than the members' turn
+	}
+	c.mu.Unlock()
+	c.gang("b", 4).wholeOf("b", 4).refused("u")
+	c.replace("a-new").eventually("replaced", c.isBound("a-new"))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if first, last := slices.Index(c.popped, "u-0"), slices.Index(c.popped, "b-3"); first < 0 || first > last {
+		t.Errorf("the gang was not tried while the plan was handed out: %v", c.popped)
+	}
+	for _, m := range members("b", 4) {
+		pod := m.Obj().Name
+		if n := len(slices.DeleteFunc(slices.Clone(c.popped), func(p string) bool { return p != pod })); n != 1 {
+			t.Errorf("%s had %d cycles: the plan was aborted: %v", pod, n, c.popped)
+		}
+	}
+}
+
 // A gang that passes is passed in turn, and both plans are continued.
 func TestGangsPassAGangThatPasses(t *testing.T) {
 	t.Parallel()

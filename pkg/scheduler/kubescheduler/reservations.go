@@ -134,14 +134,24 @@ func (on *reservedOnNode) from(leaf string) reservations.Amount {
 	return sum
 }
 
-// hasOnlyReserved reports whether the node has room for another pod of the class only in room that is reserved for others.
+// hasOnlyReserved reports whether the node has room for another pod of the class only in room that is reserved for others, or
+// promised to members of a plan.
 func (w *Snapshot) hasOnlyReserved(c *class, i int) bool {
 	on := w.reserved[i]
 	if on == nil {
 		return false
 	}
+	var kept reservations.Amount
+	kept.Add(on.from(c.leaf), 1)
+	if w.hasNominated(i) {
+		for _, p := range w.f.NominatedPodsForNode(w.nodes.objects[i].Name) {
+			if isPromised(p.GetPod()) {
+				kept.Add(AmountOf(p.GetPod()), 1)
+			}
+		}
+	}
 	node := w.nodes.nodeWithPlanned(i)
-	return c.known.demand.slotsOnNode(node) > 0 && c.known.demand.slotsBeside(node, on.from(c.leaf)) == 0
+	return c.known.demand.slotsOnNode(node) > 0 && c.known.demand.slotsBeside(node, kept) == 0
 }
 
 // countReserved records a pod of the class that was added to (1) or removed from (-1) a node of the plan.

@@ -4,6 +4,7 @@ package kubescheduler
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -36,6 +38,7 @@ func reservation(gang, leaf, node string, gpus int64, priority int32) reservatio
 func TestPlansBesideReservations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reserved []reservations.Reservation
+		promised int64    // GPUs of a member of a plan that is promised to n0; 0: none
 		gpus     []int64  // by class
 		leaves   []string // by class
 		asks     []int    // classes
@@ -77,6 +80,11 @@ func TestPlansBesideReservations(t *testing.T) {
 			gpus:     []int64{2, 2}, leaves: []string{"x", "y"}, asks: []int{0, 1, 1, 0, 0, 0}, want: []string{"n0", "n0", "-", "n0", "n0", "-"},
 			capacity: []placement.Capacity{{Nodes: 1, Pods: 4}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
 		},
+		"what is promised beside it is taken": {
+			reserved: []reservations.Reservation{reservation("other", "x", "n0", 4, 20)}, promised: 4,
+			gpus: []int64{4}, asks: []int{0, 0, 0}, want: []string{"n1", "n1", "-"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 3}},
+			why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
+		},
 		"a node that does not exist": {
 			reserved: []reservations.Reservation{reservation("other", "x", "n9", 8, 10)},
 			gpus:     []int64{8}, asks: []int{0}, want: []string{"n0"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 2}},
@@ -84,7 +92,15 @@ func TestPlansBesideReservations(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newCluster(t, racks(2, 8)...)
+			member := wrappers.MakePod("member", "ml").UID("member").SchedulerName(corev1.DefaultSchedulerName).GPUs(tc.promised).Priority(math.MaxInt32).Obj()
+			c := newCluster(t, append(racks(2, 8), member)...)
+			if tc.promised > 0 {
+				info, err := framework.NewPodInfo(member)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.f.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: "n0"})
+			}
 			cached := NewFilterCache()
 			for _, round := range []string{"anew", "from the cache"} {
 				var classes []*corev1.Pod

@@ -171,6 +171,9 @@ func (p *promises) nominateMember(member *corev1.Pod, class string) *framework.P
 // highest is the priority of promised members, whatever theirs is: the filters then see them for pods of any priority.
 var highest int32 = math.MaxInt32
 
+// isPromised reports whether a pod that is nominated for a node is a promised member.
+func isPromised(pod *corev1.Pod) bool { return corev1helpers.PodPriority(pod) == highest }
+
 // NominatedPodsForNode implements fwk.PodNominator. While others pass between the members of a plan, the members that
 // wait for their cycles are nominated to their planned nodes: the filters then see what they will occupy on the node.
 func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
