@@ -53,9 +53,10 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
 		return false
 	}
-	if work.Passes() && snapshot.TakesMoreThanRoom() {
+	work.TakesMoreThanRoom = snapshot.TakesMoreThanRoom()
+	if work.Passes() && !work.IsPassable() {
 		logger.V(2).Info("Gang needs more than room, planning it after the plan that is being committed")
-		pl.registry.DropAttempt(work)
+		pl.gangs.apply(logger, pl.registry.DropAttempt(work, pl.gangs.clock.Now()))
 		result = "stale"
 		return false
 	}
@@ -63,7 +64,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	extender, partial := snapshot.ExtenderFailure()
 	if refusal != nil && work.Passes() {
 		logger.V(2).Info("Gang does not fit beside the plan that is being committed, planning again after it", "reason", refusal.Reason)
-		pl.registry.DropAttempt(work)
+		pl.gangs.apply(logger, pl.registry.DropAttempt(work, pl.gangs.clock.Now()))
 		result = "stale"
 		return false
 	}
@@ -195,7 +196,7 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 
 // commit puts a plan in force. It returns false if the plan is stale.
 func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement, start time.Time) bool {
-	work.Relied, work.TakesMoreThanRoom = reliedLabels(work, snapshot, placements), snapshot.TakesMoreThanRoom()
+	work.Relied = reliedLabels(work, snapshot, placements)
 	plan, why := pl.registry.CommitPlan(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)

@@ -228,6 +228,32 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 	}
 }
 
+// A gang that does not fit beside the plan is tried again as the first one when the plan has ended, though it was tried just before.
+func TestDroppedGangKeepsItsTurn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+	c.onPop = func(pod string) {
+		if pod != "a-2" {
+			return
+		}
+		for name, priority := range map[string]int32{"l": 0, "u": 5} {
+			c.groups.Put(wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(2).Obj())
+			for _, m := range members(name, 2) {
+				c.pod(m.Priority(priority).NeverPreempts())
+			}
+		}
+		c.eventually("the leaders queued", func() bool { return len(c.sched.SchedulingQueue.PodsInActiveQ()) == 2 })
+		time.Sleep(60 * time.Millisecond) // longer than the members' turn
+	}
+	c.run().wholeOf("a", 4).refused("u").refused("l")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	want := []string{"a-0", "a-1", "a-2", "u-0", "a-3", "u-0", "l-0"}
+	if got := c.popped[:min(len(want), len(c.popped))]; !slices.Equal(got, want) {
+		t.Errorf("popped %v, want %v", got, want)
+	}
+}
+
 // A gang that passes leaves room that is reserved, beside that of the plan: what the plan does not need is not free for it. Of the 8
 // GPUs that are free 4 are reserved and 4 are planned.
 func TestPassingGangLeavesReservedRoom(t *testing.T) {

@@ -3,6 +3,9 @@
 package gangs
 
 import (
+	"slices"
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,26 +21,37 @@ func (r *Registry) MayPass(uid types.UID) (priority int32, ok bool) {
 	if m == nil || m.gang.leader != uid {
 		return 0, false
 	}
-	return m.gang.leaderRank().Priority, r.mayPass(m.gang)
+	return m.gang.leaderRank().Priority, r.mayPass(m)
 }
 
-func (r *Registry) mayPass(g *gangState) bool {
+func (r *Registry) mayPass(leader *member) bool {
 	p := r.committing
-	return p != nil && p.passable && !p.isDoomed() && g.leaderRank().Priority > p.Priority
+	return p != nil && p.passable && !p.isDoomed() && leader.gang.leaderRank().Priority > p.Priority && !dependsBeyondNode(leader.pod)
 }
 
 // Passes reports whether the attempt is made while another plan is being committed. If it finds no plan, it must be dropped
 // instead of refused: the gang may fit when the other plan has ended, and what it lacks is known only then.
 func (w *Work) Passes() bool { return w.passes != nil }
 
-// DropAttempt ends an attempt without a plan or a refusal. The leader is woken again by Tick.
-func (r *Registry) DropAttempt(w *Work) {
+// IsPassable reports whether on its nodes the plan will occupy all that other pods could take from it, so that they can see it
+// there. TakesMoreThanRoom must have been set. Only such a gang passes a plan, and only the plan of such a gang is passed.
+func (w *Work) IsPassable() bool {
+	return !w.TakesMoreThanRoom && !slices.ContainsFunc(w.Classes, dependsBeyondNode)
+}
+
+// DropAttempt ends an attempt without a plan or a refusal. The leader enters the queue again when its cycle has ended: if it
+// entered only after the end of the other plan, a gang that follows it could be tried before.
+func (r *Registry) DropAttempt(w *Work, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if g := r.gangs[w.Gang]; g != nil {
-		g.progress = w.Progress
-		r.wakeLeaderAgain(g)
+	r.beginCall(now)
+	g := r.gangs[w.Gang]
+	if g == nil {
+		return r.endCall(Effects{})
 	}
+	g.progress = w.Progress
+	r.wakeLeaderAgain(g)
+	return r.endCall(Effects{Activate: g.wakeLeader(now)})
 }
 
 // isHandedOut reports whether members of the plan may still be handed out.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -130,11 +131,11 @@ func TestGangPassesAPlan(t *testing.T) {
 			if !s.tries() {
 				t.Fatal("it does not plan")
 			}
-			s.r.DropAttempt(s.work)
+			s.effects = s.r.DropAttempt(s.work, s.now)
+			s.wantActivated("u") // not only later by Tick
 			if g := s.r.gangs[gangU]; g.phase != Elected || !g.refusedAt.IsZero() {
 				t.Errorf("phase %s, refused at %s", g.phase, g.refusedAt)
 			}
-			s.after(wakeInterval).wantActivated("u")
 			if diff := cmp.Diff([]string{"b", "c"}, s.handedOut()); diff != "" {
 				t.Errorf("handed out (-want +got):\n%s", diff)
 			}
@@ -150,15 +151,17 @@ func TestGangPassesAPlan(t *testing.T) {
 func TestWhichGangMayPass(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		edit    func(*wrappers.PodWrapper) *wrappers.PodWrapper
-		doomed  bool
-		leaders bool // MayPass
-		plans   bool // BeginAttempt
+		edit   func(*wrappers.PodWrapper) *wrappers.PodWrapper
+		doomed bool
+		passes bool // MayPass, BeginAttempt
 	}{
-		"higher priority":               {edit: unchanged, leaders: true, plans: true},
+		"higher priority":               {edit: unchanged, passes: true},
 		"equal priority":                {edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.Priority(0) }},
 		"the plan is doomed":            {edit: unchanged, doomed: true},
-		"its pods depend on each other": {leaders: true, edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.TogetherWith("zone", "app", "u") }},
+		"its pods depend on each other": {edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.TogetherWith("zone", "app", "u") }},
+		"its pods need devices": {edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper {
+			return w.Spec(func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} })
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,18 +169,18 @@ func TestWhichGangMayPass(t *testing.T) {
 			if tc.doomed {
 				s.r.ReleaseUnexplained("a", s.now)
 			}
-			if priority, may := s.r.MayPass("u"); may != tc.leaders || may && priority != 1 {
-				t.Errorf("MayPass: %d %t, want %t", priority, may, tc.leaders)
+			if priority, may := s.r.MayPass("u"); may != tc.passes || may && priority != 1 {
+				t.Errorf("MayPass: %d %t, want %t", priority, may, tc.passes)
 			}
 			for _, other := range []types.UID{"v", "b", "nobody"} {
 				if _, may := s.r.MayPass(other); may {
 					t.Errorf("%s may pass", other)
 				}
 			}
-			if got := s.tries(); got != tc.plans {
-				t.Errorf("plans: %t, want %t", got, tc.plans)
+			if got := s.tries(); got != tc.passes {
+				t.Errorf("plans: %t, want %t", got, tc.passes)
 			}
-			if g := s.r.gangs[gangU]; !tc.plans && g.phase != Elected {
+			if g := s.r.gangs[gangU]; !tc.passes && g.phase != Elected {
 				t.Errorf("phase %s, want Elected: woken again", g.phase)
 			}
 		})

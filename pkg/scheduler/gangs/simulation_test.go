@@ -1002,7 +1002,7 @@ func (s *simulation) endPlanning() {
 	placements := simulatedPlan(work, &simulatedWorld{free: s.freeBesidePlan(), s: s})
 	if len(placements) == 0 && work.Passes() {
 		s.say("%s does not pass", pod.UID)
-		s.r.DropAttempt(work)
+		s.apply(s.r.DropAttempt(work, s.now))
 		s.backToQueue(pod)
 		return
 	}

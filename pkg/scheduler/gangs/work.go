@@ -30,7 +30,7 @@ type Work struct {
 	Cuts int
 	// Relied are, by node, the labels on which the plan relies. It is set before CommitPlan.
 	Relied map[string]map[string]string
-	// TakesMoreThanRoom: other pods cannot see on the planned nodes all that the plan takes. It is set before CommitPlan.
+	// TakesMoreThanRoom: other pods cannot see on the planned nodes all that the plan takes. It is set before IsPassable and CommitPlan.
 	TakesMoreThanRoom bool
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
 	// admitted, as units (docs/decisions, G12, G20). For LostUnit it contains the pods of sub-groups that lost all of theirs,
@@ -130,10 +130,6 @@ func (r *Registry) BeginAttempt(pod *corev1.Pod) (*Work, string) {
 			w.Problem.Pods[leaf.Name()] = list
 		}
 	}
-	if w.Passes() && slices.ContainsFunc(w.Classes, dependsBeyondNode) {
-		r.DropAttempt(w)
-		return nil, "another gang is being committed, and its pods depend on more than their nodes"
-	}
 	w.dividePods(g)
 	return w, ""
 }
@@ -158,7 +154,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		return nil, standing{}, "its PodGroup has not observed it yet"
 	case m.gang.leader != pod.UID:
 		return nil, standing{}, "another pod of the gang is the leader"
-	case r.committing != nil && !r.mayPass(m.gang):
+	case r.committing != nil && !r.mayPass(m):
 		r.wakeLeaderAgain(m.gang)
 		return nil, standing{}, "another gang is being committed"
 	}

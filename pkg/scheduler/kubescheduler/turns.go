@@ -65,6 +65,11 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	for len(t.passing) > 0 && now.Before(t.ends) {
 		pod := t.passing[0]
 		t.passing = t.passing[1:]
+		if t.queue.hooks.Gated(pod) {
+			if _, may := t.members.MayPass(pod.UID); !may { // the plan may be doomed by now: it stays in the queue
+				continue
+			}
+		}
 		if info := t.queue.PopSpecificPod(logger, pod); info != nil { // nil: deleted in the meantime
 			if t.tried == nil {
 				t.tried = map[types.UID]*corev1.Pod{}

@@ -125,6 +125,27 @@ func TestLeadersPassAPlan(t *testing.T) {
 	}
 }
 
+// The plan may be doomed in the cycle of another leader: the next one then stays in the queue.
+func TestLeaderMayPassWhenItIsPopped(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 1000)
+	s.plan.leaders = map[types.UID]int32{"a": 2, "b": 1}
+	a, b := passer("a").Gang("g-a").Obj(), passer("b").Gang("g-b").Obj()
+	s.add(a, b)
+	s.activate(a)
+	s.activate(b)
+	if diff := cmp.Diff([]string{"a after 50"}, s.cycles(51)); diff != "" {
+		t.Fatalf("passed (-want +got):\n%s", diff)
+	}
+	delete(s.plan.leaders, "b")
+	if got := s.cycles(500); len(got) != 0 {
+		t.Errorf("%v passed", got)
+	}
+	if active := s.stock.PodsInActiveQ(); len(active) != 1 || active[0].Name != "b" {
+		t.Errorf("%d pods in the queue, want b", len(active))
+	}
+}
+
 func TestPodsThatPassTakeAThirdOfTheTime(t *testing.T) {
 	t.Parallel()
 	s := newTurnsScene(t, 1000)
