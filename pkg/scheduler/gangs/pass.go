@@ -26,7 +26,7 @@ func (r *Registry) MayPass(uid types.UID) (priority int32, ok bool) {
 
 func (r *Registry) mayPass(leader *member) bool {
 	p := r.committing
-	return p != nil && p.passable && !p.isDoomed() && leader.gang.leaderRank().Priority > p.Priority && !dependsBeyondNode(leader.pod)
+	return p != nil && p.passable && !p.isDoomed() && leader.gang.leaderRank().Priority > p.Priority && leader.gang.dropped != p.ID && !dependsBeyondNode(leader.pod)
 }
 
 // Passes reports whether the attempt is made while another plan is being committed. If it finds no plan, it must be dropped
@@ -40,7 +40,8 @@ func (w *Work) IsPassable() bool {
 }
 
 // DropAttempt ends an attempt without a plan or a refusal. The leader enters the queue again when its cycle has ended: if it
-// entered only after the end of the other plan, a gang that follows it could be tried before.
+// entered only after the end of the other plan, a gang that follows it could be tried before. Beside this plan it is not tried
+// again, and no other gang waits for it.
 func (r *Registry) DropAttempt(w *Work, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +50,8 @@ func (r *Registry) DropAttempt(w *Work, now time.Time) Effects {
 	if g == nil {
 		return r.endCall(Effects{})
 	}
-	g.progress = w.Progress
+	g.progress, g.dropped = w.Progress, w.passes.ID
+	r.endClaim(g)
 	r.wakeLeaderAgain(g)
 	return r.endCall(Effects{Activate: g.wakeLeader(now)})
 }

@@ -140,6 +140,32 @@ func TestGangPassesAPlan(t *testing.T) {
 				t.Errorf("handed out (-want +got):\n%s", diff)
 			}
 		},
+		"it is dropped: beside this plan it is not tried again, and no gang waits for it": func(t *testing.T, s *story) {
+			g := s.r.gangs[gangU]
+			g.retried = true // an event woke it
+			s.r.reindex(g)
+			if !s.tries() {
+				t.Fatal("it does not plan")
+			}
+			s.effects = s.r.DropAttempt(s.work, s.now)
+			s.after(time.Millisecond).group(wrappers.MakePodGroup("w", testNamespace).UID("w").Generation(1).MinMember(1))
+			s.pods(wrappers.MakePod("w", testNamespace).UID("w").Gang("w").GPUs(1).Priority(1))
+			pod := s.r.members["w"].pod
+			if s.r.MustYield(pod, s.now) {
+				t.Error("a younger gang must let it go first")
+			}
+			s.r.RecordPopped("w")
+			if s.work, _ = s.r.BeginAttempt(pod); s.work == nil {
+				t.Fatal("the younger gang does not plan")
+			}
+			s.commits("w").assumes("w")
+			if _, may := s.r.MayPass("u"); may {
+				t.Error("it passes the plan that is continued, beside which it did not fit")
+			}
+			if diff := cmp.Diff([]string{"b", "c"}, s.handedOut()); diff != "" {
+				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,10 +40,11 @@ type turns struct {
 	members MemberSource
 
 	plan    uint64                    // the plan that is being committed; 0: none
+	passes  bool                      // it passes another plan
 	since   time.Time                 // begin of the turn of other pods
 	ends    time.Time                 // end of the current turn
 	passing []*corev1.Pod             // the turn of other pods: those that are left, in the order of the queue, leaders for their gangs; nil: the members' turn
-	tried   map[types.UID]*corev1.Pod // other pods that had a cycle since the plan was made
+	tried   map[types.UID]*corev1.Pod // pods without a gang that had a cycle since the plan was made, or that which it passes
 }
 
 // nextBetween returns the pod to be scheduled before the next member of the plan, nil if there is none now.
@@ -51,9 +52,13 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	now := t.clock.Now()
 	plan, priority, passable, passes := t.members.Committing()
 	t.queue.promises.keepPromise(passes)
+	continued := plan != 0 && (passes || t.passes) // the plan before passes, or is passed by, this one
+	t.passes = passes
 	switch {
 	case plan != t.plan:
-		t.retryPassed(logger)
+		if !continued {
+			t.retryPassed(logger)
+		}
 		t.queue.promises.forgetAll()
 		t.plan, t.passing, t.ends = plan, nil, now.Add(membersTurn)
 		return nil
@@ -74,7 +79,9 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 			if t.tried == nil {
 				t.tried = map[types.UID]*corev1.Pod{}
 			}
-			t.tried[pod.UID] = pod
+			if !t.queue.hooks.Gated(pod) { // for gangs the registry knows it
+				t.tried[pod.UID] = pod
+			}
 			t.queue.promises.keepPromise(true)
 			return info
 		}
@@ -87,8 +94,7 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 // been aborted, and they could not preempt.
 func (t *turns) retryPassed(logger klog.Logger) {
 	if len(t.tried) > 0 {
-		plain := slices.DeleteFunc(slices.Collect(maps.Values(t.tried)), t.queue.hooks.Gated)
-		t.queue.ActivateInOrder(logger, plain)
+		t.queue.ActivateInOrder(logger, slices.Collect(maps.Values(t.tried)))
 		t.tried = nil
 	}
 }

@@ -226,6 +226,36 @@ func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
 	}
 }
 
+// Neither when another plan has passed this one: a pod that does not fit beside the plan would be tried after each of them.
+func TestRefusedPodIsNotTriedAgainWhenThePlanIsContinued(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 1000)
+	pod := passer("p").Obj()
+	s.add(pod)
+	s.cycles(50)
+	info := s.turns.nextBetween(klog.Background())
+	if info == nil {
+		t.Fatal("the pod does not pass")
+	}
+	info.UnschedulablePlugins.Insert("X")
+	if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
+		t.Fatal(err)
+	}
+	s.activate(pod) // an event woke it
+	for _, passes := range []bool{true, false, true, false} {
+		if s.plan.id, s.plan.passes = 1, passes; passes {
+			s.plan.id = 2
+		}
+		if got := s.cycles(100); len(got) != 0 {
+			t.Errorf("%v: it was tried twice", got)
+		}
+	}
+	s.plan.id = 3
+	if diff := cmp.Diff([]string{"p after 50"}, s.cycles(100)); diff != "" {
+		t.Errorf("passed another plan (-want +got):\n%s", diff)
+	}
+}
+
 // Members that wait for their cycles are nominated for the pod that passes, of whatever priority, and for no other. Each
 // has its own name and the requests of its class; another plan has other classes.
 func TestPromisedRoomIsNominated(t *testing.T) {
