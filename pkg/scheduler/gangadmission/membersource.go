@@ -29,7 +29,7 @@ func (s memberSource) Committing() (plan uint64, priority int32, passable, passe
 	return s.g.registry.CommittingPlan()
 }
 
-func (s memberSource) MayPass(uid types.UID) (priority int32, ok bool) {
+func (s memberSource) MayPass(uid types.UID) bool {
 	return s.g.registry.MayPass(uid)
 }
 

@@ -13,15 +13,12 @@ import (
 // (docs/decisions, G16): it is planned, and its members are handed out before the rest of that plan. The members of the plan
 // that was passed that have not had their cycle keep their room meanwhile (PromisedPods). Then it is continued.
 
-// MayPass reports whether the pod leads a gang that may pass the plan that is being committed, and the priority of the gang.
-func (r *Registry) MayPass(uid types.UID) (priority int32, ok bool) {
+// MayPass reports whether the pod leads a gang that may pass the plan that is being committed.
+func (r *Registry) MayPass(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := r.members[uid]
-	if m == nil || m.gang.leader != uid {
-		return 0, false
-	}
-	return m.gang.leaderRank().Priority, r.mayPass(m)
+	return m != nil && m.gang.leader == uid && r.mayPass(m)
 }
 
 func (r *Registry) mayPass(leader *member) bool {

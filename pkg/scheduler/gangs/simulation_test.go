@@ -818,7 +818,7 @@ func (s *simulation) schedule() {
 func (s *simulation) passPlan() bool {
 	for _, name := range s.queuedNames() {
 		q := s.queue[name]
-		if _, may := s.r.MayPass(q.pod.UID); may && q.active {
+		if s.r.MayPass(q.pod.UID) && q.active {
 			s.say("%s passes plan %d", q.pod.UID, s.r.committing.ID)
 			s.startCycle(q)
 			return true

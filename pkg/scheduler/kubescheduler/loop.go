@@ -26,8 +26,8 @@ type MemberSource interface {
 	// Committing returns the number and the priority of the plan that is being committed; 0: none. passable: others may pass
 	// between its members. passes: its own members pass between those of another plan.
 	Committing() (plan uint64, priority int32, passable, passes bool)
-	// MayPass reports whether the pod of a gang may pass, to plan the gang, and the priority of the gang.
-	MayPass(uid types.UID) (priority int32, ok bool)
+	// MayPass reports whether the pod of a gang may pass, to plan the gang.
+	MayPass(uid types.UID) bool
 	// Promised returns the members of this plan, and of those that it passes, that have not had their cycle and have their room on
 	// the node, and by member its podgroup.ClassKey. It may be called by several goroutines.
 	Promised(node string) (pods []*corev1.Pod, classes []string)
@@ -68,8 +68,10 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	queue := NewQueue(sched.SchedulingQueue, hooks)
 	queue.promises.of = members.Promised
 	sched.SchedulingQueue = queue
+	turns := &turns{clock: clock.RealClock{}, queue: queue, members: members}
 	for _, f := range sched.Profiles {
 		f.SetPodNominator(queue)
+		turns.less = f.QueueSortFunc() // all profiles have the same
 	}
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
@@ -86,7 +88,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		queue.forgetGonePod(f, info.Pod)
 		members.Requeued(info.Pod.UID)
 	}
-	l := &loop{queue: queue, members: members, hooks: hooks, turns: &turns{clock: clock.RealClock{}, queue: queue, members: members}}
+	l := &loop{queue: queue, members: members, hooks: hooks, turns: turns}
 	sched.NextPod = l.nextPod
 	return queue
 }

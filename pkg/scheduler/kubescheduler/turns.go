@@ -3,7 +3,6 @@
 package kubescheduler
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -38,6 +37,7 @@ type turns struct {
 	clock   clock.PassiveClock
 	queue   *Queue
 	members MemberSource
+	less    fwk.LessFunc // the order of the queue
 
 	plan    uint64                    // the plan that is being committed; 0: none
 	passes  bool                      // it passes another plan
@@ -65,15 +65,13 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	case plan == 0 || !passable || t.passing == nil && now.Before(t.ends):
 		return nil
 	case t.passing == nil:
-		t.passing, t.since, t.ends = t.queue.activePassers(priority, t.tried, t.members.MayPass), now, now.Add(othersTurn)
+		t.passing, t.since, t.ends = t.activePassers(priority), now, now.Add(othersTurn)
 	}
 	for len(t.passing) > 0 && now.Before(t.ends) {
 		pod := t.passing[0]
 		t.passing = t.passing[1:]
-		if t.queue.hooks.Gated(pod) {
-			if _, may := t.members.MayPass(pod.UID); !may { // the plan may be doomed by now: it stays in the queue
-				continue
-			}
+		if t.queue.hooks.Gated(pod) && !t.members.MayPass(pod.UID) { // the plan may be doomed by now: it stays in the queue
+			continue
 		}
 		if info := t.queue.PopSpecificPod(logger, pod); info != nil { // nil: deleted in the meantime
 			if t.tried == nil {
@@ -101,33 +99,37 @@ func (t *turns) retryPassed(logger klog.Logger) {
 
 // activePassers returns the active pods that may pass a plan of this priority, in the order of the queue. Pods without a gang
 // are left out that may take from a plan what is not promised to it: devices, and by required anti-affinity whole domains.
-// mayPass is MemberSource.MayPass.
-func (q *Queue) activePassers(priority int32, except map[types.UID]*corev1.Pod, mayPass func(types.UID) (int32, bool)) []*corev1.Pod {
-	type position struct {
-		priority int32
-		since    time.Time
-	}
-	var pods []*corev1.Pod
-	at := map[types.UID]position{}
-	for _, pod := range q.PodsInActiveQ() {
-		if except[pod.UID] != nil {
+func (t *turns) activePassers(priority int32) []*corev1.Pod {
+	var infos []*framework.QueuedPodInfo
+	for _, pod := range t.queue.PodsInActiveQ() {
+		if t.tried[pod.UID] != nil {
 			continue
 		}
-		own := corev1helpers.PodPriority(pod)
-		passes := own >= priority && len(pod.Spec.ResourceClaims) == 0 && !excludesPods(pod)
-		if q.hooks.Gated(pod) {
-			own, passes = mayPass(pod.UID)
+		passes := corev1helpers.PodPriority(pod) >= priority && len(pod.Spec.ResourceClaims) == 0 && !excludesPods(pod)
+		if t.queue.hooks.Gated(pod) {
+			passes = t.members.MayPass(pod.UID)
 		}
 		if !passes {
 			continue
 		}
-		if info, ok := q.GetPod(pod.Name, pod.Namespace); ok {
-			pods, at[pod.UID] = append(pods, pod), position{own, info.Timestamp}
+		if info, ok := t.queue.GetPod(pod.Name, pod.Namespace); ok {
+			infos = append(infos, info)
 		}
 	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(at[b.UID].priority, at[a.UID].priority), at[a.UID].since.Compare(at[b.UID].since))
+	slices.SortFunc(infos, func(a, b *framework.QueuedPodInfo) int {
+		switch {
+		case t.less(a, b):
+			return -1
+		case t.less(b, a):
+			return 1
+		default:
+			return 0
+		}
 	})
+	pods := make([]*corev1.Pod, len(infos))
+	for i, info := range infos {
+		pods[i] = info.Pod
+	}
 	return pods
 }
 

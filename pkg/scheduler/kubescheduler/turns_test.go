@@ -3,16 +3,19 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -26,7 +29,7 @@ type fakePlan struct {
 	priority int32
 	left     int
 	passes   bool                // it passes another plan
-	leaders  map[types.UID]int32 // of gangs that may pass, with the priority of the gang
+	leaders  map[types.UID]int32 // of gangs that may pass, with the rank of the gang, which is compared with priorities
 	promised map[string][]*corev1.Pod
 }
 
@@ -37,9 +40,9 @@ func (p *fakePlan) Committing() (uint64, int32, bool, bool) {
 	return p.id, p.priority, true, p.passes
 }
 
-func (p *fakePlan) MayPass(uid types.UID) (int32, bool) {
-	priority, ok := p.leaders[uid]
-	return priority, ok
+func (p *fakePlan) MayPass(uid types.UID) bool {
+	_, ok := p.leaders[uid]
+	return ok
 }
 
 func (p *fakePlan) Promised(node string) (pods []*corev1.Pod, classes []string) {
@@ -58,7 +61,16 @@ type turnsScene struct {
 
 func newTurnsScene(t *testing.T, members int) *turnsScene {
 	s := &turnsScene{queueScene: newQueueScene(t), clock: testclock.NewFakeClock(time.Unix(0, 0)), plan: &fakePlan{id: 1, left: members}}
-	s.turns = &turns{clock: s.clock, queue: s.q, members: s.plan}
+	rank := func(info fwk.QueuedPodInfo) int32 {
+		pod := info.GetPodInfo().GetPod()
+		if of, ok := s.plan.leaders[pod.UID]; ok {
+			return of
+		}
+		return corev1helpers.PodPriority(pod)
+	}
+	s.turns = &turns{clock: s.clock, queue: s.q, members: s.plan, less: func(a, b fwk.QueuedPodInfo) bool {
+		return cmp.Or(cmp.Compare(rank(b), rank(a)), a.GetTimestamp().Compare(b.GetTimestamp())) < 0
+	}}
 	s.q.promises.of = s.plan.Promised
 	return s
 }
@@ -92,7 +104,7 @@ func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	s.add(passer("z-equal").Priority(10).Obj(), passer("a-lower").Priority(9).Obj(), passer("y-higher").Priority(11).Obj(),
 		wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj(), passer("device").Priority(10).Spec(device).Obj())
 	s.activate(wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj())
-	if diff := cmp.Diff([]string{"y-higher after 30", "z-equal after 30"}, s.cycles(980)); diff != "" {
+	if diff := gocmp.Diff([]string{"y-higher after 30", "z-equal after 30"}, s.cycles(980)); diff != "" {
 		t.Errorf("passed (-want +got):\n%s", diff)
 	}
 	if _, cycling := s.q.cycling["z-equal"]; !cycling {
@@ -100,7 +112,7 @@ func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	}
 }
 
-// Leaders of gangs that may pass do so in the order of the priorities of their gangs, once each. A leader whose attempt has
+// Leaders of gangs that may pass do so in the order of the queue, not that of their activations, once each. A leader whose attempt has
 // failed is activated by the registry, not at the end of the plan.
 func TestLeadersPassAPlan(t *testing.T) {
 	t.Parallel()
@@ -114,7 +126,7 @@ func TestLeadersPassAPlan(t *testing.T) {
 	for _, leader := range leaders {
 		s.activate(leader)
 	}
-	if diff := cmp.Diff([]string{"c after 50", "plain after 50", "b after 50"}, s.cycles(500)); diff != "" {
+	if diff := gocmp.Diff([]string{"c after 50", "plain after 50", "b after 50"}, s.cycles(500)); diff != "" {
 		t.Errorf("passed (-want +got):\n%s", diff)
 	}
 	s.q.gateAgain(klog.Background(), leaders[1])
@@ -134,7 +146,7 @@ func TestLeaderMayPassWhenItIsPopped(t *testing.T) {
 	s.add(a, b)
 	s.activate(a)
 	s.activate(b)
-	if diff := cmp.Diff([]string{"a after 50"}, s.cycles(51)); diff != "" {
+	if diff := gocmp.Diff([]string{"a after 50"}, s.cycles(51)); diff != "" {
 		t.Fatalf("passed (-want +got):\n%s", diff)
 	}
 	delete(s.plan.leaders, "b")
@@ -251,7 +263,7 @@ func TestRefusedPodIsNotTriedAgainWhenThePlanIsContinued(t *testing.T) {
 		}
 	}
 	s.plan.id = 3
-	if diff := cmp.Diff([]string{"p after 50"}, s.cycles(100)); diff != "" {
+	if diff := gocmp.Diff([]string{"p after 50"}, s.cycles(100)); diff != "" {
 		t.Errorf("passed another plan (-want +got):\n%s", diff)
 	}
 }
@@ -283,7 +295,7 @@ func TestPromisedRoomIsNominated(t *testing.T) {
 		t.Fatal("the pod does not pass")
 	}
 	for range 2 { // the second time from what is kept
-		if diff := cmp.Diff([]string{"m with 3 on n true", "twin with 3 on n true", "small with 1 on n true"}, nominated()); diff != "" {
+		if diff := gocmp.Diff([]string{"m with 3 on n true", "twin with 3 on n true", "small with 1 on n true"}, nominated()); diff != "" {
 			t.Errorf("nominated (-want +got):\n%s", diff)
 		}
 	}
