@@ -22,8 +22,9 @@ func (r *Registry) MayPass(uid types.UID) bool {
 }
 
 func (r *Registry) mayPass(leader *member) bool {
-	p := r.committing
-	return p != nil && p.passable && !p.isDoomed() && leader.gang.leaderRank().Priority > p.Priority && leader.gang.dropped != p.ID && !dependsBeyondNode(leader.pod)
+	p, g := r.committing, leader.gang
+	return p != nil && p.passable && !p.isDoomed() && g.leaderRank().Priority > p.Priority && g.dropped != p.ID &&
+		!g.task.followsMinimums() && !dependsBeyondNode(leader.pod)
 }
 
 // Passes reports whether the attempt is made while another plan is being committed. If it finds no plan, it must be dropped

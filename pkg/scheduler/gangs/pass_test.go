@@ -177,12 +177,14 @@ func TestGangPassesAPlan(t *testing.T) {
 func TestWhichGangMayPass(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		edit   func(*wrappers.PodWrapper) *wrappers.PodWrapper
-		doomed bool
-		passes bool // MayPass, BeginAttempt
+		edit    func(*wrappers.PodWrapper) *wrappers.PodWrapper
+		doomed  bool
+		surplus bool
+		passes  bool // MayPass, BeginAttempt
 	}{
 		"higher priority":               {edit: unchanged, passes: true},
 		"equal priority":                {edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.Priority(0) }},
+		"surplus":                       {edit: unchanged, surplus: true}, // a minimum that was dropped goes first
 		"the plan is doomed":            {edit: unchanged, doomed: true},
 		"its pods depend on each other": {edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.TogetherWith("zone", "app", "u") }},
 		"its pods need devices": {edit: func(w *wrappers.PodWrapper) *wrappers.PodWrapper {
@@ -192,6 +194,9 @@ func TestWhichGangMayPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := passing(t, tc.edit)
+			if tc.surplus {
+				s.r.gangs[gangU].task = SurplusUnit
+			}
 			if tc.doomed {
 				s.r.ReleaseUnexplained("a", s.now)
 			}
