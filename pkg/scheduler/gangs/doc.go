@@ -18,8 +18,8 @@
 // The life cycle of a gang: its pods are gated until the existing pods can satisfy the tree. One of them is then
 // elected leader. The leader's cycle plans the whole tree (BeginAttempt, CommitPlan). The planned members are handed out one
 // after another (NextMember) and assumed; a gang of a higher priority may pass meanwhile (pass.go). Each of them waits at
-// the barrier until every member of the plan has arrived (WaitAtBarrier); then all are bound. A plan that loses a member before the barrier opens is aborted, and none of its
-// members is bound. The same applies to a plan whose sub-group or gang lost its last bound pod in the meantime,
+// the barrier until every member of the plan has arrived (WaitAtBarrier); then all are bound. A plan that loses a member
+// before the barrier opens is aborted, and none of its members is bound. The same applies to a plan whose sub-group or gang lost its last bound pod in the meantime,
 // unless the plan itself satisfies that group.
 //
 // The Phase of a gang is where it stands on this way. A gang without trouble passes Idle, Complete, Elected, Queued,

@@ -61,7 +61,8 @@ const (
 )
 
 // Attach installs a Queue in front of the scheduler's own queue and makes the scheduling loop take the members of a
-// committed plan consecutively. Between them no other pods are scheduled but those that may pass (turns). It must be called once, before the scheduler runs.
+// committed plan consecutively. Between them no other pods are scheduled but those that may pass (turns). It must be called
+// once, before the scheduler runs.
 //
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {

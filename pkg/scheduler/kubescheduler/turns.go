@@ -24,15 +24,16 @@ const (
 	// in less.
 	membersTurn = 50 * time.Millisecond
 	// othersTurn is how long other pods may pass then. The members' next turn is twice as long as that took, if the cycle of
-	// the last of them took longer: a plan takes at most half as long again, however many other pods there are.
+	// the last of them took longer: a plan takes at most half as long again, however many pods without a gang there are. A gang
+	// that passes takes as long as its own plan.
 	othersTurn = 25 * time.Millisecond
 )
 
 // turns lets others pass between the members of a large plan, which take seconds: pods without a gang whose priority is not
 // lower than that of the plan, and gangs of a higher priority, whose members are then handed out first. They leave the plan its
 // room, ports and hostname domains: the members that have not had their cycle count as nominated to their nodes
-// (Queue.NominatedPodsForNode). A plan with members that need more than that, devices, unbound volumes or larger domains, is not passed. Used
-// only by the scheduling loop.
+// (Queue.NominatedPodsForNode). A plan with members that need more than that, devices, unbound volumes or larger domains, is not
+// passed. Used only by the scheduling loop.
 type turns struct {
 	clock   clock.PassiveClock
 	queue   *Queue
