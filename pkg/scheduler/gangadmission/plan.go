@@ -54,19 +54,19 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		return false
 	}
 	work.TakesMoreThanRoom = snapshot.TakesMoreThanRoom()
-	if work.Passes() && !work.IsPassable() {
-		logger.V(2).Info("Gang needs more than room, planning it after the plan that is being committed")
+	drop := func(why string) bool {
+		logger.V(2).Info("Gang does not pass the plan that is being committed, planning it afterwards", "reason", why)
 		pl.gangs.apply(logger, pl.registry.DropAttempt(work, pl.gangs.clock.Now()))
 		result = "stale"
 		return false
 	}
+	if work.Passes() && !work.IsPassable() {
+		return drop("it needs more than room")
+	}
 	placements, refusal, cut := pl.place(work, snapshot, limit)
 	extender, partial := snapshot.ExtenderFailure()
 	if refusal != nil && work.Passes() {
-		logger.V(2).Info("Gang does not fit beside the plan that is being committed, planning again after it", "reason", refusal.Reason)
-		pl.gangs.apply(logger, pl.registry.DropAttempt(work, pl.gangs.clock.Now()))
-		result = "stale"
-		return false
+		return drop(string(refusal.Reason))
 	}
 	if refusal != nil {
 		if extender != nil {

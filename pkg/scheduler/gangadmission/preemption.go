@@ -52,19 +52,27 @@ func (g *Gangs) preemptionHooks(handle fwk.Handle) kubescheduler.PreemptionHooks
 
 // isGone reports whether the pod is known not to exist any more.
 func (g *Gangs) isGone(pod *corev1.Pod) bool {
-	known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
-	return err != nil || known.UID != pod.UID
+	return g.observedPod(pod) == nil
+}
+
+// observedPod returns the pod as the informer shows it, nil if it is known not to exist.
+func (g *Gangs) observedPod(pod *corev1.Pod) *corev1.Pod {
+	if known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name); err == nil && known.UID == pod.UID {
+		return known
+	}
+	return nil
 }
 
 // isDeleted reports whether the pod is known to be terminating, or not to exist any more. A pod that waits terminates if it has a
 // finalizer, as pods of Jobs do.
 func (g *Gangs) isDeleted(pod *corev1.Pod) bool {
-	known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
-	return err != nil || known.UID != pod.UID || known.DeletionTimestamp != nil
+	known := g.observedPod(pod)
+	return known == nil || known.DeletionTimestamp != nil
 }
 
 // evictForPod ends the victims of a pod without a gang as those of a gang (docs/decisions, G24): if one of them cannot be marked, or
-// the preemptor is deleted by then, none is deleted; otherwise all of them are, whatever becomes of it. It returns an error if some are left after the first attempt.
+// the preemptor is deleted by then, none is deleted; otherwise all of them are, whatever becomes of it. It returns an error if some
+// are left after the first attempt.
 func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Preemption) error {
 	var err error
 	g.evictions.run(func(ctx context.Context) {

@@ -143,8 +143,8 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 		},
 		Amount: kubescheduler.AmountOf,
 		IsAssumed: func(pod *corev1.Pod) bool {
-			known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name)
-			return err == nil && known.UID == pod.UID && known.Spec.NodeName == ""
+			known := g.observedPod(pod)
+			return known != nil && known.Spec.NodeName == ""
 		},
 		Priority: func(name string) (int32, bool) {
 			class, err := g.classes.Get(name)

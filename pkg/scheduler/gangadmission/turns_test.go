@@ -218,13 +218,19 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 			if tc.passes && first != 0 {
 				t.Errorf("bound %v, want the gang of the higher priority first", c.bound)
 			}
-			for _, m := range members("a", 8) {
-				pod := m.Obj().Name
-				if n := len(slices.DeleteFunc(slices.Clone(c.popped), func(p string) bool { return p != pod })); n != 1 {
-					t.Errorf("%s had %d cycles: the plan was aborted: %v", pod, n, c.popped)
-				}
-			}
+			c.wantOneCycleEach(t, "a", 8)
 		})
+	}
+}
+
+// wantOneCycleEach checks that no pod of a plan had more than one cycle: it was not aborted. The lock must be held.
+func (c *cluster) wantOneCycleEach(t *testing.T, gang string, n int) {
+	t.Helper()
+	for _, m := range members(gang, n) {
+		pod := m.Obj().Name
+		if n := len(slices.DeleteFunc(slices.Clone(c.popped), func(p string) bool { return p != pod })); n != 1 {
+			t.Errorf("%s had %d cycles: the plan was aborted: %v", pod, n, c.popped)
+		}
 	}
 }
 
@@ -286,12 +292,7 @@ func TestPassingGangLeavesReservedRoom(t *testing.T) {
 	if first, last := slices.Index(c.popped, "u-0"), slices.Index(c.popped, "b-3"); first < 0 || first > last {
 		t.Errorf("the gang was not tried while the plan was handed out: %v", c.popped)
 	}
-	for _, m := range members("b", 4) {
-		pod := m.Obj().Name
-		if n := len(slices.DeleteFunc(slices.Clone(c.popped), func(p string) bool { return p != pod })); n != 1 {
-			t.Errorf("%s had %d cycles: the plan was aborted: %v", pod, n, c.popped)
-		}
-	}
+	c.wantOneCycleEach(t, "b", 4)
 }
 
 // A gang that passes is passed in turn, and both plans are continued.
