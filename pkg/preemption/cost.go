@@ -34,15 +34,35 @@ func (c Cost) Compare(other Cost) int {
 
 // cost returns the cost of the selected units.
 func (s *search) cost() Cost {
+	workloads := s.workloadsOf()
+	c := s.costWithoutNames(workloads)
+	c.Names = s.namesOf(workloads)
+	return c
+}
+
+// isCheaper reports whether the selected units cost less than the best ones. It lists their names only if nothing else decides.
+func (s *search) isCheaper() bool {
+	workloads := s.workloadsOf()
+	c := s.costWithoutNames(workloads)
+	c.Names = s.bestCost.Names
+	if order := c.Compare(s.bestCost); order != 0 {
+		return order < 0
+	}
+	return slices.Compare(s.namesOf(workloads), s.bestCost.Names) < 0
+}
+
+// costWithoutNames returns the cost of the selected units, which are of these workloads.
+func (s *search) costWithoutNames(workloads []int) Cost {
 	c := Cost{Priority: math.MinInt32}
 	evictions := make([]int, len(s.Allowed))
-	for _, i := range s.workloadsOf() {
-		w := &s.Workloads[i]
+	for _, i := range workloads {
+		w, freed := &s.Workloads[i], s.freedOf(i)
 		lost := 0
-		for k, p := range w.Pods {
-			if s.freedOf(i)[k] == 0 {
+		for k := range w.Pods {
+			if freed[k] == 0 {
 				continue
 			}
+			p := &w.Pods[k]
 			lost++
 			c.Pods++
 			c.Amount += p.Amount
@@ -51,7 +71,6 @@ func (s *search) cost() Cost {
 				evictions[b]++
 			}
 		}
-		c.Names = append(c.Names, w.Name)
 		c.Priority = max(c.Priority, w.Priority)
 		if lost == len(w.Pods) {
 			c.Ended++
@@ -60,6 +79,15 @@ func (s *search) cost() Cost {
 	for b, n := range evictions {
 		c.Violations += max(0, n-s.Allowed[b])
 	}
-	slices.Sort(c.Names)
 	return c
+}
+
+// namesOf returns the names of workloads, ascending.
+func (s *search) namesOf(workloads []int) []string {
+	var names []string
+	for _, i := range workloads {
+		names = append(names, s.Workloads[i].Name)
+	}
+	slices.Sort(names)
+	return names
 }

@@ -410,7 +410,7 @@ func (s *search) exchangeFor(out, units []int) bool {
 		}
 		s.selectUnits(slices.DeleteFunc(slices.Clone(s.best), func(u int) bool { return slices.Contains(out, u) }))
 		s.addIfAllowed(in)
-		if s.selected[in] && s.areAllowed(out) && s.cost().Compare(s.bestCost) < 0 && s.reduce(s.byValue) && s.record() {
+		if s.selected[in] && s.areAllowed(out) && s.isCheaper() && s.reduce(s.byValue) && s.record() {
 			return true
 		}
 	}
@@ -419,8 +419,8 @@ func (s *search) exchangeFor(out, units []int) bool {
 
 // record keeps the selection if it is the cheapest one so far.
 func (s *search) record() bool {
-	if c := s.cost(); !s.found || c.Compare(s.bestCost) < 0 {
-		s.best, s.bestCost, s.found = s.selection(), c, true
+	if !s.found || s.isCheaper() {
+		s.best, s.bestCost, s.found = s.selection(), s.cost(), true
 		return true
 	}
 	return false

@@ -408,7 +408,7 @@ func (s *search) selection() []int {
 
 // workloadsOf returns the workloads of the selected units, ascending.
 func (s *search) workloadsOf() []int {
-	var list []int
+	list := make([]int, 0, len(s.list))
 	for _, u := range s.list {
 		list = append(list, s.units[u].workload)
 	}

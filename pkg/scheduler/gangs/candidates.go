@@ -43,6 +43,7 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	if c.own == nil {
 		return Candidates{}
 	}
+	c.members = make([]candidate, 0, len(running.Pods))
 	for id := range running.Pods {
 		c.addPod(id)
 	}
