@@ -17,7 +17,7 @@ import (
 // (the CRD's default has set an omitted value to 1; an explicit 0 is an error).
 func SetDefaults(pcs *PodCliqueSet, schedulerName string) {
 	template := &pcs.Spec.Template
-	training := pcs.Spec.WorkloadType == WorkloadTypeTraining
+	training := pcs.Spec.IsTraining()
 	if pcs.Spec.UpdateStrategy != nil && pcs.Spec.UpdateStrategy.Type == "" {
 		pcs.Spec.UpdateStrategy.Type = RollingRecreateStrategyType
 	}

@@ -191,6 +191,9 @@ type RollingRecreateUpdateStrategy struct {
 	Partition *int32 `json:"partition,omitempty"`
 }
 
+// IsTraining reports whether the workload is a Training workload.
+func (s *PodCliqueSetSpec) IsTraining() bool { return s.WorkloadType == WorkloadTypeTraining }
+
 // IsOnDelete reports whether the update strategy is OnDelete. It returns false if no strategy is set.
 func (s *PodCliqueSetSpec) IsOnDelete() bool {
 	return s.UpdateStrategy != nil && s.UpdateStrategy.Type == OnDeleteStrategyType

@@ -28,6 +28,11 @@ func (t *PodCliqueSetTemplateSpec) CliquesInOrder() []*PodCliqueTemplateSpec {
 	return cliques
 }
 
+// StandaloneCliques returns those of CliquesInOrder that belong to no scaling group.
+func (t *PodCliqueSetTemplateSpec) StandaloneCliques() []*PodCliqueTemplateSpec {
+	return slices.DeleteFunc(t.CliquesInOrder(), func(clique *PodCliqueTemplateSpec) bool { return t.ScalingGroupOf(clique.Name) != nil })
+}
+
 // PodCliqueSpec returns the spec that PodCliques of the clique are created with: the spec of the clique, with the
 // priority class of the set, with the name of the clique as the role if the clique has no role name, and in a scaling
 // group with the larger minReadySeconds of the two.
@@ -72,10 +77,8 @@ func (t *PodCliqueSetTemplateSpec) ScalingGroupOf(clique string) *PodCliqueScali
 // scaling groups, sorted. Validation ensures that no name occurs twice.
 func (t *PodCliqueSetTemplateSpec) TopLevelNames() []string {
 	var names []string
-	for _, clique := range t.CliquesInOrder() {
-		if t.ScalingGroupOf(clique.Name) == nil {
-			names = append(names, clique.Name)
-		}
+	for _, clique := range t.StandaloneCliques() {
+		names = append(names, clique.Name)
 	}
 	for i := range t.PodCliqueScalingGroupConfigs {
 		names = append(names, t.PodCliqueScalingGroupConfigs[i].Name)

@@ -5,7 +5,6 @@ package validation
 import (
 	"fmt"
 	"slices"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/naming"
 )
 
 // OwnerContext contains the objects, besides the changed object itself, that the validation of a PodClique or
@@ -154,7 +154,7 @@ func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, owners Own
 		return nil
 	}
 	set := withDefaults(owners.Set)
-	if isTraining(&set.Spec) {
+	if set.Spec.IsTraining() {
 		return field.ErrorList{fixedReplicas(replicasPath)}
 	}
 	if replicas < pcsg.Spec.Replicas {
@@ -179,12 +179,8 @@ func scaleGroup(pcsg *v1alpha1.PodCliqueScalingGroup, replicas int32, owners Own
 }
 
 // replicaIndexOf returns the index of the set's replica that an object belongs to, 0 if its label is invalid.
-func replicaIndexOf(object metav1.Object) int32 {
-	n, err := strconv.ParseInt(object.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex], 10, 32)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return int32(n)
+func replicaIndexOf(object metav1.Object) int {
+	return max(naming.LabelIndex(object.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex), 0)
 }
 
 // ValidatePodClique returns every error of a new PodClique.
@@ -214,7 +210,7 @@ func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, owners OwnerContext)
 	if pclq.Spec.Replicas == old.Spec.Replicas {
 		return errs
 	}
-	if group := scalingGroupOf(old); group != "" && owners.Set != nil && !isTraining(&owners.Set.Spec) {
+	if group := scalingGroupOf(old); group != "" && owners.Set != nil && !owners.Set.Spec.IsTraining() {
 		clique := owners.Set.Spec.Template.Clique(old.Labels[v1alpha1.LabelTemplateName])
 		if clique == nil || clique.Spec.Replicas != pclq.Spec.Replicas {
 			errs = append(errs, scalesWithItsGroup(group))
@@ -290,7 +286,7 @@ func scalesWithItsGroup(group string) *field.Error {
 
 // scaleClique validates new replicas of a clique against its set.
 func scaleClique(owners OwnerContext) field.ErrorList {
-	if owners.Set != nil && isTraining(&owners.Set.Spec) {
+	if owners.Set != nil && owners.Set.Spec.IsTraining() {
 		return field.ErrorList{fixedReplicas(replicasPath)}
 	}
 	return nil

@@ -45,14 +45,6 @@ func validateLengths(pcs *v1alpha1.PodCliqueSet) field.ErrorList {
 	return errs
 }
 
-// maxReplicas returns the highest number of replicas that is possible unless a user scales the object.
-func maxReplicas(replicas int32, scaling *v1alpha1.AutoScalingConfig) int32 {
-	if scaling == nil {
-		return replicas
-	}
-	return max(replicas, scaling.MaxReplicas)
-}
-
 // child describes one kind of child object of a replica of a set.
 type child struct {
 	path *field.Path // of the name in the template, for errors
@@ -162,7 +154,10 @@ func isReplicaIndex(segment string) bool {
 // validateTreeSize validates the number of sub-groups of the PodGroup of each replica of the set.
 func validateTreeSize(template *v1alpha1.PodCliqueSetTemplateSpec) field.ErrorList {
 	size := treeSize(template, func(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
-		return maxReplicas(*config.Replicas, config.ScaleConfig)
+		if config.ScaleConfig == nil {
+			return *config.Replicas
+		}
+		return max(*config.Replicas, config.ScaleConfig.MaxReplicas)
 	})
 	if size <= v2alpha2.MaxSubGroups {
 		return nil

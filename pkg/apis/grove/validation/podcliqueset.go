@@ -112,7 +112,7 @@ func validateWorkload(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 		return errs
 	}
 	path := specPath.Child("trainingSpec")
-	if !isTraining(spec) {
+	if !spec.IsTraining() {
 		errs = append(errs, field.Forbidden(path, "needs workloadType Training"))
 	}
 	if n := training.MaxRestarts; n != nil && *n < 0 {
@@ -150,10 +150,6 @@ func validateMinReadySeconds(path *field.Path, seconds int32) field.ErrorList {
 	return nil
 }
 
-func isTraining(spec *v1alpha1.PodCliqueSetSpec) bool {
-	return spec.WorkloadType == v1alpha1.WorkloadTypeTraining
-}
-
 // validateDelays validates the terminationDelays. Unset disables gang termination; a delay is positive, for Training
 // it may also be 0; a scaling group may have one only if the set has one (docs/decisions, T1).
 func validateDelays(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
@@ -163,7 +159,7 @@ func validateDelays(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 		case d == nil:
 		case d.Duration < 0:
 			errs = append(errs, field.Invalid(path, d.Duration.String(), "must not be negative"))
-		case d.Duration == 0 && !isTraining(spec):
+		case d.Duration == 0 && !spec.IsTraining():
 			errs = append(errs, field.Invalid(path, time.Duration(0).String(), "must be greater than 0; leave it out to turn gang termination off"))
 		}
 	}
@@ -302,7 +298,7 @@ func validateAutoScaling(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, conf
 		return nil
 	}
 	var errs field.ErrorList
-	if isTraining(spec) {
+	if spec.IsTraining() {
 		errs = append(errs, field.Forbidden(path, "replicas of a Training workload are fixed"))
 	}
 	least := replicas
@@ -337,7 +333,7 @@ func validatePodSpec(path *field.Path, spec *v1alpha1.PodCliqueSetSpec, pod *cor
 	policy := path.Child("restartPolicy")
 	errs = append(errs, oneOf(policy, pod.RestartPolicy,
 		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
-	if isTraining(spec) && pod.RestartPolicy == corev1.RestartPolicyAlways {
+	if spec.IsTraining() && pod.RestartPolicy == corev1.RestartPolicyAlways {
 		errs = append(errs, field.Invalid(policy, pod.RestartPolicy, "a Training workload would never complete; use Never or OnFailure"))
 	}
 	check := func(path *field.Path, containers []corev1.Container) {

@@ -3,6 +3,7 @@
 package validation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,7 +25,7 @@ func ValidatePodCliqueSetUpdate(pcs, old *v1alpha1.PodCliqueSet) (field.ErrorLis
 	errs := validateDefaulted(pcs)
 	errs = append(errs, validateImmutable(pcs, old)...)
 	rolling := rollingChanges(pcs, old)
-	if isTraining(&pcs.Spec) && isTraining(&old.Spec) {
+	if pcs.Spec.IsTraining() && old.Spec.IsTraining() {
 		for _, path := range rolling {
 			errs = append(errs, fixedTemplate(path))
 		}
@@ -38,7 +39,7 @@ func ValidatePodCliqueSetScale(pcs *v1alpha1.PodCliqueSet, replicas int32) field
 	if pcs.DeletionTimestamp != nil || replicas == pcs.Spec.Replicas {
 		return nil
 	}
-	if isTraining(&pcs.Spec) {
+	if pcs.Spec.IsTraining() {
 		return field.ErrorList{fixedReplicas(replicasPath)}
 	}
 	if replicas < 0 {
@@ -91,11 +92,11 @@ func fixedReplicas(path *field.Path) *field.Error {
 func validateImmutable(pcs, old *v1alpha1.PodCliqueSet) field.ErrorList {
 	var errs field.ErrorList
 	same := sameIn(&errs)
-	if typeOf(&pcs.Spec) != typeOf(&old.Spec) {
+	if inference := v1alpha1.WorkloadTypeInference; cmp.Or(pcs.Spec.WorkloadType, inference) != cmp.Or(old.Spec.WorkloadType, inference) {
 		errs = append(errs, immutableError(specPath.Child("workloadType"), "a running workload cannot become another kind"))
 	}
 	same(specPath.Child("trainingSpec"), trainingLimitsOf(&pcs.Spec), trainingLimitsOf(&old.Spec), "restarts and time were counted against it")
-	training := isTraining(&pcs.Spec) && isTraining(&old.Spec)
+	training := pcs.Spec.IsTraining() && old.Spec.IsTraining()
 	if training && pcs.Spec.Replicas != old.Spec.Replicas {
 		errs = append(errs, fixedReplicas(replicasPath))
 	}
@@ -174,13 +175,6 @@ func immutableInGroups(template, before *v1alpha1.PodCliqueSetTemplateSpec, trai
 		}
 	}
 	return errs
-}
-
-func typeOf(spec *v1alpha1.PodCliqueSetSpec) v1alpha1.WorkloadType {
-	if spec.WorkloadType == "" {
-		return v1alpha1.WorkloadTypeInference
-	}
-	return spec.WorkloadType
 }
 
 // trainingLimitsOf returns the immutable limits of a Training workload, with the meaning of unset limits filled in: no
@@ -281,7 +275,7 @@ func rollingChanges(pcs, old *v1alpha1.PodCliqueSet) []*field.Path {
 // before the switch (docs/decisions, U5). It returns none if no pods are running, and none for Training, which has no
 // updates.
 func strategyWarnings(pcs, old *v1alpha1.PodCliqueSet, rolling []*field.Path) []string {
-	if isTraining(&pcs.Spec) || pcs.Spec.Replicas == 0 || old.Spec.Replicas == 0 {
+	if pcs.Spec.IsTraining() || pcs.Spec.Replicas == 0 || old.Spec.Replicas == 0 {
 		return nil
 	}
 	switch {

@@ -28,7 +28,7 @@ var overwritten = []string{
 // fieldWarnings returns warnings about fields that are accepted but have no effect: one line for each kind of warning, with
 // the first path and the number of further ones.
 func fieldWarnings(pcs *v1alpha1.PodCliqueSet) []string {
-	w := &warner{training: isTraining(&pcs.Spec), kinds: map[string]int{}}
+	w := &warner{training: pcs.Spec.IsTraining(), kinds: map[string]int{}}
 	template := &pcs.Spec.Template
 	if pcs.Spec.IsOnDelete() && w.training {
 		w.warn(strategyPath, "has no effect: the template of a Training workload is immutable")
@@ -53,10 +53,7 @@ func fieldWarnings(pcs *v1alpha1.PodCliqueSet) []string {
 		w.warnSharing(path, len(group.ResourceSharing))
 		w.warnKeys(path.Child("annotations"), group.Annotations)
 	}
-	for i := range w.texts {
-		w.texts[i] = firstPaths(w.places[i][0], len(w.places[i])-1) + ": " + w.texts[i]
-	}
-	return w.texts
+	return w.lines()
 }
 
 // warner collects warnings about a PodCliqueSet.
@@ -77,6 +74,15 @@ func (w *warner) warn(path *field.Path, text string) {
 		w.places, w.texts = append(w.places, nil), append(w.texts, text)
 	}
 	w.places[at] = append(w.places[at], path.String())
+}
+
+// lines returns the warnings, each with its first path and the number of further ones, in the order of their first paths.
+func (w *warner) lines() []string {
+	var lines []string
+	for i, text := range w.texts {
+		lines = append(lines, firstPaths(w.places[i][0], len(w.places[i])-1)+": "+text)
+	}
+	return lines
 }
 
 func (w *warner) warnMinReadySeconds(path *field.Path, seconds int32) {
@@ -152,27 +158,19 @@ func SchedulerWarnings(pcs, old *v1alpha1.PodCliqueSet, configured string) []str
 			}
 		}
 	}
-	var names []string
-	places := map[string][]string{}
+	w := &warner{kinds: map[string]int{}}
 	for i, clique := range pcs.Spec.Template.Cliques {
 		if clique == nil || slices.Contains(known, clique.Spec.PodSpec.SchedulerName) {
 			continue
 		}
 		name := clique.Spec.PodSpec.SchedulerName
-		if len(places[name]) == 0 {
-			names = append(names, name)
-		}
-		places[name] = append(places[name], cliquesPath.Index(i).Child("spec", "podSpec", "schedulerName").String())
-	}
-	var out []string
-	for _, name := range names {
 		text := fmt.Sprintf("muster-controller was configured with %q; the pods wait forever unless a scheduler, or a profile of muster-scheduler, of this name runs", configured)
 		if name == corev1.DefaultSchedulerName {
 			text = fmt.Sprintf("the pods are scheduled one by one, not as a gang, unless a profile of muster-scheduler has this name; leave it out for %q", configured)
 		}
-		out = append(out, fmt.Sprintf("%s: %q: %s", firstPaths(places[name][0], len(places[name])-1), name, text))
+		w.warn(cliquesPath.Index(i).Child("spec", "podSpec", "schedulerName"), fmt.Sprintf("%q: %s", name, text))
 	}
-	return out
+	return w.lines()
 }
 
 // firstPaths returns the first of several paths, with the number of the others.
