@@ -164,7 +164,7 @@ func runManager(ctx context.Context, o *options) error {
 		}
 		ready["webhook-certificate"] = certs.Ready
 	}
-	if err := webhooks.Setup(mgr, webhooks.Options{SchedulerName: o.schedulerName}); err != nil {
+	if err := webhooks.Setup(mgr, o.schedulerName); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Options{

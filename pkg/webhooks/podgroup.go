@@ -20,7 +20,10 @@ import (
 )
 
 // PodGroupValidator rejects invalid PodGroups and returns warnings.
-type PodGroupValidator struct{ PriorityClasses }
+type PodGroupValidator struct {
+	allowDeletion[*v2alpha2.PodGroup]
+	PriorityClasses
+}
 
 var _ admission.Validator[*v2alpha2.PodGroup] = PodGroupValidator{}
 
@@ -86,9 +89,4 @@ func (v PodGroupValidator) validateTopologies(ctx context.Context, old, pg *v2al
 		warnings = append(warnings, err.Error())
 	}
 	return nil, warnings
-}
-
-// ValidateDelete allows every deletion.
-func (PodGroupValidator) ValidateDelete(context.Context, *v2alpha2.PodGroup) (admission.Warnings, error) {
-	return nil, nil
 }

@@ -110,7 +110,7 @@ func TestPodGroupValidator(t *testing.T) {
 			if err := v2alpha2.AddToScheme(scheme); err != nil {
 				t.Fatal(err)
 			}
-			hook := admission.WithValidator(scheme, PodGroupValidator{PriorityClasses{clusterReader{}}})
+			hook := admission.WithValidator(scheme, PodGroupValidator{PriorityClasses: PriorityClasses{clusterReader{}}})
 			response := hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: tc.operation,
 				Kind:      metav1.GroupVersionKind{Group: v2alpha2.GroupName, Version: "v2alpha2", Kind: "PodGroup"},

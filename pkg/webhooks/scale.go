@@ -7,6 +7,7 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -17,6 +18,7 @@ import (
 // scaleValidator validates the scale subresource of one kind. A Scale has neither labels nor owners, so the validator
 // reads the scaled object.
 type scaleValidator struct {
+	allowDeletion[*autoscalingv1.Scale] // not called: a Scale is not deleted
 	// scale validates the new replicas of the object with the given name. It accepts an object that is not found,
 	// which the API server rejects.
 	scale func(ctx context.Context, key client.ObjectKey, replicas int32) error
@@ -38,50 +40,32 @@ func (v scaleValidator) ValidateUpdate(ctx context.Context, _, scale *autoscalin
 	return nil, v.scale(ctx, client.ObjectKey{Namespace: request.Namespace, Name: request.Name}, scale.Spec.Replicas)
 }
 
-// ValidateDelete is not called: a Scale is not deleted.
-func (scaleValidator) ValidateDelete(context.Context, *autoscalingv1.Scale) (admission.Warnings, error) {
-	return nil, nil
-}
-
 func (r ownerReader) scalePodCliqueSet(ctx context.Context, key client.ObjectKey, replicas int32) error {
-	pcs := &v1alpha1.PodCliqueSet{}
-	if found, err := r.readLive(ctx, key, pcs); err != nil || !found {
-		return err
+	validate := func(pcs *v1alpha1.PodCliqueSet, replicas int32, _ validation.OwnerContext) field.ErrorList {
+		return validation.ValidatePodCliqueSetScale(pcs, replicas)
 	}
-	return invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueSet), pcs, validation.ValidatePodCliqueSetScale(pcs, replicas))
+	return scaleObject(ctx, r, v1alpha1.KindPodCliqueSet, key, &v1alpha1.PodCliqueSet{}, replicas, validate)
 }
 
 func (r ownerReader) scalePodCliqueScalingGroup(ctx context.Context, key client.ObjectKey, replicas int32) error {
-	pcsg := &v1alpha1.PodCliqueScalingGroup{}
-	if found, err := r.readLive(ctx, key, pcsg); err != nil || !found {
-		return err
-	}
-	owners, err := r.ownerContextOf(ctx, pcsg)
-	if err != nil {
-		return err
-	}
-	return invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupScale(pcsg, replicas, owners))
+	return scaleObject(ctx, r, v1alpha1.KindPodCliqueScalingGroup, key, &v1alpha1.PodCliqueScalingGroup{}, replicas, validation.ValidatePodCliqueScalingGroupScale)
 }
 
 func (r ownerReader) scalePodClique(ctx context.Context, key client.ObjectKey, replicas int32) error {
-	pclq := &v1alpha1.PodClique{}
-	if found, err := r.readLive(ctx, key, pclq); err != nil || !found {
-		return err
-	}
-	owners, err := r.ownerContextOf(ctx, pclq)
-	if err != nil {
-		return err
-	}
-	return invalidError(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueScale(pclq, replicas, owners))
+	return scaleObject(ctx, r, v1alpha1.KindPodClique, key, &v1alpha1.PodClique{}, replicas, validation.ValidatePodCliqueScale)
 }
 
-func (r ownerReader) readLive(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
-	err := r.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+// scaleObject reads an object into object, then its owners, and returns the error of scaling it.
+func scaleObject[T client.Object](ctx context.Context, r ownerReader, kind string, key client.ObjectKey, object T, replicas int32,
+	validate func(object T, replicas int32, owners validation.OwnerContext) field.ErrorList) error {
+	if err := r.Get(ctx, key, object); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return undecidedError("reading %s: %w", key, err)
 	}
+	owners, err := r.ownerContextOf(ctx, object)
 	if err != nil {
-		return false, undecidedError("reading %s: %w", key, err)
+		return err
 	}
-	return true, nil
+	return invalidError(v1alpha1.Kind(kind), object, validate(object, replicas, owners))
 }

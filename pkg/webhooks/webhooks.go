@@ -37,15 +37,10 @@ const (
 	PodCliqueScalePath             = "/validate-grove-io-v1alpha1-podclique-scale"
 )
 
-// Options configure the webhooks.
-type Options struct {
-	// SchedulerName is the scheduler of pods whose template has no schedulerName. Empty: the default of the API.
-	SchedulerName string
-}
-
 // Setup registers all webhooks with the manager's webhook server. The manager's scheme must contain the workload API.
-// The webhooks read from the API server, because the cache may not contain the latest writes.
-func Setup(mgr ctrl.Manager, options Options) error {
+// The webhooks read from the API server, because the cache may not contain the latest writes. schedulerName is the scheduler of
+// pods whose template has no schedulerName, "": the default of the API.
+func Setup(mgr ctrl.Manager, schedulerName string) error {
 	scheme := mgr.GetScheme()
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {
 		return err
@@ -54,27 +49,27 @@ func Setup(mgr ctrl.Manager, options Options) error {
 	classes := PriorityClasses{mgr.GetAPIReader()}
 	for path, build := range map[string]func() error{
 		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
-			WithValidator(PodGroupValidator{classes}).WithValidatorCustomPath(PodGroupPath).Complete,
+			WithValidator(PodGroupValidator{PriorityClasses: classes}).WithValidatorCustomPath(PodGroupPath).Complete,
 		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
-			WithValidator(podCliqueSetValidator{classes, options.SchedulerName}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
+			WithValidator(podCliqueSetValidator{PriorityClasses: classes, schedulerName: schedulerName}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
 		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
-			WithValidator(podCliqueScalingGroupValidator{owners}).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
+			WithValidator(podCliqueScalingGroupValidator(owners)).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
 		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).
-			WithValidator(podCliqueValidator{owners}).WithValidatorCustomPath(PodCliquePath).Complete,
+			WithValidator(podCliqueValidator(owners)).WithValidatorCustomPath(PodCliquePath).Complete,
 		PodCliqueSetScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
-			WithValidator(scaleValidator{owners.scalePodCliqueSet}).WithValidatorCustomPath(PodCliqueSetScalePath).Complete,
+			WithValidator(scaleValidator{scale: owners.scalePodCliqueSet}).WithValidatorCustomPath(PodCliqueSetScalePath).Complete,
 		PodCliqueScalingGroupScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
-			WithValidator(scaleValidator{owners.scalePodCliqueScalingGroup}).WithValidatorCustomPath(PodCliqueScalingGroupScalePath).Complete,
+			WithValidator(scaleValidator{scale: owners.scalePodCliqueScalingGroup}).WithValidatorCustomPath(PodCliqueScalingGroupScalePath).Complete,
 		PodCliqueScalePath: ctrl.NewWebhookManagedBy(mgr, &autoscalingv1.Scale{}).
-			WithValidator(scaleValidator{owners.scalePodClique}).WithValidatorCustomPath(PodCliqueScalePath).Complete,
+			WithValidator(scaleValidator{scale: owners.scalePodClique}).WithValidatorCustomPath(PodCliqueScalePath).Complete,
 	} {
 		if err := build(); err != nil {
 			return fmt.Errorf("registering %s: %w", path, err)
 		}
 	}
 	server := mgr.GetWebhookServer()
-	server.Register(PodCliqueSetDefaultPath, &admission.Webhook{Handler: podCliqueSetDefaulter(scheme, options.SchedulerName)})
-	server.Register(PodCliqueDefaultPath, &admission.Webhook{Handler: podCliqueDefaulter(scheme, options.SchedulerName)})
+	server.Register(PodCliqueSetDefaultPath, &admission.Webhook{Handler: podCliqueSetDefaulter(scheme, schedulerName)})
+	server.Register(PodCliqueDefaultPath, &admission.Webhook{Handler: podCliqueDefaulter(scheme, schedulerName)})
 	return nil
 }
 

@@ -110,9 +110,9 @@ func hasParent(document any, pointer string) bool {
 
 // podCliqueSetValidator rejects invalid PodCliqueSets and forbidden changes, and returns warnings.
 type podCliqueSetValidator struct {
+	allowDeletion[*v1alpha1.PodCliqueSet]
 	PriorityClasses
-	// schedulerName is Options.SchedulerName.
-	schedulerName string
+	schedulerName string // see Setup
 }
 
 var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
@@ -124,7 +124,7 @@ const untilClassOfSet = "until it does, the API server refuses the pods"
 func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
 	errs, warnings := validation.ValidatePodCliqueSet(pcs)
 	if pcs.Spec.Replicas == 0 { // also if it is not set; an existing set may be scaled to 0
-		if pcs.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		if pcs.Spec.IsTraining() {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "replicas"), 0,
 				"0, the value if it is not set, gives a Training workload no pods, and it is immutable: set it to 1 or more"))
 		} else {
@@ -178,64 +178,51 @@ func unlessRejected(warnings []string, errs field.ErrorList) admission.Warnings 
 	return warnings
 }
 
-// ValidateDelete allows every deletion.
-func (podCliqueSetValidator) ValidateDelete(context.Context, *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
-	return nil, nil
+// childValidator restricts the changes of PodCliqueScalingGroups or PodCliques, which belong to a PodCliqueSet: users may
+// change their replicas, within limits, unless they are PodCliques of a scaling group. All other fields are changed in the
+// template of the PodCliqueSet, and muster-controller applies the changes to its children.
+type childValidator[T client.Object] struct {
+	ownerReader
+	allowDeletion[T]
+	kind   string
+	specOf func(T) any
+	create func(T) field.ErrorList
+	update func(child, old T, owners validation.OwnerContext) field.ErrorList
 }
 
-// podCliqueScalingGroupValidator restricts the changes of a PodCliqueScalingGroup: users may change its replicas,
-// within limits.
-type podCliqueScalingGroupValidator struct{ ownerReader }
-
-var _ admission.Validator[*v1alpha1.PodCliqueScalingGroup] = podCliqueScalingGroupValidator{}
-
-// ValidateCreate validates a new PodCliqueScalingGroup.
-func (v podCliqueScalingGroupValidator) ValidateCreate(_ context.Context, pcsg *v1alpha1.PodCliqueScalingGroup) (admission.Warnings, error) {
-	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroup(pcsg))
+func podCliqueScalingGroupValidator(owners ownerReader) childValidator[*v1alpha1.PodCliqueScalingGroup] {
+	return childValidator[*v1alpha1.PodCliqueScalingGroup]{ownerReader: owners, kind: v1alpha1.KindPodCliqueScalingGroup,
+		specOf: func(pcsg *v1alpha1.PodCliqueScalingGroup) any { return pcsg.Spec },
+		create: validation.ValidatePodCliqueScalingGroup, update: validation.ValidatePodCliqueScalingGroupUpdate}
 }
 
-// ValidateUpdate validates a changed PodCliqueScalingGroup.
-func (v podCliqueScalingGroupValidator) ValidateUpdate(ctx context.Context, old, pcsg *v1alpha1.PodCliqueScalingGroup) (admission.Warnings, error) {
+func podCliqueValidator(owners ownerReader) childValidator[*v1alpha1.PodClique] {
+	return childValidator[*v1alpha1.PodClique]{ownerReader: owners, kind: v1alpha1.KindPodClique,
+		specOf: func(pclq *v1alpha1.PodClique) any { return pclq.Spec },
+		create: validation.ValidatePodClique, update: validation.ValidatePodCliqueUpdate}
+}
+
+// ValidateCreate validates a new child.
+func (v childValidator[T]) ValidateCreate(_ context.Context, child T) (admission.Warnings, error) {
+	return nil, invalidError(v1alpha1.Kind(v.kind), child, v.create(child))
+}
+
+// ValidateUpdate validates a changed child. Its owners are read only if its spec has changed.
+func (v childValidator[T]) ValidateUpdate(ctx context.Context, old, child T) (admission.Warnings, error) {
 	var owners validation.OwnerContext
-	if pcsg.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(pcsg.Spec, old.Spec) {
+	if child.GetDeletionTimestamp() == nil && !equality.Semantic.DeepEqual(v.specOf(child), v.specOf(old)) {
 		var err error
 		if owners, err = v.ownerContextOf(ctx, old); err != nil {
 			return nil, err
 		}
 	}
-	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodCliqueScalingGroup), pcsg, validation.ValidatePodCliqueScalingGroupUpdate(pcsg, old, owners))
+	return nil, invalidError(v1alpha1.Kind(v.kind), child, v.update(child, old, owners))
 }
 
-// ValidateDelete allows every deletion.
-func (podCliqueScalingGroupValidator) ValidateDelete(context.Context, *v1alpha1.PodCliqueScalingGroup) (admission.Warnings, error) {
-	return nil, nil
-}
+// allowDeletion is the part of a validator that allows every deletion.
+type allowDeletion[T any] struct{}
 
-// podCliqueValidator restricts the changes of a PodClique: users may change its replicas, within limits, unless it
-// belongs to a scaling group. All other fields are changed in the template of the PodCliqueSet, and muster-controller
-// applies the changes to the PodClique.
-type podCliqueValidator struct{ ownerReader }
-
-var _ admission.Validator[*v1alpha1.PodClique] = podCliqueValidator{}
-
-// ValidateCreate validates a new PodClique.
-func (v podCliqueValidator) ValidateCreate(_ context.Context, pclq *v1alpha1.PodClique) (admission.Warnings, error) {
-	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodClique(pclq))
-}
-
-// ValidateUpdate validates a changed PodClique.
-func (v podCliqueValidator) ValidateUpdate(ctx context.Context, old, pclq *v1alpha1.PodClique) (admission.Warnings, error) {
-	var owners validation.OwnerContext
-	if pclq.DeletionTimestamp == nil && !equality.Semantic.DeepEqual(pclq.Spec, old.Spec) {
-		var err error
-		if owners, err = v.ownerContextOf(ctx, old); err != nil {
-			return nil, err
-		}
-	}
-	return nil, invalidError(v1alpha1.Kind(v1alpha1.KindPodClique), pclq, validation.ValidatePodCliqueUpdate(pclq, old, owners))
-}
-
-// ValidateDelete allows every deletion.
-func (podCliqueValidator) ValidateDelete(context.Context, *v1alpha1.PodClique) (admission.Warnings, error) {
+// ValidateDelete implements admission.Validator.
+func (allowDeletion[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) {
 	return nil, nil
 }

@@ -169,9 +169,9 @@ func TestWorkloadValidators(t *testing.T) {
 			case *v1alpha1.PodCliqueSet:
 				hook = admission.WithValidator(testScheme(t), podCliqueSetValidator{})
 			case *v1alpha1.PodCliqueScalingGroup:
-				hook = admission.WithValidator(testScheme(t), podCliqueScalingGroupValidator{owners})
+				hook = admission.WithValidator(testScheme(t), podCliqueScalingGroupValidator(owners))
 			case *v1alpha1.PodClique:
-				hook = admission.WithValidator(testScheme(t), podCliqueValidator{owners})
+				hook = admission.WithValidator(testScheme(t), podCliqueValidator(owners))
 			}
 			answer(t, hook.Handle(context.Background(), request), strings.ReplaceAll(tc.want, "1,024", "1024"))
 		})
@@ -185,7 +185,7 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 		return s
 	}
 	lost := []string{`spec.template.priorityClassName: PriorityClass "lost" does not exist; until it does, the API server refuses the pods`}
-	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}}
 	for name, tc := range map[string]struct {
 		old, set *v1alpha1.PodCliqueSet
 		want     []string
@@ -218,7 +218,7 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 // leaves the request undecided.
 func TestPodCliqueSetWithATopology(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}}
 	for name, tc := range map[string]struct {
 		binding, domain string
 		invalid         bool
@@ -249,7 +249,7 @@ func TestPodCliqueSetWithATopology(t *testing.T) {
 // TestAStoredPodCliqueSetInTheOlderForm: packDomain is refused in a new set. A stored set with it accepts updates of other fields.
 func TestAStoredPodCliqueSetInTheOlderForm(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}}
 	older := func() *v1alpha1.PodCliqueSet {
 		set := podCliqueSet()
 		set.Spec.Template.TopologyConstraint = &v1alpha1.TopologyConstraint{TopologyName: "fabric", PackDomain: "rack"}
@@ -307,7 +307,7 @@ func TestPodCliqueSetWithASchedulerName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, tc.configured}
+			v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}, schedulerName: tc.configured}
 			var got admission.Warnings
 			if tc.old == nil {
 				got, _ = v.ValidateCreate(context.Background(), tc.set)
@@ -324,7 +324,7 @@ func TestPodCliqueSetWithASchedulerName(t *testing.T) {
 
 func TestPodCliqueSetWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}}
 	set := podCliqueSet()
 	set.Spec.Replicas = 0
 	warnings, err := v.ValidateCreate(context.Background(), set)
@@ -343,7 +343,7 @@ func TestPodCliqueSetWithoutReplicas(t *testing.T) {
 // TestARejectedRequestGetsNoWarnings: they would describe effects that it does not have.
 func TestARejectedRequestGetsNoWarnings(t *testing.T) {
 	t.Parallel()
-	v := podCliqueSetValidator{PriorityClasses{clusterReader{}}, ""}
+	v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}}
 	old := podCliqueSet()
 	old.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
 	set := old.DeepCopy()
@@ -397,7 +397,7 @@ func TestScaleValidator(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hook := admission.WithValidator(testScheme(t), scaleValidator{tc.scale(reader(t, tc.failing, tc.live...))})
+			hook := admission.WithValidator(testScheme(t), scaleValidator{scale: tc.scale(reader(t, tc.failing, tc.live...))})
 			scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: tc.replicas}}
 			answer(t, hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 				Operation: admissionv1.Update, Namespace: "ns", Name: tc.name, Object: rawObject(t, scale), OldObject: rawObject(t, scale),

@@ -185,7 +185,7 @@ func (c *Reconciler) ensureSecret(ctx context.Context) (*keyPair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the certificate's secret %s: %w", c.Secret, err)
 	}
-	logger.V(2).Info("Created a certificate for the webhook server", "reason", why, "hosts", hosts, "validUntil", pair.leafCertificate().NotAfter)
+	logger.V(2).Info("Created a certificate for the webhook server", "reason", why, "hosts", hosts, "validUntil", pair.certificate.Leaf.NotAfter)
 	return pair, nil
 }
 
@@ -306,17 +306,15 @@ func parseKeyPair(data map[string][]byte) (*keyPair, error) {
 	return &keyPair{certificate: cert, authority: authority}, nil
 }
 
-func (p *keyPair) leafCertificate() *x509.Certificate { return p.certificate.Leaf }
-
 // renewAt returns when the pair must be renewed.
 func (p *keyPair) renewAt(before time.Duration) time.Time {
-	return p.leafCertificate().NotAfter.Add(-before)
+	return p.certificate.Leaf.NotAfter.Add(-before)
 }
 
 // missingHost returns the first of hosts that the certificate is not valid for, "" if it is valid for all.
 func (p *keyPair) missingHost(hosts []string) string {
 	for _, host := range hosts {
-		if p.leafCertificate().VerifyHostname(host) != nil {
+		if p.certificate.Leaf.VerifyHostname(host) != nil {
 			return host
 		}
 	}
@@ -325,8 +323,8 @@ func (p *keyPair) missingHost(hosts []string) string {
 
 // hosts returns the names and addresses that the certificate is valid for.
 func (p *keyPair) hosts() []string {
-	hosts := slices.Clone(p.leafCertificate().DNSNames)
-	for _, ip := range p.leafCertificate().IPAddresses {
+	hosts := slices.Clone(p.certificate.Leaf.DNSNames)
+	for _, ip := range p.certificate.Leaf.IPAddresses {
 		hosts = append(hosts, ip.String())
 	}
 	return hosts
