@@ -124,10 +124,7 @@ func boundByOthers(f Facts) string {
 }
 
 func schedulers(names []string) string {
-	if len(names) == 1 {
-		return "scheduler " + names[0]
-	}
-	return "schedulers " + message.ListNames(names, maxNamed, len(names), ", ")
+	return message.Plural(len(names), "scheduler ", "schedulers ") + message.ListNames(names, maxNamed, len(names), ", ")
 }
 
 // describeLacks describes why the tree is not satisfied. The leaves, which lack pods, come first: "prefill-2 lacks 2 of 8;

@@ -216,12 +216,7 @@ func judgeEmpty(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 	if placement.MayFit(p, slots) || !placement.MayFit(p, func(int) int { return math.MaxInt }) {
 		return "", ""
 	}
-	waiting := map[int]int{}
-	for _, leaf := range p.Tree.Leaves() {
-		for _, pod := range p.Pods[leaf.Name()] {
-			waiting[pod.Class]++
-		}
-	}
+	waiting := podsPerClass(p)
 	opened := func(class int) int { return known.ResourceCapacity(class).withUnavailable().Slots }
 	reason, nodes := v2alpha2.ReasonTooLarge, "the nodes"
 	if placement.MayFit(p, opened) {
@@ -285,6 +280,17 @@ func leastAsked(g *gang.Group, have gang.Counts, waiting map[string][]need, requ
 	return sum
 }
 
+// podsPerClass returns the number of waiting pods of each class.
+func podsPerClass(p placement.Problem) map[int]int {
+	pods := map[int]int{}
+	for _, leaf := range p.Tree.Leaves() {
+		for _, pod := range p.Pods[leaf.Name()] {
+			pods[pod.Class]++
+		}
+	}
+	return pods
+}
+
 // waitingByClass returns the waiting pods of each leaf.
 func waitingByClass(p placement.Problem) map[string][]need {
 	waiting := make(map[string][]need, len(p.Pods))
@@ -331,10 +337,7 @@ func listFilterReasons(r *placement.Refusal) string {
 		return ""
 	}
 	reasons := slices.SortedFunc(maps.Keys(r.Reasons), func(a, b string) int {
-		if c := cmp.Compare(r.Reasons[b], r.Reasons[a]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a, b)
+		return cmp.Or(cmp.Compare(r.Reasons[b], r.Reasons[a]), cmp.Compare(a, b))
 	})
 	var parts []string
 	for _, why := range reasons[:min(len(reasons), maxReasons)] {

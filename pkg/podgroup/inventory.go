@@ -250,13 +250,7 @@ func (w *imagined) capacityOn(class int, nodes []int32) placement.Capacity {
 	class = w.base[class]
 	pods := 0
 	for _, i := range nodes {
-		slots := int64(math.MaxInt32)
-		for r, request := range w.of.Requests[class] {
-			if request > 0 {
-				slots = min(slots, w.firstRoom(i)[r]/request)
-			}
-		}
-		pods = min(pods+int(slots), math.MaxInt32)
+		pods = min(pods+int(slotsIn(w.firstRoom(i), w.of.Requests[class])), math.MaxInt32)
 	}
 	for _, domains := range w.of.Apart[class] {
 		seen, most := map[int32]bool{}, 0
@@ -271,6 +265,17 @@ func (w *imagined) capacityOn(class int, nodes []int32) placement.Capacity {
 		}
 	}
 	return placement.Capacity{Nodes: len(nodes), Pods: pods}
+}
+
+// slotsIn returns how many pods with these requests fit into the room, both by resource.
+func slotsIn(room, requests []int64) int64 {
+	slots := int64(math.MaxInt32)
+	for r, request := range requests {
+		if request > 0 {
+			slots = min(slots, room[r]/request)
+		}
+	}
+	return slots
 }
 
 // mainResource returns the resource of which a pod of the class requests the largest share, and the share in millionths, of the

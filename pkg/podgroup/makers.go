@@ -170,11 +170,8 @@ func describeUnclaimed(found []Unclaimed) string {
 // UnclaimedAdvice returns the same text for one finding.
 func UnclaimedAdvice(u Unclaimed) string {
 	if u.Kind == "Pod" {
-		verb := "name"
-		if u.Total == 1 {
-			verb = "names"
-		}
-		return fmt.Sprintf("%s %s it by %s: make it annotation %s", podsNamed("pod", u.Names, u.Total), verb, u.Where, v2alpha2.PodGroupAnnotation)
+		return fmt.Sprintf("%s %s it by %s: make it annotation %s",
+			podsNamed("pod", u.Names, u.Total), message.Plural(u.Total, "names", "name"), u.Where, v2alpha2.PodGroupAnnotation)
 	}
 	// The template of a Job is immutable.
 	return fmt.Sprintf("%s %s names it by %s of its own: recreate it with that in spec.template.metadata.annotations",

@@ -59,18 +59,11 @@ func (r ResourceCapacity) explainHopeless(reason v2alpha2.Reason, owner string) 
 		return r.unavailable()
 	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone() && r.Elsewhere > 0:
 		return fmt.Sprintf("no node that matches %s offers %s: change their selectors, affinity or tolerations, %s %s enough for a pod",
-			owner, r.Resource, message.Count(r.Elsewhere, "other node"), haveOrHas(r.Elsewhere))
+			owner, r.Resource, message.Count(r.Elsewhere, "other node"), message.Plural(r.Elsewhere, "has", "have"))
 	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone():
 		return fmt.Sprintf("no node offers %s: correct the name in %s, or install the device plugin that provides it", r.Resource, owner)
 	}
 	return ""
-}
-
-func haveOrHas(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
 }
 
 // unavailable describes the nodes that would help if they were available, and the required action: "3 nodes with 24

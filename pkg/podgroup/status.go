@@ -86,10 +86,8 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	for i := range old.Conditions {
 		s.Conditions = append(s.Conditions, *old.Conditions[i].DeepCopy())
 	}
-	for _, c := range []metav1.Condition{admitted, satisfied} {
-		c.ObservedGeneration, c.LastTransitionTime = f.Group.Generation, now
-		meta.SetStatusCondition(&s.Conditions, c)
-	}
+	setCondition(&s, admitted, now)
+	setCondition(&s, satisfied, now)
 	if c := completedCondition(&s); c != nil && completedCondition(old) == nil {
 		c.LastTransitionTime = now // its status stays True, but which pods belong to a later run depends on the time
 	}
@@ -97,19 +95,21 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	return s
 }
 
+// setCondition sets a condition; now is its transition time if its status changes.
+func setCondition(s *v2alpha2.PodGroupStatus, c metav1.Condition, now metav1.Time) {
+	c.ObservedGeneration, c.LastTransitionTime = s.ObservedGeneration, now
+	meta.SetStatusCondition(&s.Conditions, c)
+}
+
 // setPreemptionConditions sets the conditions Preempting and Preempted, or removes them.
 func setPreemptionConditions(s *v2alpha2.PodGroupStatus, f Facts, satisfied bool, now metav1.Time) {
-	set := func(c metav1.Condition) {
-		c.ObservedGeneration, c.LastTransitionTime = f.Group.Generation, now
-		meta.SetStatusCondition(&s.Conditions, c)
-	}
 	if f.Preempting != nil {
-		set(preemptingCondition(f.Preempting))
+		setCondition(s, preemptingCondition(f.Preempting), now)
 	} else {
 		meta.RemoveStatusCondition(&s.Conditions, v2alpha2.ConditionPreempting)
 	}
 	if c := nextPreempted(f, satisfied); c != nil {
-		set(*c)
+		setCondition(s, *c, now)
 	} else {
 		meta.RemoveStatusCondition(&s.Conditions, v2alpha2.ConditionPreempted)
 	}

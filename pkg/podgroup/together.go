@@ -54,13 +54,7 @@ type state struct{ empty, open bool }
 // newTogether returns nil if the gang has one class and no required level, or too many classes, or there is no inventory.
 func newTogether(p placement.Problem, known *knownCapacities) *together {
 	t := &together{Problem: p, known: known, worlds: map[state]*imagined{}, waiting: waitingByClass(p), pods: message.Count(p.Tree.MissingPods(p.Have), "pod")}
-	seen := map[int]bool{}
-	for _, needs := range t.waiting {
-		for _, n := range needs {
-			seen[n.class] = true
-		}
-	}
-	if t.classes = slices.Sorted(maps.Keys(seen)); len(t.classes) < 2 && !hasLevels(p) || len(t.classes) > maxClasses {
+	if t.classes = slices.Sorted(maps.Keys(podsPerClass(p))); len(t.classes) < 2 && !hasLevels(p) || len(t.classes) > maxClasses {
 		return nil
 	}
 	if t.nodes = known.Inventory(p); t.nodes == nil {
@@ -246,12 +240,7 @@ func (t *together) leavesOf(classes []int) string {
 // closedText describes the unavailable nodes with room for pods of the classes that lack it, or of all classes if none does by
 // itself; with their free room, or as if they were empty. "": there are none.
 func (t *together) closedText(free bool) string {
-	count := map[int]int{}
-	for _, needs := range t.waiting {
-		for _, n := range needs {
-			count[n.class] += n.pods
-		}
-	}
+	count := podsPerClass(t.Problem)
 	var lacking, all []string
 	for _, class := range t.classes {
 		r := t.known.ResourceCapacity(class)
@@ -300,13 +289,7 @@ func (t *together) upperBoundOfPods(w *imagined) int {
 		if !w.servesAny(i, t.classes) {
 			continue
 		}
-		slots := int64(math.MaxInt32)
-		for k, room := range w.roomOn(int32(i)) {
-			if t.smallest[k] > 0 {
-				slots = min(slots, room/t.smallest[k])
-			}
-		}
-		places = min(places+slots, math.MaxInt32)
+		places = min(places+slotsIn(w.roomOn(int32(i)), t.smallest), math.MaxInt32)
 	}
 	return int(places)
 }
