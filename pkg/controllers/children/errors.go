@@ -240,7 +240,7 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	}
 	c.unfinished.Observe(name.String(), now)
-	err := errors.Join(failed...)
+	err := joinFirst(failed)
 	if err != nil && after == 0 {
 		return ctrl.Result{}, err // the queue retries with the same delays, and counts the retries
 	}
@@ -258,7 +258,17 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
+// joinFirst joins errors, at most maxJoined of them and the number of the others. nil if there are none.
+func joinFirst(errs []error) error {
+	if more := len(errs) - maxJoined; more > 0 {
+		errs = append(errs[:maxJoined:maxJoined], errors.New("and "+message.Count(more, "more error")))
+	}
+	return errors.Join(errs...)
+}
+
 const (
+	// maxJoined is the maximum number of errors of a pass in the log.
+	maxJoined = 10
 	// keyRefused is the key of rejections by admission.
 	keyRefused = "refused"
 	// maxLogged is the maximum number of characters of a rejection in the log. The condition contains all of them.

@@ -247,6 +247,41 @@ func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	}
 }
 
+// TestManyErrorsAreOneFactAndOneLine: a pass over a set of many replicas may have an error for each of them. They are one
+// line in the log, of a length that a log takes, and one fact for each kind of error, because all facts are compared.
+func TestManyErrorsAreOneFactAndOneLine(t *testing.T) {
+	var lines []string
+	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+	ctx := klog.NewContext(t.Context(), logger)
+	pods, now, key := corev1.Resource("pods"), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), types.NamespacedName{Name: "a"}
+	var refused, failed []error
+	for i := range 1000 {
+		refused = append(refused, apierrors.NewForbidden(pods, fmt.Sprint("p-", i), errors.New("exceeded quota")))
+		failed = append(failed, apierrors.NewInternalError(fmt.Errorf("creating p-%d: connection refused", i)))
+	}
+
+	c := NewClient(nil, nil)
+	if _, err := c.Result(ctx, key, now, 0, refused...); err != nil || len(lines) != 1 {
+		t.Errorf("error %v, and %d lines in the log, want one", err, len(lines))
+	}
+	lines = nil
+	if _, err := c.Result(ctx, key, now, time.Minute, failed...); err != nil || len(lines) != 1 || len(lines[0]) > 2000 {
+		t.Errorf("error %v, and the log has %d lines, want a short one", err, len(lines))
+	}
+	if _, err := c.Result(ctx, key, now, 0, failed...); err == nil || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "990 more errors") {
+		t.Errorf("the error has %d characters, want the first ones and the number of the others", len(fmt.Sprint(err)))
+	}
+
+	object := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
+	c.Problems(object, errors.Join(failed...), now)
+	if facts := len(c.passing.objects["a"].facts) + len(c.failing.objects[key.String()].facts); facts != 2 {
+		t.Errorf("%d facts are remembered, want one for the status and one for the next pass", facts)
+	}
+	if problems := c.Problems(object, errors.Join(failed...), now.Add(toldAfter)); len(problems) != 1 {
+		t.Errorf("%d problems are reported, want one", len(problems))
+	}
+}
+
 // TestANamespaceThatIsBeingDeletedIsNoErrorOfTheLog: every controller ends its passes by Result. A wait of another kind
 // that is due does not make it an error either.
 func TestANamespaceThatIsBeingDeletedIsNoErrorOfTheLog(t *testing.T) {

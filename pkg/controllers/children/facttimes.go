@@ -3,6 +3,7 @@
 package children
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -34,8 +35,8 @@ type observation struct {
 // deleted. An object with facts is observed again within LastRetry.
 const forgetAfter = 10 * LastRetry
 
-// Observe replaces the facts of an object. It returns the facts in the same order; a fact that existed before keeps
-// its text and time, the others begin now.
+// Observe replaces the facts of an object, and returns them in the same order. A fact that existed before keeps its text
+// and time, the others begin now. Of facts with the same key, only one is kept, with the last text.
 func (s *FactTimes) Observe(object string, now time.Time, facts ...Fact) []Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,15 +46,17 @@ func (s *FactTimes) Observe(object string, now time.Time, facts ...Fact) []Fact 
 	if len(facts) == 0 {
 		return nil
 	}
-	observed := make([]Fact, len(facts))
-	for i, f := range facts {
+	var observed []Fact
+	for _, f := range facts {
 		f.Since = now
-		for _, b := range before {
-			if b.Key == f.Key {
-				f = b
-			}
+		if was := slices.IndexFunc(before, func(b Fact) bool { return b.Key == f.Key }); was >= 0 {
+			f = before[was]
 		}
-		observed[i] = f
+		if same := slices.IndexFunc(observed, func(o Fact) bool { return o.Key == f.Key }); same >= 0 {
+			observed[same] = f
+		} else {
+			observed = append(observed, f)
+		}
 	}
 	if s.objects == nil {
 		s.objects = map[string]observation{}
