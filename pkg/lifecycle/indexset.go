@@ -148,9 +148,3 @@ func (s IndexSet) Below(n int) IndexSet {
 func (s IndexSet) Within(other IndexSet) bool {
 	return s.Union(other).String() == other.String()
 }
-
-// FormatIndices returns indices without duplicates as text, see IndexSet.String.
-func FormatIndices(indices []int) string { return Indices(indices...).String() }
-
-// ContainsIndex reports whether a text of FormatIndices contains an index. Invalid parts are ignored.
-func ContainsIndex(text string, index int) bool { return ParseIndices(text).Has(index) }

@@ -16,12 +16,12 @@ func TestIndices(t *testing.T) {
 		"0-3,7":       {7, 0, 1, 3, 2, 3},
 		"1,3-4,10-11": {1, 3, 4, 10, 11, -1},
 	} {
-		if got := FormatIndices(indices); got != want {
-			t.Errorf("FormatIndices(%v) = %q, want %q", indices, got, want)
+		if got := Indices(indices...).String(); got != want {
+			t.Errorf("Indices(%v) = %q, want %q", indices, got, want)
 		}
 		for i := range 13 {
-			if ContainsIndex(want, i) != slices.Contains(indices, i) {
-				t.Errorf("ContainsIndex(%q, %d) = %t", want, i, !slices.Contains(indices, i))
+			if ParseIndices(want).Has(i) != slices.Contains(indices, i) {
+				t.Errorf("index %[2]d in %[1]q: %[3]t", want, i, !slices.Contains(indices, i))
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestIndexSetIsASet(t *testing.T) {
 		}
 		a, inA := draw()
 		b, inB := draw()
-		set := ParseIndices(FormatIndices(a))
+		set := ParseIndices(Indices(a...).String())
 		union, below := set.Union(Indices(b...)), set.Below(20)
 		within := true
 		for i := range 41 {

@@ -7,16 +7,6 @@ import (
 	"time"
 )
 
-// EffectiveDelay returns the termination delay of a scaling group: its override if there is one, otherwise that of the
-// set. If the set has none, gang termination is off and the result is nil. Source: Gang Termination Design Doc, "PCSG
-// TerminationDelay Override".
-func EffectiveDelay(set, override *time.Duration) *time.Duration {
-	if set == nil || override == nil {
-		return set
-	}
-	return override
-}
-
 // GroupTermination contains the facts that decide which replicas a scaling group terminates itself.
 type GroupTermination struct {
 	// Replicas are the desired replicas of which at least one PodClique exists.

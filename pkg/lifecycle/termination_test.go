@@ -9,22 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestEffectiveDelay(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct{ set, override, want *time.Duration }{
-		"off":                              {nil, nil, nil},
-		"off, an override means nothing":   {nil, delay(time.Hour), nil},
-		"the set's":                        {delay(4 * time.Hour), nil, delay(4 * time.Hour)},
-		"the override, shorter":            {delay(4 * time.Hour), delay(2 * time.Hour), delay(2 * time.Hour)},
-		"the override, longer":             {delay(4 * time.Hour), delay(8 * time.Hour), delay(8 * time.Hour)},
-		"an override of 0, as in Training": {delay(4 * time.Hour), delay(0), delay(0)},
-	} {
-		if diff := cmp.Diff(tc.want, EffectiveDelay(tc.set, tc.override)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
 // clique is a PodClique with one of one pods ready.
 func clique(name string, change ...func(*Clique)) Clique {
 	c := Clique{Name: name, Observed: true, Replicas: 1, MinAvailable: 1, Ready: 1}

@@ -67,8 +67,6 @@ type TrainingReplica struct {
 // TrainingClique is a PodClique of a Training workload.
 type TrainingClique struct {
 	Clique
-	// Succeeded: its condition Succeeded is True.
-	Succeeded bool
 	// Delay is how long it may be below its minimum before the replica is restarted.
 	Delay time.Duration
 	// Preempted: it is below its minimum, and all of its missing pods were preempted by a scheduler.
@@ -245,7 +243,7 @@ func (t Training) succeeded() IndexSet {
 // succeeded reports whether every PodClique of the replica's current attempt has succeeded.
 func (r TrainingReplica) succeeded() bool {
 	return r.Complete && len(r.Cliques) > 0 && !slices.ContainsFunc(r.Cliques, func(c TrainingClique) bool {
-		return !c.Succeeded || !c.Observed || c.Attempt.Set < r.Attempt
+		return !c.Finished || !c.Observed || c.Attempt.Set < r.Attempt
 	})
 }
 
@@ -263,7 +261,7 @@ func (r TrainingReplica) dueRestart() (restartDue, bool) {
 	var dues []restartDue
 	preempted := true
 	for _, c := range r.Cliques {
-		if c.Terminating || !c.Observed || c.Succeeded || c.BreachedSince.IsZero() || c.Attempt.Set < r.Attempt {
+		if c.Terminating || !c.Observed || c.Finished || c.BreachedSince.IsZero() || c.Attempt.Set < r.Attempt {
 			continue
 		}
 		preempted = preempted && c.Preempted

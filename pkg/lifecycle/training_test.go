@@ -23,7 +23,7 @@ func TestDecideTraining(t *testing.T) {
 		}
 		return c
 	}
-	done := func(c *lifecycle.TrainingClique) { c.Succeeded = true }
+	done := func(c *lifecycle.TrainingClique) { c.Finished = true }
 	failed := func(c *lifecycle.TrainingClique) { c.BreachedSince = ago(time.Second) }
 	preempted := func(c *lifecycle.TrainingClique) { failed(c); c.Preempted = true }
 	replica := func(index int, cliques ...lifecycle.TrainingClique) lifecycle.TrainingReplica {

@@ -26,8 +26,9 @@ type GroupUpdate struct {
 	// Replicas are the desired replicas of which a PodClique exists; Wanted is the desired number.
 	Replicas []GroupReplica
 	Wanted   int32
-	// New are the desired replicas of which no PodClique exists and that do not hold the previous template.
-	New map[int]bool
+	// New are the desired replicas of which no PodClique exists and that do not hold the previous template: they are created from
+	// the current one.
+	New []int
 	// MinAvailable is the number of replicas that must be available.
 	MinAvailable int32
 	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
@@ -195,7 +196,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	}
 	p, waits := r.proceed(now)
 	d.Progress = p
-	u.recordNewReplicas(p)
+	p.recordReached(u.New...)
 	lacking := p.lacking(c.updated, int(u.Wanted)-len(c.outdated)-len(c.updated))
 	ready := d.replaceUnavailable(c.outdated, r.isBlocked(c.made != nil, waits))
 	replacing := ""
@@ -272,15 +273,6 @@ func (u GroupUpdate) remaining(c groupCount) UpdateState {
 		return u.belowMinimum(c.available)
 	}
 	return UpdateState{}
-}
-
-// recordNewReplicas records the replicas that do not exist and are created from the current template.
-func (u GroupUpdate) recordNewReplicas(p *Progress) {
-	for j := range int(u.Wanted) {
-		if u.New[j] {
-			p.recordReached(j)
-		}
-	}
 }
 
 // belowMinimum returns what the first unavailable replica that is not being replaced waits for.

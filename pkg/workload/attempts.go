@@ -82,12 +82,7 @@ func attemptIn(object metav1.Object, key string) int32 {
 
 // ReplicaAttempt returns the attempt that a status records for a replica.
 func ReplicaAttempt(attempts []v1alpha1.ReplicaAttempt, index int) int32 {
-	for i := range attempts {
-		if attempts[i].Index == int32(index) {
-			return attempts[i].Attempt
-		}
-	}
-	return 0
+	return RecordedAttempt(attempts, index).Attempt
 }
 
 // RecordedAttempt returns the attempt that a status records for a replica, with its reason and time.

@@ -74,29 +74,21 @@ func earliest(a, b time.Time) time.Time {
 }
 
 // TerminationDelay returns the effective termination delay of a scaling group of the set's template, or with "" that
-// of the set; nil: gang termination is off. It is also off with a delay that is not positive, which admission rejects,
-// and in Training workloads, whose replicas are restarted instead.
+// of the set; nil: gang termination is off. The delay of a group overrides that of the set, if the set has one. Gang
+// termination is also off with a delay that is not positive, which admission rejects, and in Training workloads, whose
+// replicas are restarted instead. Source: Gang Termination Design Doc, "PCSG TerminationDelay Override".
 func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
-	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+	delay := set.Spec.Template.TerminationDelay
+	if delay == nil || set.Spec.IsTraining() {
 		return nil
 	}
-	template := &set.Spec.Template
-	var override *time.Duration
-	if config := template.ScalingGroup(group); config != nil {
-		override = duration(config.TerminationDelay)
+	if config := set.Spec.Template.ScalingGroup(group); config != nil && config.TerminationDelay != nil {
+		delay = config.TerminationDelay
 	}
-	delay := lifecycle.EffectiveDelay(duration(template.TerminationDelay), override)
-	if delay == nil || *delay <= 0 {
+	if delay.Duration <= 0 {
 		return nil
 	}
-	return delay
-}
-
-func duration(d *metav1.Duration) *time.Duration {
-	if d == nil {
-		return nil
-	}
-	return &d.Duration
+	return &delay.Duration
 }
 
 // CliqueTerminationDelay returns the effective termination delay that the controller of the PodClique's owner has set

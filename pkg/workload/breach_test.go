@@ -147,6 +147,7 @@ func TestTerminationDelay(t *testing.T) {
 		"off, whatever a group says":       {v1alpha1.WorkloadTypeInference, nil, duration(time.Hour), nil, nil},
 		"the set's":                        {"", duration(time.Hour), nil, ptr.To(time.Hour), ptr.To(time.Hour)},
 		"a group's own":                    {"", duration(time.Hour), duration(time.Minute), ptr.To(time.Hour), ptr.To(time.Minute)},
+		"a group's own, longer":            {"", duration(time.Minute), duration(time.Hour), ptr.To(time.Minute), ptr.To(time.Hour)},
 		"replicas of Training restart":     {v1alpha1.WorkloadTypeTraining, duration(time.Hour), duration(time.Minute), nil, nil},
 		"none that admission lets through": {"", duration(0), duration(-time.Minute), nil, nil},
 	} {

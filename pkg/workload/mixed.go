@@ -2,7 +2,11 @@
 
 package workload
 
-import "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+import (
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+)
 
 // MixedReplica returns the lowest index of the replicas of a scaling group in which pods of the current template run
 // beside pods of an earlier one, from which they differ; -1: there is none. Such a replica comes about under OnDelete, when
@@ -33,7 +37,7 @@ func isMixed(members []*v1alpha1.PodClique, changed func(clique, since string) b
 			return false
 		}
 		if s.UpdatedReplicas < s.Replicas {
-			since = append(since, textOf(s.CurrentPodCliqueSetGenerationHash))
+			since = append(since, ptr.Deref(s.CurrentPodCliqueSetGenerationHash, ""))
 			partly = partly || s.UpdatedReplicas > 0
 		}
 	}

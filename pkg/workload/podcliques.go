@@ -21,20 +21,12 @@ import (
 func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodClique, hold *Hold) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	var cliques []*v1alpha1.PodClique
-	for _, t := range template.CliquesInOrder() {
-		if template.ScalingGroupOf(t.Name) != nil {
-			continue
-		}
+	for _, t := range template.StandaloneCliques() {
 		name := naming.PodCliqueName(set.Name, i, t.Name)
 		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
 		requirements := StartOrder(template).Requirements(set.Name, i, t.Name, -1)
-		from, follows, isKept := set, r, hold != nil && r.isOld(live[name])
-		switch {
-		case isKept:
-			t = keptTemplate(t, live[name])
-		case live[name] == nil:
-			from, follows, t = hold.forMissing(set, r, t)
-		}
+		isKept := hold != nil && r.isOld(live[name])
+		from, follows, t := hold.sourceOf(set, r, t, live[name], isKept)
 		c := podClique(from, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas), live[name])
 		withTerminationDelay(c.Annotations, BreachDelay(set, ""))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptFor(live[name], SetAttempt(set, i)).Set)
@@ -81,14 +73,8 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.P
 		name := naming.MemberPodClique(set.Name, i, config, j, clique)
 		labels := naming.MemberLabels(set.Name, i, config, j, minAvailable, clique)
 		requirements := StartOrder(template).Requirements(set.Name, i, clique, j)
-		from, follows := set, r
-		isKept := !set.Spec.IsOnDelete() && set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining && r.isOld(live[name])
-		switch {
-		case isKept:
-			t = keptTemplate(t, live[name])
-		case live[name] == nil:
-			from, follows, t = hold.forMissing(set, r, t)
-		}
+		isKept := !set.Spec.IsOnDelete() && !set.Spec.IsTraining() && r.isOld(live[name])
+		from, follows, t := hold.sourceOf(set, r, t, live[name], isKept)
 		c := podClique(from, t, requirements, templateScale(t.Spec.Replicas), live[name])
 		withTerminationDelay(c.Annotations, BreachDelay(set, config))
 		attempt := attemptFor(live[name], GroupAttempt(group, j))
@@ -124,7 +110,7 @@ func podClique(set *v1alpha1.PodCliqueSet, t *v1alpha1.PodCliqueTemplateSpec, re
 	if live == nil || live.Annotations[v1alpha1.AnnotationPodCliqueSetUID] != "" { // not added later, so that an upgrade writes no PodClique
 		ours[v1alpha1.AnnotationPodCliqueSetUID] = string(set.UID)
 	}
-	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+	if set.Spec.IsTraining() {
 		ours[v1alpha1.AnnotationWorkloadType] = string(v1alpha1.WorkloadTypeTraining)
 	}
 	if failed := FailedReason(set); failed != "" {

@@ -96,7 +96,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	switch {
 	case f.Training != nil:
 		setOutcome(pcs, &s, f.Training, f.Raised, now)
-	case pcs.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining:
+	case pcs.Spec.IsTraining():
 		s.Phase = cmp.Or(s.Phase, v1alpha1.PodCliqueSetPhasePending) // it is invalid, and not reconciled
 	case f.Running:
 		s.Phase = v1alpha1.PodCliqueSetPhaseRunning
@@ -172,17 +172,13 @@ func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f 
 	if preempted := lifecycle.Preemptions(f.Replicas); len(preempted) > 0 {
 		available.Message += "; " + message.ListNames(preempted, 3, len(preempted), "; ")
 	}
-	foreign := "" // message about the first foreign object with a required name
-	for _, p := range f.Problems {
-		if p.Condition == v1alpha1.ConditionForeignObject && foreign == "" {
-			foreign = p.Message
-		}
-	}
+	// The first foreign object with a required name.
+	foreign := slices.IndexFunc(f.Problems, func(p Problem) bool { return p.Condition == v1alpha1.ConditionForeignObject })
 	switch {
 	case s.Replicas == 0:
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
-	case first != nil && foreign != "":
-		available.Message += "; " + message.Truncate(foreign, maxDescription)
+	case first != nil && foreign >= 0:
+		available.Message += "; " + message.Truncate(f.Problems[foreign].Message, maxDescription)
 	case first != nil && first.Waits != "":
 		available.Message += fmt.Sprintf("; replica %d %s", first.Index, first.Waits)
 	case first != nil && first.Trouble != "":

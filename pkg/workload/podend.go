@@ -22,7 +22,7 @@ import (
 // succeeded only if that was recorded before. Source: docs/decisions, J10.
 func podSucceeded(clique *v1alpha1.PodClique, pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded &&
-		(pod.DeletionTimestamp == nil || lifecycle.ContainsIndex(clique.Status.SucceededIndices, PodIndex(clique.Name, pod)))
+		(pod.DeletionTimestamp == nil || lifecycle.ParseIndices(clique.Status.SucceededIndices).Has(PodIndex(clique.Name, pod)))
 }
 
 // preemptionMark returns the condition with which a scheduler has recorded that it preempts the pod; nil: there is none. It is

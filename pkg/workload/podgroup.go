@@ -4,6 +4,7 @@ package workload
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -49,11 +50,11 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	if FailedReason(set) != "" {
 		return nil
 	}
-	t := treeNodes{existing: live.PodGroups[naming.PodGroupName(set.Name, i)], attempt: SetAttempt(set, i).Set, topology: live.Topology}
+	t := treeNodes{set: set, i: i, live: live, existing: live.PodGroups[naming.PodGroupName(set.Name, i)], attempt: SetAttempt(set, i).Set}
 	t.listNodes()
-	if t.addReplica(set, i, live); len(t.nodes) == 0 { // no clique has pods left to run
+	if t.addReplica(); len(t.nodes) == 0 { // no clique has pods left to run
 		t.withFinished = true
-		t.addReplica(set, i, live)
+		t.addReplica()
 	}
 	if len(t.nodes) == 0 {
 		return nil
@@ -77,14 +78,16 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	}
 }
 
-// treeNodes collects the nodes of a PodGroup.
+// treeNodes collects the nodes of the PodGroup of replica i of a set.
 type treeNodes struct {
+	set      *v1alpha1.PodCliqueSet
+	i        int
+	live     Children
 	existing *v2alpha2.PodGroup // the existing PodGroup; nil: it does not exist
 	attempt  int32              // of the set replica
 	// withFinished: cliques that have succeeded are listed as long as their pods exist; otherwise they are left out.
 	withFinished bool
 	nodes        []v2alpha2.SubGroup
-	topology     Topology
 	listed       map[string]*v2alpha2.TopologyConstraint // of existing, by node; "": the PodGroup
 }
 
@@ -102,20 +105,18 @@ func (t *treeNodes) listNodes() {
 // constraint returns the constraint of a node and whether the node can be in the PodGroup: Topology.constraint.
 func (t *treeNodes) constraint(node string, tc *v1alpha1.TopologyConstraint) (*v2alpha2.TopologyConstraint, bool) {
 	existing, listed := t.listed[node]
-	return t.topology.constraint(tc, listed, existing)
+	return t.live.Topology.constraint(tc, listed, existing)
 }
 
-// addReplica adds all nodes of replica i of a set.
-func (t *treeNodes) addReplica(set *v1alpha1.PodCliqueSet, i int, live Children) {
-	template := &set.Spec.Template
-	for _, c := range template.CliquesInOrder() {
-		if template.ScalingGroupOf(c.Name) == nil {
-			name := naming.PodCliqueName(set.Name, i, c.Name)
-			t.addLeaf(name, "", t.leafMinimum(name, live.Cliques[name], c, recordedScale(set, i, c.Name, c.Spec.Replicas)), c.TopologyConstraint)
-		}
+// addReplica adds all nodes.
+func (t *treeNodes) addReplica() {
+	template := &t.set.Spec.Template
+	for _, c := range template.StandaloneCliques() {
+		name := naming.PodCliqueName(t.set.Name, t.i, c.Name)
+		t.addLeaf(name, "", t.leafMinimum(name, c, recordedScale(t.set, t.i, c.Name, c.Spec.Replicas)), c.TopologyConstraint)
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
-		t.addScalingGroup(set, i, &template.PodCliqueScalingGroupConfigs[k], live)
+		t.addScalingGroup(&template.PodCliqueScalingGroupConfigs[k])
 	}
 }
 
@@ -141,10 +142,10 @@ func (t *treeNodes) addNode(name, parent string) *v2alpha2.SubGroup {
 }
 
 // addScalingGroup adds a scaling group and all nodes below it, unless there is no node below it.
-func (t *treeNodes) addScalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, live Children) {
-	name := naming.ScalingGroup(set.Name, i, config.Name)
-	minAvailable, replicas := config.MinAvailable, recordedScale(set, i, config.Name, groupReplicas(config)).replicas
-	if g := live.Groups[name]; g != nil {
+func (t *treeNodes) addScalingGroup(config *v1alpha1.PodCliqueScalingGroupConfig) {
+	name := naming.ScalingGroup(t.set.Name, t.i, config.Name)
+	minAvailable, replicas := config.MinAvailable, recordedScale(t.set, t.i, config.Name, groupReplicas(config)).replicas
+	if g := t.live.Groups[name]; g != nil {
 		minAvailable, replicas = g.Spec.MinAvailable, g.Spec.Replicas
 	}
 	needed := lifecycle.GroupMinimum(minAvailable, replicas)
@@ -153,9 +154,9 @@ func (t *treeNodes) addScalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v
 	children, finished := int32(0), int32(0)
 	for j := range int(max(replicas, needed)) {
 		switch {
-		case t.addGroupReplica(set, i, config, j, live):
+		case t.addGroupReplica(config, j):
 			children++
-		case t.groupReplicaSucceeded(set, i, config, j, live):
+		case t.groupReplicaSucceeded(config, j):
 			finished++
 		}
 	}
@@ -168,22 +169,22 @@ func (t *treeNodes) addScalingGroup(set *v1alpha1.PodCliqueSet, i int, config *v
 }
 
 // addGroupReplica adds replica j of a scaling group, and reports whether it contains a node.
-func (t *treeNodes) addGroupReplica(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+func (t *treeNodes) addGroupReplica(config *v1alpha1.PodCliqueScalingGroupConfig, j int) bool {
 	at := len(t.nodes)
-	node := naming.GroupReplica(set.Name, i, config.Name, j)
+	node := naming.GroupReplica(t.set.Name, t.i, config.Name, j)
 	constraint, known := t.constraint(node, config.TopologyConstraint)
 	if !known {
 		return false
 	}
-	t.addNode(node, naming.ScalingGroup(set.Name, i, config.Name)).TopologyConstraint = constraint
+	t.addNode(node, naming.ScalingGroup(t.set.Name, t.i, config.Name)).TopologyConstraint = constraint
 	empty := true
 	for _, clique := range config.CliqueNames {
-		c := set.Spec.Template.Clique(clique)
+		c := t.set.Spec.Template.Clique(clique)
 		if c == nil {
 			continue
 		}
-		name := naming.MemberPodClique(set.Name, i, config.Name, j, clique)
-		if t.addLeaf(name, node, t.leafMinimum(name, live.Cliques[name], c, templateScale(c.Spec.Replicas)), c.TopologyConstraint) {
+		name := naming.MemberPodClique(t.set.Name, t.i, config.Name, j, clique)
+		if t.addLeaf(name, node, t.leafMinimum(name, c, templateScale(c.Spec.Replicas)), c.TopologyConstraint) {
 			empty = false
 		}
 	}
@@ -194,10 +195,9 @@ func (t *treeNodes) addGroupReplica(set *v1alpha1.PodCliqueSet, i int, config *v
 }
 
 // groupReplicaSucceeded reports whether every clique of replica j of a scaling group has succeeded.
-func (t *treeNodes) groupReplicaSucceeded(set *v1alpha1.PodCliqueSet, i int, config *v1alpha1.PodCliqueScalingGroupConfig, j int, live Children) bool {
+func (t *treeNodes) groupReplicaSucceeded(config *v1alpha1.PodCliqueScalingGroupConfig, j int) bool {
 	for _, clique := range config.CliqueNames {
-		c := live.Cliques[naming.MemberPodClique(set.Name, i, config.Name, j, clique)]
-		if !t.hasSucceeded(c) {
+		if !t.hasSucceeded(t.live.Cliques[naming.MemberPodClique(t.set.Name, t.i, config.Name, j, clique)]) {
 			return false
 		}
 	}
@@ -206,7 +206,8 @@ func (t *treeNodes) groupReplicaSucceeded(set *v1alpha1.PodCliqueSet, i int, con
 
 // leafMinimum returns the minMember of the leaf of a clique: according to the PodClique if it exists, otherwise to the
 // values that it will be created with.
-func (t *treeNodes) leafMinimum(name string, live *v1alpha1.PodClique, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
+func (t *treeNodes) leafMinimum(name string, template *v1alpha1.PodCliqueTemplateSpec, recorded scale) int32 {
+	live := t.live.Cliques[name]
 	if t.hasSucceeded(live) && !t.withFinished {
 		return 0
 	}
@@ -235,10 +236,7 @@ func LeafOf(pg *v2alpha2.PodGroup, podClique string) (minMember int32, listed bo
 	}
 	for i := range pg.Spec.SubGroups {
 		if sg := &pg.Spec.SubGroups[i]; sg.Name == podClique {
-			if sg.MinMember != nil {
-				minMember = *sg.MinMember
-			}
-			return minMember, true
+			return ptr.Deref(sg.MinMember, 0), true
 		}
 	}
 	return 0, false

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -89,7 +90,7 @@ func PodTemplateHash(clique *v1alpha1.PodClique, pod *corev1.Pod) string {
 		return hash
 	}
 	index := PodIndex(clique.Name, pod)
-	for _, hash := range []string{clique.Labels[v1alpha1.LabelPodTemplateHash], textOf(clique.Status.CurrentPodTemplateHash)} {
+	for _, hash := range []string{clique.Labels[v1alpha1.LabelPodTemplateHash], ptr.Deref(clique.Status.CurrentPodTemplateHash, "")} {
 		if hash != "" && pod.Name == naming.PodName(clique.Name, string(clique.UID), hash, index, "") {
 			return hash
 		}

@@ -11,6 +11,6 @@ import (
 // The package translates between API objects, and facts and decisions.
 func TestPure(t *testing.T) {
 	t.Parallel()
-	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/resource",
+	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/component-helpers/resource", "k8s.io/utils/ptr",
 		purity.Module+"/pkg/apis/...", purity.Module+"/pkg/lifecycle", purity.Module+"/pkg/message", purity.Module+"/pkg/naming", purity.Module+"/pkg/topology")
 }

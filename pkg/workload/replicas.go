@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -35,7 +36,7 @@ func CliqueFacts(clique *v1alpha1.PodClique) lifecycle.Clique {
 		Updated:         clique.Status.UpdatedReplicas,
 		NotYetAvailable: notYetAvailable(clique),
 		Revision:        clique.Status.ObservedRevision,
-		Followed:        textOf(clique.Status.CurrentPodCliqueSetGenerationHash),
+		Followed:        ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""),
 		Updating:        CliqueProgress(clique).Open(),
 
 		Training:  IsTraining(clique),
@@ -90,7 +91,7 @@ func ScalingGroupFacts(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingG
 		AvailableReplicas: group.Status.AvailableReplicas,
 		UpdatedReplicas:   group.Status.UpdatedReplicas,
 		Revision:          group.Status.ObservedRevision,
-		Followed:          textOf(group.Status.CurrentPodCliqueSetGenerationHash),
+		Followed:          ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""),
 		Updating:          GroupProgress(group).Open(),
 		Told:              GenerationHash(group),
 
@@ -154,7 +155,7 @@ func SetReplicasFacts(set *v1alpha1.PodCliqueSet, revision int64, templates life
 	for i := range replicas {
 		replicas[i].Index, exists[i] = i, map[string]bool{}
 		replicas[i].Attempt, replicas[i].Delay = SetAttempt(set, i).Set, TerminationDelay(set, "")
-		replicas[i].Revision, replicas[i].Generation = revision, textOf(set.Status.CurrentGenerationHash)
+		replicas[i].Revision, replicas[i].Generation = revision, ptr.Deref(set.Status.CurrentGenerationHash, "")
 		replicas[i].Succeeded = hasSucceeded(set, i)
 		replicas[i].Replaced = RecordedAttempt(set.Status.ReplicaAttempts, i)
 	}

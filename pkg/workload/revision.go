@@ -74,11 +74,7 @@ func (r *Revision) Templates() lifecycle.Templates {
 
 // isOld reports whether an existing PodClique has another template than the revision; false if live is nil.
 func (r *Revision) isOld(live *v1alpha1.PodClique) bool {
-	if live == nil {
-		return false
-	}
-	c, hash := r.clique(live.Labels[v1alpha1.LabelTemplateName]), live.Labels[v1alpha1.LabelPodTemplateHash]
-	return c != nil && hash != "" && hash != c.Hash && !slices.Contains(c.Adopted, hash)
+	return live != nil && !r.Created(live)
 }
 
 // ReadRevision returns a stored revision. It returns an error if the object does not contain one.
@@ -256,11 +252,11 @@ func followsTemplate(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodClique) boo
 
 // generationHash returns the hash of a revision, computed from the hashes of its cliques.
 func generationHash(r *Revision) string {
-	h := fnv.New64a()
+	var all strings.Builder
 	for _, c := range r.Cliques {
-		h.Write([]byte(c.Name + "\x00" + c.Hash + "\x00"))
+		all.WriteString(c.Name + "\x00" + c.Hash + "\x00")
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return shortHash([]byte(all.String()))
 }
 
 // templateHash returns a hash of the pod template, which is the same in every replica of a set. It is computed when a
@@ -293,7 +289,7 @@ func (r *Revision) applyTo(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique, t 
 			hash = live.Labels[v1alpha1.LabelPodTemplateHash]
 		}
 	}
-	if live != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+	if live != nil && set.Spec.IsTraining() {
 		hash = live.Labels[v1alpha1.LabelPodTemplateHash]
 		c.Spec.PodSpec = *live.Spec.PodSpec.DeepCopy()
 	}
@@ -319,10 +315,14 @@ func NewHold(set *v1alpha1.PodCliqueSet, previous *Revision, schedulerName strin
 	return &Hold{Revision: previous, Set: withDefaults(previous.Template(set), schedulerName)}
 }
 
-// forMissing returns the set, the revision and the template from which a missing PodClique of the clique t is created,
-// given those of the current revision. h may be nil.
-func (h *Hold) forMissing(set *v1alpha1.PodCliqueSet, r *Revision, t *v1alpha1.PodCliqueTemplateSpec) (*v1alpha1.PodCliqueSet, *Revision, *v1alpha1.PodCliqueTemplateSpec) {
-	if h == nil || h.Revision == nil || h.Set.Spec.Template.Clique(t.Name) == nil {
+// sourceOf returns the set, the revision and the template of which a PodClique of the clique t is made, given those of the
+// current revision: the previous ones for a missing PodClique. live is the existing one, nil if there is none; isKept: it keeps
+// its pod template. h may be nil.
+func (h *Hold) sourceOf(set *v1alpha1.PodCliqueSet, r *Revision, t *v1alpha1.PodCliqueTemplateSpec, live *v1alpha1.PodClique, isKept bool) (*v1alpha1.PodCliqueSet, *Revision, *v1alpha1.PodCliqueTemplateSpec) {
+	switch {
+	case isKept:
+		return set, r, keptTemplate(t, live)
+	case live != nil || h == nil || h.Revision == nil || h.Set.Spec.Template.Clique(t.Name) == nil:
 		return set, r, t
 	}
 	return h.Set, h.Revision, h.Set.Spec.Template.Clique(t.Name)
@@ -398,10 +398,10 @@ func (r *Revision) hasTurn(set *v1alpha1.PodCliqueSet, i int, live metav1.Object
 
 func text64(n int64) string { return strconv.FormatInt(n, 10) }
 
-// Created reports whether a pod of the set was created from the template that its clique has in the revision. It is
-// assumed of a pod that does not say so.
-func (r *Revision) Created(pod *corev1.Pod) bool {
-	hash, c := pod.Labels[v1alpha1.LabelPodTemplateHash], r.clique(pod.Labels[v1alpha1.LabelTemplateName])
+// Created reports whether a PodClique or pod of the set was created from the template that its clique has in the revision. It
+// is assumed of one that does not say so.
+func (r *Revision) Created(object metav1.Object) bool {
+	hash, c := object.GetLabels()[v1alpha1.LabelPodTemplateHash], r.clique(object.GetLabels()[v1alpha1.LabelTemplateName])
 	return hash == "" || c == nil || hash == c.Hash || slices.Contains(c.Adopted, hash)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -28,12 +29,8 @@ func templateScale(replicas int32) scale { return scale{replicas, replicas} }
 // docs/decisions, W1, W2.
 func recordedScale(set *v1alpha1.PodCliqueSet, i int, name string, template int32) scale {
 	for _, r := range set.Status.RecordedReplicas {
-		if r.Name == name && lifecycle.ContainsIndex(r.Indices, i) {
-			s := scale{r.Replicas, template}
-			if r.InitialReplicas != nil {
-				s.initial = *r.InitialReplicas
-			}
-			return s
+		if r.Name == name && lifecycle.ParseIndices(r.Indices).Has(i) {
+			return scale{r.Replicas, ptr.Deref(r.InitialReplicas, template)}
 		}
 	}
 	return templateScale(template)
@@ -62,10 +59,7 @@ func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.Reco
 	}
 	template := &set.Spec.Template
 	for i := range int(max(set.Spec.Replicas, 0)) {
-		for _, t := range template.CliquesInOrder() {
-			if template.ScalingGroupOf(t.Name) != nil {
-				continue
-			}
+		for _, t := range template.StandaloneCliques() {
 			if c := live.Cliques[naming.PodCliqueName(set.Name, i, t.Name)]; c == nil {
 				if s := recordedScale(set, i, t.Name, t.Spec.Replicas); s.replicas != t.Spec.Replicas {
 					record(key{name: t.Name, scale: s}, i)
@@ -87,7 +81,7 @@ func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.Reco
 	}
 	var recorded []v1alpha1.RecordedReplicas
 	for _, k := range keys {
-		r := v1alpha1.RecordedReplicas{Name: k.name, Indices: lifecycle.FormatIndices(indices[k]), Replicas: k.replicas}
+		r := v1alpha1.RecordedReplicas{Name: k.name, Indices: lifecycle.Indices(indices[k]...).String(), Replicas: k.replicas}
 		if !k.group {
 			r.InitialReplicas = &k.initial
 		}
@@ -126,10 +120,7 @@ func replicasAnnotation(annotations map[string]string, key string, otherwise int
 
 // groupReplicas returns the replicas of a scaling group according to its template.
 func groupReplicas(config *v1alpha1.PodCliqueScalingGroupConfig) int32 {
-	if config.Replicas == nil {
-		return 1
-	}
-	return *config.Replicas
+	return ptr.Deref(config.Replicas, 1)
 }
 
 // followTemplate returns the replicas of an existing child: those of the template as long as the child has not been

@@ -67,10 +67,8 @@ func HPAs(set *v1alpha1.PodCliqueSet, i int) []*autoscalingv2.HorizontalPodAutos
 		}
 		hpas = append(hpas, hpa)
 	}
-	for _, c := range template.CliquesInOrder() {
-		if template.ScalingGroupOf(c.Name) == nil {
-			add(v1alpha1.KindPodClique, naming.PodCliqueName(set.Name, i, c.Name), c.Spec.ScaleConfig, c.Spec.Replicas)
-		}
+	for _, c := range template.StandaloneCliques() {
+		add(v1alpha1.KindPodClique, naming.PodCliqueName(set.Name, i, c.Name), c.Spec.ScaleConfig, c.Spec.Replicas)
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
 		g := &template.PodCliqueScalingGroupConfigs[k]

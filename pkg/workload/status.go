@@ -4,6 +4,7 @@ package workload
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,25 +54,17 @@ func setConditions(conditions *[]metav1.Condition, generation int64, now metav1.
 // removed when there is none. An error that was reported before keeps its time.
 func setProblems(conditions *[]metav1.Condition, lastErrors *[]v1alpha1.LastError, problems []Problem, generation int64, now metav1.Time) {
 	for _, conditionType := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
-		told := false
-		for _, p := range problems {
-			if p.Condition == conditionType && !told {
-				told = true
-				setConditions(conditions, generation, now, metav1.Condition{
-					Type: conditionType, Status: metav1.ConditionTrue, Reason: p.Reason, Message: message.Truncate(p.Message, maxDescription),
-				})
-			}
-		}
-		if !told {
+		first := slices.IndexFunc(problems, func(p Problem) bool { return p.Condition == conditionType })
+		if first < 0 {
 			meta.RemoveStatusCondition(conditions, conditionType)
+			continue
 		}
+		setConditions(conditions, generation, now, metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue,
+			Reason: problems[first].Reason, Message: message.Truncate(problems[first].Message, maxDescription)})
 	}
 
 	var errors []v1alpha1.LastError
-	for _, p := range problems {
-		if len(errors) == maxErrors {
-			break
-		}
+	for _, p := range problems[:min(len(problems), maxErrors)] {
 		e := v1alpha1.LastError{Code: cmp.Or(p.Reason, "Error"), Description: message.Truncate(p.Message, maxDescription), ObservedAt: now}
 		for _, old := range *lastErrors {
 			if old.Code == e.Code && old.Description == e.Description {

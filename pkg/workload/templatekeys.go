@@ -34,13 +34,20 @@ func storeTemplateKeys(ours, labels, annotations map[string]string) {
 	ours[naming.AnnotationTemplateKeys] = string(text)
 }
 
+// storedTemplateKeys returns the keys that storeTemplateKeys has stored on an object, none if there are none, or they cannot be
+// read.
+func storedTemplateKeys(live metav1.Object) templateKeys {
+	var given templateKeys
+	if err := json.Unmarshal([]byte(live.GetAnnotations()[naming.AnnotationTemplateKeys]), &given); err != nil {
+		return templateKeys{}
+	}
+	return given
+}
+
 // valuesOfTemplate returns the labels and annotations that an object has from its template; nil if their keys are not
 // stored on it.
 func valuesOfTemplate(live metav1.Object) (labels, annotations map[string]string) {
-	var given templateKeys
-	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
-		return nil, nil
-	}
+	given := storedTemplateKeys(live)
 	of := func(keys []string, has map[string]string) map[string]string {
 		var values map[string]string
 		for _, key := range keys {
@@ -59,10 +66,7 @@ func valuesOfTemplate(live metav1.Object) (labels, annotations map[string]string
 // keysTakenOut returns the keys that live has from its template and that are no longer desired. None if the keys of the
 // template are not stored on live.
 func keysTakenOut(live, want metav1.Object) templateKeys {
-	var given templateKeys
-	if text := live.GetAnnotations()[naming.AnnotationTemplateKeys]; text == "" || json.Unmarshal([]byte(text), &given) != nil {
-		return templateKeys{}
-	}
+	given := storedTemplateKeys(live)
 	gone := func(given []string, live, want map[string]string) []string {
 		return slices.DeleteFunc(given, func(key string) bool {
 			_, has := live[key]

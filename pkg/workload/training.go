@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -32,19 +33,19 @@ func FailedReason(set *v1alpha1.PodCliqueSet) string {
 // IsFrozen reports whether no more objects are created in replica i of a set, because it has succeeded or the workload
 // has failed.
 func IsFrozen(set *v1alpha1.PodCliqueSet, i int) bool {
-	return set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining && (FailedReason(set) != "" || hasSucceeded(set, i))
+	return set.Spec.IsTraining() && (FailedReason(set) != "" || hasSucceeded(set, i))
 }
 
 // hasSucceeded reports whether replica i of a set has succeeded.
 func hasSucceeded(set *v1alpha1.PodCliqueSet, i int) bool {
-	return set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining && lifecycle.ContainsIndex(set.Status.SucceededIndices, i)
+	return set.Spec.IsTraining() && lifecycle.ParseIndices(set.Status.SucceededIndices).Has(i)
 }
 
 // BreachDelay returns how long a PodClique of a scaling group of the set's template, or with "" a standalone one, may
 // be below its minimum: the effective termination delay, or in a Training workload the time until a restart. nil:
 // without limit.
 func BreachDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
-	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+	if !set.Spec.IsTraining() {
 		return TerminationDelay(set, group)
 	}
 	d := time.Duration(0)
@@ -116,7 +117,7 @@ func TrainingReplicaFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, co
 		if !slices.Contains(wanted, c.Name) {
 			continue
 		}
-		facts := lifecycle.TrainingClique{Clique: CliqueFacts(c), Succeeded: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionSucceeded)}
+		facts := lifecycle.TrainingClique{Clique: CliqueFacts(c)}
 		if d := BreachDelay(set, groupTemplate(set, c)); d != nil { // not read from the annotation, which follows the set with a delay
 			facts.Delay = *d
 		}
@@ -127,12 +128,7 @@ func TrainingReplicaFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, co
 		r.Cliques = append(r.Cliques, facts)
 	}
 	r.Complete = complete && len(r.Cliques) == len(wanted)
-	slices.SortFunc(r.Cliques, func(a, b lifecycle.TrainingClique) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(r.Cliques, func(a, b lifecycle.TrainingClique) int { return cmp.Compare(a.Name, b.Name) })
 	return r
 }
 

@@ -65,7 +65,7 @@ func TestTrainingReplica(t *testing.T) {
 		trainingClique("b", "2", condition(v1alpha1.ConditionMinAvailableBreached, "why"), broken),
 		trainingClique("a", "1", condition(v1alpha1.ConditionSucceeded, ""))})
 	a, b := r.Cliques[0], r.Cliques[1]
-	if !a.Succeeded || a.Attempt.Set != 1 || b.Succeeded || b.Message != "why" || !b.BreachedSince.Equal(since.Time) || b.Delay != time.Minute || a.Delay != time.Hour {
+	if !a.Finished || a.Attempt.Set != 1 || b.Finished || b.Message != "why" || !b.BreachedSince.Equal(since.Time) || b.Delay != time.Minute || a.Delay != time.Hour {
 		t.Errorf("%+v", r.Cliques)
 	}
 }

@@ -102,10 +102,8 @@ func UnitNames(set *v1alpha1.PodCliqueSet, i int, groups []*v1alpha1.PodCliqueSc
 		existing[g.Name] = g
 	}
 	template := &set.Spec.Template
-	for _, c := range template.CliquesInOrder() {
-		if template.ScalingGroupOf(c.Name) == nil {
-			standalone = append(standalone, naming.PodCliqueName(set.Name, i, c.Name))
-		}
+	for _, c := range template.StandaloneCliques() {
+		standalone = append(standalone, naming.PodCliqueName(set.Name, i, c.Name))
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
 		config := &template.PodCliqueScalingGroupConfigs[k]
@@ -120,6 +118,15 @@ func UnitNames(set *v1alpha1.PodCliqueSet, i int, groups []*v1alpha1.PodCliqueSc
 		}
 	}
 	return standalone, members
+}
+
+// MemberNames returns the names of the PodCliques of replica j of a scaling group of replica i of a set.
+func MemberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, i, j int) []string {
+	var names []string
+	for _, clique := range group.Spec.CliqueNames {
+		names = append(names, naming.MemberPodClique(set.Name, i, group.Labels[v1alpha1.LabelTemplateName], j, clique))
+	}
+	return names
 }
 
 // SetUnitFacts returns the facts about replica i of a set: its standalone PodCliques and the members of its scaling groups.
@@ -137,7 +144,6 @@ func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []
 	}
 	recorded := map[string]lifecycle.Attempt{} // of group replicas, by the names of their PodCliques
 	for _, g := range groups {
-		config := g.Labels[v1alpha1.LabelTemplateName]
 		if naming.LabelIndex(g.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) != i {
 			continue
 		}
@@ -148,8 +154,8 @@ func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []
 			}
 		}
 		for j := range int(max(g.Spec.Replicas, 0)) {
-			for _, clique := range g.Spec.CliqueNames {
-				recorded[naming.MemberPodClique(set.Name, i, config, j, clique)] = GroupAttempt(g, j)
+			for _, name := range MemberNames(g, set, i, j) {
+				recorded[name] = GroupAttempt(g, j)
 			}
 			u.Replacing = u.Replacing || !exists[j] && isGroupReplicaReplacing(g, j) && GroupAttempt(g, j).Set == u.Attempt.Set
 		}

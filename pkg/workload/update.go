@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -39,9 +40,9 @@ func FollowsRevision(object metav1.Object, hash string, number int64) bool {
 	}
 	switch o := object.(type) {
 	case *v1alpha1.PodClique:
-		return o.Status.ObservedRevision == number && textOf(o.Status.CurrentPodCliqueSetGenerationHash) == hash
+		return o.Status.ObservedRevision == number && ptr.Deref(o.Status.CurrentPodCliqueSetGenerationHash, "") == hash
 	case *v1alpha1.PodCliqueScalingGroup:
-		return o.Status.ObservedRevision == number && textOf(o.Status.CurrentPodCliqueSetGenerationHash) == hash
+		return o.Status.ObservedRevision == number && ptr.Deref(o.Status.CurrentPodCliqueSetGenerationHash, "") == hash
 	}
 	return false
 }
@@ -123,7 +124,7 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 		return nil
 	}
 	return &lifecycle.Progress{
-		Target:    lifecycle.Target{Generation: textOf(set.Status.CurrentGenerationHash)},
+		Target:    lifecycle.Target{Generation: ptr.Deref(set.Status.CurrentGenerationHash, "")},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
 		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
 }
@@ -133,7 +134,7 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 // its scaling groups.
 func SetUpdateFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
 	u := lifecycle.SetUpdate{
-		Generation: textOf(set.Status.CurrentGenerationHash), Progress: SetProgress(set),
+		Generation: ptr.Deref(set.Status.CurrentGenerationHash, ""), Progress: SetProgress(set),
 		OnDelete: set.Spec.IsOnDelete(), Paused: set.Spec.IsPaused(), Partition: int(set.Spec.Partition()),
 		Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
 	if p := set.Status.UpdateProgress; p != nil {
@@ -159,7 +160,7 @@ func CliqueUpdateFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvai
 		Target:   lifecycle.Target{Generation: GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
 		OnDelete: FollowsOnDelete(clique), Turn: HasTurn(clique), Paused: IsPaused(clique),
 		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
-		Progress: CliqueProgress(clique), Followed: textOf(clique.Status.CurrentPodCliqueSetGenerationHash),
+		Progress: CliqueProgress(clique), Followed: ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""),
 		Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: MinReady(clique),
 		Pods: pods, Deleted: map[string]bool{},
 	}
@@ -180,8 +181,8 @@ func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 	u = lifecycle.GroupUpdate{
 		Revision: RevisionNumber(group), Generation: GenerationHash(group),
 		OnDelete: FollowsOnDelete(group), Turn: HasTurn(group), Paused: set.Spec.IsPaused() || IsPaused(group),
-		Progress: GroupProgress(group), Followed: textOf(group.Status.CurrentPodCliqueSetGenerationHash),
-		Replicas: replicas, Wanted: max(group.Spec.Replicas, 0), New: map[int]bool{},
+		Progress: GroupProgress(group), Followed: ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""),
+		Replicas: replicas, Wanted: max(group.Spec.Replicas, 0),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
 	}
 	holds = map[int]bool{}
@@ -194,7 +195,7 @@ func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 		case u.HoldsPrevious(j, existing, RecordedGroupAttempt(group, j)):
 			holds[j] = true
 		case existing == nil:
-			u.New[j] = true
+			u.New = append(u.New, j)
 		}
 	}
 	return u, holds
@@ -243,11 +244,4 @@ func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.P
 			c.Status.CurrentPodCliqueSetGenerationHash = &hash
 		}
 	})
-}
-
-func textOf(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

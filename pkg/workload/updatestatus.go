@@ -22,7 +22,7 @@ func BeginUpdate(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alp
 	s := *set.Status.DeepCopy()
 	first := s.CurrentGenerationHash == nil
 	s.CurrentGenerationHash = &r.Hash
-	if first || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+	if first || set.Spec.IsTraining() {
 		return s
 	}
 	s.UpdatedReplicas = 0 // the counted replicas are of the previous template
@@ -36,7 +36,7 @@ func BeginUpdate(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alp
 	if wasOpen { // replicas that the previous update has not reached have an earlier template
 		s.UpdateProgress.PreviousGenerationHash = before.PreviousGenerationHash
 		if c := before.CurrentlyUpdating; c != nil && c.ReplicaIndex >= set.Spec.Partition() {
-			s.UpdateProgress.CurrentlyUpdating, s.UpdateProgress.ReachedIndices = c, lifecycle.FormatIndices([]int{int(c.ReplicaIndex)})
+			s.UpdateProgress.CurrentlyUpdating, s.UpdateProgress.ReachedIndices = c, lifecycle.Indices(int(c.ReplicaIndex)).String()
 		}
 	}
 	s.UpdateProgress.State = v1alpha1.ReasonUpdating

@@ -48,7 +48,7 @@ type trialPod struct {
 // docs/decisions, U9.
 func (r *Reconciler) tryTemplate(ctx context.Context, set *v1alpha1.PodCliqueSet, revision *workload.Revision, owned ownedObjects, now time.Time) (rejected string, err error) {
 	onDelete := set.Spec.IsOnDelete()
-	if progress := workload.SetProgress(set); set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || progress == nil ||
+	if progress := workload.SetProgress(set); set.Spec.IsTraining() || progress == nil ||
 		!progress.Open() && !onDelete || owned.isReached(revision) {
 		return "", nil
 	}
@@ -152,7 +152,7 @@ func (r *Reconciler) trialPods(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 		if err != nil {
 			return nil, err
 		}
-		if outdated := slices.DeleteFunc(slices.Clone(pods), revision.Created); len(outdated) == 0 {
+		if outdated := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return revision.Created(pod) }); len(outdated) == 0 {
 			continue
 		} else if c.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" {
 			pods = outdated[:1] // pods are replaced one at a time
