@@ -35,16 +35,9 @@ func (c *Client) SlowStart(clock clock.PassiveClock, name types.NamespacedName, 
 		return call(i)
 	}
 	errs := make([]error, n)
-	called, failed := 0, false
-	batches := batchSizes(n)
-	if c.unfinished.HasFacts(name.String()) {
-		batches = nil
-	}
-	for _, size := range batches {
-		if size >= limit || failed {
-			break
-		}
-		called, failed = untilFailure(called, called+size, size, errs, do)
+	called, failed, goesOn := 0, false, c.unfinished.HasFacts(name.String())
+	for size := 1; size < limit && called < n && !failed && !goesOn; size *= 2 {
+		called, failed = untilFailure(called, min(called+size, n), size, errs, do)
 	}
 	if !failed {
 		called, _ = untilFailure(called, n, limit, errs, do)
@@ -122,19 +115,4 @@ func distinct(errs []error) error {
 		return kept[0]
 	}
 	return errors.Join(kept...)
-}
-
-// batchSizes returns the batch sizes in which n objects are created: 1, 2, 4 and so on, the last batch being the rest.
-// The caller starts a batch only if all of the previous batch succeeded, so that a template that the API server
-// rejects costs one request, not n.
-//
-// Example: batchSizes(12) = [1 2 4 5].
-func batchSizes(n int) []int {
-	var sizes []int
-	for size := 1; n > 0; size *= 2 {
-		size = min(size, n)
-		sizes = append(sizes, size)
-		n -= size
-	}
-	return sizes
 }

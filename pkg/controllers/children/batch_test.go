@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -26,6 +25,9 @@ func TestSlowStart(t *testing.T) {
 		"all succeed":   {n: 20, limit: 4, failFrom: 99, wantDone: 20, wantCalls: 20},
 		"the first call fails: no other call is made": {n: 20, limit: 4, failFrom: 0, wantCalls: 1, wantErr: "refused"},
 		"the batch that fails is the last":            {n: 20, limit: 4, failFrom: 2, wantDone: 2, wantCalls: 3, wantErr: "refused"},
+		"the third batch is of four":                  {n: 20, limit: 99, failFrom: 6, wantDone: 6, wantCalls: 7, wantErr: "refused"},
+		"the fourth batch is of eight":                {n: 20, limit: 99, failFrom: 14, wantDone: 14, wantCalls: 15, wantErr: "refused"},
+		"the last batch is the rest":                  {n: 12, limit: 99, failFrom: 99, wantDone: 12, wantCalls: 12},
 		"a limit of one":                              {n: 3, limit: 1, failFrom: 2, wantDone: 2, wantCalls: 3, wantErr: "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,22 +151,4 @@ func wording(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-func TestBatches(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int][]int{0: nil, 1: {1}, 2: {1, 1}, 3: {1, 2}, 12: {1, 2, 4, 5}, -4: nil} {
-		if diff := cmp.Diff(want, batchSizes(n)); diff != "" {
-			t.Errorf("batchSizes(%d) (-want +got):\n%s", n, diff)
-		}
-	}
-	for n := range 3000 {
-		sum := 0
-		for _, size := range batchSizes(n) {
-			sum += size
-		}
-		if sum != n {
-			t.Fatalf("batches of %d make %d", n, sum)
-		}
-	}
 }

@@ -5,6 +5,7 @@ package children
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +25,22 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
+
+// Options of a controller.
+type Options struct {
+	// SchedulerName is set on pods whose template has no schedulerName.
+	SchedulerName string
+	// WaitImage is the image of the container that waits until other cliques have started.
+	WaitImage string
+	// StalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
+	StalledUpdateAfter time.Duration
+	Clock              clock.PassiveClock
+}
+
+// OfPods returns the options of the pods that a controller creates.
+func (o Options) OfPods() workload.PodOptions {
+	return workload.PodOptions{SchedulerName: o.SchedulerName, WaitImage: o.WaitImage}
+}
 
 // Client reads, creates, updates and deletes children.
 type Client struct {
@@ -55,7 +73,7 @@ const (
 	// byFormerOwner finds objects by formerOwner of their controlling owner, whatever its UID: the objects that a
 	// deleted owner of that name has left.
 	byFormerOwner = "controller.name"
-	// byPodGroup finds objects by the PodGroup that lists them.
+	// byPodGroup finds objects by the PodGroup of the replica of the PodCliqueSet in their labels.
 	byPodGroup = "podgroup"
 )
 
@@ -72,8 +90,7 @@ func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Obj
 	}, kinds...)
 }
 
-// IndexAll adds the indexes by which the cache finds objects by their controlling owner, by PodGroup, by the replica of
-// the PodCliqueSet and by node.
+// IndexAll adds the indexes by which the cache finds objects by their controlling owner, by PodGroup and by node.
 func IndexAll(ctx context.Context, indexer client.FieldIndexer) error {
 	clique, group, pod := &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &corev1.Pod{}
 	if err := Index(ctx, indexer, clique, group, &v2alpha2.PodGroup{}, pod, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.ControllerRevision{}); err != nil {
@@ -82,10 +99,7 @@ func IndexAll(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := addIndex(ctx, indexer, byNode, func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }, pod); err != nil {
 		return err
 	}
-	if err := addIndex(ctx, indexer, bySetReplica, setReplicaOf, clique, pod); err != nil {
-		return err
-	}
-	return addIndex(ctx, indexer, byPodGroup, func(o client.Object) string { return podGroupName(o.GetLabels()) }, clique, group)
+	return addIndex(ctx, indexer, byPodGroup, func(o client.Object) string { return podGroupName(o.GetLabels()) }, clique, group, pod)
 }
 
 // addIndex adds an index of objects of these kinds by a value, "": the object is left out.

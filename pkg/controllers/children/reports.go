@@ -47,25 +47,22 @@ func (s BreachStatus) recovered() bool {
 // ReportBreach emits events about the beginning of a breach, its deadline, and its end, after a status was written at
 // now, and counts them. kind is the kind of the object.
 func ReportBreach(recorder events.EventRecorder, object client.Object, kind string, before, after BreachStatus, now time.Time) {
-	was, is := before.breached(), after.breached()
-	if is && !was {
+	switch was, is := before.breached(), after.breached(); {
+	case is && !was:
 		metrics.BreachBegan(kind)
 		recorder.Eventf(object, nil, corev1.EventTypeWarning, v1alpha1.EventMinAvailableBreached, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
-	}
-	if is && !was {
 		ReportTerminationDue(recorder, object, nil, after.Deadline)
-	} else if is {
+	case is:
 		ReportTerminationDue(recorder, object, before.Deadline, after.Deadline)
-	}
-	if was && !is && before.Since != nil {
+	case was:
 		end := metrics.EndRemoved
 		if after.recovered() {
 			end = metrics.EndRecovered
+			recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.EventMinAvailableRecovered, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
 		}
-		metrics.BreachEnded(kind, end, now.Sub(before.Since.Time))
-	}
-	if was && !is && after.recovered() {
-		recorder.Eventf(object, nil, corev1.EventTypeNormal, v1alpha1.EventMinAvailableRecovered, v1alpha1.ActionWatchMinimum, "%s", after.condition().Message)
+		if before.Since != nil {
+			metrics.BreachEnded(kind, end, now.Sub(before.Since.Time))
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,26 +17,11 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// bySetReplica is the cache's index of PodCliques and pods by the replica of the PodCliqueSet in their labels.
-const bySetReplica = "podcliqueset.replica"
-
-// setReplicaOf returns the key of an object in the index bySetReplica, "" if its labels name no replica.
-func setReplicaOf(o client.Object) string {
-	set, i := o.GetLabels()[v1alpha1.LabelPartOf], naming.LabelIndex(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
-	if set == "" || i < 0 {
-		return ""
-	}
-	return setReplica(set, i)
-}
-
-// setReplica is a key of the index bySetReplica.
-func setReplica(set string, i int) string { return set + "/" + strconv.Itoa(i) }
-
 // SetReplica returns the cached PodCliques and pods of replica i of a set by their labels, whatever owns them: a deleted
 // set of the same name may have left some (workload.Ownership). Read-only.
 func (c *Client) SetReplica(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 	return listSetReplica(ctx, c.client, namespace, set, i,
-		client.MatchingFields{bySetReplica: setReplica(set, i)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{byPodGroup: naming.PodGroupName(set, i)}, client.UnsafeDisableDeepCopy)
 }
 
 // LiveSetReplica is SetReplica read from the API server. The caller reads it before it creates a PodClique in place of

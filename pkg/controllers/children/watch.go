@@ -44,7 +44,7 @@ const PromptBatchPeriod = SyncBatchPeriod / 4
 type ChangeHandler struct {
 	// Map returns the objects to reconcile.
 	Map func(ctx context.Context, o client.Object) []types.NamespacedName
-	// Urgency returns the urgency of an update. nil: every update is Urgent. A deletion is always Urgent.
+	// Urgency returns the urgency of an update. A deletion is always Urgent.
 	Urgency func(before, after client.Object) Urgency
 	// DelayCreate: a creation is Soon instead of Urgent.
 	DelayCreate bool
@@ -62,41 +62,39 @@ const (
 )
 
 // Handler returns the event handler.
-func (h ChangeHandler) Handler() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	enqueue := func(ctx context.Context, o client.Object, urgency Urgency, q queue) {
-		for _, key := range h.Map(ctx, o) {
-			switch urgency {
-			case Urgent:
-				q.Add(reconcile.Request{NamespacedName: key})
-			case Prompt:
-				q.AddAfter(reconcile.Request{NamespacedName: key}, PromptBatchPeriod)
-			case Soon:
-				q.AddAfter(reconcile.Request{NamespacedName: key}, SyncBatchPeriod)
-			}
-		}
+func (h ChangeHandler) Handler() handler.Funcs {
+	creation := Urgent
+	if h.DelayCreate {
+		creation = Soon
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if h.DelayCreate {
-				enqueue(ctx, e.Object, Soon, q)
-			} else {
-				enqueue(ctx, e.Object, Urgent, q)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, Urgent, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			urgency := Urgent
-			if h.Urgency != nil {
-				urgency = h.Urgency(e.ObjectOld, e.ObjectNew)
-			}
-			if urgency != Never {
-				enqueue(ctx, e.ObjectNew, urgency, q)
-			}
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q requestQueue) { h.enqueue(ctx, e.Object, creation, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q requestQueue) { h.enqueue(ctx, e.Object, Urgent, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q requestQueue) {
+			h.enqueue(ctx, e.ObjectNew, h.Urgency(e.ObjectOld, e.ObjectNew), q)
 			if ownerUID(e.ObjectOld) != ownerUID(e.ObjectNew) { // the former owner
-				enqueue(ctx, e.ObjectOld, Urgent, q)
+				h.enqueue(ctx, e.ObjectOld, Urgent, q)
 			}
 		},
+	}
+}
+
+type requestQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// enqueue enqueues the objects that an object is mapped to.
+func (h ChangeHandler) enqueue(ctx context.Context, o client.Object, urgency Urgency, q requestQueue) {
+	if urgency == Never {
+		return
+	}
+	for _, key := range h.Map(ctx, o) {
+		switch urgency {
+		case Urgent:
+			q.Add(reconcile.Request{NamespacedName: key})
+		case Prompt:
+			q.AddAfter(reconcile.Request{NamespacedName: key}, PromptBatchPeriod)
+		case Soon:
+			q.AddAfter(reconcile.Request{NamespacedName: key}, SyncBatchPeriod)
+		}
 	}
 }
 
@@ -208,7 +206,7 @@ func OwnStatusHandler() handler.EventHandler {
 		}
 		return Soon
 	}
-	update := ChangeHandler{Map: self, Urgency: urgency}.Handler().(handler.Funcs).UpdateFunc
+	update := ChangeHandler{Map: self, Urgency: urgency}.Handler().UpdateFunc
 	return handler.Funcs{UpdateFunc: update}
 }
 

@@ -55,9 +55,7 @@ func (c *Client) Create(ctx context.Context, object client.Object) error {
 	other := metav1.GetControllerOfNoCopy(existing)
 	conflict := &NameConflictError{Kind: kind.Kind, Name: key.Name, Terminating: existing.DeletionTimestamp != nil}
 	switch {
-	case conflict.Terminating:
-		return conflict
-	case other == nil:
+	case conflict.Terminating, other == nil:
 		return conflict
 	case owner != nil && other.UID == owner.UID:
 		if existing.Labels[v1alpha1.LabelManagedBy] == v1alpha1.LabelManagedByValue {
@@ -74,13 +72,9 @@ func (c *Client) Create(ctx context.Context, object client.Object) error {
 	conflict.Owner = other.Kind + " " + other.Name
 	if owner != nil && other.Kind == owner.Kind && other.Name == owner.Name {
 		conflict.Terminating = true // an earlier owner of the same name, which no longer exists
-		return conflict
-	}
-	gone, err := c.ownerGone(ctx, key.Namespace, other)
-	if err != nil {
+	} else if conflict.Terminating, err = c.ownerGone(ctx, key.Namespace, other); err != nil {
 		return err
 	}
-	conflict.Terminating = gone
 	return conflict
 }
 
