@@ -3,6 +3,7 @@
 package podcliquescalinggroup
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -24,7 +25,7 @@ type groupPlan struct {
 	holds       map[int]bool                   // replicas whose missing PodCliques are created from the previous revision
 	// awaitsRevision: new replicas are not created before the group is told the newest revision.
 	awaitsRevision bool
-	// update, create and remove are the PodCliques to update and to create, lowest replica first, and those to delete.
+	// update, create and remove are the PodCliques to update and to create, lowest replica first, and those to delete, by name.
 	update, create []member
 	remove         []*v1alpha1.PodClique
 }
@@ -58,43 +59,43 @@ func (r *Reconciler) decideGroup(ctx context.Context, seen *observation, now tim
 	return plan, nil
 }
 
-// decideMembers decides which PodCliques to update, create and delete; see lifecycle.DecideMembers. hold is the previous
-// revision, for the replicas in p.holds.
+// decideMembers decides which PodCliques to update, create and delete. A PodClique is created once the PodGroup lists it and
+// the decision on its replica includes it. A PodClique whose replica is above spec.replicas is deleted once the PodGroup no
+// longer lists it; any other is deleted if the decision on its replica says so. One without a replica index stays. hold is
+// the previous revision, for the replicas in p.holds. Source: docs/decisions, W1, W7, W10.
 func (p *groupPlan) decideMembers(seen *observation, hold *workload.Hold) {
 	if seen.set == nil {
 		return
 	}
-	facts := lifecycle.Members{Listed: map[string]bool{}, Units: p.units}
-	list := func(name string) { _, facts.Listed[name] = workload.LeafOf(seen.podGroup, name) }
-	live, wanted := map[string]*v1alpha1.PodClique{}, map[string]*v1alpha1.PodClique{}
+	isListed := func(name string) bool {
+		_, listed := workload.LeafOf(seen.podGroup, name)
+		return listed
+	}
+	live := make(map[string]*v1alpha1.PodClique, len(seen.members))
 	for _, c := range seen.members {
 		live[c.Name] = c
-		list(c.Name)
-		facts.Existing = append(facts.Existing, lifecycle.Member{Name: c.Name, Replica: workload.GroupReplicaIndex(c)})
 	}
-	for j := range int(max(seen.group.Spec.Replicas, 0)) {
-		var names []string
+	for j, unit := range p.units {
 		var previous *workload.Hold
 		if p.holds[j] {
 			previous = hold
 		}
 		for _, want := range workload.MemberPodCliques(seen.set, seen.revision, seen.group, j, live, previous) {
-			wanted[want.Name] = want
-			list(want.Name)
-			names = append(names, want.Name)
+			if existing := live[want.Name]; existing != nil {
+				p.update = append(p.update, member{existing, want})
+			} else if isListed(want.Name) && slices.Contains(unit.Create, want.Name) {
+				p.create = append(p.create, member{nil, want})
+			}
 		}
-		facts.Wanted = append(facts.Wanted, names)
 	}
-	d := lifecycle.DecideMembers(facts)
-	for _, name := range d.Update {
-		p.update = append(p.update, member{live[name], wanted[name]})
+	for _, c := range seen.members {
+		j := workload.GroupReplicaIndex(c)
+		isAbove := j >= len(p.units)
+		if isAbove && !isListed(c.Name) || j >= 0 && !isAbove && slices.Contains(p.units[j].Delete, c.Name) {
+			p.remove = append(p.remove, c)
+		}
 	}
-	for _, name := range d.Create {
-		p.create = append(p.create, member{nil, wanted[name]})
-	}
-	for _, name := range d.Delete {
-		p.remove = append(p.remove, live[name])
-	}
+	slices.SortFunc(p.remove, func(a, b *v1alpha1.PodClique) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // requeueAfter returns the time until the plan has to be made again, 0: an event will tell.
@@ -118,7 +119,7 @@ const revisionPeriod = time.Second
 // awaitsNewest reports whether the group is about to be told a newer revision than the one that it follows. A new replica
 // waits for it, because it would be replaced at once. A group that the update has not reached is not told. set may be nil.
 func awaitsNewest(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) bool {
-	if set == nil || set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining || set.Status.CurrentGenerationHash == nil {
+	if set == nil || set.Spec.IsTraining() || set.Status.CurrentGenerationHash == nil {
 		return false
 	}
 	i := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
@@ -142,14 +143,14 @@ func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScal
 		Replicas:     wantedReplicas(group, workload.GroupReplicasFacts(group, nil, members)),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
 		Delay:        delayOf(set, group),
-		ReportsOnly:  set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining,
+		ReportsOnly:  set.Spec.IsTraining(),
 	}, now)
 }
 
 // decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created from
 // the previous revision. members are its PodCliques. nil for a Training workload, whose template is not rolled out.
 func (r *Reconciler) decideUpdate(seen *observation, members []*v1alpha1.PodClique, now time.Time) (*lifecycle.GroupUpdateDecision, map[int]bool) {
-	if seen.set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+	if seen.set.Spec.IsTraining() {
 		return nil, nil
 	}
 	replicas := workload.GroupReplicasFacts(seen.group, seen.revision.Templates(), members)

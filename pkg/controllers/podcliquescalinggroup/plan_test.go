@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -34,7 +35,7 @@ func all(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet) unit
 	decisions := make(units, group.Spec.Replicas)
 	for j := range decisions {
 		if set != nil {
-			decisions[j].Create = memberNames(group, set, 0, j)
+			decisions[j].Create = workload.MemberNames(group, set, 0, j)
 		}
 	}
 	return decisions
@@ -45,14 +46,19 @@ func TestDecide(t *testing.T) {
 		replicas, listed int32 // of the group, and in the PodGroup
 		exist            int   // replicas
 		noSet            bool
+		units            units // nil: every PodClique is created
 		make, remove     []string
 	}{
 		"a new group": {replicas: 2, listed: 2, make: []string{"a-0-g-0-leader", "a-0-g-0-worker", "a-0-g-1-leader", "a-0-g-1-worker"}},
-		"scaled out, and the PodGroup lists the new replica":         {replicas: 3, listed: 3, exist: 2, make: []string{"a-0-g-2-leader", "a-0-g-2-worker"}},
-		"scaled out, and the PodGroup does not list it yet":          {replicas: 3, listed: 2, exist: 2},
-		"scaled in, and the PodGroup no longer lists the replica":    {replicas: 1, listed: 1, exist: 2, remove: []string{"a-0-g-1-leader", "a-0-g-1-worker"}},
-		"scaled in, and the PodGroup still lists the replica":        {replicas: 1, listed: 2, exist: 2},
-		"scaled to nothing, and the PodGroup is gone":                {replicas: 0, listed: 0, exist: 1, remove: []string{"a-0-g-0-leader", "a-0-g-0-worker"}},
+		"scaled out, and the PodGroup lists the new replica":      {replicas: 3, listed: 3, exist: 2, make: []string{"a-0-g-2-leader", "a-0-g-2-worker"}},
+		"scaled out, and the PodGroup does not list it yet":       {replicas: 3, listed: 2, exist: 2},
+		"scaled in, and the PodGroup no longer lists the replica": {replicas: 1, listed: 1, exist: 2, remove: []string{"a-0-g-1-leader", "a-0-g-1-worker"}},
+		"scaled in, and the PodGroup still lists the replica":     {replicas: 1, listed: 2, exist: 2},
+		"scaled to nothing, and the PodGroup is gone":             {replicas: 0, listed: 0, exist: 1, remove: []string{"a-0-g-0-leader", "a-0-g-0-worker"}},
+		"only those in the decision on their replica are created": {replicas: 2, listed: 2, exist: 1,
+			units: units{{Create: []string{"a-0-g-0-worker"}}, {Create: []string{"a-0-g-1-worker"}}}, make: []string{"a-0-g-1-worker"}},
+		"PodCliques of an earlier attempt are deleted, although the PodGroup lists them": {replicas: 2, listed: 2, exist: 2,
+			units: units{{}, {Delete: []string{"a-0-g-1-worker", "a-0-g-1-leader"}}}, remove: []string{"a-0-g-1-leader", "a-0-g-1-worker"}},
 		"the set is gone: the garbage collector deletes the members": {replicas: 1, listed: 1, exist: 2, noSet: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +70,10 @@ func TestDecide(t *testing.T) {
 			if tc.noSet {
 				set = nil
 			}
-			plan := &groupPlan{units: all(group, set)}
+			plan := &groupPlan{units: tc.units}
+			if plan.units == nil {
+				plan.units = all(group, set)
+			}
 			plan.decideMembers(&observation{group: group, set: set, revision: revision, podGroup: podGroup, members: members}, nil)
 			var made, removed []string
 			for _, k := range plan.create {
@@ -88,10 +97,12 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestAHoleIsFilledAndWhatIsTooHighGoes: replicas whose index is too high are deleted, whatever the number of replicas.
+// TestAHoleIsFilledAndWhatIsTooHighGoes: replicas whose index is too high are deleted, whatever the number of replicas. A
+// PodClique without an index stays.
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup, revision := scene(2, 2)
 	members := append(workload.MemberPodCliques(set, revision, group, 0, nil, nil), workload.MemberPodCliques(set, revision, group, 3, nil, nil)...)
+	members = append(members, &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "odd"}})
 	plan := &groupPlan{units: all(group, set)}
 	plan.decideMembers(&observation{group: group, set: set, revision: revision, podGroup: podGroup, members: members}, nil)
 	if len(plan.create) != 2 || len(plan.remove) != 2 || plan.remove[0].Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] != strconv.Itoa(3) {

@@ -50,7 +50,7 @@ func (r *Reconciler) decideReplicas(ctx context.Context, seen *observation, plan
 	group, set, replace := seen.group, seen.set, plan.replacements()
 	own := workload.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
 	for j := range plan.units {
-		names, named := memberNames(group, set, i, j), replicaOf(group, cliques, j)
+		names, named := workload.MemberNames(group, set, i, j), replicaOf(group, cliques, j)
 		if !replace[j].Requested() && workload.IsUnitComplete(workload.GroupAttempt(group, j), names, own.Cliques(named)) {
 			plan.units[j] = lifecycle.UnitDecision{Attempt: workload.GroupAttempt(group, j)}
 			continue
@@ -62,15 +62,6 @@ func (r *Reconciler) decideReplicas(ctx context.Context, seen *observation, plan
 			plan.units[j] = plan.units[j].Frozen(unit.Attempt)
 		}
 	}
-}
-
-// memberNames returns the names of the PodCliques of replica j of a group.
-func memberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueSet, i, j int) []string {
-	var names []string
-	for _, clique := range group.Spec.CliqueNames {
-		names = append(names, naming.MemberPodClique(set.Name, i, group.Labels[v1alpha1.LabelTemplateName], j, clique))
-	}
-	return names
 }
 
 // replicaOf returns the PodCliques that belong to replica j of the group.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -36,29 +35,26 @@ func (r *Reconciler) ownedBy(ctx context.Context, set *v1alpha1.PodCliqueSet) (o
 		return ownedObjects{}, err
 	}
 	owned := ownedObjects{
-		podGroups: byName(podGroups.Items, func(o *v2alpha2.PodGroup) string { return o.Name }),
-		cliques:   byName(cliques.Items, func(o *v1alpha1.PodClique) string { return o.Name }),
-		groups:    byName(groups.Items, func(o *v1alpha1.PodCliqueScalingGroup) string { return o.Name }),
-		services:  byName(services.Items, func(o *corev1.Service) string { return o.Name }),
-		hpas:      byName(hpas.Items, func(o *autoscalingv2.HorizontalPodAutoscaler) string { return o.Name }),
-		members:   map[string]*v1alpha1.PodClique{},
+		podGroups: byName(podGroups.Items), cliques: byName(cliques.Items), groups: byName(groups.Items),
+		services: byName(services.Items), hpas: byName(hpas.Items), members: map[string]*v1alpha1.PodClique{},
 	}
 	for _, group := range owned.groups {
 		members := &v1alpha1.PodCliqueList{}
 		if err := r.children.ListOwned(ctx, group, members); err != nil {
 			return ownedObjects{}, err
 		}
-		for i := range members.Items {
-			owned.members[members.Items[i].Name] = &members.Items[i]
-		}
+		maps.Copy(owned.members, byName(members.Items))
 	}
 	return owned, nil
 }
 
-func byName[T any](items []T, name func(*T) string) map[string]*T {
-	m := make(map[string]*T, len(items))
+func byName[T any, P interface {
+	*T
+	client.Object
+}](items []T) map[string]P {
+	m := make(map[string]P, len(items))
 	for i := range items {
-		m[name(&items[i])] = &items[i]
+		m[P(&items[i]).GetName()] = &items[i]
 	}
 	return m
 }
@@ -71,16 +67,20 @@ func (o ownedObjects) children() workload.Children {
 	return c
 }
 
+// child identifies an object that a set owns.
+type child struct{ kind, name string }
+
 // Kinds of children that have no constant in the API package.
 const (
-	kindService = "Service"
-	kindHPA     = "HorizontalPodAutoscaler"
+	kindPodGroup = "PodGroup"
+	kindService  = "Service"
+	kindHPA      = "HorizontalPodAutoscaler"
 )
 
 // byChild returns the objects that the set itself owns, by kind and name.
-func (o ownedObjects) byChild() map[lifecycle.Child]client.Object {
-	children := make(map[lifecycle.Child]client.Object, len(o.podGroups)+len(o.cliques)+len(o.groups)+len(o.services)+len(o.hpas))
-	addChildren(children, lifecycle.KindPodGroup, o.podGroups)
+func (o ownedObjects) byChild() map[child]client.Object {
+	children := make(map[child]client.Object, len(o.podGroups)+len(o.cliques)+len(o.groups)+len(o.services)+len(o.hpas))
+	addChildren(children, kindPodGroup, o.podGroups)
 	addChildren(children, v1alpha1.KindPodClique, o.cliques)
 	addChildren(children, v1alpha1.KindPodCliqueScalingGroup, o.groups)
 	addChildren(children, kindService, o.services)
@@ -88,9 +88,9 @@ func (o ownedObjects) byChild() map[lifecycle.Child]client.Object {
 	return children
 }
 
-func addChildren[T client.Object](children map[lifecycle.Child]client.Object, kind string, objects map[string]T) {
+func addChildren[T client.Object](children map[child]client.Object, kind string, objects map[string]T) {
 	for name, o := range objects {
-		children[lifecycle.Child{Kind: kind, Name: name}] = o
+		children[child{kind, name}] = o
 	}
 }
 

@@ -106,7 +106,7 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 		return nil, seen.invalid
 	}
 	set, owned, replicas := seen.set, seen.owned, len(plan.units)
-	names, services := make([][]lifecycle.Child, replicas), make([]*corev1.Service, replicas)
+	names, services := make([][]child, replicas), make([]*corev1.Service, replicas)
 	raisedGroups := make([]bool, replicas) // whether the scaling groups of the replica have its attempt
 
 	accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it

@@ -3,13 +3,16 @@
 package podcliqueset
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -38,19 +41,19 @@ func wantedReplica(set *v1alpha1.PodCliqueSet, r *workload.Revision, i int, owne
 
 // names returns the names of the replica's objects. For a set with very many replicas, only the names can be kept
 // in memory.
-func (r replica) names() []lifecycle.Child {
-	children := []lifecycle.Child{{Kind: kindService, Name: r.service.Name}}
+func (r replica) names() []child {
+	children := []child{{kindService, r.service.Name}}
 	if r.podGroup != nil {
-		children = append(children, lifecycle.Child{Kind: lifecycle.KindPodGroup, Name: r.podGroup.Name})
+		children = append(children, child{kindPodGroup, r.podGroup.Name})
 	}
 	for _, c := range r.cliques {
-		children = append(children, lifecycle.Child{Kind: v1alpha1.KindPodClique, Name: c.Name})
+		children = append(children, child{v1alpha1.KindPodClique, c.Name})
 	}
 	for _, g := range r.groups {
-		children = append(children, lifecycle.Child{Kind: v1alpha1.KindPodCliqueScalingGroup, Name: g.Name})
+		children = append(children, child{v1alpha1.KindPodCliqueScalingGroup, g.Name})
 	}
 	for _, h := range r.hpas {
-		children = append(children, lifecycle.Child{Kind: kindHPA, Name: h.Name})
+		children = append(children, child{kindHPA, h.Name})
 	}
 	return children
 }
@@ -61,26 +64,37 @@ type removal struct {
 	rest     []client.Object
 }
 
-// unwantedObjects returns the objects that a set owns and that are not desired, by the replica in their labels, highest
-// index first.
-func unwantedObjects(wanted [][]lifecycle.Child, owned ownedObjects) []removal {
+// unwantedObjects returns the objects that a set owns and that are not among those of its replicas (wanted, by replica), by the
+// replica in their labels, highest index first. Those that are being deleted are left out. Source: docs/decisions, W1.
+func unwantedObjects(wanted [][]child, owned ownedObjects) []removal {
 	objects := owned.byChild()
-	facts := make([]lifecycle.OwnedChild, 0, len(objects))
-	for child, o := range objects {
-		facts = append(facts, lifecycle.OwnedChild{
-			Child: child, Replica: naming.LabelIndex(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex), Terminating: o.GetDeletionTimestamp() != nil})
+	for _, replica := range wanted {
+		for _, c := range replica {
+			delete(objects, c)
+		}
+	}
+	byReplica := map[int]removal{}
+	for _, c := range slices.SortedFunc(maps.Keys(objects), compareChildren) {
+		object := objects[c]
+		if object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		i := naming.LabelIndex(object.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
+		gone := byReplica[i]
+		if pg, ok := object.(*v2alpha2.PodGroup); ok {
+			gone.podGroup = pg
+		} else {
+			gone.rest = append(gone.rest, object)
+		}
+		byReplica[i] = gone
 	}
 	var removals []removal
-	for _, children := range lifecycle.Unwanted(wanted, facts) {
-		var gone removal
-		for _, child := range children {
-			if pg, ok := objects[child].(*v2alpha2.PodGroup); ok {
-				gone.podGroup = pg
-			} else {
-				gone.rest = append(gone.rest, objects[child])
-			}
-		}
-		removals = append(removals, gone)
+	for _, i := range slices.Backward(slices.Sorted(maps.Keys(byReplica))) {
+		removals = append(removals, byReplica[i])
 	}
 	return removals
+}
+
+func compareChildren(a, b child) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
 }

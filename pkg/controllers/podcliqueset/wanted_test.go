@@ -14,7 +14,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -80,6 +79,16 @@ func TestUnwanted(t *testing.T) {
 			},
 			want: [][]string{{"PodGroup a-1"}},
 		},
+		"an object without a replica, after the replicas": {
+			now: podCliqueSet(2),
+			change: func(f ownedObjects) {
+				f.cliques["odd"] = &v1alpha1.PodClique{TypeMeta: f.cliques["a-0-front"].TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: "odd"}}
+			},
+			want: [][]string{
+				{"PodGroup a-2", "HorizontalPodAutoscaler a-2-front", "HorizontalPodAutoscaler a-2-g", "PodClique a-2-front", "PodCliqueScalingGroup a-2-g", "Service a-2"},
+				{"PodClique odd"},
+			},
+		},
 		"a terminating object is not deleted again": {
 			now: podCliqueSet(2),
 			change: func(f ownedObjects) {
@@ -97,7 +106,7 @@ func TestUnwanted(t *testing.T) {
 				tc.change(f)
 			}
 			var got [][]string
-			var names [][]lifecycle.Child
+			var names [][]child
 			for i := range int(tc.now.Spec.Replicas) {
 				names = append(names, wantedReplica(tc.now, workload.NewRevision(tc.now, "", nil, nil), i, f, f.children(), nil).names())
 			}
