@@ -5,7 +5,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -22,17 +21,8 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/podcliqueset"
 )
 
-// Options of the controllers.
-type Options struct {
-	// SchedulerName is set on pods whose template has no schedulerName.
-	SchedulerName string
-	// WaitImage is the image of the container that waits until other cliques have started.
-	WaitImage string
-	// StalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
-	StalledUpdateAfter time.Duration
-	// Clock is the clock of the controllers. nil: the real clock.
-	Clock clock.PassiveClock
-}
+// Options of the controllers. Without a Clock they have the real clock.
+type Options = children.Options
 
 // Setup registers the controllers with a manager, whose cache has CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
@@ -47,10 +37,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		name  string
 		setup func(ctrl.Manager) error
 	}{
-		{"PodCliqueSet", podcliqueset.New(cached, live, o.Clock, o.SchedulerName, o.WaitImage, o.StalledUpdateAfter).SetupWithManager},
-		{"PodCliqueScalingGroup", podcliquescalinggroup.New(cached, live, o.Clock, o.SchedulerName, o.StalledUpdateAfter).SetupWithManager},
-		{"PodClique", podclique.New(cached, live, o.Clock, podclique.Options{
-			SchedulerName: o.SchedulerName, WaitImage: o.WaitImage, StalledUpdateAfter: o.StalledUpdateAfter}).SetupWithManager},
+		{"PodCliqueSet", podcliqueset.New(cached, live, o).SetupWithManager},
+		{"PodCliqueScalingGroup", podcliquescalinggroup.New(cached, live, o).SetupWithManager},
+		{"PodClique", podclique.New(cached, live, o).SetupWithManager},
 	} {
 		if err := controller.setup(mgr); err != nil {
 			return fmt.Errorf("setting up the %s controller: %w", controller.name, err)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,23 +23,13 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// Options of the controller.
-type Options struct {
-	// SchedulerName is set on pods whose spec has no schedulerName.
-	SchedulerName string
-	// WaitImage is the image of the container that waits until other cliques have started.
-	WaitImage string
-	// StalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
-	StalledUpdateAfter time.Duration
-}
-
 // Reconciler reconciles PodCliques: it creates and deletes their pods.
 type Reconciler struct {
 	client    client.Client // reads from the cache
 	live      client.Reader // reads from the API server
 	children  *children.Client
 	clock     clock.PassiveClock
-	options   Options
+	options   children.Options
 	recorder  events.EventRecorder // nil before SetupWithManager
 	unwritten children.FactTimes   // statuses that differ from the written ones, by UID
 	// templates contains the template hash of the latest pods of each PodClique; nil: this process created none. This is
@@ -51,15 +40,13 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
-func New(c client.Client, live client.Reader, clock clock.PassiveClock, options Options) *Reconciler {
-	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, options: options}
+func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
+	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: o.Clock, options: o}
 }
 
-const (
-	// byName is the cache's index of pods by the PodClique in their label, whatever owns them, and by the PodClique
-	// that owns them.
-	byName = "podclique.name"
-)
+// byName is the cache's index of pods by the PodClique in their label, whatever owns them, and by the PodClique that owns
+// them.
+const byName = "podclique.name"
 
 // indexPods adds the index by which the cache finds pods by the name of their PodClique.
 func indexPods(ctx context.Context, indexer client.FieldIndexer) error {

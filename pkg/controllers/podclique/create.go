@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -53,19 +52,13 @@ func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodC
 // progress; the PodClique itself if that is not known.
 func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodClique, error) {
 	hash := workload.CliqueProgress(clique).PreviousOr(ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""))
-	set := &v1alpha1.PodCliqueSet{}
-	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
-	if err := r.client.Get(ctx, name, set); hash == "" || apierrors.IsNotFound(err) {
-		return clique, nil
-	} else if err != nil {
-		return nil, err
+	set, err := r.setOf(ctx, clique)
+	if set == nil || err != nil {
+		return clique, err
 	}
 	hold, err := r.children.ReadHold(ctx, set, hash, r.options.SchedulerName)
-	if err != nil {
-		return nil, err
-	}
-	if hold.Revision == nil {
-		return clique, nil
+	if err != nil || hold.Revision == nil {
+		return clique, err
 	}
 	if previous := hold.Revision.PodClique(hold.Set, clique); previous != nil {
 		return previous, nil
@@ -75,7 +68,7 @@ func (r *Reconciler) withPreviousTemplate(ctx context.Context, clique *v1alpha1.
 
 // createPod creates one pod.
 func (r *Reconciler) createPod(ctx context.Context, clique *v1alpha1.PodClique, n lifecycle.NewPod) error {
-	pod, err := workload.Pod(clique, n, workload.PodOptions{SchedulerName: r.options.SchedulerName, WaitImage: r.options.WaitImage})
+	pod, err := workload.Pod(clique, n, r.options.OfPods())
 	if err != nil {
 		return &children.InvalidError{Err: err}
 	}

@@ -22,10 +22,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 	if len(deletions) == 0 {
 		return nil
 	}
-	byUID := make(map[string]*corev1.Pod, len(pods))
-	for _, p := range pods {
-		byUID[string(p.UID)] = p
-	}
+	byUID := podsByUID(pods)
 	err := children.ForEach(len(deletions), maxParallel, func(i int) error {
 		pod := byUID[deletions[i].Pod.UID]
 		switch deletions[i].Reason {
@@ -72,6 +69,14 @@ func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod) error {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("its node responds again"))
 	}
 	return r.children.DeleteVersion(ctx, pod)
+}
+
+func podsByUID(pods []*corev1.Pod) map[string]*corev1.Pod {
+	byUID := make(map[string]*corev1.Pod, len(pods))
+	for _, p := range pods {
+		byUID[string(p.UID)] = p
+	}
+	return byUID
 }
 
 // describePods returns a text that names a few pods.

@@ -132,23 +132,23 @@ func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodC
 	if workload.IsTraining(clique) {
 		return clique, nil
 	}
-	set := &v1alpha1.PodCliqueSet{}
-	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
-	if err := r.client.Get(ctx, name, set, client.UnsafeDisableDeepCopy); err != nil {
-		return clique, client.IgnoreNotFound(err)
-	}
-	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining || !belongsTo(clique, set) {
-		return clique, nil
+	set, err := r.setOf(ctx, clique)
+	if err != nil || set == nil || !set.Spec.IsTraining() {
+		return clique, err
 	}
 	clique = clique.DeepCopy()
 	metav1.SetMetaDataAnnotation(&clique.ObjectMeta, v1alpha1.AnnotationWorkloadType, string(v1alpha1.WorkloadTypeTraining))
 	return clique, nil
 }
 
-// belongsTo reports whether a PodClique belongs to the set in its label, and not to a deleted one of the same name.
-func belongsTo(clique *v1alpha1.PodClique, set *v1alpha1.PodCliqueSet) bool {
-	uid := workload.PodCliqueSetUID(clique)
-	return uid == "" || uid == set.UID
+// setOf returns the PodCliqueSet that a PodClique belongs to, nil if it is gone, also if another one has its name. Read-only.
+func (r *Reconciler) setOf(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodCliqueSet, error) {
+	set, uid := &v1alpha1.PodCliqueSet{}, workload.PodCliqueSetUID(clique)
+	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}
+	if err := r.client.Get(ctx, name, set, client.UnsafeDisableDeepCopy); err != nil || uid != "" && uid != set.UID {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return set, nil
 }
 
 // podsOf returns the pods that the clique owns, and other pods labelled with its name. Read-only.

@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if plan.training != nil {
 		releaseErr = errors.Join(releaseErr, r.releaseRecorded(ctx, seen.pods, plan.training.Release))
 	}
-	deleteErr := r.ensureUpToDate(ctx, recorded, seen.pods, seen.leafMinMember, plan.minAvailable, plan.PodDecision, now)
+	deleteErr := r.confirmDeletions(ctx, recorded, seen, plan, now)
 	if deleteErr == nil {
 		deleteErr = r.deletePods(ctx, recorded, seen.pods, plan.Delete)
 	}

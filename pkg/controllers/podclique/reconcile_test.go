@@ -116,7 +116,7 @@ func newStage(t *testing.T, replicas, minimum int32) *stage {
 		},
 	})
 	s.clock = clocktesting.NewFakePassiveClock(now)
-	s.r = New(cached, s.api, s.clock, Options{})
+	s.r = New(cached, s.api, children.Options{Clock: s.clock})
 	s.r.recorder = s.events
 	return s
 }

@@ -21,10 +21,7 @@ import (
 
 // releaseRecorded removes the finalizer from pods of a Training workload whose end was recorded.
 func (r *Reconciler) releaseRecorded(ctx context.Context, pods []*corev1.Pod, recorded []lifecycle.Pod) error {
-	byUID := make(map[string]*corev1.Pod, len(pods))
-	for _, p := range pods {
-		byUID[string(p.UID)] = p
-	}
+	byUID := podsByUID(pods)
 	return children.ForEach(len(recorded), maxParallel, func(i int) error { return r.releasePod(ctx, byUID[recorded[i].UID]) })
 }
 

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -50,16 +49,13 @@ func (r *Reconciler) emitFailed(ctx context.Context, before, after *v1alpha1.Pod
 	if was != nil && was.Status == metav1.ConditionTrue && (preempted || was.Reason != v1alpha1.ReasonPodsPreempted) {
 		return
 	}
-	set := &v1alpha1.PodCliqueSet{}
-	name := client.ObjectKey{Namespace: after.Namespace, Name: after.Labels[v1alpha1.LabelPartOf]}
-	if err := r.client.Get(ctx, name, set); err != nil || !belongsTo(after, set) {
+	set, err := r.setOf(ctx, after)
+	if set == nil || err != nil {
 		return // it is gone
 	}
+	reason, text := v1alpha1.EventPodCliqueFailed, "PodClique %s failed: %s"
 	if preempted {
-		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliquePreempted, v1alpha1.ActionWatchMinimum,
-			"PodClique %s lost pods to a preemption: %s", after.Name, message.Truncate(breach.Message, message.MaxCondition))
-		return
+		reason, text = v1alpha1.EventPodCliquePreempted, "PodClique %s lost pods to a preemption: %s"
 	}
-	r.recorder.Eventf(set, nil, corev1.EventTypeWarning, v1alpha1.EventPodCliqueFailed, v1alpha1.ActionWatchMinimum,
-		"PodClique %s failed: %s", after.Name, message.Truncate(breach.Message, message.MaxCondition))
+	r.recorder.Eventf(set, nil, corev1.EventTypeWarning, reason, v1alpha1.ActionWatchMinimum, text, after.Name, message.Truncate(breach.Message, message.MaxCondition))
 }

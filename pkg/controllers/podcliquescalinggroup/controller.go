@@ -4,7 +4,6 @@ package podcliquescalinggroup
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,22 +25,17 @@ import (
 
 // Reconciler reconciles PodCliqueScalingGroups: it creates and deletes their PodCliques.
 type Reconciler struct {
-	client        client.Client // reads from the cache
-	children      *children.Client
-	clock         clock.PassiveClock
-	schedulerName string
-	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
-	stalledUpdateAfter time.Duration
-	recorder           events.EventRecorder       // nil before SetupWithManager
-	mixed              children.PassMemory[int64] // the number of the revision of which a mixed replica was reported last
+	client   client.Client // reads from the cache
+	children *children.Client
+	clock    clock.PassiveClock
+	options  children.Options
+	recorder events.EventRecorder       // nil before SetupWithManager
+	mixed    children.PassMemory[int64] // the number of the revision of which a mixed replica was reported last
 }
 
-// New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose
-// template has no schedulerName. stalledUpdateAfter is the time without progress after which an update has stalled;
-// not positive: never.
-func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName string, stalledUpdateAfter time.Duration) *Reconciler {
-	return &Reconciler{client: c, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
-		stalledUpdateAfter: stalledUpdateAfter}
+// New returns a Reconciler. c reads from the cache, live from the API server.
+func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
+	return &Reconciler{client: c, children: children.NewClient(c, live), clock: o.Clock, options: o}
 }
 
 // SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index) and

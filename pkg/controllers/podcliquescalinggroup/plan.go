@@ -155,7 +155,7 @@ func (r *Reconciler) decideUpdate(seen *observation, members []*v1alpha1.PodCliq
 	}
 	replicas := workload.GroupReplicasFacts(seen.group, seen.revision.Templates(), members)
 	u, holds := workload.GroupUpdateFacts(seen.set, seen.group, wantedReplicas(seen.group, replicas))
-	u.StalledAfter = r.stalledUpdateAfter
+	u.StalledAfter = r.options.StalledUpdateAfter
 	d := lifecycle.DecideGroupUpdate(u, now)
 	return &d, holds
 }

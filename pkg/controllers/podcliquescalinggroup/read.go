@@ -81,7 +81,7 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 		revision.Number = number // the cached number may be outdated if the set has returned to this revision
 	}
 	set = revision.Template(set)
-	v1alpha1.SetDefaults(set, r.schedulerName)
+	v1alpha1.SetDefaults(set, r.options.SchedulerName)
 	return set, revision, nil
 }
 
@@ -92,5 +92,5 @@ func (r *Reconciler) previousRevision(ctx context.Context, seen *observation, ho
 		return nil, nil
 	}
 	hash := workload.GroupProgress(seen.group).PreviousOr(ptr.Deref(seen.group.Status.CurrentPodCliqueSetGenerationHash, ""))
-	return r.children.ReadHold(ctx, seen.set, hash, r.schedulerName)
+	return r.children.ReadHold(ctx, seen.set, hash, r.options.SchedulerName)
 }

@@ -21,7 +21,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *g
 	group, set := seen.group, seen.set
 	facts := workload.GroupStatusFacts{
 		Replicas: seen.replicas, Breach: plan.breach, NextTermination: plan.termination.Next,
-		Training: set != nil && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, Failed: set != nil && workload.FailedReason(set) != "",
+		Training: set != nil && set.Spec.IsTraining(), Failed: set != nil && workload.FailedReason(set) != "",
 		Raised: plan.raised, Waits: plan.units.note(), Update: plan.rollout, Problems: r.children.Problems(group, createErr, now)}
 	recorded := group.DeepCopy()
 	recorded.Status = workload.ScalingGroupStatus(group, facts, metav1.NewTime(now))

@@ -5,7 +5,6 @@ package podcliqueset
 import (
 	"context"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -32,27 +31,21 @@ import (
 
 // Reconciler reconciles PodCliqueSets: it creates, updates and deletes the objects that they own.
 type Reconciler struct {
-	client        client.Client // reads from the cache
-	live          client.Reader // reads from the API server
-	children      *children.Client
-	clock         clock.PassiveClock
-	schedulerName string
-	waitImage     string // see workload.PodOptions
-	// stalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
-	stalledUpdateAfter time.Duration
-	recorder           events.EventRecorder // nil before SetupWithManager
-	unwritten          children.FactTimes   // statuses that differ from the written ones, by UID
-	stories            children.PassMemory[workload.SetStory]
-	trials             children.PassMemory[trial]
-	stops              children.PassMemory[string] // the latest reason and generation with which a stop of an update was reported
+	client    client.Client // reads from the cache
+	live      client.Reader // reads from the API server
+	children  *children.Client
+	clock     clock.PassiveClock
+	options   children.Options
+	recorder  events.EventRecorder // nil before SetupWithManager
+	unwritten children.FactTimes   // statuses that differ from the written ones, by UID
+	stories   children.PassMemory[workload.SetStory]
+	trials    children.PassMemory[trial]
+	stops     children.PassMemory[string] // the latest reason and generation with which a stop of an update was reported
 }
 
-// New returns a Reconciler. c reads from the cache, live from the API server. schedulerName is set on pods whose
-// template has no schedulerName; waitImage is the image of the container that waits for other cliques.
-// stalledUpdateAfter is the time without progress after which an update has stalled; not positive: never.
-func New(c client.Client, live client.Reader, clock clock.PassiveClock, schedulerName, waitImage string, stalledUpdateAfter time.Duration) *Reconciler {
-	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: clock, schedulerName: schedulerName,
-		waitImage: waitImage, stalledUpdateAfter: stalledUpdateAfter}
+// New returns a Reconciler. c reads from the cache, live from the API server.
+func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
+	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: o.Clock, options: o}
 }
 
 // SetupWithManager registers the controller. The cache finds children by owner (children.Index).

@@ -191,7 +191,7 @@ func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 		want.Spec.Replicas = existing.Spec.Replicas
 		described, _ := workload.Updated(existing, want)
 		// The suffix of the name is not that of any pod: pods replace pods with a UID, or none.
-		pod, err := workload.Pod(described, lifecycle.NewPod{Replaces: "dry-run"}, workload.PodOptions{SchedulerName: r.schedulerName, WaitImage: r.waitImage})
+		pod, err := workload.Pod(described, lifecycle.NewPod{Replaces: "dry-run"}, r.options.OfPods())
 		if err != nil {
 			continue // the PodClique's controller reports it
 		}

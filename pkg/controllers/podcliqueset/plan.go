@@ -63,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, o
 		seen.invalid = err // reported in the status
 	}
 	seen.set = seen.live.DeepCopy()
-	v1alpha1.SetDefaults(seen.set, r.schedulerName)
+	v1alpha1.SetDefaults(seen.set, r.options.SchedulerName)
 	number, templates := int64(0), lifecycle.Templates(nil)
 	if seen.revision != nil {
 		number, templates = seen.revision.Number, seen.revision.Templates()

@@ -28,7 +28,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	set, recorded := seen.live, seen.live.DeepCopy()
 	recorded.Status = workload.PodCliqueSetStatus(set, workload.SetStatusFacts{
 		Replicas: seen.facts, Running: running, Recorded: plan.recordedReplicas, Reported: r.storyOf(set).Recorded(), Raised: plan.raised, Training: plan.training,
-		NextTermination: plan.termination.Next, Update: plan.update, SchedulerName: r.schedulerName, Topology: seen.topology, Problems: r.children.Problems(set, createErr, now),
+		NextTermination: plan.termination.Next, Update: plan.update, SchedulerName: r.options.SchedulerName, Topology: seen.topology, Problems: r.children.Problems(set, createErr, now),
 	}, metav1.NewTime(now))
 	change, differs := workload.PodCliqueSetStatusChange(&set.Status, &recorded.Status)
 	if delay := r.unwritten.StatusDelay(string(set.UID), change, differs, now, r.clock.Now()); delay > 0 && !removing {
@@ -40,7 +40,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	r.unwritten.Observe(string(set.UID), now)
 	children.ReportReplaced(r.recorder, set, v1alpha1.KindPodCliqueSet, set.Status.ReplicaAttempts, recorded.Status.ReplicaAttempts)
 	preempted := seen.facts
-	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining { // there a breach has events of its own, and by default is due at once
+	if set.Spec.IsTraining() { // there a breach has events of its own, and by default is due at once
 		preempted = slices.DeleteFunc(slices.Clone(preempted), func(r lifecycle.SetReplica) bool { return r.Preempted.Whole })
 	} else {
 		children.ReportTerminationDue(r.recorder, set, set.Status.TerminationDeadline, recorded.Status.TerminationDeadline)

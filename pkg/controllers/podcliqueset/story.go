@@ -29,7 +29,7 @@ func (r *Reconciler) reportAvailability(before, after *v1alpha1.PodCliqueSet, no
 	if after.Status.Phase == v1alpha1.PodCliqueSetPhaseSucceeded || after.Status.Phase == v1alpha1.PodCliqueSetPhaseFailed {
 		return 0
 	}
-	due, wait := story.Observe(workload.OutlineOf(after), after.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining, now)
+	due, wait := story.Observe(workload.OutlineOf(after), after.Spec.IsTraining(), now)
 	for _, e := range due {
 		kind := corev1.EventTypeNormal
 		if e.Warning {

@@ -23,7 +23,7 @@ type readReplica func(ctx context.Context, namespace, set string, i int) ([]*v1a
 // decideTraining returns the decision on a Training workload; nil for Inference. Irreversible decisions are made
 // by confirmTraining.
 func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*lifecycle.TrainingOutcome, error) {
-	if set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+	if !set.Spec.IsTraining() {
 		return nil, nil
 	}
 	outcome, err := r.trainingOutcome(ctx, set, owned, r.children.SetReplica, now)

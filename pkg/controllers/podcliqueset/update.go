@@ -31,7 +31,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 		return nil, nil, err
 	}
 	if latest != nil && set.Status.CurrentGenerationHash != nil && latest.Hash == *set.Status.CurrentGenerationHash &&
-		latest.Describes(set, r.schedulerName) {
+		latest.Describes(set, r.options.SchedulerName) {
 		return set, latest, nil
 	}
 
@@ -43,7 +43,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 	if err != nil {
 		return nil, nil, err
 	}
-	revision := presentRevision(revisions, set, r.schedulerName, owned)
+	revision := presentRevision(revisions, set, r.options.SchedulerName, owned)
 	// A revision that is not in the cache may have lost its labels, which StoreRevision restores.
 	isCached := latest != nil && latest.Hash == revision.Hash
 	if !isCached || len(revisions) == 0 || revisions[0].Number < revision.Number {
@@ -62,7 +62,7 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 	if err := r.children.WriteStatus(ctx, set, begun); err != nil {
 		return nil, nil, err
 	}
-	if p := begun.Status.UpdateProgress; p != nil && begun.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
+	if p := begun.Status.UpdateProgress; p != nil && !begun.Spec.IsTraining() {
 		metrics.UpdateBegan()
 		text := "The template has changed (revision %d); replicas are updated one at a time"
 		if set.Spec.IsOnDelete() {
@@ -169,17 +169,17 @@ func (r *Reconciler) previousRevision(ctx context.Context, set *v1alpha1.PodCliq
 			}
 		}
 	}
-	return r.children.ReadHold(ctx, set, hash, r.schedulerName)
+	return r.children.ReadHold(ctx, set, hash, r.options.SchedulerName)
 }
 
 // decideUpdate returns the decision on an update of the set; nil for Training, whose template is not rolled out.
 // rejected is the result of tryTemplate.
 func (r *Reconciler) decideUpdate(set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup, rejected string, now time.Time) *lifecycle.SetUpdateDecision {
-	if set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+	if set.Spec.IsTraining() {
 		return nil
 	}
 	u := workload.SetUpdateFacts(set, facts, cliques, groups)
-	u.Rejected, u.StalledAfter = rejected, r.stalledUpdateAfter
+	u.Rejected, u.StalledAfter = rejected, r.options.StalledUpdateAfter
 	d := lifecycle.DecideSetUpdate(u, now)
 	return &d
 }
