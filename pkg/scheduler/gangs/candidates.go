@@ -101,7 +101,7 @@ func (c *candidates) addPod(id int) {
 		if m.gang == c.own {
 			return
 		}
-		if m.isVictim(r.now) && m.gang.victimOf == nil { // its deletion was requested, and is not observed yet
+		if m.isDeparting() && m.gang.victimOf == nil { // its deletion was requested, and is not observed yet
 			c.Ending, c.Unsettled = append(c.Ending, id), true
 			return
 		}
@@ -114,12 +114,12 @@ func (c *candidates) addPod(id int) {
 		return
 	}
 	priority := count.PodPriority(pod)
-	victim := r.plainVictim(pod.UID)
+	victim := r.plainVictims[pod.UID]
 	switch {
-	case victim != nil && victim.of == nil:
+	case r.isExpected(victim):
 		c.Ending, c.Unsettled = append(c.Ending, id), true
 	case priority >= c.work.Priority || c.confirm && victim == nil:
-	case victim != nil && victim.of != c.own.preemption:
+	case victim != nil && (victim.of == nil || victim.of != c.own.preemption):
 		c.Unsettled = true
 	default:
 		c.Workloads = append(c.Workloads, preemption.Workload{
@@ -177,7 +177,7 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 		c.Protected += len(pods)
 		return
-	case g.protection() != "", len(pods) < g.boundMembers(c.registry.now),
+	case g.protection() != "", len(pods) < g.boundMembers(),
 		slices.ContainsFunc(pods, func(p candidate) bool { return !p.isBound() }):
 		c.Protected, c.Unsettled = c.Protected+len(pods), true // which pods it has is known in a moment
 		return
@@ -210,9 +210,8 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 		highest = min(highest, m.gang.classPriority())
 	}
 	plainEnd := false // pods without a gang end, of whatever priority, and this was not observed yet
-	for uid := range r.plainVictims {
-		victim := r.plainVictim(uid)
-		plainEnd = plainEnd || victim != nil && victim.of == nil
+	for _, victim := range r.plainVictims {
+		plainEnd = plainEnd || r.isExpected(victim)
 	}
 	s, lowest := Screening{MayEnd: make([]bool, len(holders))}, int32(math.MaxInt32)
 	for i, h := range holders {
@@ -226,7 +225,7 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 		lowest = min(lowest, priority)
 		mayBePlain := g == nil || g.group == nil || len(r.renamed) > 0 || g.numbers.Flagged(count.IsStray) > 0
 		switch {
-		case h.Terminating, mayBePlain && plainEnd, g != nil && len(g.victims) > 0:
+		case h.Terminating, mayBePlain && plainEnd, g != nil && len(g.departing) > 0:
 			s.MayEnd[i] = true
 		case priority < w.Priority && !mayBePlain && g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 			s.Protected += pods[i]

@@ -106,9 +106,9 @@ func TestScreenHolders(t *testing.T) {
 		"a pod that names its gang again":                   {group: protectedGroup(), pods: []*corev1.Pod{running("a", "g", 4), running("a", "other", 4), running("a", "g", 4)}, want: Screening{MayEnd: []bool{false}, Protected: 1}},
 		"a pod of another gang that named a third one ends": {group: protectedGroup(), pods: []*corev1.Pod{running("b", "other", 4), running("b", "third", 4), running("a", "g", 4)}, change: func(r *Registry) { r.RemoveFailedPod("b", now) }, want: Screening{MayEnd: []bool{false}, Protected: 1}},
 		"a pod without a gang was deleted for a gang of a higher priority": {pods: []*corev1.Pod{running("a", "", 9)},
-			change: func(r *Registry) { r.plainVictims["a"] = &plainVictim{since: now} }, want: Screening{MayEnd: []bool{true}}},
+			change: func(r *Registry) { r.plainVictims["a"] = &plainVictim{due: now} }, want: Screening{MayEnd: []bool{true}}},
 		"the deletion of a pod without a gang had no effect": {pods: []*corev1.Pod{running("a", "", 9)},
-			change: func(r *Registry) { r.plainVictims["a"] = &plainVictim{since: now.Add(-time.Hour)} }, want: Screening{MayEnd: []bool{false}}},
+			change: func(r *Registry) { r.plainVictims["a"] = &plainVictim{due: now.Add(-time.Hour)} }, want: Screening{MayEnd: []bool{false}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,8 +144,8 @@ func TestNoSearchForgetsAVictim(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1))
 	plain := wrappers.MakePod("plain", testNamespace).UID("plain").Node("n").Obj()
-	s.r.plainVictims["plain"] = &plainVictim{since: s.now}
-	s.after(preemptionReported + time.Second)
+	s.r.plainVictims["plain"] = &plainVictim{due: s.now}
+	s.after(time.Minute)
 	holders, numbers, _ := holdersOf([]*corev1.Pod{plain})
 	s.r.ScreenHolders(&Work{Gang: gangG, Priority: 5}, holders, numbers, s.now)
 	if !s.r.isEnding("plain") {

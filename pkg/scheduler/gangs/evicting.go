@@ -114,9 +114,6 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
 		if m == nil || v.Gang != m.gang.key {
-			if r.plainVictims[v.Pod.UID] != nil { // otherwise it is gone
-				r.plainVictims[v.Pod.UID] = &plainVictim{since: r.now}
-			}
 			continue
 		}
 		if victims[m.gang] == nil {
@@ -126,7 +123,7 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 		victims[m.gang] = append(victims[m.gang], m)
 	}
 	for g, members := range victims {
-		g.recordVictims(members, r.now)
+		g.recordVictims(members)
 	}
 	r.reindex(p.gang)
 	return e
@@ -153,10 +150,10 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 		if g.tree == nil || g.group == nil || g.protection() != "" || g.priority() >= p.Priority {
 			return false
 		}
-		if len(members) >= g.boundMembers(r.now) && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
+		if len(members) >= g.boundMembers() && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
 			continue
 		}
-		if !g.mayKeepWithout(members, r.now) {
+		if !g.mayKeepWithout(members) {
 			return false
 		}
 	}
@@ -172,12 +169,16 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 	var e Effects
 	for _, uid := range left {
 		if m := r.members[uid]; m != nil {
-			delete(m.gang.victims, m)
 			delete(m.gang.departing, m)
 			m.gang.ladder = nil
 			e.add(r.evaluate(m.gang, now))
 		}
 		delete(r.plainVictims, uid)
+	}
+	for _, v := range p.Victims {
+		if x := r.plainVictims[v.Pod.UID]; x != nil && x.of == p { // otherwise it is gone, or was given up
+			r.plainVictims[v.Pod.UID] = &plainVictim{due: now.Add(p.graceTime(now))}
+		}
 	}
 	e.add(r.releaseVictims(p))
 	if p.gang.preemption == p && p.stage == stageEvicting {
@@ -268,7 +269,7 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 				spared = append(spared, x.Pod)
 			}
 		}
-		p := &Preemption{ID: plan, gang: &gangState{}}
+		p := &Preemption{ID: plan, gang: &gangState{}, stage: stageEvicting}
 		p.Victims = r.victimsOfEarlierProcess(p, pods)
 		p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 		if len(p.Victims) > 0 {
@@ -300,8 +301,10 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []
 	for _, pod := range pods {
 		v, m := Victim{Pod: pod, Priority: count.PodPriority(pod)}, r.members[pod.UID]
 		switch {
+		case m == nil && count.NeedsDeletion(pod):
+			r.plainVictims[pod.UID] = &plainVictim{of: p}
 		case m == nil:
-			r.plainVictims[pod.UID] = &plainVictim{since: r.now}
+			r.awaitPlain(pod)
 		case pod.DeletionTimestamp == nil:
 			v.Gang, m.gang.victimOf = m.gang.key, p // it is not planned before RecordEvicted
 			members[m.gang] = append(members[m.gang], m)
@@ -316,7 +319,7 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []
 		if g.plan != nil { // it was made before this was known
 			r.abortPlan(g.plan, AbortChanged, "pods of the gang are being preempted")
 		}
-		g.recordVictims(lost, r.now)
+		g.recordVictims(lost)
 	}
 	return victims
 }
@@ -377,27 +380,36 @@ func (r *Registry) isEnding(uid types.UID) bool {
 
 // plainVictim is a pod without a gang that is being preempted by a gang, or together with pods of gangs.
 type plainVictim struct {
-	of    *Preemption // by which it is to end; nil: its deletion was requested
-	since time.Time   // when
+	of  *Preemption // by which it is to end; nil: its deletion was accepted
+	due time.Time   // when it should have ended; of is nil
 }
 
-// plainVictim returns the state of a pod as a plainVictim, nil if it is none, or not any more.
-func (r *Registry) plainVictim(uid types.UID) *plainVictim {
-	v := r.plainVictims[uid]
-	if v != nil && v.of == nil && r.now.Sub(v.since) >= preemptionReported { // it cannot be deleted
-		return nil
+// isDeparting reports whether the pod ends, whatever happens.
+func (v *plainVictim) isDeparting() bool {
+	return v != nil && (v.of == nil || v.of.stage >= stageEvicting)
+}
+
+// isExpected reports whether the deletion of the pod was accepted, and its room is expected in time.
+func (r *Registry) isExpected(v *plainVictim) bool {
+	return v != nil && v.of == nil && r.now.Before(v.due.Add(r.opts.PreemptionTimeout))
+}
+
+// awaitPlain records that a pod is terminating.
+func (r *Registry) awaitPlain(pod *corev1.Pod) {
+	due := r.now
+	if pod.DeletionTimestamp != nil {
+		due = pod.DeletionTimestamp.Time
 	}
-	return v
+	r.plainVictims[pod.UID] = &plainVictim{due: due}
 }
 
-// plainVictimsKept is how long it is remembered that the deletion of a pod was requested, if its end is not observed: it may
-// have ended before.
+// plainVictimsKept is how long a victim is remembered after it should have ended, if its end is not observed: it may have ended before.
 const plainVictimsKept = 10 * time.Minute
 
 // forgetPlainVictims forgets pods that were to end long ago.
 func (r *Registry) forgetPlainVictims() {
 	for uid, v := range r.plainVictims {
-		if v.of == nil && r.now.Sub(v.since) > plainVictimsKept {
+		if v.of == nil && r.now.Sub(v.due) > plainVictimsKept {
 			delete(r.plainVictims, uid)
 		}
 	}

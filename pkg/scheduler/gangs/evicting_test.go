@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -158,6 +159,53 @@ func TestPlanOfAGangThatIsBeingPreemptedIsAborted(t *testing.T) {
 		t.Fatalf("%+v, %t", e, ok)
 	}
 	s.wantAborted(true)
+}
+
+// A victim without a gang needs an hour to end. Another gang that searches for victims meanwhile does not count on it before its deletion was
+// accepted, and does not end it again; the preemptor waits for it all the time.
+func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).pods(memberPod("high").Priority(100))
+	s.group(wrappers.MakePodGroup("other", testNamespace).UID("other").MinMember(1)).pods(wrappers.MakePod("rival", testNamespace).UID("rival").Gang("other").Priority(200))
+	s.r.AbandonedEvictions(nil, s.now)
+	plain := wrappers.MakePod("plain", testNamespace).UID("plain").Node("n").Spec(func(p *corev1.PodSpec) { p.TerminationGracePeriodSeconds = new(int64(3600)) }).Obj()
+	other := wrappers.MakePod("later", testNamespace).UID("later").Node("n").Obj()
+	running := RunningPods{Pods: []*corev1.Pod{plain, other}, Amount: func(int) int64 { return 1 }}
+	g := s.r.gangs[gangG]
+	p := &Preemption{ID: "plan", Gang: gangG, Group: g.group, Priority: 100, gang: g, stage: stageMarked, Victims: []Victim{{Pod: plain, Pods: 1, Whole: true}}}
+	g.preemption, s.r.plainVictims["plain"] = p, &plainVictim{of: p}
+	s.r.beginEvictions(p)
+	candidates := func() (workloads []string, ending int) {
+		c := s.r.Candidates(&Work{Gang: Key{Namespace: testNamespace, Name: "other"}, Priority: 200}, running, false, s.now)
+		for _, w := range c.Workloads {
+			workloads = append(workloads, w.Name)
+		}
+		return workloads, len(c.Ending)
+	}
+	for _, passed := range []time.Duration{0, time.Minute} { // its deletion is refused so long
+		s.after(passed)
+		if workloads, ending := candidates(); !slices.Equal(workloads, []string{testNamespace + "/later"}) || ending != 0 {
+			t.Errorf("after %s %v may be preempted, and %d pods end", passed, workloads, ending)
+		}
+		if q, ends, err := s.r.Preempt(plain, []*corev1.Pod{plain}, wrappers.MakePod("pod", testNamespace).UID("pod").Priority(200).Obj(), "again", s.now); q != nil || !ends || err != nil {
+			t.Errorf("after %s a pod preempts it: %v, %t, %v", passed, q, ends, err)
+		}
+	}
+	s.r.RecordEvicted(p, nil, s.now)
+	for _, passed := range []time.Duration{0, 50 * time.Minute} {
+		s.after(passed)
+		if workloads, ending := candidates(); len(workloads) != 1 || ending != 1 {
+			t.Errorf("after %s %v may be preempted, and %d pods end, want the later pod and the victim", passed, workloads, ending)
+		}
+		s.r.forgetPlainVictims() // another preemption has ended
+		if s.r.reviewRefused(g); g.preemption != p {
+			t.Errorf("after %s the preemption has ended, and its victim has not", passed)
+		}
+	}
+	s.r.RecordPlainPodGone("plain")
+	if s.r.reviewRefused(g); g.preemption == p {
+		t.Error("the victim has ended, and the gang does not fit: the preemption goes on")
+	}
 }
 
 // A pod that had no PodGroup when it was decided that it ends, and counts in a gang now, does not end as one without a gang.

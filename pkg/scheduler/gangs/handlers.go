@@ -382,7 +382,6 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	r.recordDeparted(m.pod, protected)
 	m.forgetMark()
 	delete(g.members, m.pod.UID)
-	delete(g.victims, m)
 	delete(r.renamed, m)
 	delete(g.departing, m)
 	delete(r.members, m.pod.UID)

@@ -485,7 +485,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	}
 	for _, pod := range p.awaited {
 		if r.members[pod.UID] == nil && r.plainVictims[pod.UID] == nil {
-			r.plainVictims[pod.UID] = &plainVictim{since: now}
+			r.awaitPlain(pod)
 		}
 	}
 	r.reservePlanned(w, p, d.Placements)

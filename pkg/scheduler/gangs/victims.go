@@ -41,13 +41,12 @@ type VictimUnit struct {
 // Reasons why pods of gangs are no victims. There are few distinct texts, because the scheduler counts nodes by
 // reason.
 const (
-	isNonPreemptible   = "pods of lower priority belong to gangs that may not be preempted"
-	isMoreImportant    = "pods of lower priority belong to gangs that have, or have pods of, the same or a higher priority"
-	isBeingBound       = "pods of lower priority belong to gangs that are being bound"
-	isVictimOfOther    = "pods of lower priority belong to gangs that are about to be preempted by others"
-	isMinimum          = "pods of lower priority belong to the minimum of gangs, of which no part may be preempted"
-	isSemiPreemptible  = "pods of lower priority belong to the protected minimum of gangs"
-	preemptionReported = 30 * time.Second
+	isNonPreemptible  = "pods of lower priority belong to gangs that may not be preempted"
+	isMoreImportant   = "pods of lower priority belong to gangs that have, or have pods of, the same or a higher priority"
+	isBeingBound      = "pods of lower priority belong to gangs that are being bound"
+	isVictimOfOther   = "pods of lower priority belong to gangs that are about to be preempted by others"
+	isMinimum         = "pods of lower priority belong to the minimum of gangs, of which no part may be preempted"
+	isSemiPreemptible = "pods of lower priority belong to the protected minimum of gangs"
 )
 
 // Victims returns which of the pods on a node may be preempted by a pod without a gang and with the given priority,
@@ -60,7 +59,7 @@ func (r *Registry) Victims(pods []*corev1.Pod, priority int32, now time.Time) Vi
 	var order []*gangState
 	for _, pod := range pods {
 		m := r.members[pod.UID]
-		if m == nil || m.gang.group == nil || pod.DeletionTimestamp != nil || m.isVictim(now) || m.isBound() && m.misplaced != "" {
+		if m == nil || m.gang.group == nil || pod.DeletionTimestamp != nil || m.isDeparting() || m.isBound() && m.misplaced != "" {
 			v.Singly.Insert(pod.UID) // belongs to no gang, or does not count in it
 			continue
 		}
@@ -130,7 +129,7 @@ func (g *gangState) addWhole(here []*member, priority int32, now time.Time, v *V
 		return isSemiPreemptible
 	}
 	unit := VictimUnit{OnNode: podsOfMembers(here)}
-	if unit.All = unit.OnNode; g.boundMembers(now) > len(here) {
+	if unit.All = unit.OnNode; g.boundMembers() > len(here) {
 		unit.All = g.ladderAt(now).pods
 	}
 	if g.numbers.HighestPriority() >= priority && slices.ContainsFunc(unit.All, func(p *corev1.Pod) bool { return count.PodPriority(p) >= priority }) {
@@ -218,7 +217,6 @@ type ladder struct {
 	numbers *count.Numbers // of which it was computed, at that number of BoundChanges
 	changes int
 	rule    v2alpha2.Preemptibility // of the PodGroup
-	until   time.Time               // when a victim that was not deleted counts again; zero: there are no victims
 
 	pods   []*corev1.Pod // of members, at most a second old
 	podsAt time.Time
@@ -228,8 +226,8 @@ type ladder struct {
 // change.
 func (g *gangState) ladderAt(now time.Time) *ladder {
 	l := g.ladder
-	if l == nil || l.rule != g.group.Spec.Preemptibility || l.numbers != g.numbers || l.changes != g.numbers.BoundChanges || !l.until.IsZero() && !now.Before(l.until) {
-		l = g.findLadder(now)
+	if l == nil || l.rule != g.group.Spec.Preemptibility || l.numbers != g.numbers || l.changes != g.numbers.BoundChanges {
+		l = g.findLadder()
 		g.ladder = l
 	}
 	if l.pods == nil || now.Sub(l.podsAt) >= time.Second {
@@ -238,17 +236,11 @@ func (g *gangState) ladderAt(now time.Time) *ladder {
 	return l
 }
 
-func (g *gangState) findLadder(now time.Time) *ladder {
+func (g *gangState) findLadder() *ladder {
 	l := &ladder{numbers: g.numbers, changes: g.numbers.BoundChanges, rule: g.group.Spec.Preemptibility}
 	for _, m := range g.members {
-		switch {
-		case !m.isBound() || m.misplaced != "":
-		case !m.isVictim(now):
+		if m.isBound() && m.misplaced == "" && !m.isDeparting() {
 			l.members = append(l.members, m)
-		default:
-			if end := g.victims[m].Add(preemptionReported); l.until.IsZero() || end.Before(l.until) {
-				l.until = end
-			}
 		}
 	}
 	if !g.hasSurplus() {
@@ -274,10 +266,10 @@ func (l *ladder) podsOf(indexes []int) []*corev1.Pod {
 }
 
 // boundMembers returns the number of bound pods that count towards the tree, without those that are victims already.
-func (g *gangState) boundMembers(now time.Time) int {
+func (g *gangState) boundMembers() int {
 	n := g.numbers.Flagged(count.IsStanding) - g.numbers.Flagged(count.IsStray)
-	for m := range g.victims {
-		if m.isVictim(now) && m.isBound() && m.misplaced == "" {
+	for m := range g.departing {
+		if m.isBound() && m.misplaced == "" {
 			n--
 		}
 	}
@@ -289,10 +281,10 @@ func (m *member) isPlain() bool {
 	return m == nil || m.gang.group == nil || m.isBound() && m.misplaced != ""
 }
 
-// isVictim reports whether the pod is being preempted, and its deletion may not have been observed yet.
-func (m *member) isVictim(now time.Time) bool {
-	since, ok := m.gang.victims[m]
-	return ok && now.Sub(since) < preemptionReported
+// isDeparting reports whether the pod is being preempted, and this was not observed yet.
+func (m *member) isDeparting() bool {
+	_, ok := m.gang.departing[m]
+	return ok
 }
 
 // Preempted are pods of a gang that are being preempted.
@@ -314,8 +306,8 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	m, isKnown := r.members[victim.UID], func(pod *corev1.Pod) bool { return r.members[pod.UID] != nil }
-	switch v := r.plainVictim(victim.UID); {
-	case v != nil && v.of == nil, r.preemptionOf(victim.UID).isFor(preemptor, victim.UID):
+	switch v := r.plainVictims[victim.UID]; {
+	case v.isDeparting(), r.preemptionOf(victim.UID).isFor(preemptor, victim.UID):
 		return nil, true, nil
 	case !r.resumed && slices.ContainsFunc(victims, isKnown):
 		return nil, false, fmt.Errorf("preempting pod %s: the PodGroups, and the evictions of an earlier process, are not known yet", victim.Name)
@@ -323,7 +315,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 		if r.opts.IsAssumed != nil && r.opts.IsAssumed(victim) {
 			return nil, false, nil
 		}
-	case m.isVictim(now):
+	case m.isDeparting():
 		return nil, true, nil
 	case m.state == count.Pending, m.state == count.Assumed:
 		return nil, false, fmt.Errorf("preempting pod %s of gang %s: it is being bound; another attempt chooses anew", m.pod.Name, m.gang.key)
@@ -331,7 +323,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 		return nil, false, nil // it ends already, and does not count any more
 	}
 	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}, uids: sets.New[types.UID]()}
-	losses, err := r.lossesBy(p, victims, now)
+	losses, err := r.lossesBy(p, victims)
 	if err != nil || len(losses) == 0 {
 		return nil, false, err
 	}
@@ -363,9 +355,9 @@ func (r *Registry) plainVictimsAmong(victims []*corev1.Pod) ([]*corev1.Pod, erro
 		if !r.members[pod.UID].isPlain() || pod.DeletionTimestamp != nil || r.opts.IsAssumed != nil && r.opts.IsAssumed(pod) {
 			continue
 		}
-		if v := r.plainVictim(pod.UID); v == nil {
+		if v := r.plainVictims[pod.UID]; v == nil {
 			plain = append(plain, pod)
-		} else if v.of != nil {
+		} else if !v.isDeparting() {
 			return nil, fmt.Errorf("preempting pod %s: it is about to be preempted by others; another attempt chooses anew", pod.Name)
 		}
 	}
@@ -394,7 +386,7 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 	r.beginCall(now)
 	var losses []loss
 	if err == nil {
-		losses, err = r.lossesBy(p, p.pods(), now)
+		losses, err = r.lossesBy(p, p.pods())
 	}
 	if err != nil {
 		e := Effects{Unmark: []*Preemption{p}}
@@ -403,18 +395,14 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 	}
 	preempted := make([]Preempted, len(losses))
 	for i, l := range losses {
-		l.gang.recordVictims(l.members, now)
+		l.gang.recordVictims(l.members)
 		pods := podsOfMembers(l.members)
 		preempted[i] = Preempted{Group: l.gang.group, Whole: l.isWhole, Pods: pods, Node: pods[0].Spec.NodeName}
 		if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != preempted[i].Node }) {
 			preempted[i].Node = ""
 		}
 	}
-	for _, v := range p.Victims {
-		if x := r.plainVictims[v.Pod.UID]; x != nil && x.of == p { // otherwise it is gone
-			r.plainVictims[v.Pod.UID] = &plainVictim{since: now}
-		}
-	}
+	p.stage = stageEvicting
 	return preempted, r.endCall(Effects{}), nil
 }
 
@@ -427,12 +415,12 @@ type loss struct {
 
 // lossesBy returns what gangs lose by the preemption, which is for a pod without a gang, in the order of the victims. An error states
 // why one of them may not lose it.
-func (r *Registry) lossesBy(p *Preemption, victims []*corev1.Pod, now time.Time) ([]loss, error) {
+func (r *Registry) lossesBy(p *Preemption, victims []*corev1.Pod) ([]loss, error) {
 	var losses []loss
 	at := map[*gangState]int{}
 	for _, pod := range victims {
 		m := r.members[pod.UID]
-		if m.isPlain() || !m.isBound() || m.isVictim(now) {
+		if m.isPlain() || !m.isBound() || m.isDeparting() {
 			continue
 		}
 		if _, ok := at[m.gang]; !ok {
@@ -444,8 +432,8 @@ func (r *Registry) lossesBy(p *Preemption, victims []*corev1.Pod, now time.Time)
 	}
 	for i := range losses {
 		l := &losses[i]
-		l.isWhole = len(l.members) == l.gang.boundMembers(now)
-		if why := l.protectionFrom(p, now); why != "" {
+		l.isWhole = len(l.members) == l.gang.boundMembers()
+		if why := l.protectionFrom(p); why != "" {
 			return nil, fmt.Errorf("preempting %d pods of gang %s, %s among them: %s; another attempt chooses anew", len(l.members), l.gang.key, l.members[0].pod.Name, why)
 		}
 	}
@@ -453,7 +441,7 @@ func (r *Registry) lossesBy(p *Preemption, victims []*corev1.Pod, now time.Time)
 }
 
 // protectionFrom returns why the members may not be preempted together by a pod without a gang. "": they may.
-func (l *loss) protectionFrom(p *Preemption, now time.Time) string {
+func (l *loss) protectionFrom(p *Preemption) string {
 	g := l.gang
 	if why := g.protectionFrom(p, p.Priority); why != "" {
 		return why
@@ -465,7 +453,7 @@ func (l *loss) protectionFrom(p *Preemption, now time.Time) string {
 	if l.isWhole && !isProtected {
 		return ""
 	}
-	if g.tree != nil && g.mayKeepWithout(l.members, now) {
+	if g.tree != nil && g.mayKeepWithout(l.members) {
 		return ""
 	}
 	if isProtected {
@@ -475,8 +463,8 @@ func (l *loss) protectionFrom(p *Preemption, now time.Time) string {
 }
 
 // mayKeepWithout reports whether the gang may keep its other bound pods if it loses the members. It has a tree.
-func (g *gangState) mayKeepWithout(lost []*member, now time.Time) bool {
-	before := g.countsWithoutVictims(now)
+func (g *gangState) mayKeepWithout(lost []*member) bool {
+	before := g.countsWithoutVictims()
 	after := maps.Clone(before)
 	for _, m := range lost {
 		after[m.leaf]--
@@ -485,31 +473,22 @@ func (g *gangState) mayKeepWithout(lost []*member, now time.Time) bool {
 }
 
 // countsWithoutVictims returns the pods that count as bound, by leaf, without those that are victims already.
-func (g *gangState) countsWithoutVictims(now time.Time) gang.Counts {
+func (g *gangState) countsWithoutVictims() gang.Counts {
 	counts := g.numbers.Bound.Counts()
-	for m := range g.victims {
-		if m.isVictim(now) && m.isBound() && m.misplaced == "" {
+	for m := range g.departing {
+		if m.isBound() && m.misplaced == "" {
 			counts[m.leaf]--
 		}
 	}
 	return counts
 }
 
-// recordVictims records members that are being preempted, and removes records of members that are gone.
-func (g *gangState) recordVictims(members []*member, now time.Time) {
-	if g.victims == nil {
-		g.victims = map[*member]time.Time{}
-	}
-	for old := range g.victims {
-		if g.members[old.pod.UID] != old || !old.isVictim(now) {
-			delete(g.victims, old)
-		}
-	}
+// recordVictims records members that are being preempted.
+func (g *gangState) recordVictims(members []*member) {
 	if g.departing == nil {
 		g.departing = map[*member]struct{}{}
 	}
 	for _, m := range members {
-		g.victims[m] = now
 		if m.isBound() {
 			g.departing[m] = struct{}{}
 		}

@@ -263,11 +263,11 @@ func TestPreempt(t *testing.T) {
 			tell:   func(s *story) { s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...) },
 			before: []string{"c"}, victims: []string{"a"}, err: isMinimum,
 		},
-		"a deletion that never happened": {
+		"a deletion that was given up": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...)
 				_, _ = s.preempts("earlier", "c")
-				s.after(preemptionReported)
+				s.r.RecordEvicted(&Preemption{gang: &gangState{}}, []types.UID{"c"}, s.now)
 			},
 			victims: []string{"c"}, want: preempted{"c", true, `whole false, c on "m"`},
 		},
@@ -382,8 +382,8 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 			if len(lost) > 0 || len(e.Unmark) != 1 || e.Unmark[0] != p || err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%+v, %+v, %v, want that the marks are taken back", lost, e, err)
 			}
-			if g := s.r.gangs[gangG]; g.victimOf != nil || len(g.victims) > 0 {
-				t.Errorf("the gang loses %v to %v", g.victims, g.victimOf)
+			if g := s.r.gangs[gangG]; g.victimOf != nil || len(g.departing) > 0 {
+				t.Errorf("the gang loses %v to %v", g.departing, g.victimOf)
 			}
 		})
 	}
@@ -465,7 +465,7 @@ func TestAGangThatLosesPodsIsNotPlanned(t *testing.T) {
 	}{
 		"its last pod terminates": {last: func(s *story) { s.terminates("b") }},
 		"its last pod terminates late": {
-			held: func(s *story) *story { return s.after(preemptionReported).after(time.Minute) },
+			held: func(s *story) *story { return s.after(2 * time.Minute) },
 			last: func(s *story) { s.terminates("b") },
 		},
 		"its last pod fails": {last: func(s *story) { s.effects = s.r.RemoveFailedPod("b", s.now) }},
@@ -515,7 +515,7 @@ func TestVictimsOfAPodAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.terminates("a").gone("a").after(time.Second)
-	if n := len(s.r.gangs[gangG].victims); n != 0 {
+	if n := len(s.r.gangs[gangG].departing); n != 0 {
 		t.Errorf("%d victims are remembered", n)
 	}
 }
@@ -679,7 +679,7 @@ func countByLeaf(pods map[types.UID]string) map[string]int {
 func (s *story) randomVictims(rng *rand.Rand, node string, taken map[string]int) sets.Set[types.UID] {
 	var pods []*corev1.Pod
 	for _, uid := range s.uids() {
-		if m := s.r.members[uid]; m.pod.Spec.NodeName == node && !m.isVictim(s.now) {
+		if m := s.r.members[uid]; m.pod.Spec.NodeName == node && !m.isDeparting() {
 			pods = append(pods, m.pod)
 		}
 	}
