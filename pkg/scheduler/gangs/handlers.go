@@ -111,6 +111,9 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	}
 	// 5. The member has changed completely: the numbers, and what follows from them.
 	r.recountBound(m)
+	if !known && m.isBound() { // it was a pod without a gang, if it ran before
+		r.recordVictimsChanged(m.gang, count.PodPriority(pod))
+	}
 	m.gang.dropUnitOfStranger(m)
 	e.add(r.evaluate(m.gang, now))
 	return e
@@ -311,10 +314,14 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 
 // recountBound updates the numbers after a change with which a member may count as bound, or not any more.
 func (r *Registry) recountBound(m *member) {
-	before := m.gang.numbers.BoundChanges
+	g := m.gang
+	changes, strays, priority, protected := g.numbers.BoundChanges, g.numbers.Flagged(count.IsStray), g.priority(), g.protectedUpTo()
 	m.recount()
-	if m.gang.numbers.BoundChanges != before && m.gang.isProtected() {
+	switch {
+	case g.numbers.BoundChanges != changes && g.isProtected():
 		r.recordMayHelp(everyPriority) // other pods may be above the minimum, or be no members
+	case g.numbers.Flagged(count.IsStray) > strays, g.priority() < priority: // it may be preempted by itself, or had given the gang its priority
+		r.recordVictimsChanged(g, protected)
 	}
 }
 

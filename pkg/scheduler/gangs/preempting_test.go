@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 func keyNamed(name string) Key { return Key{Namespace: "ns", Name: name} }
@@ -197,6 +199,27 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 					}
 				}
 			}},
+		"the pod that gave a running gang its priority has succeeded": {helps: true,
+			begin: func(m *market) { m.runMixedGang(third) },
+			change: func(m *market) {
+				m.updatePod(third, 9, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+				maps.DeleteFunc(m.pods, func(_ types.UID, p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
+				m.room = nil
+			}},
+		"a pod of lower priority than its running gang counts nowhere any more": {helps: true,
+			begin: func(m *market) { m.runMixedGang(third) },
+			change: func(m *market) {
+				m.updatePod(third, 0, func(p *corev1.Pod) { p.Labels[v2alpha2.SubGroupLabel] = "other" })
+			}},
+		"a running pod of a higher priority joins a gang of a lower class": {helps: true,
+			begin: func(m *market) {
+				m.r.opts.Priority = func(string) (int32, bool) { return 0, true }
+				m.createGang(third, 1, 0, 0, func(s *v2alpha2.PodGroupSpec) { s.PriorityClassName = "low" })
+				m.pods["plain"] = wrappers.MakePod("plain", "ns").UID("plain").Priority(9).Node("n0").Obj()
+			},
+			change: func(m *market) {
+				m.update("plain", func(p *corev1.Pod) { p.Annotations = map[string]string{v2alpha2.PodGroupAnnotation: third.Name} })
+			}},
 		"a gang whose minimum is protected has more than that": {helps: true,
 			begin:  func(m *market) { m.editGroup(low, preemptibility(v2alpha2.SemiPreemptible)) },
 			change: func(m *market) { m.createPod(low, 0) }},
@@ -328,6 +351,31 @@ func (m *market) endPod(key Key, change func(*corev1.Pod)) {
 		}
 	}
 	m.t.Fatalf("%s has no pod", key.Name)
+}
+
+// runMixedGang runs a gang of two pods, of the priorities 0 and 9, on a node that is added.
+func (m *market) runMixedGang(key Key) {
+	m.nodes["n1"], m.room = 2, nil
+	m.createGang(key, 2, 0, 0, func(s *v2alpha2.PodGroupSpec) {
+		s.MinMember, s.SubGroups = nil, []v2alpha2.SubGroup{{Name: "leaf", MinMember: new(int32(2))}}
+	})
+	for _, priority := range []int32{0, 9} {
+		m.createPod(key, priority)
+		m.updatePod(key, priority, func(p *corev1.Pod) { p.Labels = map[string]string{v2alpha2.SubGroupLabel: "leaf"} })
+	}
+	m.runFor(time.Second)
+	if m.boundOf(key) != 2 {
+		m.t.Fatalf("%d pods of %s are bound", m.boundOf(key), key.Name)
+	}
+}
+
+// updatePod changes the pod of a gang that has the priority.
+func (m *market) updatePod(key Key, priority int32, edit func(*corev1.Pod)) {
+	for uid, pod := range m.pods {
+		if keyOf(pod) == key && *pod.Spec.Priority == priority {
+			m.update(uid, edit)
+		}
+	}
 }
 
 // editGroup changes the spec of a PodGroup; nil: its status.
