@@ -79,7 +79,10 @@ func (s memberSource) Failed(ctx context.Context, profile kubescheduler.Profile,
 	s.g.registry.RecordCycleFailed(pod.UID, s.g.clock.Now())
 }
 
-func (s memberSource) Requeued(uid types.UID) { s.g.released.remove(uid) }
+func (s memberSource) Requeued(uid types.UID) {
+	s.g.released.remove(uid)
+	s.g.apply(klog.Background(), s.g.registry.RecordRequeued(uid, s.g.clock.Now()))
+}
 
 func (s memberSource) Unwinding() bool {
 	s.g.apply(klog.Background(), s.g.registry.EndDoomedPlans(s.g.clock.Now()))

@@ -11,14 +11,14 @@ import (
 
 // A plan is doomed as soon as the node of one member has refused it: it will not be bound. It is not aborted at once.
 // The remaining members have their cycles too, so that one attempt finds every node that refuses (docs/decisions,
-// G18).
+// G18), but not those of a plan that is passed (pass.go): it would keep its room for as long as that takes.
 
 const (
 	// tryLimit is how long the members of a doomed plan are handed out. A plan of a thousand members takes about as
 	// long.
 	tryLimit = 500 * time.Millisecond
 	// prepareLimit is how long a plan that was doomed by the preparation of a member (PreBind) waits for that of the
-	// others.
+	// others, when no further member is handed out.
 	prepareLimit = 100 * time.Millisecond
 )
 
@@ -46,7 +46,7 @@ func (r *Registry) refuseMember(p *Plan, uid types.UID, cause AbortCause, reason
 	d := &p.doom
 	if d.reason == "" {
 		d.reason, d.cause, d.since, d.at = reason, cause, now, map[place]bool{}
-		if !r.isHandedOut(p) {
+		if p != r.committing {
 			d.until = now.Add(prepareLimit)
 		}
 		r.doomed = append(r.doomed, p)
@@ -150,7 +150,7 @@ func (r *Registry) endDoomedPlans(now time.Time) Effects {
 		switch {
 		case p.aborted:
 			continue
-		case r.isHandedOut(p) || p.doom.unexplained > 0 || now.Before(p.doom.until) && p.settled+p.arrived+p.doom.idle < len(p.members):
+		case p == r.committing || p.doom.unexplained > 0 || now.Before(p.doom.until) && p.settled+p.arrived+p.doom.idle < len(p.members):
 			r.doomed = append(r.doomed, p)
 			continue
 		}

@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 // (docs/decisions, G16): it is planned, and its members are handed out before the rest of that plan. The members of the plan
 // that was passed that have not had their cycle keep their room meanwhile (PromisedPods). Then it is continued.
 
-// MayPass reports whether the pod leads a gang that may pass the plan that is being committed.
+// MayPass reports whether the pod leads a gang that may pass the plan that is being committed. If the gang was refused before, it
+// passes only within the share of attempts that may fail again: one that fails beside the plan is repeated when the plan has ended.
 func (r *Registry) MayPass(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -24,7 +26,7 @@ func (r *Registry) MayPass(uid types.UID) bool {
 func (r *Registry) mayPass(leader *member) bool {
 	p, g := r.committing, leader.gang
 	return p != nil && p.passable && !p.isDoomed() && g.leaderRank().Priority > p.Priority && g.dropped != p.ID &&
-		!g.task.followsMinimums() && !dependsBeyondNode(leader.pod)
+		!g.task.followsMinimums() && !dependsBeyondNode(leader.pod) && (g.wait == nil || r.waiting.withoutEvent.isOpen(maxSpent, r.now))
 }
 
 // Passes reports whether the attempt is made while another plan is being committed. If it finds no plan, it must be dropped
@@ -37,9 +39,8 @@ func (w *Work) IsPassable() bool {
 	return !w.TakesMoreThanRoom && !slices.ContainsFunc(w.Classes, dependsBeyondNode)
 }
 
-// DropAttempt ends an attempt without a plan or a refusal. The leader enters the queue again when its cycle has ended: if it
-// entered only after the end of the other plan, a gang that follows it could be tried before. Beside this plan it is not tried
-// again, and no other gang waits for it.
+// DropAttempt ends an attempt without a plan or a refusal. The leader enters the queue again when its cycle has ended
+// (RecordRequeued). Beside this plan it is not tried again, and no other gang waits for it.
 func (r *Registry) DropAttempt(w *Work, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,15 +50,18 @@ func (r *Registry) DropAttempt(w *Work, now time.Time) Effects {
 		return r.endCall(Effects{})
 	}
 	g.progress, g.dropped = w.Progress, w.passes.ID
+	if g.wait != nil {
+		r.waiting.withoutEvent.affords(cmp.Or(g.wait.Took, leastTook), maxSpent, now)
+	}
 	r.endClaim(g)
 	r.wakeLeaderAgain(g)
-	return r.endCall(Effects{Activate: g.wakeLeader(now)})
+	return r.endCall(Effects{Dirty: []Key{g.key}})
 }
 
-// isHandedOut reports whether members of the plan may still be handed out.
-func (r *Registry) isHandedOut(p *Plan) bool {
-	for other := r.committing; other != nil; other = other.passes {
-		if other == p {
+// waitsForPlan reports whether the gang was found not to fit beside a plan that is still being handed out.
+func (r *Registry) waitsForPlan(g *gangState) bool {
+	for p := r.committing; p != nil; p = p.passes {
+		if p.ID == g.dropped {
 			return true
 		}
 	}
@@ -67,14 +71,15 @@ func (r *Registry) isHandedOut(p *Plan) bool {
 // endCommitting records that no further member of the plan is handed out. If it was being committed, the plan that it passes
 // is continued.
 func (r *Registry) endCommitting(p *Plan) {
-	for at := &r.committing; *at != nil; at = &(*at).passes {
-		if *at != p {
-			continue
-		}
-		*at, p.passes = p.passes, nil
-		if r.committing != nil {
+	if r.committing == p {
+		if r.committing = p.passes; r.committing != nil {
 			r.committing.progress = r.now // it may have waited for longer than commitTimeout
 		}
-		return
 	}
+	for other := r.committing; other != nil; other = other.passes {
+		if other.passes == p {
+			other.passes = p.passes
+		}
+	}
+	p.passes = nil
 }

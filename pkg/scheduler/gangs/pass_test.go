@@ -63,6 +63,13 @@ func (s *story) handedOut() (names []string) {
 	return names
 }
 
+// requeues ends a failed cycle.
+func (s *story) requeues(name types.UID) *story {
+	s.r.RecordCycleFailed(name, s.now)
+	s.effects = s.r.RecordRequeued(name, s.now)
+	return s
+}
+
 // promised returns the members whose room is promised on node n, and whether the plan being committed passes another one.
 func (s *story) promised() (names []string, passes bool) {
 	pods, _ := s.r.PromisedPods("n")
@@ -117,27 +124,60 @@ func TestGangPassesAPlan(t *testing.T) {
 			s.assumes("v").after(commitTimeout * 3 / 4).wantAborted(false)
 			s.after(commitTimeout).wantAborted(true)
 		},
-		"the other one is doomed meanwhile, and has its other nodes tried": func(t *testing.T, s *story) {
+		"the other one is doomed meanwhile: it is aborted, and its other nodes are not tried": func(t *testing.T, s *story) {
 			s.commitsUrgent()
 			s.r.ReleaseUnexplained("a", s.now)
 			s.r.RecordReason("a", true, s.now)
-			s.after(time.Second).wantAborted(false)
-			s.assumes("u", "v")
-			s.r.NextMember() // a second later the others need not be tried
-			s.effects = s.r.EndDoomedPlans(s.now)
-			s.wantAborted(true)
+			s.after(prepareLimit / 2).wantAborted(false).after(prepareLimit / 2).wantAborted(true)
+			if diff := cmp.Diff([]string{"u", "v"}, s.handedOut()); diff != "" {
+				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+		},
+		"the other one is doomed while it plans": func(t *testing.T, s *story) {
+			if !s.tries() {
+				t.Fatal("it does not plan")
+			}
+			s.r.ReleaseUnexplained("a", s.now)
+			if plan, _ := s.tryCommit("u", "v"); plan != nil {
+				t.Error("it passes a plan that is doomed")
+			}
+			s.requeues("u").wantActivated("u") // not only later by Tick
+		},
+		"the other one ends meanwhile: its own members have no more time": func(t *testing.T, s *story) {
+			s.commitsUrgent().after(commitTimeout / 2)
+			s.r.AbortPlanOf("b", AbortLate, "late", s.now)
+			s.after(commitTimeout)
+			if names, _ := s.promised(); len(names) > 0 {
+				t.Errorf("promised %v, want none: it is aborted", names)
+			}
 		},
 		"it finds no plan, and is woken again": func(t *testing.T, s *story) {
 			if !s.tries() {
 				t.Fatal("it does not plan")
 			}
 			s.effects = s.r.DropAttempt(s.work, s.now)
-			s.wantActivated("u") // not only later by Tick
+			if diff := cmp.Diff([]Key{gangU}, s.effects.Dirty); diff != "" {
+				t.Errorf("status to be written (-want +got):\n%s", diff)
+			}
+			if f, _ := s.r.Facts(gangU); !f.WaitsForPlan || f.Refused.Reason != "" {
+				t.Errorf("waits for the plan: %t, refused: %q", f.WaitsForPlan, f.Refused.Reason)
+			}
+			s.requeues("u").wantActivated("u")
 			if g := s.r.gangs[gangU]; g.phase != Elected || !g.refusedAt.IsZero() {
 				t.Errorf("phase %s, refused at %s", g.phase, g.refusedAt)
 			}
 			if diff := cmp.Diff([]string{"b", "c"}, s.handedOut()); diff != "" {
 				t.Errorf("handed out (-want +got):\n%s", diff)
+			}
+		},
+		"it is dropped: it waits for the plan no longer than for its end": func(t *testing.T, s *story) {
+			if !s.tries() {
+				t.Fatal("it does not plan")
+			}
+			s.effects = s.r.DropAttempt(s.work, s.now)
+			s.requeues("u").handedOut()
+			if f, _ := s.r.Facts(gangU); f.WaitsForPlan {
+				t.Error("it waits for a plan that is handed out")
 			}
 		},
 		"it is dropped: beside this plan it is not tried again, and no gang waits for it": func(t *testing.T, s *story) {
@@ -171,6 +211,29 @@ func TestGangPassesAPlan(t *testing.T) {
 			t.Parallel()
 			tell(t, passing(t, unchanged))
 		})
+	}
+}
+
+// Attempts of gangs that were refused before, and may fail again, have 5 % of the time beside plans.
+func TestRefusedGangsPassWithinTheirShare(t *testing.T) {
+	t.Parallel()
+	const took = 300 * time.Millisecond
+	s := begin(t).group(wrappers.MakePodGroup("u", testNamespace).UID("u").Generation(1).MinMember(2)).pods(urgent("u"), urgent("v"))
+	if !s.tries() {
+		t.Fatal("the gang is not planned")
+	}
+	s.effects = s.r.RecordGangRefused(gangU, noRoom, Wait{Topics: []Topic{gangU}, Took: took}, s.now)
+	s.group(podGroup().MinMember(3)).members("a", "b", "c").leads("a").commits("a", "b", "c").assumes("a").wakes(gangU).wantActivated("u")
+	if !s.tries() {
+		t.Fatal("the gang does not pass")
+	}
+	s.effects = s.r.DropAttempt(s.work, s.now)
+	s.r.gangs[gangU].dropped = 0 // as beside another plan
+	if s.requeues("u").after(repeatShare * took / 2); s.r.MayPass("u") {
+		t.Error("it passes although such attempts have used up their share")
+	}
+	if s.after(repeatShare * took / 2); !s.r.MayPass("u") {
+		t.Error("it does not pass")
 	}
 }
 

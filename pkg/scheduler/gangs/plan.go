@@ -125,9 +125,9 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if g == nil {
 		return nil, "the gang is gone"
 	}
-	if g.tree != w.Tree || g.plan != nil || g.isLosingPods() || r.committing != nil && r.committing != w.passes {
+	if g.tree != w.Tree || g.plan != nil || g.isLosingPods() || r.committing != nil && (r.committing != w.passes || r.committing.isDoomed()) {
 		r.wakeLeaderAgain(g)
-		return nil, "the gang changed while it was planned"
+		return nil, "the gang, or the plan that it passes, changed while it was planned"
 	}
 	profile := g.numbers.Profile()
 	r.planSeq++

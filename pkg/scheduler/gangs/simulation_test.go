@@ -770,6 +770,7 @@ func (s *simulation) backToQueue(pod *corev1.Pod) {
 		delete(s.again, pod.UID)
 		s.pass(q)
 	}
+	s.apply(s.r.RecordRequeued(pod.UID, s.now))
 }
 
 // the scheduling loop

@@ -42,7 +42,22 @@ func (r *Registry) RecordCycleFailed(uid types.UID, now time.Time) {
 	r.reindex(g)
 }
 
-// wake returns the leader, to be activated.
+// RecordRequeued records that the queue contains the pod of a failed cycle again. A leader whose attempt is to be repeated is
+// activated now: until the next Tick, gangs that follow it could be tried before.
+func (r *Registry) RecordRequeued(uid types.UID, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	m := r.members[uid]
+	if m == nil || m.gang.leader != uid || m.gang.phase != Elected || now.Before(m.gang.woken) { // else it pauses: see RecordCycleFailed
+		return r.endCall(Effects{})
+	}
+	e := Effects{Activate: m.gang.wakeLeader(now)}
+	r.reindex(m.gang)
+	return r.endCall(e)
+}
+
+// wakeLeader returns the leader, to be activated.
 func (g *gangState) wakeLeader(now time.Time) []*corev1.Pod {
 	m := g.members[g.leader]
 	if m == nil {
@@ -52,7 +67,8 @@ func (g *gangState) wakeLeader(now time.Time) []*corev1.Pod {
 	return []*corev1.Pod{m.pod}
 }
 
-// wakeLeaderAgain lets Tick wake the leader once more, because its cycle ended without a plan or a refusal.
+// wakeLeaderAgain lets the leader be woken once more, because its cycle ended without a plan or a refusal: by RecordRequeued, or by
+// Tick.
 func (r *Registry) wakeLeaderAgain(g *gangState) {
 	if g.leader != "" {
 		r.enterPhase(g, Elected)
