@@ -69,6 +69,7 @@ type election struct {
 	woken      time.Time // when it was last activated
 	retried    bool      // it was refused, and the cause may be gone, or it yielded, or is in the queue with a later rank: until its attempt has ended it claims the room that it needs, and gangs of lower rank let it go first
 	yieldedAt  time.Time // when it let another gang go first since its last attempt; zero = it did not
+	popped     any       // the Rank by which the queue has handed out the leader last; nil = unknown
 	lost       int       // consecutive cycles that failed before the attempt began
 	task       Task      // what the leader must plan
 	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot, or nothing is to be planned

@@ -80,10 +80,11 @@ func (r *Registry) MayEnterQueue(pod *corev1.Pod) (bool, string) {
 
 // RecordPopped records that the queue has handed out the pod.
 func (r *Registry) RecordPopped(uid types.UID) {
-	r.ranks.Delete(uid)
+	rank, _ := r.ranks.LoadAndDelete(uid)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.members[uid]; m != nil && m.gang.leader == uid {
+		m.gang.popped = rank
 		if w := m.gang.wait; w != nil {
 			w.missed = false // its cycle begins, with the current state of the cluster
 		}

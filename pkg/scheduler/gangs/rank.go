@@ -68,7 +68,8 @@ func (a Rank) Compare(b Rank) int {
 // time. It takes no lock, because the queue calls it while sorting.
 //
 // The rank of a pod must not change while the pod is in a heap of the queue. A pod without a rank is stamped when
-// PreEnqueue admits it; the rank is dropped when the pod is popped (RecordPopped) or deleted.
+// PreEnqueue admits it; the rank is dropped when the pod is popped (RecordPopped) or deleted. A leader whose rank has fallen meanwhile
+// enters again (isPoppedEarly).
 func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 	if _, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]; ok {
 		if v, ok := r.ranks.Load(pod.UID); ok {
@@ -85,6 +86,13 @@ func (r *Registry) stampRank(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid
 func (r *Registry) isStampedLater(g *gangState) bool {
 	v, ok := r.ranks.Load(g.leader)
 	return ok && v.(Rank).Compare(g.leaderRank()) > 0
+}
+
+// isPoppedEarly reports whether the queue has handed out the leader by a rank that precedes the one that it has by now: its task was
+// another one, or its priority higher, when it entered.
+func (g *gangState) isPoppedEarly() bool {
+	rank, ok := g.popped.(Rank)
+	return ok && rank.Compare(g.leaderRank()) < 0
 }
 
 // leaderRank returns the rank of a gang's leader. A refused gang has that of the task with which it is tried again.

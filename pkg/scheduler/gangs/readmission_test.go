@@ -329,6 +329,14 @@ func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
 			s := loses(t).group(podGroup().Generation(2).MinSubGroup(1).SubGroup("x", 1)).group(group().Generation(3))
 			s.wantRank(SurplusUnit, TierSurplusUnit)
 		},
+		"the same while its leader is in the queue, which comes after new gangs then": func(t *testing.T) {
+			s := loses(t).wantPasses("Y0", true).group(podGroup().Generation(2).MinSubGroup(1).SubGroup("x", 1)).group(group().Generation(3))
+			s.wantRank(SurplusUnit, TierSurplusUnit).r.RecordPopped("Y0")
+			if work, _ := s.r.BeginAttempt(s.r.members["Y0"].pod); work != nil {
+				t.Fatal("it is planned with the rank of a lost sub-group")
+			}
+			s.requeues("Y0").wantActivated("Y0").wantPasses("Y0", true).leads("Y0").wantTask(SurplusUnit)
+		},
 		"another PodGroup": func(t *testing.T) {
 			s := loses(t)
 			s.effects = s.r.RemoveGroup(gangG, s.now)

@@ -166,13 +166,17 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		r.reindex(g)
 		return nil, standing{}, "room grows, and minimums or surplus sub-groups go first"
 	}
+	if state == ready {
+		g.task = task
+		if g.isPoppedEarly() {
+			r.wakeLeaderAgain(g)
+			return nil, standing{}, "other gangs precede it by now"
+		}
+	}
 	r.enterPhase(g, Planning)
 	g.tried = r.now
 	g.yieldedAt, g.lost = time.Time{}, 0
 	g.changed, g.putOff, g.hopeless.waits = false, time.Time{}, false // changes from here on are not part of this attempt
-	if state == ready {
-		g.task = task
-	}
 	r.reindex(g)
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
