@@ -45,9 +45,9 @@ func (g *gangState) backOff(now time.Time) {
 	g.notBefore = now.Add(min(d, maxBackoff))
 }
 
-// isPaused reports whether the gang waits for the end of its pause.
+// isPaused reports whether the gang waits for the end of its pause. Surplus may let room grow meanwhile.
 func (g *gangState) isPaused(now time.Time) bool {
-	return g.phase == Complete && now.Before(g.notBefore)
+	return (g.phase == Complete || g.phase == Gated) && now.Before(g.notBefore)
 }
 
 // retryPaused ends the pauses of gangs for which an event occurred since their last attempt began, in the order of the queue:

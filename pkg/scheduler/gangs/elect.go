@@ -254,13 +254,18 @@ func (g *gangState) nextTask(profile string) (Task, readiness) {
 	case !n.Bound.Satisfied(root), g.hasTornGroup(profile):
 		return Refill, ready
 	}
+	return g.surplusAfter(g.passed, profile), ready
+}
+
+// surplusAfter returns which surplus is planned next when this task was refused. 0: none was.
+func (g *gangState) surplusAfter(passed Task, profile string) Task {
 	switch {
-	case g.passed < LostUnit && g.hasLostUnit(profile):
-		return LostUnit, ready
-	case g.passed < SurplusUnit && g.hasFurtherUnit(profile):
-		return SurplusUnit, ready
+	case passed < LostUnit && g.hasLostUnit(profile):
+		return LostUnit
+	case passed < SurplusUnit && g.hasFurtherUnit(profile):
+		return SurplusUnit
 	}
-	return SurplusSingle, ready
+	return SurplusSingle
 }
 
 // hasLostUnit reports whether a sub-group that lost all of its pods could be admitted again, by itself.
@@ -310,7 +315,19 @@ func (r *Registry) furtherSurplusDue(g *gangState) time.Time {
 	if g.task == LostUnit && g.hasFurtherUnit(g.numbers.Profile()) {
 		return g.refusedAt
 	}
-	return later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter)
+	return r.waitsInGrowth(g, later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
+}
+
+// waitsInGrowth returns until when surplus waits if it should wait until then while room grows: growLimit at most, since room may
+// never stand still.
+func (r *Registry) waitsInGrowth(g *gangState, until time.Time) time.Time {
+	if g.gatedSince.IsZero() || g.gatedSince.Before(r.index.growing) {
+		g.gatedSince = r.now
+	}
+	if end := g.gatedSince.Add(growLimit); end.Before(until) {
+		return end
+	}
+	return until
 }
 
 // letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum, a
@@ -325,14 +342,8 @@ func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 	if !r.index.minimums.hasFrom(priority) && g.passed != LostUnit && (task == SurplusUnit || r.index.units.count[priority] == 0) {
 		return false
 	}
-	if g.gatedSince.IsZero() {
-		g.gatedSince = now
-	}
-	if end := g.gatedSince.Add(growLimit); end.Before(until) { // room may never stand still
-		until = end
-	}
-	g.gatedUntil = until
-	return now.Before(until)
+	g.gatedUntil = r.waitsInGrowth(g, until)
+	return now.Before(g.gatedUntil)
 }
 
 // hasTornGroup reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a sub-group

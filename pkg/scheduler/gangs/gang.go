@@ -74,7 +74,7 @@ type election struct {
 	task       Task      // what the leader must plan
 	completeAt time.Time // since when the pods can satisfy the tree; zero = they cannot, or nothing is to be planned
 	gatedUntil time.Time // in phase Gated: sub-groups or minimums go first until then; zero = no wait
-	gatedSince time.Time // when this began, while room grows; zero = it stands still
+	gatedSince time.Time // since when surplus waits while room grows (waitsInGrowth); zero = it does not
 }
 
 // attempt is the result of the last attempt to plan.

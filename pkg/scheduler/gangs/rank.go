@@ -99,8 +99,8 @@ func (g *gangState) isPoppedEarly() bool {
 func (g *gangState) leaderRank() Rank {
 	rank := Rank{Priority: g.priority(), Tier: TierNormal, Time: g.completeAt}
 	task := g.task
-	if g.phase.isRefused() && task.followsMinimums() && g.hasLostUnit(g.numbers.Profile()) {
-		task = LostUnit
+	if g.phase.isRefused() && task.followsMinimums() {
+		task = g.surplusAfter(0, g.numbers.Profile())
 	}
 	switch task {
 	case Minimum:

@@ -527,7 +527,7 @@ func (c *claims) leave(w *wait, n Need) bool {
 
 // retryRefused lets a refused gang be tried again.
 func (r *Registry) retryRefused(g *gangState) Effects {
-	r.index.grewAt = r.now
+	r.recordRoomGrowth()
 	g.passed = 0
 	e := r.evaluate(g, r.now) // other surplus may have to let units go first now
 	e.Dirty = nil

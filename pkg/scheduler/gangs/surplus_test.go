@@ -163,6 +163,18 @@ func TestSinglesLetUnitsGoFirst(t *testing.T) {
 		}
 		s.wakes(gangG).wantActivated("y0").leads("y0").wantTask(SurplusUnit)
 	})
+	t.Run("single pods come after 10 s although room grows", func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		for range 10 { // room grows from the first second on
+			s.after(time.Second).wantActivated().wakes(gangG).wantActivated("y0").leads("y0").wantTask(SurplusUnit).refuses()
+		}
+		s.after(time.Second).wantActivated("x1").leads("x1").wantTask(SurplusSingle)
+	})
+	t.Run("the unit keeps its rank after single pods were refused", func(t *testing.T) {
+		t.Parallel()
+		start(t).after(2*time.Second).leads("x1").refuses().wantRank(SurplusSingle, TierSurplusUnit)
+	})
 	t.Run("single pods of another gang wait too, until no unit does", func(t *testing.T) {
 		t.Parallel()
 		s := start(t)
@@ -236,6 +248,21 @@ func TestSurplusLetsMinimumsHaveRoomThatGrows(t *testing.T) {
 		}
 		s.r.RecordRoomGrowth()
 		s.after(time.Second).wantActivated("y0")
+	})
+	t.Run("surplus that was let go waits again when room grows again", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).wakes(gangG).wantActivated().gone("h0").after(time.Millisecond).wantActivated("y0").leads("y0").refuses().after(time.Minute)
+		s.pods(wrappers.MakePod("h0", testNamespace).UID("h0").Gang("h"))
+		refuseMinimum(s, h)
+		s.wakes(gangG).wantActivated()
+	})
+	t.Run("an event ends the pause of surplus that let room grow", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).wakes(gangG).after(2 * time.Second).leads("y0").commits("y0").assumes("y0")
+		s.r.gangs[gangG].failures = 10
+		s.releases("y0").after(3 * time.Second).wantActivated()
+		s.effects = s.r.RetryWaiting(nil, []Topic{EventOf("another pod")}, Key{}, s.now)
+		s.wantActivated("y0")
 	})
 	t.Run("a minimum of lower priority does not matter", func(t *testing.T) {
 		t.Parallel()
