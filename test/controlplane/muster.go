@@ -104,26 +104,33 @@ func (cp *ControlPlane) startScheduler(ctx context.Context, name string, options
 	if err := os.WriteFile(configFile, config, 0o644); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	process, err := SchedulerProcess(name, filepath.Join(cp.options.BinDir, "muster-scheduler"), options.Kubeconfig, append([]string{
+		"--config=" + configFile, fmt.Sprintf("--leader-elect=%v", options.LeaderElect), "-v=2"}, options.Args...)...)
 	if err != nil {
 		return nil, err
 	}
+	process.Env = options.Env
 	cp.say("starting %s", name)
-	return cp.startReady(ctx, ProcessOptions{
-		Name: name,
-		Path: filepath.Join(cp.options.BinDir, "muster-scheduler"),
+	return cp.startReady(ctx, process)
+}
+
+// SchedulerProcess describes a program with the flags of kube-scheduler that serves on a free port of loopback, without leader
+// election. args come last and override others.
+func SchedulerProcess(name, path, kubeconfig string, args ...string) (ProcessOptions, error) {
+	port, err := freePort()
+	if err != nil {
+		return ProcessOptions{}, err
+	}
+	return ProcessOptions{
+		Name: name, Path: path, ReadyURL: "https://" + port.address() + "/readyz",
 		Args: append([]string{
-			"--config=" + configFile,
-			"--authentication-kubeconfig=" + options.Kubeconfig,
-			"--authorization-kubeconfig=" + options.Kubeconfig,
+			"--authentication-kubeconfig=" + kubeconfig,
+			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
 			fmt.Sprintf("--secure-port=%d", port.number),
-			fmt.Sprintf("--leader-elect=%v", options.LeaderElect),
-			"-v=2",
-		}, options.Args...),
-		Env:      options.Env,
-		ReadyURL: "https://" + port.address() + "/readyz",
-	})
+			"--leader-elect=false",
+		}, args...),
+	}, nil
 }
 
 // ControllerOptions configures muster-controller.
