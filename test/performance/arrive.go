@@ -9,88 +9,58 @@ import (
 
 // measureArrival creates a gang for a running scheduler, and measures its creation, binding and, with probes, deletion,
 // while plain pods are timed.
-func measureArrival(ctx context.Context, cl *cluster, out *outcome) error {
-	o := cl.o
-	g := arriving(o, cl.variant)
-	probing := o.probes > 0
-	var alone, meanwhile latencies
-	p := &prober{cl: cl, name: "probe"}
-	for range o.probes {
-		if err := p.plain(ctx, &alone); err != nil {
-			return err
-		}
+func measureArrival(ctx context.Context, cl *cluster, out *outcome) {
+	g := arriving(cl.o, cl.variant)
+	probing := cl.o.probes > 0
+	var alone, probed latencies
+	for range cl.o.probes {
+		cl.probe(ctx, onePod, &alone)
 	}
-	profiles, err := cl.profiler(ctx)
-	if err != nil {
-		return err
-	}
-	before, err := cl.usage()
-	if err != nil {
-		return err
-	}
-	serverBefore := serverUsage()
+	profiles := cl.profiler(ctx)
+	before, serverBefore := cl.usage(), serverUsage()
 	stopProbes := func() error { return nil }
 	if probing {
-		stopProbes = p.meanwhile(ctx, &meanwhile)
+		stopProbes = cl.probeMeanwhile(ctx, &probed)
 	}
 	defer func() { _ = stopProbes() }() // unless it was called below, another error came first
 
 	// 1. Created.
-	if err := cl.createPodGroups(ctx, g); err != nil {
-		return err
-	}
+	cl.createPodGroups(ctx, g)
 	began := time.Now()
-	if err := cl.createPods(ctx, g); err != nil {
-		return err
-	}
+	cl.createPods(ctx, g)
 	allThere := time.Now()
-	if profiles != nil {
-		defer profiles.begin(ctx, "https://"+hostOf(cl.program))()
-	}
+	defer profiles.begin(ctx)()
 
 	// 2. Bound.
 	if cl.c.program == nil {
 		cl.startPosting(ctx, []gang{g})
 	}
-	names := g.podNames()
-	if err := cl.untilDone(ctx, cl.pods.allBound(names)); err != nil {
-		return err
-	}
-	first, last := cl.pods.boundAt(names)
+	first, last := cl.untilBound(ctx, g)
 	out.add(firstToLast, since(first, last))
 	out.add(toFirstBind, 1000*since(allThere, first))
 	out.add(lastBind, since(allThere, last))
-	out.add(created, since(began, allThere))
-	out.add(perCreated, since(allThere, last)/since(began, allThere)) // runs differ by a third in both: docs/performance-history.md
-	if err := cl.addUsage(out, before); err != nil {
-		return err
-	}
+	out.add(kind{"created_seconds", "created, s", "%.1f"}, since(began, allThere))
+	out.add(kind{"last_bind_per_created_ratio", "last bind, as a multiple of created", "%.2f"}, since(allThere, last)/since(began, allThere)) // runs differ by a third in both: docs/performance-history.md
+	cl.usage().add(out, before)
 	out.add(serverCPU, (serverUsage() - serverBefore).Seconds())
 	out.bindings = cl.pods.bindingsOf(g)
 
 	// 3. Deleted.
 	if probing {
 		deleting := time.Now()
-		if err := cl.deleteGangs(ctx, g); err != nil {
-			return err
-		}
-		if err := cl.untilDone(ctx, cl.pods.allGone(names)); err != nil {
-			return err
-		}
+		cl.deleteGangs(ctx, g)
+		cl.until(ctx, stall, limit, cl.pods.allGone(podNames(g)))
 		gone := time.Now()
-		if err := stopProbes(); err != nil {
-			return err
-		}
-		out.add(deleted, since(deleting, gone))
-		alone.report(out, aloneMedian, alone99)
-		meanwhile.report(out, meanwhile50, meanwhile99)
-		out.add(meanwhileMax, meanwhile.longest())
-		meanwhile.between(began, allThere).report(out, whileCreated50, whileCreated99)
-		meanwhile.between(allThere, last).report(out, whileBound50, whileBound99)
-		meanwhile.between(deleting, gone).report(out, whileDeleted50, whileDeleted99)
-		out.add(plainNever, float64(meanwhile.never))
+		must(stopProbes())
+		out.add(kind{"deleted_seconds", "deleted, s", "%.1f"}, since(deleting, gone))
+		out.addQuantiles(kind{"plain_alone_%s_ms", "plain pod without the gang, %s, ms", "%.0f"}, alone.seconds, 0.5, 0.99)
+		out.addQuantiles(kind{"plain_meanwhile_%s_ms", "plain pod meanwhile, %s, ms", "%.0f"}, probed.seconds, 0.5, 0.99, 1)
+		out.addQuantiles(kind{"plain_while_created_%s_ms", "plain pod while the gang is created, %s, ms", "%.0f"}, probed.between(began, allThere), 0.5, 0.99)
+		out.addQuantiles(kind{"plain_while_bound_%s_ms", "plain pod while the gang is bound, %s, ms", "%.0f"}, probed.between(allThere, last), 0.5, 0.99)
+		out.addQuantiles(kind{"plain_while_deleted_%s_ms", "plain pod while the gang is deleted, %s, ms", "%.0f"}, probed.between(deleting, gone), 0.5, 0.99)
+		out.add(plainNever, float64(probed.never))
 	}
-	return checkNodes(out.bindings, o.gpus)
+	must(checkNodes(out.bindings, cl.o.gpus))
 }
 
 // arriving returns the gang of a variant: every pod wants one GPU.

@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -22,11 +23,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-const (
-	namespace = "default"
-	// writers is how many requests the plain client has in flight, for creating pods as for the floor.
-	writers = 32
-)
+const namespace = "default"
 
 // unfinished is the error of a contestant that did not finish in time. The other contestants continue.
 type unfinished struct{ error }
@@ -36,112 +33,76 @@ type cluster struct {
 	o       options
 	c       contest
 	variant variant
-	earlier []binding // the bindings of muster in this round, for the floor; nil: none
+	earlier outcome // of muster in this round, for the floor
 	cp      *controlplane.ControlPlane
 	client  *kubernetes.Clientset
 	objects client.Client // for objects of any kind
 	dynamic *dynamic.DynamicClient
+	admin   *http.Client // for what the API server tells about itself
 	nodes   []string
 	pods    *podWatch                   // from before the start of the scheduler
 	program controlplane.ProcessOptions // the scheduler; prepared, not started
 	process *controlplane.Process       // nil before startScheduler, and for the floor
-	failed  chan error                  // receives an error when the scheduler exits by itself, or the floor cannot post
+	failed  chan error                  // receives an error when a program exits by itself, or the floor cannot post
+	probed  int                         // probes so far
 }
 
 // run does the shape once with one contestant, on a control plane of its own.
-func (s shape) run(ctx context.Context, o options, c contest, v variant, earlier []binding) (out outcome, err error) {
+func (s shape) run(ctx context.Context, o options, c contest, earlier outcome, out *outcome) {
 	if s.withoutGangs {
 		c.api = noGangs
 	}
-	cl, err := newCluster(ctx, o, c, controlplane.Options{})
-	if err != nil {
-		return out, err
+	cp := got(controlplane.Start(ctx, s.servers))
+	defer cp.Stop()
+	cl := &cluster{o: o, c: c, variant: out.variant, earlier: earlier, cp: cp, failed: make(chan error, 2)}
+	cl.connect()
+	cl.nodes = got(cp.CreateNodes(ctx, controlplane.NodeOptions{Count: o.nodes, GPUs: o.gpus}))
+	// Muster's custom resources are there for every contestant: they cost the API server something.
+	must(cp.InstallMuster(ctx))
+	if c.program != nil {
+		cl.program = c.program(ctx, cp, o)
 	}
-	defer cl.cp.Stop()
-	cl.variant, cl.earlier = v, earlier
 	if s.prepare != nil {
-		if err := s.prepare(ctx, cl); err != nil {
-			return out, err
-		}
+		s.prepare(ctx, cl)
 	}
-	if cl.pods, err = watchPods(ctx, cl.client); err != nil {
-		return out, err
-	}
+	cl.pods = got(watchPods(ctx, cl.client))
 	defer cl.pods.stop()
 	out.load = loadAverage()
 	if !s.startsScheduler {
-		if err := cl.startReady(ctx); err != nil {
-			return out, err
-		}
+		cl.startReady(ctx)
 	}
-	return out, cl.withLog(s.measure(ctx, cl, &out))
-}
-
-// newCluster starts a control plane and creates the nodes. The scheduler does not run yet.
-func newCluster(ctx context.Context, o options, c contest, with controlplane.Options) (_ *cluster, err error) {
-	if with.BinDir, err = filepath.Abs(o.bin); err != nil {
-		return nil, err
+	err := attempt(func() { s.measure(ctx, cl, out) })
+	if err != nil && cl.process != nil && cl.process.Running() {
+		err = fmt.Errorf("%w; the end of the scheduler's log:\n%s", err, cl.process.LogTail(15))
 	}
-	with.Verbose = o.verbose
-	cp, err := controlplane.Start(ctx, with)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			cp.Stop()
-		}
-	}()
-	cl := &cluster{o: o, c: c, cp: cp, failed: make(chan error, 2)}
-	if err := cl.connect(); err != nil {
-		return nil, err
-	}
-	if cl.nodes, err = cp.CreateNodes(ctx, controlplane.NodeOptions{Count: o.nodes, GPUs: o.gpus}); err != nil {
-		return nil, err
-	}
-	// Muster's custom resources are there for every contestant: they cost the API server something.
-	if err := cp.ApplyManifests(ctx, "manifests/crds"); err != nil {
-		return nil, err
-	}
-	if err := c.gangCRD(ctx, cp, o); err != nil {
-		return nil, err
-	}
-	if c.program != nil {
-		if cl.program, err = c.program(ctx, cp, o); err != nil {
-			return nil, err
-		}
-	}
-	return cl, nil
+	must(err)
 }
 
 // startScheduler starts the contestant's program, without waiting until it is ready.
-func (cl *cluster) startScheduler() (err error) {
+func (cl *cluster) startScheduler() {
 	if cl.process == nil {
-		cl.process, err = cl.cp.StartProcess(cl.program)
-	} else {
-		err = cl.process.Start()
+		cl.process = cl.cp.NewProcess(cl.program)
 	}
-	if err != nil {
-		return err
-	}
-	failed, process := make(chan error, 1), cl.process
-	cl.failed = failed
+	must(cl.process.Start())
+	cl.failed = make(chan error, 1)
+	cl.failWith(cl.process)
+}
+
+// failWith ends the run when the process exits by itself.
+func (cl *cluster) failWith(process *controlplane.Process) {
+	failed, done := cl.failed, process.Done()
 	go func() {
-		<-process.Done()
+		<-done
 		failed <- process.EndedEarly()
 	}()
-	return nil
 }
 
 // startReady starts the contestant's program and returns once it is ready. The floor has none.
-func (cl *cluster) startReady(ctx context.Context) error {
-	if cl.c.program == nil {
-		return nil
+func (cl *cluster) startReady(ctx context.Context) {
+	if cl.c.program != nil {
+		cl.startScheduler()
+		must(cl.cp.WaitReady(ctx, cl.process))
 	}
-	if err := cl.startScheduler(); err != nil {
-		return err
-	}
-	return cl.cp.WaitReady(ctx, cl.process)
 }
 
 // kill kills the scheduler with SIGKILL.
@@ -151,113 +112,81 @@ func (cl *cluster) kill() {
 }
 
 // usage returns the resource usage of the scheduler so far; zero for the floor.
-func (cl *cluster) usage() (usage, error) {
-	if cl.process == nil {
-		return usage{}, nil
-	}
-	return usageOf(cl.process.PID())
+func (cl *cluster) usage() usage { return usageOf(cl.process) }
+
+// until waits until done returns true; see podWatch.until.
+func (cl *cluster) until(ctx context.Context, stall, most time.Duration, done func() bool) {
+	must(cl.pods.until(ctx, stall, most, cl.failed, done))
 }
 
-// addUsage adds the resource usage of the scheduler since before.
-func (cl *cluster) addUsage(out *outcome, before usage) error {
-	u, err := cl.usage()
-	if err != nil || cl.process == nil {
-		return err
-	}
-	out.add(schedulerCPU, (u.cpu - before.cpu).Seconds())
-	out.add(schedulerMemory, mebibytes(u.memory))
-	return nil
+// untilBound waits until the gangs are bound, and returns when the first and the last of their pods were.
+func (cl *cluster) untilBound(ctx context.Context, gangs ...gang) (first, last time.Time) {
+	names := podNames(gangs...)
+	cl.until(ctx, stall, limit, cl.pods.allBound(names))
+	return cl.pods.boundAt(names)
 }
 
-// untilDone waits within the limits of every shape.
-func (cl *cluster) untilDone(ctx context.Context, done func() bool) error {
-	return cl.pods.until(ctx, cl.o.stall, cl.o.limit, cl.failed, done)
-}
-
-// withLog adds the end of the scheduler's log to an error.
-func (cl *cluster) withLog(err error) error {
-	if err == nil || cl.process == nil || !cl.process.Running() {
-		return err
-	}
-	longer := fmt.Errorf("%w; the end of the scheduler's log:\n%s", err, cl.process.LogTail(15))
-	var slow unfinished
-	if errors.As(err, &slow) {
-		return unfinished{longer}
-	}
-	return longer
-}
-
-// connect makes the clients, without a rate limit; the first speaks protobuf, as the schedulers do.
-func (cl *cluster) connect() (err error) {
+// connect makes the clients, without a rate limit; the typed one speaks protobuf, as the schedulers do.
+func (cl *cluster) connect() {
 	config, scheme := cl.cp.Admin(), runtime.NewScheme()
 	config.UserAgent = "muster-bench"
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v2alpha2.AddToScheme(scheme)); err != nil {
-		return err
-	}
-	if cl.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	if cl.dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return err
-	}
+	must(errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v2alpha2.AddToScheme(scheme)))
+	cl.admin = got(rest.HTTPClientFor(config))
+	cl.objects = got(client.New(config, client.Options{Scheme: scheme}))
+	cl.dynamic = got(dynamic.NewForConfig(config))
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	cl.client, err = kubernetes.NewForConfig(config)
+	cl.client = got(kubernetes.NewForConfig(config))
+}
+
+// inParallel does n things, 32 at a time, for creating pods as for the floor, beginning them in order. It ends the run at the first
+// error.
+func inParallel(n int, do func(i int) error) { must(controlplane.InParallel(n, 32, do)) }
+
+// createGangs creates the PodGroups, then the pods of one gang after the other.
+func (cl *cluster) createGangs(ctx context.Context, gangs ...gang) {
+	cl.createPodGroups(ctx, gangs...)
+	cl.createPods(ctx, gangs...)
+}
+
+func (cl *cluster) createPodGroups(ctx context.Context, gangs ...gang) {
+	cl.eachPodGroup(gangs, func(group client.Object) error { return cl.objects.Create(ctx, group) })
+}
+
+// eachPodGroup calls do for the PodGroups of the gangs, in the API of the contestant.
+func (cl *cluster) eachPodGroup(gangs []gang, do func(client.Object) error) {
+	inParallel(len(gangs), func(i int) error {
+		if group := gangs[i].podGroup(cl.c); group != nil {
+			return do(group)
+		}
+		return nil
+	})
+}
+
+func (cl *cluster) createPods(ctx context.Context, gangs ...gang) {
+	var pods []func() *corev1.Pod // which are made only then: there may be many
+	for _, g := range gangs {
+		for i := range g.pods {
+			pods = append(pods, func() *corev1.Pod { return g.pod(cl.c, i) })
+		}
+	}
+	inParallel(len(pods), func(i int) error { return cl.createPod(ctx, pods[i]()) })
+}
+
+func (cl *cluster) createPod(ctx context.Context, pod *corev1.Pod) error {
+	_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 	return err
 }
 
-// inParallel does n things, writers at a time, beginning them in order. It returns the first error.
-func inParallel(n int, do func(i int) error) error { return controlplane.InParallel(n, writers, do) }
-
-// createGangs creates the PodGroups, then the pods of one gang after the other.
-func (cl *cluster) createGangs(ctx context.Context, gangs ...gang) error {
-	if err := cl.createPodGroups(ctx, gangs...); err != nil {
-		return err
-	}
-	return cl.createPods(ctx, gangs...)
-}
-
-func (cl *cluster) createPodGroups(ctx context.Context, gangs ...gang) error {
-	return inParallel(len(gangs), func(i int) error {
-		if group := gangs[i].podGroup(cl.c.api); group != nil {
-			return cl.objects.Create(ctx, group)
-		}
-		return nil
-	})
-}
-
-func (cl *cluster) createPods(ctx context.Context, gangs ...gang) error {
-	type member struct{ gang, pod int }
-	var members []member
-	for i, g := range gangs {
-		for pod := range g.pods {
-			members = append(members, member{i, pod})
-		}
-	}
-	return inParallel(len(members), func(i int) error {
-		m := members[i]
-		_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, gangs[m.gang].pod(cl.c, m.pod), metav1.CreateOptions{})
-		return err
-	})
-}
-
 // deleteGangs deletes the pods, with a grace period of 0 since no kubelet would end them, and the PodGroups.
-func (cl *cluster) deleteGangs(ctx context.Context, gangs ...gang) error {
+func (cl *cluster) deleteGangs(ctx context.Context, gangs ...gang) {
 	names := podNames(gangs...)
-	if err := inParallel(len(names), func(i int) error { return cl.deletePod(ctx, names[i]) }); err != nil {
-		return err
-	}
-	return inParallel(len(gangs), func(i int) error {
-		if group := gangs[i].podGroup(cl.c.api); group != nil {
-			return client.IgnoreNotFound(cl.objects.Delete(ctx, group))
-		}
-		return nil
-	})
+	inParallel(len(names), func(i int) error { return cl.deletePod(ctx, names[i]) })
+	cl.eachPodGroup(gangs, func(group client.Object) error { return client.IgnoreNotFound(cl.objects.Delete(ctx, group)) })
 }
 
 func (cl *cluster) deletePod(ctx context.Context, name string) error {
-	grace := int64(0)
-	return client.IgnoreNotFound(cl.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	return client.IgnoreNotFound(cl.client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 }
 
 // fillersPerNode pods take all GPUs of a node together. More than one, so that a node is not empty while one of them is
@@ -265,22 +194,19 @@ func (cl *cluster) deletePod(ctx context.Context, name string) error {
 const fillersPerNode = 2
 
 // fill fills every node with pods that are bound at creation.
-func (cl *cluster) fill(ctx context.Context) error {
-	return inParallel(len(cl.nodes)*fillersPerNode, func(i int) error {
-		return cl.createFiller(ctx, i, 0, func(w *wrappers.PodWrapper) { w.SchedulerName("nobody").Node(cl.nodes[i/fillersPerNode]) })
+func (cl *cluster) fill(ctx context.Context) {
+	inParallel(len(cl.nodes)*fillersPerNode, func(i int) error {
+		return cl.createPod(ctx, cl.filler(i, 0).SchedulerName("nobody").Node(cl.nodes[i/fillersPerNode]).Obj())
 	})
 }
 
-// createFiller creates the i-th filler for the n-th time.
-func (cl *cluster) createFiller(ctx context.Context, i, n int, edit func(*wrappers.PodWrapper)) error {
+// filler returns the i-th filler for the n-th time.
+func (cl *cluster) filler(i, n int) *wrappers.PodWrapper {
 	gpus := cl.o.gpus / fillersPerNode
 	if i%fillersPerNode == 0 {
 		gpus = cl.o.gpus - gpus*(fillersPerNode-1)
 	}
-	pod := wrappers.MakePod(fillerName(i, n), namespace).GPUs(int64(gpus))
-	edit(pod)
-	_, err := cl.client.CoreV1().Pods(namespace).Create(ctx, pod.Obj(), metav1.CreateOptions{})
-	return err
+	return wrappers.MakePod(fillerName(i, n), namespace).GPUs(int64(gpus))
 }
 
 const fillerPrefix = "filler-"
@@ -304,11 +230,11 @@ func (cl *cluster) churn(ctx context.Context, perSecond int) error {
 		}
 		// Fillers far apart, so that no node is met twice in a row.
 		filler, n := (i*7919)%fillers, i/fillers
-		if err := cl.deletePod(ctx, fillerName(filler, n)); err != nil && ctx.Err() == nil {
-			return err
+		err := cl.deletePod(ctx, fillerName(filler, n))
+		if err == nil {
+			err = cl.createPod(ctx, cl.filler(filler, n+1).SchedulerName(cl.c.schedulerName).Obj())
 		}
-		free := func(w *wrappers.PodWrapper) { w.SchedulerName(cl.c.schedulerName) }
-		if err := cl.createFiller(ctx, filler, n+1, free); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -317,7 +243,7 @@ func (cl *cluster) churn(ctx context.Context, perSecond int) error {
 // startPosting posts bindings in the background; an error is sent to failed.
 func (cl *cluster) startPosting(ctx context.Context, gangs []gang) {
 	go func() {
-		if err := cl.post(ctx, gangs, cl.earlier); err != nil {
+		if err := attempt(func() { cl.post(ctx, gangs, cl.earlier.bindings) }); err != nil {
 			cl.failed <- err
 		}
 	}()
@@ -325,17 +251,13 @@ func (cl *cluster) startPosting(ctx context.Context, gangs []gang) {
 
 // post is the floor: it posts the earlier bindings of a scheduler in the same order; without any, it fills node after
 // node.
-func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) error {
+func (cl *cluster) post(ctx context.Context, gangs []gang, earlier []binding) {
 	if earlier == nil {
-		i := 0
-		for _, g := range gangs {
-			for _, name := range g.podNames() {
-				earlier = append(earlier, binding{pod: name, node: cl.nodes[i/cl.o.gpus]})
-				i++
-			}
+		for i, name := range podNames(gangs...) {
+			earlier = append(earlier, binding{pod: name, node: cl.nodes[i/cl.o.gpus]})
 		}
 	}
-	return inParallel(len(earlier), func(i int) error { return cl.bind(ctx, earlier[i]) })
+	inParallel(len(earlier), func(i int) error { return cl.bind(ctx, earlier[i]) })
 }
 
 func (cl *cluster) bind(ctx context.Context, b binding) error {

@@ -22,72 +22,82 @@ type drained struct {
 }
 
 // prepareDrain creates the gangs and their pods.
-func prepareDrain(ctx context.Context, cl *cluster) error {
-	return cl.createGangs(ctx, cl.drainedGangs()...)
+func prepareDrain(ctx context.Context, cl *cluster) {
+	cl.createGangs(ctx, drainedGangs(cl.o, cl.variant)...)
 }
 
 // measureDrain starts the scheduler, and measures until the last pod is bound.
-func measureDrain(ctx context.Context, cl *cluster, out *outcome) error {
-	profiles, err := cl.profiler(ctx)
-	if err != nil {
-		return err
-	}
-	writesBefore, err := countWrites(ctx, cl.client)
-	if err != nil {
-		return err
-	}
-	if err := collectGarbage(ctx, cl.client); err != nil {
-		return err
-	}
-	collectionsBefore, err := countCollections(ctx, cl.client)
-	if err != nil {
-		return err
-	}
-	serverBefore := serverUsage()
+func measureDrain(ctx context.Context, cl *cluster, out *outcome) {
+	profiles := cl.profiler(ctx)
+	writesBefore := cl.countWrites(ctx)
+	cl.collectGarbage(ctx)
+	collectionsBefore, serverBefore := cl.countCollections(ctx), serverUsage()
 	out.load = loadAverage()
 
 	// 1. From the start to the last binding.
-	gangs := cl.drainedGangs()
+	gangs := drainedGangs(cl.o, cl.variant)
 	d := &drained{start: time.Now(), gangOf: gangOf(gangs), needed: gangs[0].needed()}
 	if cl.c.program == nil {
 		cl.startPosting(ctx, gangs)
 	} else {
-		if err := cl.startScheduler(); err != nil {
-			return err
-		}
-		if profiles != nil {
-			defer profiles.begin(ctx, "https://"+hostOf(cl.program))()
-		}
+		cl.startScheduler()
+		defer profiles.begin(ctx)()
 	}
-	if err := cl.pods.until(ctx, cl.o.stall, 0, cl.failed, cl.pods.allBound(podNames(gangs...))); err != nil {
-		return err
-	}
+	cl.until(ctx, stall, 0, cl.pods.allBound(podNames(gangs...)))
 	d.bindings = cl.pods.bindingsOf(gangs...)
 	d.server = serverUsage() - serverBefore
-	if d.process, err = cl.usage(); err != nil {
-		return err
-	}
-	if d.collections, err = countCollections(ctx, cl.client); err != nil {
-		return err
-	}
-	d.collections -= collectionsBefore
+	d.process = cl.usage()
+	d.collections = cl.countCollections(ctx) - collectionsBefore
 
 	// 2. Events and conditions may be written later than the bindings to which they refer.
-	if d.writes, d.quiet, err = settledWrites(ctx, cl.client, writesBefore); err != nil {
-		return err
-	}
-	if profiles != nil {
-		if err := profiles.heap(ctx, hostOf(cl.program)); err != nil {
-			return err
-		}
-	}
-	measure(d, cl.c.program != nil, out)
+	d.writes, d.quiet = cl.settledWrites(ctx, writesBefore)
+	profiles.heap(ctx)
+	d.measure(out)
 	out.bindings = d.bindings
-	return checkNodes(d.bindings, cl.o.gpus)
+	must(checkNodes(d.bindings, cl.o.gpus))
 }
 
-// drainedGangs returns the gangs of the shape in its variant.
-func (cl *cluster) drainedGangs() []gang { return cl.o.inVariant(cl.variant).equalGangs() }
+// measure adds the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
+// be bound when as many pods are bound as it needs, whichever they are.
+//
+// The latency of a gang is from the moment when it could be scheduled, here the start of the scheduler since all pods exist
+// before, to the last binding of its minimum. Its spread is from its first binding to the last of its minimum: that long it is
+// observably partial.
+func (d *drained) measure(out *outcome) {
+	gangs := map[string][]time.Time{} // in order
+	for _, b := range d.bindings {
+		gang := d.gangOf[b.pod]
+		gangs[gang] = append(gangs[gang], b.at)
+	}
+	var latencies, spreads []float64
+	partial, held := 0.0, 0.0
+	for _, at := range gangs {
+		if d.needed > 0 {
+			at = at[:min(d.needed, len(at))]
+		}
+		whole := at[len(at)-1]
+		latencies = append(latencies, since(d.start, whole))
+		spreads = append(spreads, since(at[0], whole))
+		partial += since(at[0], whole)
+		for _, t := range at {
+			held += since(t, whole)
+		}
+	}
+	first, last, pods := d.bindings[0].at, d.bindings[len(d.bindings)-1].at, float64(len(d.bindings))
+
+	out.add(lastBind, since(d.start, last))
+	out.add(lastWrite, max(since(d.start, last), since(d.start, d.quiet))) // events and conditions are written after the bindings
+	out.add(firstBind, since(d.start, first))
+	out.add(podsPerSecond, pods/since(d.start, last))
+	out.addQuantiles(gangLatency, latencies, 0.5, 0.99)
+	out.addQuantiles(bindSpread, spreads, 0.5, 1)
+	out.add(partialGangSeconds, partial)
+	out.add(heldGPUSeconds, held)
+	d.process.add(out, usage{})
+	out.add(serverCPU, d.server.Seconds())
+	out.add(serverCollected, d.collections)
+	out.addWrites(writesPerPod, d.writes, pods)
+}
 
 // checkNodes reports a node that got more pods than it has GPUs.
 func checkNodes(bindings []binding, gpus int) error {
@@ -98,4 +108,31 @@ func checkNodes(bindings []binding, gpus int) error {
 		}
 	}
 	return nil
+}
+
+// measureRestart has the scheduler bind the gangs of the shape, then kills it with SIGKILL o.kills times. While it is away,
+// a plain pod and a gang are created; the clock runs from the start of the new process.
+func measureRestart(ctx context.Context, cl *cluster, out *outcome) {
+	cl.untilBound(ctx, drainedGangs(cl.o, cl.variant)...)
+	must(pause(ctx, cl.o.settle))
+	var first, ready, whole latencies
+	for kill := range cl.o.kills {
+		cl.kill()
+		one, four := onePod, fourPods
+		one.name, four.name = fmt.Sprintf("after-%d-pod", kill), fmt.Sprintf("after-%d-gang", kill)
+		cl.createPods(ctx, one)
+		cl.createGangs(ctx, four)
+		began := time.Now()
+		cl.startReady(ctx)
+		ready.add(began, time.Now())
+		cl.until(ctx, 0, limit, cl.pods.allBound(podNames(one, four)))
+		at, _ := cl.pods.boundAt(podNames(one, four))
+		_, last := cl.pods.boundAt(podNames(four))
+		first.add(began, at)
+		whole.add(began, last)
+	}
+	out.add(restartFirst, quantile(first.seconds, 0.5))
+	out.add(kind{"restart_gang_seconds", "new process to a bound gang of 4, s", "%.2f"}, quantile(whole.seconds, 0.5))
+	out.add(kind{"restart_ready_seconds", "new process to ready, s", "%.2f"}, quantile(ready.seconds, 0.5))
+	cl.usage().add(out, usage{})
 }

@@ -4,93 +4,59 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is a kind of figure. The key names it in the JSON lines and ends in its unit; the title names it in the table.
+// kind is a kind of figure. The key names it in the JSON lines and ends in its unit; the title names it in the table. A family has %s in
+// both, for one of its quantiles; see at.
 type kind struct{ key, title, format string }
 
-// The kinds of figures, in the order of a table. Times are in seconds unless the title says milliseconds.
+// The kinds that targets, tests or several shapes have; the others are where they are added.
 var (
 	firstBind          = kind{"first_bind_seconds", "first bind, s", "%.2f"}
 	lastBind           = kind{"last_bind_seconds", "last bind, s", "%.2f"}
 	lastWrite          = kind{"last_write_seconds", "last write of any kind, s", "%.1f"}
 	podsPerSecond      = kind{"pods_per_second", "pods per second", "%.0f"}
-	gangLatencyMedian  = kind{"gang_latency_p50_seconds", "gang latency, median, s", "%.2f"}
-	gangLatency99      = kind{"gang_latency_p99_seconds", "gang latency, 99 of 100, s", "%.2f"}
-	spreadMedian       = kind{"bind_spread_p50_ms", "bind spread of a gang, median, ms", "%.0f"}
-	spreadLongest      = kind{"bind_spread_max_ms", "bind spread of a gang, longest, ms", "%.0f"}
+	gangLatency        = kind{"gang_latency_%s_seconds", "gang latency, %s, s", "%.2f"}
+	bindSpread         = kind{"bind_spread_%s_ms", "bind spread of a gang, %s, ms", "%.0f"}
 	partialGangSeconds = kind{"partial_gang_seconds", "partial gangs, gang-seconds", "%.1f"}
 	heldGPUSeconds     = kind{"held_gpu_seconds", "held by partial gangs, GPU-seconds", "%.1f"}
-
-	created      = kind{"created_seconds", "created, s", "%.1f"}
-	perCreated   = kind{"last_bind_per_created_ratio", "last bind, as a multiple of created", "%.2f"}
-	toFirstBind  = kind{"last_created_to_first_bind_ms", "last pod created to first bind, ms", "%.0f"}
-	firstToLast  = kind{"first_to_last_bind_seconds", "first to last bind, s", "%.2f"}
-	deleted      = kind{"deleted_seconds", "deleted, s", "%.1f"}
-	aloneMedian  = kind{"plain_alone_p50_ms", "plain pod without the gang, median, ms", "%.0f"}
-	alone99      = kind{"plain_alone_p99_ms", "plain pod without the gang, 99 of 100, ms", "%.0f"}
-	meanwhile50  = kind{"plain_meanwhile_p50_ms", "plain pod meanwhile, median, ms", "%.0f"}
-	meanwhile99  = kind{"plain_meanwhile_p99_ms", "plain pod meanwhile, 99 of 100, ms", "%.0f"}
-	meanwhileMax = kind{"plain_meanwhile_max_ms", "plain pod meanwhile, longest, ms", "%.0f"}
-
-	whileCreated50 = kind{"plain_while_created_p50_ms", "plain pod while the gang is created, median, ms", "%.0f"}
-	whileCreated99 = kind{"plain_while_created_p99_ms", "plain pod while the gang is created, 99 of 100, ms", "%.0f"}
-	whileBound50   = kind{"plain_while_bound_p50_ms", "plain pod while the gang is bound, median, ms", "%.0f"}
-	whileBound99   = kind{"plain_while_bound_p99_ms", "plain pod while the gang is bound, 99 of 100, ms", "%.0f"}
-	whileDeleted50 = kind{"plain_while_deleted_p50_ms", "plain pod while the gang is deleted, median, ms", "%.0f"}
-	whileDeleted99 = kind{"plain_while_deleted_p99_ms", "plain pod while the gang is deleted, 99 of 100, ms", "%.0f"}
-
-	plainMedian   = kind{"plain_p50_ms", "plain pod, median, ms", "%.0f"}
-	plain99       = kind{"plain_p99_ms", "plain pod, 99 of 100, ms", "%.0f"}
-	plainNever    = kind{"plain_never", "plain pods not bound in time", "%.0f"}
-	fittingMedian = kind{"gang_p50_ms", "gang of 4, median, ms", "%.0f"}
-	fitting99     = kind{"gang_p99_ms", "gang of 4, 99 of 100, ms", "%.0f"}
-	fittingNever  = kind{"gang_never", "gangs of 4 not bound in time", "%.0f"}
-	probes        = kind{"probes", "of each so many", "%.0f"}
-	busyCPU       = kind{"busy_cpu_percent", "scheduler CPU meanwhile, % of a core", "%.0f"}
-	quietCPU      = kind{"quiet_cpu_percent", "scheduler CPU when nothing changes, % of a core", "%.1f"}
-	quietWrites   = kind{"quiet_writes_per_minute", "API writes per minute when nothing changes", "%.0f"}
-
-	refusalMedian = kind{"verdict_p50_ms", "refusal of the gang, median, ms", "%.0f"}
-	refusal99     = kind{"verdict_p99_ms", "refusal of the gang, 99 of 100, ms", "%.0f"}
-	podRefused50  = kind{"pod_refused_p50_ms", "first pod told unschedulable, median, ms", "%.0f"}
-	podRefused99  = kind{"pod_refused_p99_ms", "first pod told unschedulable, 99 of 100, ms", "%.0f"}
-
-	arrivedBound50   = kind{"arrival_to_last_bind_p50_ms", "first pod created to last bind of a gang, median, ms", "%.0f"}
-	arrivedBoundMax  = kind{"arrival_to_last_bind_max_ms", "first pod created to last bind of a gang, longest, ms", "%.0f"}
-	victimsPerPod    = kind{"victims_per_pod", "victims per pod", "%.2f"}
-	gangsHit         = kind{"victim_gangs_per_gang", "gangs that lost pods, per gang", "%.1f"}
-	gangsCut         = kind{"incomplete_victim_gangs", "gangs left without a part of their minimum", "%.0f"}
-	decided50        = kind{"decision_p50_ms", "decision, median, ms", "%.1f"}
-	decidedMax       = kind{"decision_max_ms", "decision, longest, ms", "%.1f"}
-	confirmed50      = kind{"confirmation_p50_ms", "confirmation on a new snapshot, median, ms", "%.1f"}
-	confirmedMax     = kind{"confirmation_max_ms", "confirmation on a new snapshot, longest, ms", "%.1f"}
-	preemptionPlaced = kind{"preemptions_placed", "preemptions after which the gang was bound", "%.0f"}
-	preemptionWasted = kind{"preemptions_wasted", "evictions without placement", "%.0f"}
-
-	restartFirst = kind{"restart_first_bind_seconds", "new process to first bind, s", "%.2f"}
-	restartReady = kind{"restart_ready_seconds", "new process to ready, s", "%.2f"}
-	restartGang  = kind{"restart_gang_seconds", "new process to a bound gang of 4, s", "%.2f"}
-
-	schedulerCPU    = kind{"scheduler_cpu_seconds", "scheduler CPU, s", "%.2f"}
-	schedulerMemory = kind{"scheduler_peak_mib", "scheduler peak memory, MiB", "%.0f"}
-	serverCPU       = kind{"server_cpu_seconds", "API server and etcd CPU, s", "%.2f"}
-	serverCollected = kind{"server_collections", "API server garbage collections", "%.0f"}
-	writesPerPod    = kind{"writes_per_pod", "API writes per pod", "%.2f"}
-
-	podsCreated      = kind{"last_created_seconds", "last pod created, s", "%.1f"}
-	podsBound        = kind{"last_bound_seconds", "last pod bound, s", "%.1f"}
-	podsReady        = kind{"last_ready_seconds", "last pod ready, s", "%.1f"}
-	podsGone         = kind{"last_gone_seconds", "last pod gone, s", "%.1f"}
-	settled          = kind{"settled_seconds", "Available, or nothing left, s", "%.1f"}
-	controllerMemory = kind{"controller_peak_mib", "muster-controller peak memory, MiB", "%.0f"}
-	writesButEvents  = kind{"writes_per_pod_but_events", "API writes per pod, but events", "%.2f"}
-	webhookCalls     = kind{"webhook_calls", "calls of webhooks", "%.0f"}
-	webhookLatency   = kind{"webhook_latency_ms", "their latency, mean, ms", "%.1f"}
+	toFirstBind        = kind{"last_created_to_first_bind_ms", "last pod created to first bind, ms", "%.0f"}
+	firstToLast        = kind{"first_to_last_bind_seconds", "first to last bind, s", "%.2f"}
+	plainPod           = kind{"plain_%s_ms", "plain pod, %s, ms", "%.0f"}
+	plainNever         = kind{"plain_never", "plain pods not bound in time", "%.0f"}
+	gangOfFour         = kind{"gang_%s_ms", "gang of 4, %s, ms", "%.0f"}
+	quietCPU           = kind{"quiet_cpu_percent", "scheduler CPU when nothing changes, % of a core", "%.1f"}
+	quietWrites        = kind{"quiet_writes_per_minute", "API writes per minute when nothing changes", "%.0f"}
+	refusal            = kind{"verdict_%s_ms", "refusal of the gang, %s, ms", "%.0f"}
+	arrivedBound       = kind{"arrival_to_last_bind_%s_ms", "first pod created to last bind of a gang, %s, ms", "%.0f"}
+	victimsPerPod      = kind{"victims_per_pod", "victims per pod", "%.2f"}
+	gangsCut           = kind{"incomplete_victim_gangs", "gangs left without a part of their minimum", "%.0f"}
+	decided            = kind{"decision_%s_ms", "decision, %s, ms", "%.1f"}
+	preemptionWasted   = kind{"preemptions_wasted", "evictions without placement", "%.0f"}
+	restartFirst       = kind{"restart_first_bind_seconds", "new process to first bind, s", "%.2f"}
+	schedulerCPU       = kind{"scheduler_cpu_seconds", "scheduler CPU, s", "%.2f"}
+	schedulerMemory    = kind{"scheduler_peak_mib", "scheduler peak memory, MiB", "%.0f"}
+	serverCPU          = kind{"server_cpu_seconds", "API server and etcd CPU, s", "%.2f"}
+	serverCollected    = kind{"server_collections", "API server garbage collections", "%.0f"}
+	writesPerPod       = kind{"writes_per_pod", "API writes per pod", "%.2f"}
+	podsReady          = kind{"last_ready_seconds", "last pod ready, s", "%.1f"}
+	podsGone           = kind{"last_gone_seconds", "last pod gone, s", "%.1f"}
+	settled            = kind{"settled_seconds", "Available, or nothing left, s", "%.1f"}
+	writesButEvents    = kind{"writes_per_pod_but_events", "API writes per pod, but events", "%.2f"}
 )
+
+// at returns the kind of a quantile of a family.
+func (k kind) at(q float64) kind {
+	name := map[float64][2]string{0.5: {"p50", "median"}, 0.99: {"p99", "99 of 100"}, 1: {"max", "longest"}}[q]
+	return kind{strings.Replace(k.key, "%s", name[0], 1), strings.Replace(k.title, "%s", name[1], 1), k.format}
+}
 
 // writesOf is the share of one resource in writesPerPod.
 func writesOf(resource string) kind {
@@ -103,13 +69,25 @@ type figure struct {
 	value float64
 }
 
-// outcome is one run of one contestant in figures.
+// outcome is one run of one contestant in figures; of the workload, one step of a run.
 type outcome struct {
+	variant variant
 	figures []figure
 	// unfinished is the reason why the run did not finish; the figures may be missing then. "" for a complete run.
 	unfinished string
-	bindings   []binding // in order, for the floor
 	load       string    // load average before
+	steps      []outcome // of the workload, in place of figures
+	// For the floor: bindings in order, and of the workload the objects that muster made.
+	bindings []binding
+	objects  []client.Object
+}
+
+// inSteps returns the steps of the workload, of other shapes the run itself.
+func (r outcome) inSteps() []outcome {
+	if r.steps != nil {
+		return r.steps
+	}
+	return []outcome{r}
 }
 
 // add appends a figure, unless it is NaN: the median of no values.
@@ -126,13 +104,25 @@ func (r *outcome) addPositive(k kind, value float64) {
 	}
 }
 
-// get returns the value of the key, and false if the run has none.
-func (r outcome) get(key string) (float64, bool) {
-	i := slices.IndexFunc(r.figures, func(f figure) bool { return f.kind.key == key })
-	if i < 0 {
-		return 0, false
+// addQuantiles adds quantiles of durations in seconds, in the unit of the family.
+func (r *outcome) addQuantiles(family kind, seconds []float64, quantiles ...float64) {
+	for _, q := range quantiles {
+		value := quantile(seconds, q)
+		if strings.HasSuffix(family.key, "_ms") {
+			value *= 1000
+		}
+		r.add(family.at(q), value)
 	}
-	return r.figures[i].value, true
+}
+
+// get returns the value of the key, NaN if the run has none.
+func (r outcome) get(key string) float64 {
+	for _, f := range r.figures {
+		if f.kind.key == key {
+			return f.value
+		}
+	}
+	return math.NaN()
 }
 
 // headline returns the first figure as a line of progress.
@@ -157,7 +147,7 @@ func firstLine(s string) string {
 func series(runs []outcome, key string) []float64 {
 	var all []float64
 	for _, r := range runs {
-		if value, ok := r.get(key); ok {
+		if value := r.get(key); !math.IsNaN(value) {
 			all = append(all, value)
 		}
 	}
@@ -167,14 +157,44 @@ func series(runs []outcome, key string) []float64 {
 // kindsOf returns the kinds that any of the runs has: those of the first run first, in its order.
 func kindsOf(runs ...[]outcome) []kind {
 	var found []kind
-	for _, rs := range runs {
-		for _, r := range rs {
-			for _, f := range r.figures {
-				if !slices.Contains(found, f.kind) {
-					found = append(found, f.kind)
-				}
+	for _, r := range slices.Concat(runs...) {
+		for _, f := range r.figures {
+			if !slices.Contains(found, f.kind) {
+				found = append(found, f.kind)
 			}
 		}
 	}
 	return found
+}
+
+// addWrites adds the writes per pod, and the share of each resource that is not next to none.
+func (r *outcome) addWrites(total kind, writes map[string]int64, pods float64) {
+	all := 0.0
+	for resource, n := range writes {
+		if total != writesButEvents || resource != "events" {
+			all += float64(n) / pods
+		}
+	}
+	r.add(total, all)
+	for _, resource := range slices.Sorted(maps.Keys(writes)) {
+		if perPod := float64(writes[resource]) / pods; perPod >= 0.005 {
+			r.add(writesOf(resource), perPod)
+		}
+	}
+}
+
+func since(a, b time.Time) float64 { return b.Sub(a).Seconds() }
+
+// quantile returns the smallest of the values that at least the share q of them does not exceed; for the median of an even
+// number, the mean of the two in the middle. NaN for none.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	if q == 0.5 && n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[max(0, int(math.Ceil(q*float64(n)))-1)]
 }

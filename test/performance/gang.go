@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,11 +34,9 @@ type gang struct {
 	roles   int
 	gpus    int64 // of each pod; 0: a little CPU instead
 	indexed bool  // each pod has a label with its number
-	image   string
-	// priorityClass of the pods; "": none.
-	priorityClass string
-	// level is the node label of the topology level that the gang requires; "": none.
-	level string
+	plain   bool  // pods without a gang
+	// The image and the PriorityClass of the pods, and the node label of the topology level that the gang requires; "": none.
+	image, priorityClass, level string
 }
 
 // needed is how many pods the gang cannot start without.
@@ -50,17 +49,17 @@ func (g gang) needed() int {
 
 func (g gang) podName(i int) string { return fmt.Sprintf("%s-%05d", g.name, i) }
 
-func (g gang) podNames() []string {
-	names := make([]string, g.pods)
-	for i := range names {
-		names[i] = g.podName(i)
+// api returns the API in which the contestant learns of the gang.
+func (g gang) api(c contest) gangAPI {
+	if g.plain {
+		return noGangs
 	}
-	return names
+	return c.api
 }
 
-// podGroup returns the PodGroup of the gang in the API of the contestant, nil if the contestant has no gangs.
-func (g gang) podGroup(api gangAPI) client.Object {
-	switch api {
+// podGroup returns the PodGroup of the gang for the contestant, nil if there is none.
+func (g gang) podGroup(c contest) client.Object {
+	switch g.api(c) {
 	case musterGangs:
 		w := wrappers.MakePodGroup(g.name, namespace)
 		if g.subGroups == 0 {
@@ -102,13 +101,8 @@ func (g gang) pod(c contest, i int) *corev1.Pod {
 	if g.indexed {
 		w.Label(indexLabel, fmt.Sprint(i))
 	}
-	if g.image != "" {
-		w.Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = g.image })
-	}
-	if g.priorityClass != "" {
-		w.PriorityClass(g.priorityClass)
-	}
-	switch c.api {
+	w.PriorityClass(g.priorityClass).Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = cmp.Or(g.image, wrappers.Image) })
+	switch g.api(c) {
 	case musterGangs:
 		w.Gang(g.name)
 		if g.subGroups > 0 {
@@ -127,7 +121,9 @@ func (g gang) pod(c contest, i int) *corev1.Pod {
 func podNames(gangs ...gang) []string {
 	var names []string
 	for _, g := range gangs {
-		names = append(names, g.podNames()...)
+		for i := range g.pods {
+			names = append(names, g.podName(i))
+		}
 	}
 	return names
 }
@@ -136,18 +132,34 @@ func podNames(gangs ...gang) []string {
 func gangOf(gangs []gang) map[string]string {
 	of := map[string]string{}
 	for _, g := range gangs {
-		for _, name := range g.podNames() {
+		for _, name := range podNames(g) {
 			of[name] = g.name
 		}
 	}
 	return of
 }
 
-// podsOf returns how many pods the gangs have.
-func podsOf(gangs []gang) int {
-	n := 0
-	for _, g := range gangs {
-		n += g.pods
+// equalGangs returns gangs of one size, with names of their own: every pod wants one GPU.
+func (o options) equalGangs() []gang {
+	gangs := make([]gang, o.gangs)
+	for i := range gangs {
+		gangs[i] = gang{name: fmt.Sprintf("gang-%04d", i), pods: o.podsPerGang, subGroups: o.subGroups, minSubGroups: o.minSubGroups, gpus: 1}
 	}
-	return n
+	return gangs
+}
+
+// drainedGangs returns the gangs of a drain in its variant.
+func drainedGangs(o options, v variant) []gang {
+	gangs := o.equalGangs()
+	for i := range gangs {
+		switch g := &gangs[i]; v.kind {
+		case "whole":
+			g.minSubGroups = g.subGroups
+		case "flat":
+			g.roles, g.subGroups, g.minSubGroups = g.subGroups, 0, 0
+		case "bare":
+			g.subGroups, g.minSubGroups = 0, 0
+		}
+	}
+	return gangs
 }

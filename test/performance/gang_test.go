@@ -28,6 +28,7 @@ func TestPodGroupsOfAGang(t *testing.T) {
 		"a flat gang for Coscheduling":                          {flat, coschedulingGangs, "PodGroup.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(8)}},
 		"a tree is as much as it needs where it has to be flat": {tree, coschedulingGangs, "PodGroup.v1alpha1.scheduling.x-k8s.io", map[string]any{"minMember": int64(6)}},
 		"without gangs there is none":                           {gang: flat, api: noGangs},
+		"pods without a gang have none":                         {gang: gang{name: "g", pods: 8, plain: true}, api: musterGangs},
 		"a tree": {tree, musterGangs, "PodGroup.v2alpha2.scheduling.run.ai", map[string]any{
 			"minSubGroup": int64(3),
 			"subGroups": []any{
@@ -38,7 +39,7 @@ func TestPodGroupsOfAGang(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := test.gang.podGroup(test.api)
+			got := test.gang.podGroup(contest{api: test.api})
 			if test.want == nil {
 				if got != nil {
 					t.Errorf("got %v, want none", got)
@@ -65,17 +66,17 @@ func TestPodGroupsOfAGang(t *testing.T) {
 func TestPodsOfAGang(t *testing.T) {
 	t.Parallel()
 	tree := gang{name: "g", pods: 8, subGroups: 4, minSubGroups: 3, gpus: 2, indexed: true, image: "registry.example/other:1"}
-	got := tree.pod(contests[muster], 5)
+	got := tree.pod(contestNamed(muster), 5)
 	want := wrappers.MakePod("g-00005", namespace).SchedulerName("muster-scheduler").GPUs(2).Label(indexLabel, "5").Gang("g").SubGroup("s0002").
 		Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = "registry.example/other:1" }).Obj()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("muster (-want +got):\n%s", diff)
 	}
-	got = tree.pod(contests[coscheduling], 5)
+	got = tree.pod(contestNamed(coscheduling), 5)
 	if got.Labels[coschedulingLabel] != "g" || got.Spec.SchedulerName != "default-scheduler" || got.Annotations[v2alpha2.PodGroupAnnotation] != "" {
 		t.Errorf("coscheduling: %v %v %s", got.Labels, got.Annotations, got.Spec.SchedulerName)
 	}
-	got = tree.pod(contests[stock], 5)
+	got = tree.pod(contestNamed(stock), 5)
 	if len(got.Annotations) != 0 || got.Labels[v2alpha2.SubGroupLabel] != "" || got.Labels[coschedulingLabel] != "" {
 		t.Errorf("stock: %v %v", got.Labels, got.Annotations)
 	}
@@ -84,13 +85,13 @@ func TestPodsOfAGang(t *testing.T) {
 // The pods of flat gangs are as large as those of the trees with which they are compared.
 func TestPodsOfTreesAndFlatGangsAreOfOneSize(t *testing.T) {
 	t.Parallel()
-	found, err := plans("trees", options{repeat: 1, gpus: 8, contestants: []string{muster}})
+	found, err := parse([]string{"-shape=trees"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	size := func(kind string) int {
-		g := found[0].o.inVariant(variant{kind: kind}).equalGangs()[0]
-		content, err := g.pod(contests[muster], 31).Marshal()
+		g := drainedGangs(found[0].o, variant{kind: kind})[0]
+		content, err := g.pod(contestNamed(muster), 31).Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,16 +118,16 @@ func TestWaitingGangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		gangs := waitingGangs(options{gpus: 8}, v)
-		if len(gangs) != want.gangs || podsOf(gangs) != want.pods {
-			t.Errorf("%s: %d gangs with %d pods, want %d and %d", s, len(gangs), podsOf(gangs), want.gangs, want.pods)
+		if pods := len(podNames(gangs...)); len(gangs) != want.gangs || pods != want.pods {
+			t.Errorf("%s: %d gangs with %d pods, want %d and %d", s, len(gangs), pods, want.gangs, want.pods)
 		}
 		for i, g := range gangs {
-			if g.gpus != 8 && v.kind != "preemptors" || v.kind == "preemptors" && (g.gpus != 9 || g.priorityClass != highPriority) || g.subGroups != want.subGroups || v.kind == "images" && i > 0 && g.image == gangs[0].image {
+			if g.plain != (v.kind == "plain") || g.gpus != 8 && v.kind != "preemptors" || v.kind == "preemptors" && (g.gpus != 9 || g.priorityClass != highPriority) || g.subGroups != want.subGroups || v.kind == "images" && i > 0 && g.image == gangs[0].image {
 				t.Errorf("%s: %+v", s, g)
 			}
 			level := ""
-			if topology := g.podGroup(musterGangs).(*v2alpha2.PodGroup).Spec.TopologyConstraint; topology != nil {
-				level = topology.RequiredTopologyLevel
+			if group, ok := g.podGroup(contestNamed(muster)).(*v2alpha2.PodGroup); ok && group.Spec.TopologyConstraint != nil {
+				level = group.Spec.TopologyConstraint.RequiredTopologyLevel
 			}
 			if want := map[bool]string{true: controlplane.BlockLabel}[v.kind == "levels"]; level != want {
 				t.Errorf("%s: requires %q, want %q", s, level, want)

@@ -4,10 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -22,4 +26,131 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// ended is the panic by which must ends a run.
+type ended struct{ error }
+
+// must ends the run of a contestant at an error, as FailNow ends a test: attempt returns the error.
+func must(err error) {
+	if err != nil {
+		panic(ended{err})
+	}
+}
+
+// got is must for a function that has a result, which it returns.
+func got[T any](result T, err error) T {
+	must(err)
+	return result
+}
+
+// attempt calls do, and returns the error at which must ended it, on the same goroutine.
+func attempt(do func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case ended:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	do()
+	return nil
+}
+
+// entry is one column of a table: a contestant in one variant of the shape.
+type entry struct{ variant, contestant string }
+
+// results are the runs of one shape, round after round.
+type results map[entry][]outcome
+
+// bench runs the shapes one after the other and prints a table of each.
+func bench(ctx context.Context, plans []plan, out io.Writer) error {
+	var failed error
+	for _, p := range plans {
+		fmt.Fprintf(out, "%s: %s.\n%d nodes x %d GPUs, %d rounds.\n\n", p.shape.name, p.shape.about, p.o.nodes, p.o.gpus, p.o.repeat)
+		all := results{}
+		if err := p.run(ctx, out, all); err != nil {
+			return fmt.Errorf("%s: %w", p.shape.name, err)
+		}
+		fmt.Fprintln(out)
+		if err := report(out, p, all); err != nil {
+			return err
+		}
+		for _, v := range p.o.variants {
+			for _, r := range all[entry{v.name, muster}] {
+				if r.unfinished != "" {
+					failed = errors.Join(failed, fmt.Errorf("%s %s: muster did not finish", p.shape.name, v.name))
+				}
+			}
+		}
+	}
+	if dir := plans[0].o.out; dir != "" {
+		fmt.Fprintf(out, "results.jsonl is in %s\n", dir)
+	}
+	return failed
+}
+
+// run runs every contestant in every variant o.repeat times, interleaved. Every round begins with another variant. A run of the
+// workload has all of its variants, which are its steps.
+func (p plan) run(ctx context.Context, out io.Writer, all results) error {
+	variants := p.o.variants
+	if p.shape.name == workloadShape {
+		variants = []variant{{}}
+		p.o.describeWorkload(out)
+	}
+	for round := range p.o.repeat {
+		for _, v := range rotated(variants, round) {
+			var earlier outcome // in this round, of muster if it has run, for the floor
+			for _, name := range p.inTurn(round) {
+				r := outcome{variant: v}
+				err := attempt(func() { p.shape.run(ctx, p.o, contestNamed(name), earlier, &r) })
+				var late unfinished
+				if errors.As(err, &late) && p.shape.name != workloadShape { // a step of which follows from the one before
+					r.unfinished = err.Error()
+				} else if err != nil {
+					return fmt.Errorf("round %d, %s %s: %w", round+1, v.name, name, err)
+				}
+				if earlier.bindings == nil || name == muster {
+					earlier = r
+				}
+				for _, step := range r.inSteps() {
+					if err := p.record(out, all, round, name, step); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// record adds a run to the results, prints a line about it, and appends it to results.jsonl.
+func (p plan) record(out io.Writer, all results, round int, name string, r outcome) error {
+	r.bindings = nil
+	of := entry{r.variant.name, name}
+	all[of] = append(all[of], r)
+	fmt.Fprintf(out, "round %d  %-12s %-14s %s  (load average before %s)\n", round+1, r.variant.name, name, r.headline(), r.load)
+	return p.appendLine(time.Now(), name, round, r)
+}
+
+// inTurn returns the contestants in the order of a round: the first one changes, so that neither always finds the
+// machine as the other left it. The floor comes last, since it repeats earlier bindings.
+func (p plan) inTurn(round int) []string {
+	isFloor := func(name string) bool { return name == floor }
+	order := rotated(slices.DeleteFunc(slices.Clone(p.o.contestants), isFloor), round)
+	if slices.ContainsFunc(p.o.contestants, isFloor) && !p.shape.full && !p.shape.noFloor {
+		order = append(order, floor)
+	}
+	return order
+}
+
+// rotated returns the list from another element on in every round, and what is before it at the end.
+func rotated[T any](list []T, round int) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	first := round % len(list)
+	return slices.Concat(list[first:], list[:first])
 }

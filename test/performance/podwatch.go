@@ -3,15 +3,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -62,7 +68,7 @@ type podWatch struct {
 
 // watchPods starts to watch; objects that existed before and do not change are not recorded.
 func watchPods(ctx context.Context, client kubernetes.Interface) (*podWatch, error) {
-	feed, err := openFeed(ctx, client)
+	feed, err := newFeed(ctx, client)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +133,8 @@ func unschedulable(pod *corev1.Pod) bool {
 // until returns when done returns true; done is called with the lock held. Otherwise it returns an error: that of
 // failed, unfinished when stall passes without a change or most in total, or that of ctx. 0: no such limit.
 func (w *podWatch) until(ctx context.Context, stall, most time.Duration, failed <-chan error, done func() bool) error {
-	idle, end := newTimer(stall), newTimer(most)
+	stall, most = cmp.Or(stall, math.MaxInt64), cmp.Or(most, math.MaxInt64)
+	idle, end := time.NewTimer(stall), time.NewTimer(most)
 	defer idle.Stop()
 	defer end.Stop()
 	late := func(format string, limit time.Duration) error {
@@ -145,9 +152,7 @@ func (w *podWatch) until(ctx context.Context, stall, most time.Duration, failed 
 		}
 		select {
 		case <-changed:
-			if stall > 0 {
-				idle.Reset(stall)
-			}
+			idle.Reset(stall)
 		case <-w.ended:
 			return fmt.Errorf("the watch on pods ended: %w", w.err)
 		case err := <-failed:
@@ -162,14 +167,6 @@ func (w *podWatch) until(ctx context.Context, stall, most time.Duration, failed 
 	}
 }
 
-// newTimer returns a timer, for 0 one that never fires.
-func newTimer(length time.Duration) *time.Timer {
-	if length <= 0 {
-		length = math.MaxInt64
-	}
-	return time.NewTimer(length)
-}
-
 // all returns a condition for until: every one of the pods satisfies is. Names that were found to do so are not checked
 // again.
 func (w *podWatch) all(names []string, is func(pod seenPod, exists bool) bool) func() bool {
@@ -182,10 +179,6 @@ func (w *podWatch) all(names []string, is func(pod seenPod, exists bool) bool) f
 		}
 		return true
 	}
-}
-
-func (w *podWatch) allExist(names []string) func() bool {
-	return w.all(names, func(_ seenPod, exists bool) bool { return exists })
 }
 
 func (w *podWatch) allBound(names []string) func() bool {
@@ -231,4 +224,75 @@ func (w *podWatch) bindingsOf(gangs ...gang) []binding {
 		}
 	}
 	return all
+}
+
+// tellAbove is the shortest interruption of a feed that is reported: measurements take many seconds.
+const tellAbove = 500 * time.Millisecond
+
+// podFeed delivers every change of pods, in the API server's order.
+//
+// The API server buffers ten changes for a watch that was opened while there were few, and ends the watch if the buffer
+// stays full: all watches on pods together may delay it for at most a twentieth of the time. On a busy machine this happens
+// to every client, dozens of times while a thousand pods start. Informers resume from the last version without a message,
+// and so does podFeed: no change is lost, and each interruption takes some hundredths of a second.
+type podFeed struct {
+	pods interface {
+		Watch(context.Context, metav1.ListOptions) (watch.Interface, error)
+	}
+	version string    // last version that was delivered
+	warn    io.Writer // receives long interruptions
+}
+
+// newFeed returns a feed of the namespace from now on.
+func newFeed(ctx context.Context, client kubernetes.Interface) (*podFeed, error) {
+	pods := client.CoreV1().Pods(namespace)
+	list, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	return &podFeed{pods: pods, version: list.ResourceVersion, warn: os.Stderr}, nil
+}
+
+// follow calls note for every change, until ctx ends (nil) or the API server no longer has the next version.
+func (f *podFeed) follow(ctx context.Context, note func(pod *corev1.Pod, gone bool)) error {
+	for ended := time.Now(); ctx.Err() == nil; {
+		open, err := f.pods.Watch(ctx, metav1.ListOptions{ResourceVersion: f.version})
+		if err == nil {
+			if away := time.Since(ended); away > tellAbove {
+				fmt.Fprintf(f.warn, "there was no watch on pods for %.1f s: what happened meanwhile is measured so much late\n", away.Seconds())
+			}
+			err = f.read(ctx, open, note)
+			ended = time.Now()
+		} else {
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond): // there is no event when the API server answers again
+			}
+		}
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) { // after any other end of a watch the next one may work
+			return fmt.Errorf("watching pods from version %s on: %w", f.version, err)
+		}
+	}
+	return nil
+}
+
+// read returns when the watch ends, with the error that the API server gives for it.
+func (f *podFeed) read(ctx context.Context, open watch.Interface, note func(pod *corev1.Pod, gone bool)) error {
+	defer open.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-open.ResultChan():
+			if !ok {
+				return nil
+			}
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				return apierrors.FromObject(event.Object)
+			}
+			f.version = pod.ResourceVersion
+			note(pod, event.Type == watch.Deleted)
+		}
+	}
 }

@@ -50,7 +50,7 @@ func TestLosses(t *testing.T) {
 
 func TestPreemptionMetrics(t *testing.T) {
 	t.Parallel()
-	families, err := parseMetrics(strings.NewReader(`# TYPE muster_preemption_decision_duration_seconds histogram
+	families := parseMetrics(strings.NewReader(`# TYPE muster_preemption_decision_duration_seconds histogram
 muster_preemption_decision_duration_seconds_bucket{result="decided",le="+Inf"} 4
 muster_preemption_decision_duration_seconds_sum{result="decided"} 0.2
 muster_preemption_decision_duration_seconds_count{result="decided"} 4
@@ -62,18 +62,20 @@ muster_preemptions_total{outcome="placed"} 3
 muster_preemptions_total{outcome="wasted"} 1
 muster_preemptions_total{outcome="spared"} 5
 `))
-	if err != nil {
-		t.Fatal(err)
+	want := map[string]sample{"decided": {sum: 0.2, count: 4}, "hopeless": {sum: 7, count: 9}}
+	got := byLabel(families["muster_preemption_decision_duration_seconds"], "result")
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(sample{})); diff != "" {
+		t.Errorf("searches (-want +got):\n%s", diff)
 	}
-	got := preemptionMetricsOf(families)
-	want := preemptionMetrics{decided: searches{count: 4, seconds: 0.2}, placed: 3, wasted: 1}
-	if got != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	want = map[string]sample{"placed": {sum: 3}, "wasted": {sum: 1}, "spared": {sum: 5}}
+	if diff := cmp.Diff(want, byLabel(families["muster_preemptions_total"], "outcome"), cmp.AllowUnexported(sample{})); diff != "" {
+		t.Errorf("preemptions (-want +got):\n%s", diff)
 	}
-	if mean := got.decided.meanSince(searches{count: 2, seconds: 0.1}); len(mean) != 1 || mean[0] < 0.0499 || mean[0] > 0.0501 {
+	decided := got["decided"]
+	if mean := decided.meanSince(sample{count: 2, sum: 0.1}); len(mean) != 1 || mean[0] < 0.0499 || mean[0] > 0.0501 {
 		t.Errorf("the mean of the last two of four searches is %v, want 0.05 s", mean)
 	}
-	if mean := got.decided.meanSince(got.decided); mean != nil {
+	if mean := decided.meanSince(decided); mean != nil {
 		t.Errorf("the mean of no searches is %v, want none", mean)
 	}
 }

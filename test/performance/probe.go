@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // latencies are those of one kind of probe.
@@ -20,22 +17,12 @@ type latencies struct {
 	never   int         // how many were given up
 }
 
-func (l latencies) ms(q float64) float64 { return 1000 * quantile(l.seconds, q) }
-
-// report adds the median and what 99 of 100 do not exceed, in milliseconds; nothing without probes.
-func (l latencies) report(out *outcome, median, nearlyAll kind) {
-	out.add(median, l.ms(0.5))
-	out.add(nearlyAll, l.ms(0.99))
-}
-
-func (l latencies) longest() float64 { return 1000 * slices.Max(l.seconds) }
-
 // between returns the latencies of the probes that began in this time.
-func (l latencies) between(from, to time.Time) latencies {
-	var within latencies
+func (l latencies) between(from, to time.Time) []float64 {
+	var within []float64
 	for i, at := range l.began {
 		if !at.Before(from) && at.Before(to) {
-			within.seconds, within.began = append(within.seconds, l.seconds[i]), append(within.began, at)
+			within = append(within, l.seconds[i])
 		}
 	}
 	return within
@@ -46,68 +33,37 @@ func (l *latencies) add(began, ended time.Time) {
 	l.began, l.seconds = append(l.began, began), append(l.seconds, since(began, ended))
 }
 
-// prober creates pods that fit, one probe at a time, and returns the time until each was bound. They request a small
-// amount of CPU, of which every node has plenty.
-type prober struct {
-	cl   *cluster
-	name string // of the probes, without a number
-	n    int    // probes so far
-}
+// The probes are pods that fit: they request a small amount of CPU, of which every node has plenty.
+var onePod, fourPods = gang{pods: 1, plain: true}, gang{pods: 4}
 
 // probeGap is between two probes: at most ten a second, so that probes are no load of their own.
 const probeGap = 100 * time.Millisecond
 
-// plain times one pod without a gang.
-func (p *prober) plain(ctx context.Context, into *latencies) error {
-	return p.probe(ctx, 1, true, into)
-}
-
-// gang times one gang of so many pods, from the moment its last pod is created.
-func (p *prober) gang(ctx context.Context, pods int, into *latencies) error {
-	return p.probe(ctx, pods, false, into)
-}
-
-func (p *prober) probe(ctx context.Context, pods int, plain bool, into *latencies) error {
-	cl := *p.cl
-	if plain {
-		cl.c.api = noGangs
-	}
-	p.n++
-	g := gang{name: fmt.Sprintf("%s-%05d", p.name, p.n), pods: pods}
-	if err := cl.createPodGroups(ctx, g); err != nil {
-		return err
-	}
+// probe creates pods that fit, and adds the time from the moment the last of them is created until all are bound.
+func (cl *cluster) probe(ctx context.Context, g gang, into *latencies) {
+	cl.probed++
+	g.name = fmt.Sprintf("probe-%05d", cl.probed)
+	cl.createPodGroups(ctx, g)
 	var began time.Time
 	for i := range g.pods {
 		began = time.Now()
-		if _, err := cl.client.CoreV1().Pods(namespace).Create(ctx, g.pod(cl.c, i), metav1.CreateOptions{}); err != nil {
-			return err
-		}
+		must(cl.createPod(ctx, g.pod(cl.c, i)))
 	}
 	if cl.c.program == nil { // the floor binds as soon as the watch has reported the pods
-		if err := cl.pods.until(ctx, 0, cl.o.patience, nil, cl.pods.allExist(g.podNames())); err != nil {
-			return err
-		}
-		if err := cl.post(ctx, []gang{g}, nil); err != nil {
-			return err
-		}
+		cl.until(ctx, 0, cl.o.patience, cl.pods.all(podNames(g), func(_ seenPod, exists bool) bool { return exists }))
+		cl.post(ctx, []gang{g}, nil)
 	}
-	err := cl.pods.until(ctx, 0, cl.o.patience, cl.failed, cl.pods.allBound(g.podNames()))
-	var late unfinished
-	switch {
-	case err == nil:
-		_, last := cl.pods.boundAt(g.podNames())
-		into.add(began, last)
-	case errors.As(err, &late):
+	err := cl.pods.until(ctx, 0, cl.o.patience, cl.failed, cl.pods.allBound(podNames(g)))
+	if late := (unfinished{}); errors.As(err, &late) {
 		into.add(began, time.Now())
 		into.never++
-	default:
-		return err
+	} else {
+		must(err)
+		_, last := cl.pods.boundAt(podNames(g))
+		into.add(began, last)
 	}
-	if err := cl.deleteGangs(ctx, g); err != nil {
-		return err
-	}
-	return pause(ctx, probeGap)
+	cl.deleteGangs(ctx, g)
+	must(pause(ctx, probeGap))
 }
 
 // pause returns after so long, or with ctx's error.
@@ -122,8 +78,8 @@ func pause(ctx context.Context, length time.Duration) error {
 	}
 }
 
-// meanwhile probes with plain pods until the returned function is called; only then may the latencies be read.
-func (p *prober) meanwhile(ctx context.Context, into *latencies) (stop func() error) {
+// probeMeanwhile probes with plain pods until the returned function is called; only then may the latencies be read.
+func (cl *cluster) probeMeanwhile(ctx context.Context, into *latencies) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
 		err  error
@@ -131,7 +87,7 @@ func (p *prober) meanwhile(ctx context.Context, into *latencies) (stop func() er
 	)
 	done.Go(func() {
 		for ctx.Err() == nil && err == nil {
-			err = p.plain(ctx, into)
+			err = attempt(func() { cl.probe(ctx, onePod, into) })
 		}
 		if ctx.Err() != nil {
 			err = nil // it was stopped during a probe

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -26,8 +27,8 @@ func report(out io.Writer, p plan, all results) error {
 	}
 	for _, t := range p.shape.targets {
 		for _, v := range p.o.variants {
-			if t.variant == "" || t.variant == v.String() {
-				t.print(out, v.String(), all)
+			if t.variant == "" || t.variant == v.name {
+				t.print(out, v.name, all)
 			}
 		}
 	}
@@ -39,13 +40,13 @@ func table(out io.Writer, p plan, v variant, all results) error {
 	var columns []string
 	var runs [][]outcome
 	for _, name := range p.o.contestants {
-		if found := all[entry{v.String(), name}]; len(found) > 0 {
+		if found := all[entry{v.name, name}]; len(found) > 0 {
 			columns, runs = append(columns, name), append(runs, found)
 		}
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	titled := func(title string) { fmt.Fprintf(w, "%-50s", title) } // to the left; figures go to the right
-	titled(v.String())
+	titled(v.name)
 	for _, name := range columns {
 		fmt.Fprintf(w, "\t%s", name)
 	}
@@ -72,42 +73,32 @@ func table(out io.Writer, p plan, v variant, all results) error {
 
 // print prints muster's figure, or its ratio to another's round by round, and whether the median is good enough.
 func (t target) print(out io.Writer, variant string, all results) {
-	what, format := "muster", "%.0f"
-	values := series(all[entry{variant, muster}], t.kind.key)
-	if t.contestant != "" || t.otherVariant != "" {
-		other := entry{variant, muster}
-		if t.contestant != "" {
-			other.contestant = t.contestant
-		} else {
-			other.variant = t.otherVariant
-		}
-		values = ratios(all[entry{variant, muster}], all[other], t.kind.key)
-		what, format = "muster / "+t.contestant, "%.2f"
-		if t.otherVariant != "" {
-			what = "muster / " + t.otherVariant
-		}
-	}
-	what += ", " + t.kind.key
-	if variant != "" {
-		what = variant + ": " + what
+	runs := all[entry{variant, muster}]
+	what, format, values := "muster", "%.0f", series(runs, t.kind.key)
+	switch {
+	case t.contestant != "":
+		what, format, values = "muster / "+t.contestant, "%.2f", ratios(runs, all[entry{variant, t.contestant}], t.kind.key)
+	case t.otherVariant != "":
+		what, format, values = "muster / "+t.otherVariant, "%.2f", ratios(runs, all[entry{t.otherVariant, muster}], t.kind.key)
 	}
 	if len(values) == 0 {
 		return
 	}
-	if t.bound == 0 {
-		fmt.Fprintf(out, "%s: %s\n", what, spread(format, values))
-		return
+	if variant != "" {
+		what = variant + ": " + what
 	}
-	median, word := quantile(values, 0.5), "at most"
-	reached := median <= t.bound
-	if t.atLeast {
-		word, reached = "at least", median >= t.bound
+	fmt.Fprintf(out, "%s, %s: %s", what, t.kind.key, spread(format, values))
+	if t.bound != 0 {
+		median, word, result := quantile(values, 0.5), "at most", "NOT reached"
+		if t.atLeast {
+			word = "at least"
+		}
+		if median == t.bound || (median > t.bound) == t.atLeast {
+			result = "reached"
+		}
+		fmt.Fprintf(out, ", to reach: %s %g: %s", word, t.bound, result)
 	}
-	result := "reached"
-	if !reached {
-		result = "NOT reached"
-	}
-	fmt.Fprintf(out, "%s: %s, to reach: %s %g: %s\n", what, spread(format, values), word, t.bound, result)
+	fmt.Fprintln(out)
 }
 
 // ratios returns the first's values as multiples of the second's, round by round. Rounds that either did not finish are
@@ -115,10 +106,9 @@ func (t target) print(out io.Writer, variant string, all results) {
 func ratios(first, second []outcome, key string) []float64 {
 	var all []float64
 	for i := range min(len(first), len(second)) {
-		a, ok := first[i].get(key)
-		b, both := second[i].get(key)
-		if ok && both && b != 0 {
-			all = append(all, a/b)
+		a, b := first[i].get(key), second[i].get(key)
+		if ratio := a / b; b != 0 && !math.IsNaN(ratio) {
+			all = append(all, ratio)
 		}
 	}
 	return all
@@ -153,22 +143,18 @@ type line struct {
 	Figures    map[string]float64 `json:"figures"`              // by key, which ends in the unit
 }
 
-func (p plan) line(now time.Time, v variant, contestant string, round int, r outcome) line {
+// appendLine appends a run to the results, if there is a directory for them.
+func (p plan) appendLine(now time.Time, contestant string, round int, r outcome) error {
+	if p.o.out == "" {
+		return nil
+	}
 	one := line{
-		Time: now.UTC().Truncate(time.Second), Shape: p.shape.name, Variant: v.String(), Contestant: contestant, Round: round + 1,
+		Time: now.UTC().Truncate(time.Second), Shape: p.shape.name, Variant: r.variant.name, Contestant: contestant, Round: round + 1,
 		CPUs: runtime.NumCPU(), Load: r.load, Nodes: p.o.nodes, GPUs: p.o.gpus, Gangs: p.o.gangs, Pods: p.o.podsPerGang,
 		Unfinished: r.unfinished, Figures: map[string]float64{},
 	}
 	for _, f := range r.figures {
 		one.Figures[f.kind.key] = f.value
-	}
-	return one
-}
-
-// appendLine appends a run to the results, if there is a directory for them.
-func (p plan) appendLine(one line) error {
-	if p.o.out == "" {
-		return nil
 	}
 	if err := os.MkdirAll(p.o.out, 0o755); err != nil {
 		return err

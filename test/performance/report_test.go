@@ -92,7 +92,7 @@ func TestSpread(t *testing.T) {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "results")
-	all, err := plans("big-gang", options{repeat: 1, gpus: 8, nodes: 200, out: dir})
+	all, err := parse([]string{"-shape=big-gang", "-nodes=200", "-out=" + dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,8 @@ func TestLines(t *testing.T) {
 	took.add(firstToLast, 3)
 	now := time.Unix(1000, 5)
 	for _, r := range []outcome{took, {unfinished: "slow"}} {
-		if err := p.appendLine(p.line(now, variant{kind: "alike"}, floor, 0, r)); err != nil {
+		r.variant = variant{name: "alike"}
+		if err := p.appendLine(now, floor, 0, r); err != nil {
 			t.Fatal(err)
 		}
 	}

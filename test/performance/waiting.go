@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,48 +12,41 @@ import (
 )
 
 // prepareWaiting fills the cluster, and creates the gangs that wait.
-func prepareWaiting(ctx context.Context, cl *cluster) error {
-	if err := cl.fill(ctx); err != nil {
-		return err
-	}
-	if cl.variant.kind == "preemptors" {
-		if err := cl.createPriorityClasses(ctx); err != nil {
-			return err
-		}
-	}
-	waiting := *cl
-	if cl.variant.kind == "plain" {
-		waiting.c.api = noGangs
-	}
-	return waiting.createGangs(ctx, waitingGangs(cl.o, cl.variant)...)
+func prepareWaiting(ctx context.Context, cl *cluster) {
+	cl.fill(ctx)
+	cl.createPriorityClasses(ctx)
+	cl.createGangs(ctx, waitingGangs(cl.o, cl.variant)...)
 }
 
 // measureWaiting replaces pods of the full cluster continuously, and times pods that fit. After that the cluster does not
 // change, and the remaining work of the scheduler is measured.
-func measureWaiting(ctx context.Context, cl *cluster, out *outcome) error {
-	if err := pause(ctx, cl.o.settle); err != nil {
-		return err
-	}
-	before, err := cl.usage()
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	plain, gangs, err := cl.probeWhileChurning(ctx)
-	if err != nil {
-		return err
-	}
-	after, err := cl.usage()
-	if err != nil {
-		return err
-	}
-	plain.report(out, plainMedian, plain99)
+func measureWaiting(ctx context.Context, cl *cluster, out *outcome) {
+	// 1. While it changes.
+	must(pause(ctx, cl.o.settle))
+	before, began := cl.usage(), time.Now()
+	plain, gangs := cl.probeWhileChurning(ctx)
+	after := cl.usage()
+	out.addQuantiles(plainPod, plain.seconds, 0.5, 0.99)
 	out.add(plainNever, float64(plain.never))
-	gangs.report(out, fittingMedian, fitting99)
-	out.add(fittingNever, float64(gangs.never))
-	out.add(probes, float64(len(plain.seconds)))
-	out.add(busyCPU, 100*(after.cpu-before.cpu).Seconds()/time.Since(began).Seconds())
-	return cl.measureQuiet(ctx, out)
+	out.addQuantiles(gangOfFour, gangs.seconds, 0.5, 0.99)
+	out.add(kind{"gang_never", "gangs of 4 not bound in time", "%.0f"}, float64(gangs.never))
+	out.add(kind{"probes", "of each so many", "%.0f"}, float64(len(plain.seconds)))
+	out.add(kind{"busy_cpu_percent", "scheduler CPU meanwhile, % of a core", "%.0f"}, after.percentSince(before, time.Since(began)))
+
+	// 2. While nothing changes.
+	must(pause(ctx, cl.o.settle))
+	writesBefore := cl.countWrites(ctx)
+	before, began = cl.usage(), time.Now()
+	must(pause(ctx, cl.o.quiet))
+	took := time.Since(began)
+	after = cl.usage()
+	var writes int64
+	for _, n := range cl.writesSince(ctx, writesBefore) {
+		writes += n
+	}
+	out.add(quietCPU, after.percentSince(before, took))
+	out.add(quietWrites, float64(writes)/took.Minutes())
+	out.add(schedulerMemory, after.mebibytes)
 }
 
 // waitingPods is how many pods a waiting gang has that is not a tree.
@@ -60,133 +54,72 @@ const waitingPods = 8
 
 // waitingGangs returns the waiting gangs of a variant. Each pod requests all GPUs of a node, or more.
 func waitingGangs(o options, v variant) []gang {
-	var gangs []gang
 	whole := int64(o.gpus)
-	switch v.kind {
-	case "plain": // one pod each, and no PodGroup
-		gangs = append(gangs, gang{name: "waiting", pods: v.n, gpus: whole})
-	case "trees": // v.m sub-groups of one pod, all needed
-		for i := range v.n {
-			gangs = append(gangs, gang{name: fmt.Sprintf("waiting-%04d", i), pods: v.m, subGroups: v.m, minSubGroups: v.m, gpus: whole})
+	if v.kind == "plain" { // one pod each, and no PodGroup
+		return []gang{{name: "waiting", pods: v.n, gpus: whole, plain: true}}
+	}
+	gangs := make([]gang, v.n)
+	for i := range gangs {
+		g := gang{name: fmt.Sprintf("waiting-%04d", i), pods: waitingPods, gpus: whole}
+		switch v.kind {
+		case "images":
+			g.image = fmt.Sprintf("registry.example/model-%04d:1", i)
+		case "levels": // a block has 16 nodes
+			g.level = controlplane.BlockLabel
+		case "preemptors": // whoever ends, no node is large enough
+			g.gpus, g.priorityClass = whole+1, highPriority
+		case "trees": // v.m sub-groups of one pod, all needed
+			g.pods, g.subGroups, g.minSubGroups = v.m, v.m, v.m
 		}
-	default:
-		for i := range v.n {
-			g := gang{name: fmt.Sprintf("waiting-%04d", i), pods: waitingPods, gpus: whole}
-			if v.kind == "images" {
-				g.image = fmt.Sprintf("registry.example/model-%04d:1", i)
-			}
-			if v.kind == "levels" { // a block has 16 nodes
-				g.level = controlplane.BlockLabel
-			}
-			if v.kind == "preemptors" { // whoever ends, no node is large enough
-				g.gpus, g.priorityClass = whole+1, highPriority
-			}
-			gangs = append(gangs, g)
-		}
+		gangs[i] = g
 	}
 	return gangs
 }
 
-// fittingGang is the size of the gangs that are timed.
-const fittingGang = 4
-
 // probeWhileChurning times plain pods and gangs that fit, in turn, o.probes of each or until o.window is over.
-func (cl *cluster) probeWhileChurning(ctx context.Context) (plain, gangs latencies, err error) {
+func (cl *cluster) probeWhileChurning(ctx context.Context) (plain, gangs latencies) {
 	churning, stop := context.WithCancel(ctx)
 	churned := make(chan error, 1)
 	go func() { churned <- cl.churn(churning, cl.o.churn) }()
-	defer func() {
-		stop()
-		if failed := <-churned; err == nil {
-			err = failed
+	err := attempt(func() {
+		for end := time.Now().Add(cl.o.window); len(plain.seconds) == 0 || len(plain.seconds) < cl.o.probes && time.Now().Before(end); {
+			cl.probe(ctx, onePod, &plain)
+			cl.probe(ctx, fourPods, &gangs)
 		}
-	}()
-	p := &prober{cl: cl, name: "probe"}
-	for end := time.Now().Add(cl.o.window); len(plain.seconds) == 0 || len(plain.seconds) < cl.o.probes && time.Now().Before(end); {
-		if err := p.plain(ctx, &plain); err != nil {
-			return plain, gangs, err
-		}
-		if err := p.gang(ctx, fittingGang, &gangs); err != nil {
-			return plain, gangs, err
-		}
-	}
-	return plain, gangs, nil
-}
-
-// measureQuiet measures the work of the scheduler while nothing changes.
-func (cl *cluster) measureQuiet(ctx context.Context, out *outcome) error {
-	if err := pause(ctx, cl.o.settle); err != nil {
-		return err
-	}
-	writesBefore, err := countWrites(ctx, cl.client)
-	if err != nil {
-		return err
-	}
-	before, err := cl.usage()
-	if err != nil {
-		return err
-	}
-	began := time.Now()
-	if err := pause(ctx, cl.o.quiet); err != nil {
-		return err
-	}
-	took := time.Since(began)
-	after, err := cl.usage()
-	if err != nil {
-		return err
-	}
-	writesAfter, err := countWrites(ctx, cl.client)
-	if err != nil {
-		return err
-	}
-	var writes int64
-	for resource, n := range writesAfter {
-		writes += n - writesBefore[resource]
-	}
-	out.add(quietCPU, 100*(after.cpu-before.cpu).Seconds()/took.Seconds())
-	out.add(quietWrites, float64(writes)/took.Minutes())
-	out.add(schedulerMemory, mebibytes(after.memory))
-	return nil
+	})
+	stop()
+	failed := <-churned
+	must(cmp.Or(err, failed))
+	return plain, gangs
 }
 
 // prepareThroughput creates fitting gangs, which request CPU only, beside those that wait; their PodGroups, or without
 // gangs their pods, are still missing.
-func prepareThroughput(ctx context.Context, cl *cluster) error {
-	if err := prepareWaiting(ctx, cl); err != nil || cl.c.api == noGangs {
-		return err
+func prepareThroughput(ctx context.Context, cl *cluster) {
+	prepareWaiting(ctx, cl)
+	if cl.c.api != noGangs {
+		cl.createPods(ctx, fittingGangs(cl.o)...)
 	}
-	return cl.createPods(ctx, cl.fittingGangs()...)
 }
 
 // measureThroughput makes the fitting gangs ready at the same time, and measures the time until the last of them is bound.
-func measureThroughput(ctx context.Context, cl *cluster, out *outcome) error {
-	if err := pause(ctx, cl.o.settle); err != nil {
-		return err
-	}
-	before, err := cl.usage()
-	if err != nil {
-		return err
-	}
-	fitting, release := cl.fittingGangs(), cl.createPodGroups
+func measureThroughput(ctx context.Context, cl *cluster, out *outcome) {
+	must(pause(ctx, cl.o.settle))
+	before, began := cl.usage(), time.Now()
+	fitting := fittingGangs(cl.o)
 	if cl.c.api == noGangs {
-		release = cl.createPods
+		cl.createPods(ctx, fitting...)
+	} else {
+		cl.createPodGroups(ctx, fitting...)
 	}
-	began := time.Now()
-	if err := release(ctx, fitting...); err != nil {
-		return err
-	}
-	names := podNames(fitting...)
-	if err := cl.untilDone(ctx, cl.pods.allBound(names)); err != nil {
-		return err
-	}
-	_, last := cl.pods.boundAt(names)
-	out.add(podsPerSecond, float64(len(names))/since(began, last))
+	_, last := cl.untilBound(ctx, fitting...)
+	out.add(podsPerSecond, float64(len(podNames(fitting...)))/since(began, last))
 	out.add(lastBind, since(began, last))
-	return cl.addUsage(out, before)
+	cl.usage().add(out, before)
 }
 
-func (cl *cluster) fittingGangs() []gang {
-	gangs := cl.o.equalGangs()
+func fittingGangs(o options) []gang {
+	gangs := o.equalGangs()
 	for i := range gangs {
 		gangs[i].gpus = 0
 	}

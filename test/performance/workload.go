@@ -8,19 +8,20 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -36,76 +37,22 @@ const workloadShape = "workload"
 // allSteps are the possible steps of a workload, in a valid order.
 var allSteps = []string{"create", "half", "up", "zero", "back", "delete"}
 
-func parseSteps(names string) ([]variant, error) {
-	var steps []variant
-	for i, step := range strings.Split(names, ",") {
-		if !slices.Contains(allSteps, step) || (i == 0) != (step == "create") {
-			return nil, fmt.Errorf("step %q: the first is create, the others are some of %s", step, strings.Join(allSteps[1:], ", "))
-		}
-		steps = append(steps, variant{kind: step})
-	}
-	return steps, nil
-}
-
 // workloadPods returns how many pods the PodCliqueSets have, each of one GPU.
 func (o options) workloadPods() int {
 	return o.sets * o.replicas * max(o.groupReplicas, 1) * o.cliques * o.podsPerClique
 }
 
-// workloadTargets are for 1,000 pods in 500 cliques; for others there is only the ratio to the floor.
-func (o options) workloadTargets() []target {
-	targets := []target{{kind: podsReady, variant: "create", contestant: floor}, {kind: podsGone, variant: "zero", contestant: floor}}
-	if o.workloadPods() == 1000 && o.sets*o.replicas*o.cliques == 500 {
-		targets = append(targets, target{kind: podsReady, variant: "create", bound: 30}, target{kind: podsGone, variant: "zero", bound: 15})
-	}
-	return targets
-}
-
-// benchWorkload runs every contestant o.repeat times, one after the other.
-func benchWorkload(ctx context.Context, p plan, out io.Writer) (results, error) {
-	o, all := p.o, results{}
+func (o options) describeWorkload(out io.Writer) {
 	fmt.Fprintf(out, "%d PodCliqueSets x %d replicas x %d replicas of a scaling group (0: none) x %d cliques x %d pods of one GPU = %d pods.\n\n",
 		o.sets, o.replicas, o.groupReplicas, o.cliques, o.podsPerClique, o.workloadPods())
-	for round := range o.repeat {
-		var made []client.Object
-		for _, name := range o.contestants {
-			w, err := newWorkload(ctx, o)
-			if err != nil {
-				return nil, err
-			}
-			load := loadAverage()
-			var steps []stepResult
-			if name == muster {
-				steps, made, err = w.muster(ctx)
-			} else {
-				steps, err = w.floor(ctx, made)
-			}
-			w.close()
-			if err != nil {
-				return nil, fmt.Errorf("round %d, %s: %w", round+1, name, err)
-			}
-			for _, s := range steps {
-				s.load = load
-				if err := p.record(out, all, round, variant{kind: s.step}, name, s.outcome); err != nil {
-					return nil, err
-				}
-			}
-		}
-	}
-	return all, nil
-}
-
-// stepResult is one step of one run.
-type stepResult struct {
-	step string
-	outcome
 }
 
 // workload is one run on a control plane of its own.
 type workload struct {
 	*cluster
-	controller, scheduler *controlplane.Process // nil for the floor
-	metrics               string                // URL of muster-controller's, "" for the floor
+	out        *outcome
+	controller *controlplane.Process // nil for the floor, like process, the scheduler
+	metrics    string                // URL of muster-controller's, "" for the floor
 }
 
 var (
@@ -115,182 +62,122 @@ var (
 	podGroups     = v2alpha2.SchemeGroupVersion.WithResource("podgroups")
 )
 
-func newWorkload(ctx context.Context, o options) (*workload, error) {
-	cl, err := newCluster(ctx, o, contest{}, controlplane.Options{WithControllerManager: true, WithKwok: true})
-	if err != nil {
-		return nil, err
+// measureWorkload runs the steps, with Muster or as the floor.
+func measureWorkload(ctx context.Context, cl *cluster, out *outcome) {
+	if w := (&workload{cluster: cl, out: out}); cl.c.name == floor {
+		w.floor(ctx, cl.earlier.objects)
+	} else {
+		w.muster(ctx)
 	}
-	if err = cl.cp.InstallMuster(ctx); err == nil {
-		cl.pods, err = watchPods(ctx, cl.client)
-	}
-	if err != nil {
-		cl.cp.Stop()
-		return nil, err
-	}
-	return &workload{cluster: cl}, nil
 }
 
-func (w *workload) close() {
-	w.pods.stop()
-	w.cp.Stop()
-}
-
-// muster runs the steps with muster-controller and muster-scheduler, and returns the objects that they created in the
-// first.
-func (w *workload) muster(ctx context.Context) ([]stepResult, []client.Object, error) {
-	port, err := controlplane.FreePort()
-	if err != nil {
-		return nil, nil, err
-	}
-	pprofPort, err := controlplane.FreePort()
-	if err != nil {
-		return nil, nil, err
-	}
-	if w.scheduler, err = w.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"-v=0"}}); err != nil {
-		return nil, nil, err
-	}
+// muster runs the steps with muster-controller and muster-scheduler, and keeps the objects that they created in the first.
+func (w *workload) muster(ctx context.Context) {
+	port, pprofPort := got(controlplane.FreePort()), got(controlplane.FreePort())
+	w.process = got(w.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"-v=0"}}))
 	args := []string{"-v=0", fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port)}
 	if w.o.profiles != "" {
 		args = append(args, fmt.Sprintf("--pprof-bind-address=127.0.0.1:%d", pprofPort))
 	}
-	if w.controller, err = w.cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: args}); err != nil {
-		return nil, nil, err
-	}
+	w.controller = got(w.cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: args}))
 	w.metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
-	for _, p := range []*controlplane.Process{w.scheduler, w.controller} {
-		go func() {
-			<-p.Done()
-			w.failed <- p.EndedEarly()
-		}()
-	}
-	if w.o.profiles != "" {
-		wait, err := w.profile(ctx, pprofPort)
-		if err != nil {
-			return nil, nil, err
-		}
-		defer wait()
-	}
+	w.failWith(w.process)
+	w.failWith(w.controller)
+	defer w.profile(ctx, pprofPort)()
 
-	var results []stepResult
-	var made []client.Object
 	for _, step := range w.o.variants {
-		r, err := w.measured(ctx, step.kind, func(out *outcome, began time.Time) error { return w.step(ctx, step.kind, out, began) })
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w; the end of muster-controller's log:\n%s", step, err, w.controller.LogTail(10))
+		if err := attempt(func() {
+			w.measured(ctx, step.name, func(out *outcome, began time.Time) { w.step(ctx, step.name, out, began) })
+		}); err != nil {
+			must(fmt.Errorf("%w; the end of muster-controller's log:\n%s", err, w.controller.LogTail(10)))
 		}
-		results = append(results, r)
-		if step.kind == "create" && slices.Contains(w.o.contestants, floor) {
-			if made, err = w.read(ctx); err != nil {
-				return nil, nil, err
-			}
+		if step.name == "create" && slices.Contains(w.o.contestants, floor) {
+			w.out.objects = w.read(ctx)
 		}
 	}
-	return results, made, nil
 }
 
 // step does one thing to the workload and waits for it.
-func (w *workload) step(ctx context.Context, name string, out *outcome, began time.Time) error {
-	var err error
-	switch name {
-	case "create":
-		err = w.createSets(ctx)
-	case "half":
-		err = w.scale(ctx, 2)
-	case "up", "back":
-		err = w.scale(ctx, 1)
-	case "zero":
-		err = w.scale(ctx, 0)
-	default: // delete
-		err = inParallel(w.o.sets, func(i int) error {
-			return w.objects.Delete(ctx, w.set(i))
+func (w *workload) step(ctx context.Context, name string, out *outcome, began time.Time) {
+	kind, names, replicas := w.scaled()
+	scale := func(replicas int) {
+		inParallel(len(names), func(i int) error {
+			_, err := w.dynamic.Resource(kind).Namespace(namespace).Patch(ctx, names[i], types.MergePatchType,
+				fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas), metav1.PatchOptions{}, "scale")
+			return err
 		})
 	}
-	if err != nil {
-		return err
-	}
 	switch name {
-	case "create", "up", "back":
-		return w.untilUp(ctx, w.o.workloadPods(), out, began)
+	case "create":
+		inParallel(w.o.sets, func(i int) error { return w.objects.Create(ctx, w.set(i)) })
+		w.untilUp(ctx, out, began)
 	case "half":
-		return w.untilDown(ctx, w.share(2), out, began)
-	default:
-		if err := w.untilDown(ctx, 0, out, began); err != nil {
-			return err
-		}
-		return w.untilNothing(ctx, name == "delete", out, began)
+		scale(replicas / 2)
+		w.untilDown(ctx, w.o.workloadPods()/replicas*(replicas/2), out, began)
+	case "up", "back":
+		scale(replicas)
+		w.untilUp(ctx, out, began)
+	case "zero":
+		scale(0)
+		w.untilNothing(ctx, kind, out, began)
+	case "delete":
+		inParallel(w.o.sets, func(i int) error { return w.objects.Delete(ctx, w.set(i)) })
+		w.untilNothing(ctx, podCliqueSets, out, began)
 	}
 }
 
 // untilPods adds how long it takes from began until done.
-func (w *workload) untilPods(ctx context.Context, out *outcome, k kind, began time.Time, done func(podCounts) bool) error {
-	err := w.pods.until(ctx, w.o.stall, 0, w.failed, func() bool { return done(w.pods.counts) })
+func (w *workload) untilPods(ctx context.Context, out *outcome, k kind, began time.Time, done func(podCounts) bool) {
+	w.until(ctx, stall, 0, func() bool { return done(w.pods.counts) })
 	out.add(k, since(began, time.Now()))
-	return err
 }
 
-// untilUp waits until there are n pods, bound and ready, and the sets are Available.
-func (w *workload) untilUp(ctx context.Context, n int, out *outcome, began time.Time) error {
-	for _, wait := range []struct {
-		kind kind
-		done func(podCounts) bool
-	}{
-		{podsCreated, func(c podCounts) bool { return c.exist >= n }},
-		{podsBound, func(c podCounts) bool { return c.bound >= n }},
-		{podsReady, func(c podCounts) bool { return c.exist == n && c.ready == n }},
-	} {
-		if err := w.untilPods(ctx, out, wait.kind, began, wait.done); err != nil {
-			return err
-		}
-	}
-	limit, cancel := context.WithTimeout(ctx, w.o.stall)
-	defer cancel()
-	replicas := w.o.replicas
-	err := controlplane.Until(limit, w.dynamic.Resource(podCliqueSets).Namespace(namespace), metav1.ListOptions{},
-		func(sets []*unstructured.Unstructured) bool {
-			for _, set := range sets {
-				if available, _, _ := unstructured.NestedInt64(set.Object, "status", "availableReplicas"); int(available) != replicas {
-					return false
-				}
-			}
-			return true
+// untilUp waits until all pods are there, bound and ready, and the sets are Available.
+func (w *workload) untilUp(ctx context.Context, out *outcome, began time.Time) {
+	n, replicas := w.o.workloadPods(), int64(w.o.replicas)
+	w.untilPods(ctx, out, kind{"last_created_seconds", "last pod created, s", "%.1f"}, began, func(c podCounts) bool { return c.exist >= n })
+	w.untilPods(ctx, out, kind{"last_bound_seconds", "last pod bound, s", "%.1f"}, began, func(c podCounts) bool { return c.bound >= n })
+	w.untilPods(ctx, out, podsReady, began, func(c podCounts) bool { return c.exist == n && c.ready == n })
+	w.untilObjects(ctx, podCliqueSets, func(sets []*unstructured.Unstructured) bool {
+		return !slices.ContainsFunc(sets, func(set *unstructured.Unstructured) bool {
+			available, _, _ := unstructured.NestedInt64(set.Object, "status", "availableReplicas")
+			return available != replicas
 		})
+	})
 	out.add(settled, since(began, time.Now()))
-	if err != nil {
-		return fmt.Errorf("waiting for the sets to be Available: %w", err)
-	}
-	return nil
 }
 
 // untilDown waits until n pods are left.
-func (w *workload) untilDown(ctx context.Context, n int, out *outcome, began time.Time) error {
-	return w.untilPods(ctx, out, podsGone, began, func(c podCounts) bool { return c.exist == n })
+func (w *workload) untilDown(ctx context.Context, n int, out *outcome, began time.Time) {
+	w.untilPods(ctx, out, podsGone, began, func(c podCounts) bool { return c.exist == n })
 }
 
-// untilNothing waits until no child of any set is left except objects that were scaled to zero, which stay as long as
+// untilNothing waits until no pod and no child of any set is left except objects that were scaled to zero, which stay as long as
 // their set.
-func (w *workload) untilNothing(ctx context.Context, deleted bool, out *outcome, began time.Time) error {
-	limit, cancel := context.WithTimeout(ctx, w.o.stall)
-	defer cancel()
-	kinds, scaled := []schema.GroupVersionResource{podGroups, podCliques}, podCliqueSets
-	if !deleted {
-		if scaled, _, _ = w.scaled(); scaled == podCliques {
-			kinds = kinds[:1]
-		}
-	}
-	for _, kind := range kinds {
-		if err := controlplane.Until(limit, w.dynamic.Resource(kind).Namespace(namespace), metav1.ListOptions{},
-			func(left []*unstructured.Unstructured) bool { return len(left) == 0 }); err != nil {
-			return fmt.Errorf("waiting for the last of %s to go: %w", kind.Resource, err)
-		}
+func (w *workload) untilNothing(ctx context.Context, scaled schema.GroupVersionResource, out *outcome, began time.Time) {
+	w.untilDown(ctx, 0, out, began)
+	none := func(left []*unstructured.Unstructured) bool { return len(left) == 0 }
+	w.untilObjects(ctx, podGroups, none)
+	if scaled != podCliques {
+		w.untilObjects(ctx, podCliques, none)
 	}
 	if scaled == podCliqueSets {
-		if err := controlplane.Until(limit, w.client.CoreV1().Services(namespace), metav1.ListOptions{LabelSelector: labels.Set(ours).String()},
-			func(left []*corev1.Service) bool { return len(left) == 0 }); err != nil {
-			return fmt.Errorf("waiting for the last Service to go: %w", err)
-		}
+		w.untilObjects(ctx, corev1.SchemeGroupVersion.WithResource("services"), none)
 	}
 	out.add(settled, since(began, time.Now()))
-	return nil
+}
+
+// untilObjects waits until the objects of a kind that belong to the sets, or are the sets, satisfy done.
+func (w *workload) untilObjects(ctx context.Context, kind schema.GroupVersionResource, done func([]*unstructured.Unstructured) bool) {
+	limited, cancel := context.WithTimeout(ctx, stall)
+	defer cancel()
+	options := metav1.ListOptions{}
+	if kind.Resource == "services" {
+		options.LabelSelector = labels.Set(ours).String()
+	}
+	if err := controlplane.Until(limited, w.dynamic.Resource(kind).Namespace(namespace), options, done); err != nil {
+		must(fmt.Errorf("waiting for %s: %w", kind.Resource, err))
+	}
 }
 
 // ours selects the objects of PodCliqueSets.
@@ -300,10 +187,6 @@ func setName(i int) string    { return fmt.Sprintf("set-%03d", i) }
 func cliqueName(i int) string { return fmt.Sprintf("c%d", i) }
 
 const groupName = "g"
-
-func (w *workload) createSets(ctx context.Context) error {
-	return inParallel(w.o.sets, func(i int) error { return w.objects.Create(ctx, w.set(i)) })
-}
 
 func (w *workload) set(i int) *v1alpha1.PodCliqueSet {
 	set := wrappers.MakePodCliqueSet(setName(i), namespace).Replicas(int32(w.o.replicas))
@@ -342,135 +225,120 @@ func (w *workload) scaled() (kind schema.GroupVersionResource, names []string, r
 	return kind, names, replicas
 }
 
-// part returns how many of n are left of the workload scaled to one part in so many; 0: none.
-func part(n, of int) int {
-	if of == 0 {
-		return 0
-	}
-	return n / of
-}
-
-// share returns how many pods those are.
-func (w *workload) share(of int) int {
-	_, _, replicas := w.scaled()
-	return w.o.workloadPods() / replicas * part(replicas, of)
-}
-
-// scale scales the workload to this fraction of its initial size; 0: to zero.
-func (w *workload) scale(ctx context.Context, of int) error {
-	kind, names, replicas := w.scaled()
-	return inParallel(len(names), func(i int) error {
-		_, err := w.dynamic.Resource(kind).Namespace(namespace).Patch(ctx, names[i], types.MergePatchType,
-			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, part(replicas, of)), metav1.PatchOptions{}, "scale")
-		return err
-	})
-}
-
 // programs are the programs whose CPU time is reported.
 var programs = []string{"muster-controller", "muster-scheduler", "kube-apiserver", "etcd", "kube-controller-manager", "kwok"}
 
-// measured runs one step and adds its cost.
-func (w *workload) measured(ctx context.Context, name string, do func(*outcome, time.Time) error) (stepResult, error) {
-	r := stepResult{step: name}
-	writes, err := countWrites(ctx, w.client)
-	if err != nil {
-		return r, err
-	}
-	before, err := w.counters(ctx)
-	if err != nil {
-		return r, err
-	}
+// measured runs one step and adds it with its cost.
+func (w *workload) measured(ctx context.Context, name string, do func(*outcome, time.Time)) {
+	r := outcome{variant: variant{name: name}, load: w.out.load}
+	writes := w.countWrites(ctx)
+	passesBefore, webhooksBefore := w.counters(ctx)
 	cpuBefore := childrenCPU()
-
-	if err := do(&r.outcome, time.Now()); err != nil {
-		return r, err
+	if err := attempt(func() { do(&r, time.Now()) }); err != nil {
+		must(fmt.Errorf("%s: %w", name, err))
 	}
-
 	cpu := childrenCPU()
 	for _, program := range programs {
 		comm := program[:min(len(program), 15)] // as in /proc
 		r.addPositive(kind{"cpu_seconds:" + program, "CPU of " + program + ", s", "%.1f"}, (cpu[comm] - cpuBefore[comm]).Seconds())
 	}
-	for _, one := range []struct {
-		program *controlplane.Process
-		memory  kind
-	}{{w.controller, controllerMemory}, {w.scheduler, schedulerMemory}} {
-		if one.program != nil {
-			u, err := usageOf(one.program.PID())
-			if err != nil {
-				return r, err
-			}
-			r.add(one.memory, mebibytes(u.memory))
-		}
-	}
-	written, _, err := settledWrites(ctx, w.client, writes)
-	if err != nil {
-		return r, err
-	}
+	r.addPositive(kind{"controller_peak_mib", "muster-controller peak memory, MiB", "%.0f"}, usageOf(w.controller).mebibytes)
+	r.addPositive(schedulerMemory, w.usage().mebibytes)
+	written, _ := w.settledWrites(ctx, writes)
 	r.addWrites(writesButEvents, written, float64(w.o.workloadPods()))
-	after, err := w.counters(ctx)
-	if err != nil {
-		return r, err
+	passes, webhooks := w.counters(ctx)
+	for _, controller := range slices.Sorted(maps.Keys(passes)) {
+		r.addPositive(kind{"passes:" + controller, "passes of " + controller, "%.0f"}, passes[controller].sum-passesBefore[controller].sum)
 	}
-	for _, controller := range slices.Sorted(maps.Keys(after.reconciles)) {
-		r.addPositive(kind{"passes:" + controller, "passes of " + controller, "%.0f"}, after.reconciles[controller]-before.reconciles[controller])
+	r.addPositive(kind{"webhook_calls", "calls of webhooks", "%.0f"}, webhooks.count-webhooksBefore.count)
+	for _, mean := range webhooks.meanSince(webhooksBefore) {
+		r.add(kind{"webhook_latency_ms", "their latency, mean, ms", "%.1f"}, 1000*mean)
 	}
-	if calls := after.webhookCalls - before.webhookCalls; calls > 0 {
-		r.add(webhookCalls, calls)
-		r.add(webhookLatency, 1000*(after.webhookSeconds-before.webhookSeconds)/calls)
-	}
-	return r, nil
+	w.out.steps = append(w.out.steps, r)
 }
 
-// counters are figures that only grow.
-type counters struct {
-	reconciles                   map[string]float64 // by controller
-	webhookSeconds, webhookCalls float64            // of Muster's admission webhooks, as measured by the API server
-}
-
-// counters reads them.
-func (w *workload) counters(ctx context.Context) (counters, error) {
-	c := counters{reconciles: map[string]float64{}}
+// counters returns figures that only grow: reconciliations by controller, and the calls of Muster's admission webhooks, as measured
+// by the API server. The floor has none.
+func (w *workload) counters(ctx context.Context) (passes map[string]sample, webhooks sample) {
 	if w.metrics == "" {
-		return c, nil
+		return nil, sample{}
 	}
-	families, err := serverMetrics(ctx, w.client)
-	if err != nil {
-		return c, err
-	}
-	for _, metric := range families["apiserver_admission_webhook_admission_duration_seconds"].GetMetric() {
-		c.webhookSeconds += metric.GetHistogram().GetSampleSum()
-		c.webhookCalls += float64(metric.GetHistogram().GetSampleCount())
-	}
-	if families, err = fetchMetrics(ctx, http.DefaultClient, w.metrics); err != nil {
-		return c, err
-	}
-	for _, metric := range families["controller_runtime_reconcile_total"].GetMetric() {
-		c.reconciles[label(metric, "controller")] += metric.GetCounter().GetValue()
-	}
-	return c, nil
+	passes = byLabel(fetchMetrics(ctx, http.DefaultClient, w.metrics)["controller_runtime_reconcile_total"], "controller")
+	return passes, byLabel(w.serverMetrics(ctx)["apiserver_admission_webhook_admission_duration_seconds"], "")[""]
 }
 
-// profile fetches CPU profiles of both programs and the API server from now on. The returned function waits for them.
-func (w *workload) profile(ctx context.Context, port int) (wait func(), err error) {
-	prefix := filepath.Join(w.o.profiles, "workload-")
-	scheduler, err := newProfiler(ctx, w.cp, prefix+"muster-scheduler.pprof", w.o.profileFor)
-	if err != nil {
-		return nil, err
+// profile fetches CPU profiles of both programs and the API server from now on, if they are wanted. The returned function waits
+// for them.
+func (w *workload) profile(ctx context.Context, controllerPort int) (wait func()) {
+	if w.o.profiles == "" {
+		return func() {}
 	}
-	controller := &profiler{client: scheduler.client, path: prefix + "muster-controller.pprof", length: w.o.profileFor}
-	admin, err := rest.HTTPClientFor(w.cp.Admin())
-	if err != nil {
-		return nil, err
-	}
-	server := &profiler{client: admin, path: prefix + "kube-apiserver.pprof", length: w.o.profileFor}
+	must(os.MkdirAll(w.o.profiles, 0o755))
+	reader := w.reader(ctx)
 	var all sync.WaitGroup
-	for p, address := range map[*profiler]string{
-		scheduler:  strings.TrimSuffix(w.scheduler.ReadyURL(), "/readyz"),
-		controller: fmt.Sprintf("http://127.0.0.1:%d", port),
-		server:     w.cp.Admin().Host,
+	for _, p := range []*profiler{
+		{reader, addressOf(w.process.ReadyURL()), "muster-scheduler", 15 * time.Second},
+		{reader, fmt.Sprintf("http://127.0.0.1:%d", controllerPort), "muster-controller", 15 * time.Second},
+		{w.admin, w.cp.Admin().Host, "kube-apiserver", 15 * time.Second},
 	} {
-		all.Go(p.begin(ctx, address))
+		p.path = filepath.Join(w.o.profiles, "workload-"+p.path+".pprof")
+		all.Go(p.begin(ctx))
 	}
-	return all.Wait, nil
+	return all.Wait
+}
+
+// read returns the objects that muster-controller created for a workload, in the form and order in which a plain client can
+// create them. Pods have the node that muster chose.
+func (w *workload) read(ctx context.Context) []client.Object {
+	var made []client.Object
+	for _, list := range []client.ObjectList{&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueList{}, &corev1.ServiceList{}, &corev1.PodList{}} {
+		must(w.objects.List(ctx, list, client.InNamespace(namespace), ours))
+		must(meta.EachListItem(list, func(item runtime.Object) error {
+			object := item.(client.Object)
+			m := object.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+			*m = metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations}
+			switch o := object.(type) {
+			case *v2alpha2.PodGroup:
+				o.Status = v2alpha2.PodGroupStatus{}
+			case *v1alpha1.PodClique:
+				o.Status = v1alpha1.PodCliqueStatus{}
+			case *corev1.Pod:
+				o.Status, o.Spec.SchedulerName = corev1.PodStatus{}, "nobody"
+			}
+			made = append(made, object)
+			return nil
+		}))
+	}
+	return made
+}
+
+// floor creates the same objects with a plain client, which binds each pod after its creation to the node that muster
+// chose, and deletes all of them, one by one.
+func (w *workload) floor(ctx context.Context, made []client.Object) {
+	w.measured(ctx, "create", func(out *outcome, began time.Time) {
+		inParallel(len(made), func(i int) error {
+			if pod, ok := made[i].(*corev1.Pod); ok {
+				return w.createBound(ctx, pod.DeepCopy())
+			}
+			return w.objects.Create(ctx, made[i].DeepCopyObject().(client.Object))
+		})
+		w.untilPods(ctx, out, podsReady, began, func(c podCounts) bool { return c.ready == w.o.workloadPods() })
+	})
+	if slices.Contains(w.o.variants, variant{name: "zero", kind: "zero"}) {
+		w.measured(ctx, "zero", func(out *outcome, began time.Time) {
+			inParallel(len(made), func(i int) error { return w.objects.Delete(ctx, made[len(made)-1-i]) })
+			w.untilDown(ctx, 0, out, began)
+			out.add(settled, since(began, time.Now()))
+		})
+	}
+}
+
+// createBound creates a pod, and binds it to its node then.
+func (w *workload) createBound(ctx context.Context, pod *corev1.Pod) error {
+	b := binding{pod: pod.Name, node: pod.Spec.NodeName}
+	pod.Spec.NodeName = ""
+	if err := w.createPod(ctx, pod); err != nil {
+		return err
+	}
+	return w.bind(ctx, b)
 }

@@ -28,14 +28,14 @@ func TestMeasure(t *testing.T) {
 					{pod: "a1", at: at(1)}, {pod: "a2", at: at(1.5)},
 					{pod: "b1", at: at(2)}, {pod: "b2", at: at(4)},
 				},
-				process: usage{cpu: 3 * time.Second, memory: 10 << 20},
+				process: usage{cpu: 3 * time.Second, mebibytes: 10},
 				server:  2 * time.Second, collections: 3,
 				writes: map[string]int64{"pods/binding": 4, "events": 2},
 				quiet:  at(4.5),
 			},
 			want: map[kind]float64{
 				firstBind: 1, lastBind: 4, lastWrite: 4.5, podsPerSecond: 1,
-				gangLatencyMedian: 2.75, gangLatency99: 4, spreadMedian: 1250, spreadLongest: 2000,
+				gangLatency.at(0.5): 2.75, gangLatency.at(0.99): 4, bindSpread.at(0.5): 1250, bindSpread.at(1): 2000,
 				partialGangSeconds: 2.5, heldGPUSeconds: 2.5,
 				schedulerCPU: 3, schedulerMemory: 10, serverCPU: 2, serverCollected: 3,
 				writesPerPod: 1.5, writesOf("pods/binding"): 1, writesOf("events"): 0.5,
@@ -46,7 +46,7 @@ func TestMeasure(t *testing.T) {
 				{pod: "a1", at: at(1)}, {pod: "b1", at: at(2)}, {pod: "a2", at: at(3)}, {pod: "b2", at: at(4)},
 			}},
 			want: map[kind]float64{
-				firstBind: 1, lastBind: 4, lastWrite: 4, podsPerSecond: 1, gangLatencyMedian: 1.5, gangLatency99: 2,
+				firstBind: 1, lastBind: 4, lastWrite: 4, podsPerSecond: 1, gangLatency.at(0.5): 1.5, gangLatency.at(0.99): 2,
 			},
 		},
 		"interleaved gangs hold what they cannot use": {
@@ -55,7 +55,7 @@ func TestMeasure(t *testing.T) {
 			}},
 			want: map[kind]float64{
 				firstBind: 1, lastBind: 3, lastWrite: 3, podsPerSecond: 4.0 / 3,
-				gangLatencyMedian: 3, gangLatency99: 3, spreadMedian: 2000, spreadLongest: 2000,
+				gangLatency.at(0.5): 3, gangLatency.at(0.99): 3, bindSpread.at(0.5): 2000, bindSpread.at(1): 2000,
 				partialGangSeconds: 4, heldGPUSeconds: 4,
 			},
 		},
@@ -66,7 +66,7 @@ func TestMeasure(t *testing.T) {
 			test.run.gangOf = map[string]string{"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
 			got := map[kind]float64{}
 			var out outcome
-			measure(&test.run, true, &out)
+			test.run.measure(&out)
 			for _, f := range out.figures {
 				if f.value != 0 {
 					got[f.kind] = f.value
