@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -31,21 +30,7 @@ import (
 // fieldManager owns what Apply writes.
 const fieldManager = "muster-controlplane"
 
-// ApplyManifests reads the YAML files of the directories and their subdirectories, and applies the objects; see Apply.
-// Files of kustomize are skipped.
-func (cp *ControlPlane) ApplyManifests(ctx context.Context, dirs ...string) error {
-	var objects []*unstructured.Unstructured
-	for _, dir := range dirs {
-		read, err := ReadManifests(os.DirFS(dir), ".")
-		if err != nil {
-			return fmt.Errorf("reading manifests of %s: %w", dir, err)
-		}
-		objects = append(objects, read...)
-	}
-	return cp.Apply(ctx, objects...)
-}
-
-// ReadManifests returns the objects of all .yaml files below root, in the order of the file names.
+// ReadManifests returns the objects of all .yaml files below root, in the order of the file names. Files of kustomize are skipped.
 func ReadManifests(files fs.FS, root string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	err := fs.WalkDir(files, root, func(path string, entry fs.DirEntry, err error) error {
