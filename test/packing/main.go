@@ -72,15 +72,6 @@ func (c contestant) run(ctx context.Context, f *fabric, jobs []job, window int) 
 	return play(f, jobs, window, s, requires)
 }
 
-// playSetting plays a setting once.
-func (c contestant) playSetting(ctx context.Context, at setting, seed uint64) (*figures, error) {
-	f, jobs, err := at.read(seed)
-	if err != nil {
-		return nil, err
-	}
-	return c.run(ctx, f, jobs, at.window)
-}
-
 // read returns the fabric and the jobs of a setting. The seed decides the names of the nodes and when jobs come.
 func (at setting) read(seed uint64) (*fabric, []job, error) {
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -152,7 +143,11 @@ func main() {
 			}
 			var rounds []*figures
 			for seed := range *seeds {
-				r, err := c.playSetting(context.Background(), at, seed)
+				var r *figures
+				f, jobs, err := at.read(seed)
+				if err == nil {
+					r, err = c.run(context.Background(), f, jobs, at.window)
+				}
 				if err != nil {
 					fmt.Fprintf(os.Stderr, "%s, %s, seed %d: %v\n", at.name, c.name, seed, err)
 					os.Exit(1)
