@@ -3,7 +3,6 @@
 package controlplane
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -24,11 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
-
-// fieldManager owns what Apply writes.
-const fieldManager = "muster-controlplane"
 
 // ReadManifests returns the objects of all .yaml files below root, in the order of the file names. Files of kustomize are skipped.
 func ReadManifests(files fs.FS, root string) ([]*unstructured.Unstructured, error) {
@@ -54,23 +49,17 @@ func ReadManifests(files fs.FS, root string) ([]*unstructured.Unstructured, erro
 // ParseManifests returns the objects of one YAML file, which may have several documents.
 func ParseManifests(content []byte) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
 			return nil, err
 		}
-		if len(object.Object) == 0 || strings.HasPrefix(object.GetAPIVersion(), "kustomize.config.k8s.io/") {
-			continue
+		if len(object.Object) > 0 && !strings.HasPrefix(object.GetAPIVersion(), "kustomize.config.k8s.io/") {
+			objects = append(objects, object)
 		}
-		objects = append(objects, object)
 	}
 }
 
@@ -92,14 +81,17 @@ func (cp *ControlPlane) Apply(ctx context.Context, objects ...*unstructured.Unst
 	if err != nil {
 		return err
 	}
+	rank := func(object *unstructured.Unstructured) int {
+		return slices.Index([]string{"CustomResourceDefinition", "Namespace"}, object.GetKind())
+	}
 	objects = slices.Clone(objects)
-	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(b) - rank(a) })
 	for i, object := range objects {
 		if err := applyObject(ctx, anything, object.DeepCopy()); err != nil {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
-		if rank(object) == rankDefinition && (i+1 == len(objects) || rank(objects[i+1]) == rankOther) { // the last of them
-			if err := cp.waitForDefinitions(ctx, objects); err != nil {
+		if rank(object) == 0 && (i+1 == len(objects) || rank(objects[i+1]) < 0) { // the last definition
+			if err := cp.waitForDefinitions(ctx, objects[:i+1]); err != nil {
 				return err
 			}
 		}
@@ -119,25 +111,8 @@ func applyObject(ctx context.Context, c client.Client, object *unstructured.Unst
 		if namespaced && object.GetNamespace() == "" {
 			object.SetNamespace(metav1.NamespaceDefault)
 		}
-		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+		return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("muster-controlplane"), client.ForceOwnership)
 	})
-}
-
-const (
-	rankNamespace = iota
-	rankDefinition
-	rankOther
-)
-
-func rank(object *unstructured.Unstructured) int {
-	switch object.GetKind() {
-	case "Namespace":
-		return rankNamespace
-	case "CustomResourceDefinition":
-		return rankDefinition
-	default:
-		return rankOther
-	}
 }
 
 // waitForDefinitions returns when all custom resource definitions among the objects are established.
@@ -146,22 +121,13 @@ func (cp *ControlPlane) waitForDefinitions(ctx context.Context, objects []*unstr
 	if err != nil {
 		return err
 	}
-	waiting := map[string]bool{}
-	for _, object := range objects {
-		if rank(object) == rankDefinition {
-			waiting[object.GetName()] = true
-		}
-	}
-	return Until(ctx, client.ApiextensionsV1().CustomResourceDefinitions(), metav1.ListOptions{},
-		func(definitions []*apiextensionsv1.CustomResourceDefinition) bool {
-			established := 0
-			for _, definition := range definitions {
-				for _, condition := range definition.Status.Conditions {
-					if waiting[definition.Name] && condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue {
-						established++
-					}
-				}
-			}
-			return established == len(waiting)
+	return Until(ctx, client.ApiextensionsV1().CustomResourceDefinitions(), metav1.ListOptions{}, func(all []*apiextensionsv1.CustomResourceDefinition) bool {
+		return !slices.ContainsFunc(objects, func(object *unstructured.Unstructured) bool {
+			return object.GetKind() == "CustomResourceDefinition" && !slices.ContainsFunc(all, func(d *apiextensionsv1.CustomResourceDefinition) bool {
+				return d.Name == object.GetName() && slices.ContainsFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+					return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+				})
+			})
 		})
+	})
 }

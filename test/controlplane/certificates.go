@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -30,28 +31,24 @@ type authority struct {
 	pem         []byte // of certificate
 }
 
-// Names of the front proxy, as in kubeadm: a client with a certificate of this authority and this name may assert the
-// user in headers. The API server uses it to call API servers behind it, and every server that delegates authentication,
-// such as a scheduler, reads it from the ConfigMap kube-system/extension-apiserver-authentication.
-const (
-	frontProxyCA     = "front-proxy-ca"
-	frontProxyClient = "front-proxy-client"
-)
-
-// certificateLife is long enough for a cluster that runs in the background.
-const certificateLife = 365 * 24 * time.Hour
-
-// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, the key that signs service
-// account tokens, sa.key, and the front proxy's front-proxy-ca.crt, front-proxy-client.crt and front-proxy-client.key.
+// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, and the key that signs service
+// account tokens, sa.key.
 func newAuthority(dir string) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	a, err := selfSigned(dir, "ca", "muster local control plane")
-	if err != nil {
+	a := &authority{dir: dir}
+	var err error
+	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
 	}
-	certificate, key, err := a.issue(&x509.Certificate{
+	if a.certificate, err = cert.NewSelfSignedCACert(cert.Config{CommonName: "muster local control plane"}, a.key); err != nil {
+		return nil, err
+	}
+	if a.pem, err = cert.EncodeCertificates(a.certificate); err != nil {
+		return nil, err
+	}
+	serving, key, err := a.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: "kube-apiserver"},
 		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -60,55 +57,17 @@ func newAuthority(dir string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.write("apiserver", certificate, key); err != nil {
-		return nil, err
-	}
-
-	// An authority of its own: clients with certificates of the first one must not be able to assert another user.
-	proxy, err := selfSigned(dir, frontProxyCA, "muster local front proxy")
-	if err != nil {
-		return nil, err
-	}
-	if certificate, key, err = proxy.clientCertificate(frontProxyClient, nil); err != nil {
-		return nil, err
-	}
-	if err := proxy.write(frontProxyClient, certificate, key); err != nil {
-		return nil, err
-	}
 	tokens, err := keyutil.MakeEllipticPrivateKeyPEM()
-	if err != nil {
-		return nil, err
+	for name, content := range map[string][]byte{"ca.crt": a.pem, "apiserver.crt": serving, "apiserver.key": key, "sa.key": tokens} {
+		err = errors.Join(err, os.WriteFile(a.path(name), content, 0o600))
 	}
-	return a, os.WriteFile(a.path("sa.key"), tokens, 0o600)
+	return a, err
 }
 
-// selfSigned returns a new authority, and writes its certificate into dir.
-func selfSigned(dir, file, commonName string) (*authority, error) {
-	key, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: commonName}, key)
-	if err != nil {
-		return nil, err
-	}
-	a := &authority{dir: dir, key: key, certificate: certificate}
-	if a.pem, err = cert.EncodeCertificates(certificate); err != nil {
-		return nil, err
-	}
-	return a, os.WriteFile(a.path(file+".crt"), a.pem, 0o644)
-}
-
-// clientCertificate returns a certificate and its key, PEM, that make the API server see the user in these groups.
-func (a *authority) clientCertificate(user string, groups []string) (certificate, key []byte, err error) {
-	return a.issue(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: user, Organization: groups},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-}
-
+// issue returns a certificate like the template and its key, PEM, valid for long enough for a cluster that runs in the
+// background.
 func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, err error) {
-	private, err := newKey()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +75,7 @@ func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, 
 		return nil, nil, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(certificateLife)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().AddDate(1, 0, 0)
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("signing the certificate of %q: %w", template.Subject.CommonName, err)
@@ -125,15 +84,4 @@ func (a *authority) issue(template *x509.Certificate) (certificate, key []byte, 
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), key, err
 }
 
-func (a *authority) write(name string, certificate, key []byte) error {
-	if err := os.WriteFile(a.path(name+".crt"), certificate, 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(a.path(name+".key"), key, 0o600)
-}
-
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
-
-func newKey() (crypto.Signer, error) {
-	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-}

@@ -3,12 +3,14 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,31 +42,28 @@ type Options struct {
 	// Extra arguments; a flag given here overrides the package's own.
 	APIServerArgs, ControllerManagerArgs []string
 
-	// Background: the processes continue after this process has exited, and are recorded in Dir/pids for StopBackground.
-	// Needs Dir.
-	Background bool
-
 	// Verbose gets one line per step. nil: no output.
 	Verbose io.Writer
 }
 
-// ControlPlane is a running control plane. Its methods may be called from several goroutines, except for those that
-// start and stop servers.
+// ControlPlane is a running control plane. Its methods may be called from several goroutines.
 type ControlPlane struct {
-	options Options
-	dir     string
-	lock    *os.File // held while this process lives, nil for a given directory; see sweepAbandoned
+	// Etcd, APIServer and ControllerManager are the servers. Each can be killed, and comes back with its port and data when
+	// it is restarted. ControllerManager is nil without WithControllerManager.
+	Etcd, APIServer, ControllerManager *Process
 
-	authority *authority
-	etcdPort  *port
-	apiPort   *port
+	options     Options
+	dir         string
+	lock        *os.File // held while this process lives, nil for a given directory; see sweepAbandoned
+	authority   *authority
+	etcdAddress string // of its client port
+	apiAddress  string
 
-	etcd, apiServer, controllerManager, kwok *Process
-	kubelets                                 *Kubelets // nil without WithKubelets
-	stopKubelets                             context.CancelFunc
+	kubelets     *Kubelets // nil without WithKubelets
+	stopKubelets context.CancelFunc
 
 	mu        sync.Mutex
-	processes []*Process // guarded by mu; the processes that Stop kills, in the order in which they were started
+	processes []*Process // guarded by mu; the processes that Stop kills, in the order in which they were made
 
 	admin  *rest.Config
 	client kubernetes.Interface
@@ -73,29 +72,15 @@ type ControlPlane struct {
 // Start starts a control plane and returns when it serves requests and has the namespaces that every cluster has. On an
 // error, or when ctx ends first, all processes are stopped.
 func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
-	if options.Background && options.Dir == "" {
-		return nil, errors.New("a control plane in the background needs a directory of its own")
-	}
 	if options.WithKwok && options.WithKubelets {
 		return nil, errors.New("WithKwok and WithKubelets both manage the nodes; choose one")
 	}
-	if options.Background && options.WithKubelets {
-		return nil, errors.New("kubelets end with this process, and a control plane in the background does not")
-	}
-	if options.BinDir == "" {
-		options.BinDir = filepath.Join(repository(), "bin")
-	}
-	if options.NodeLease == 0 {
-		options.NodeLease = 40 * time.Second
-	}
+	options.BinDir = cmp.Or(options.BinDir, filepath.Join(repository(), "bin"))
+	options.NodeLease = cmp.Or(options.NodeLease, 40*time.Second)
 	if options.Verbose == nil {
 		options.Verbose = io.Discard
 	}
-
 	cp := &ControlPlane{options: options}
-	if err := cp.checkBinaries(); err != nil {
-		return nil, err
-	}
 	if err := cp.makeDir(); err != nil {
 		return nil, err
 	}
@@ -104,38 +89,18 @@ func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
 			cp.Stop()
 		}
 	}()
-
 	if err := cp.prepare(); err != nil {
 		return nil, err
 	}
-	steps := []func(context.Context) error{cp.StartEtcd, cp.StartAPIServer, cp.waitForNamespaces}
-	if options.WithControllerManager {
-		steps = append(steps, cp.startControllerManager)
-	}
-	if options.WithKwok {
-		steps = append(steps, cp.startKwok)
-	}
-	if options.WithKubelets {
-		steps = append(steps, cp.startKubelets)
-	}
-	if options.WithControllerManager {
-		steps = append(steps, func(ctx context.Context) error { return cp.waitForServiceAccount(ctx, "default", "default") })
-	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return cp, nil
+	return cp, cp.startServers(ctx)
 }
 
 // prepare chooses ports and writes keys, certificates and the admin's kubeconfig.
-func (cp *ControlPlane) prepare() error {
-	var err error
-	if cp.etcdPort, err = freePort(); err != nil {
+func (cp *ControlPlane) prepare() (err error) {
+	if cp.etcdAddress, _, err = freeAddress(); err != nil {
 		return err
 	}
-	if cp.apiPort, err = freePort(); err != nil {
+	if cp.apiAddress, _, err = freeAddress(); err != nil {
 		return err
 	}
 	if cp.authority, err = newAuthority(cp.path("pki")); err != nil {
@@ -147,10 +112,10 @@ func (cp *ControlPlane) prepare() error {
 	if cp.client, err = kubernetes.NewForConfig(cp.admin); err != nil {
 		return err
 	}
-	return WriteKubeconfig(cp.admin, cp.path("kubeconfig"))
+	return WriteKubeconfig(cp.admin, cp.AdminKubeconfig())
 }
 
-// Stop kills all processes that were started here, including those of StartProcess, and removes the directory if it is a
+// Stop kills all processes that were started here, including those of NewProcess, and removes the directory if it is a
 // temporary one. It may be called twice. CONTROLPLANE_KEEP=1 in the environment keeps the directory, for its logs.
 func (cp *ControlPlane) Stop() {
 	cp.mu.Lock()
@@ -163,12 +128,9 @@ func (cp *ControlPlane) Stop() {
 	}
 	// Newest first: clients, then the API server, then etcd. All are killed without SIGTERM, because their data is not
 	// needed, and kube-apiserver takes minutes to exit when etcd has stopped before it.
-	for i := len(processes) - 1; i >= 0; i-- {
-		processes[i].Kill()
+	for _, p := range slices.Backward(processes) {
+		p.Kill()
 	}
-	cp.etcdPort.release()
-	cp.apiPort.release()
-
 	if cp.lock == nil {
 		return
 	}
@@ -199,38 +161,13 @@ func (cp *ControlPlane) say(format string, args ...any) {
 	fmt.Fprintf(cp.options.Verbose, format+"\n", args...)
 }
 
-func (cp *ControlPlane) checkBinaries() error {
-	needed := []string{"etcd", "kube-apiserver"}
-	if cp.options.WithControllerManager {
-		needed = append(needed, "kube-controller-manager")
-	}
-	if cp.options.WithKwok {
-		needed = append(needed, "kwok")
-	}
-	for _, name := range needed {
-		if _, err := os.Stat(filepath.Join(cp.options.BinDir, name)); err != nil {
-			return fmt.Errorf("%s is missing in %s: run `make controlplane`, which builds the local control plane (16 to 25 minutes the first time)",
-				name, cp.options.BinDir)
-		}
-	}
-	return nil
-}
-
 // repository returns the root of this repository, found from the working directory upwards: go test and go run start
 // inside it. "." if it is not found.
 func repository() string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "."
-	}
-	for {
+	for dir, err := os.Getwd(); err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "hack", "controlplane", "go.mod")); err == nil {
 			return dir
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "."
-		}
-		dir = parent
 	}
+	return "."
 }

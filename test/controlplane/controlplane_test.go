@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/procfs"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,15 +46,20 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sleeper, err := cp.StartProcess(ProcessOptions{Name: "sleeper", Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & sleep 1000"}})
-	if err != nil {
+	sleeper := cp.NewProcess(ProcessOptions{Name: "sleeper", Path: "/bin/sh", Args: []string{"-c", "sleep 1000 & sleep 1000"}})
+	if err := sleeper.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pids := []int{cp.etcd.PID(), cp.apiServer.PID(), cp.controllerManager.PID(), cp.kwok.PID(), sleeper.PID()}
-	for _, pid := range pids {
-		if startTime(pid) == 0 {
-			t.Errorf("process %d does not run", pid)
+	var names []string
+	var pids []int
+	for _, p := range cp.processes {
+		names, pids = append(names, p.Name), append(pids, p.PID())
+		if !alive(p.PID()) {
+			t.Errorf("%s does not run", p.Name)
 		}
+	}
+	if diff := cmp.Diff([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kwok", "sleeper"}, names); diff != "" {
+		t.Errorf("processes differ (-want +got):\n%s", diff)
 	}
 
 	cp.Stop()
@@ -79,7 +85,7 @@ func abandonControlPlane(tempDir string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	fmt.Println(cp.etcd.PID(), cp.apiServer.PID())
+	fmt.Println(cp.Etcd.PID(), cp.APIServer.PID())
 	syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
@@ -98,7 +104,7 @@ func TestKilledProcessLeavesNothingBehind(t *testing.T) {
 	}
 	for name, pid := range map[string]int{"etcd": etcd, "kube-apiserver": apiServer} {
 		deadline := time.Now().Add(10 * time.Second)
-		for startTime(pid) != 0 {
+		for alive(pid) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s (%d) outlived the process that started it", name, pid)
 			}
@@ -116,6 +122,16 @@ func TestKilledProcessLeavesNothingBehind(t *testing.T) {
 	if left, _ := os.ReadDir(temp); len(left) != 0 {
 		t.Errorf("want nothing left in %s, got %v", temp, left)
 	}
+}
+
+// alive reports whether the process runs and is no zombie.
+func alive(pid int) bool {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return false
+	}
+	stat, err := process.Stat()
+	return err == nil && stat.State != "Z" && stat.State != "X"
 }
 
 func TestMissingBinaryNamesTheTargetThatBuildsIt(t *testing.T) {
@@ -464,41 +480,34 @@ func TestServersComeBackWithTheirData(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	cp := startPlain(t)
-	for _, restart := range []struct {
-		name  string
-		stop  func()
-		start func(context.Context) error
-	}{
-		{"kube-apiserver", cp.StopAPIServer, cp.StartAPIServer},
-		{"etcd", cp.StopEtcd, cp.StartEtcd},
-	} {
-		newNamespace(t, cp, restart.name)
-		restart.stop()
+	for _, server := range []*Process{cp.APIServer, cp.Etcd} {
+		newNamespace(t, cp, server.Name)
+		server.Terminate(2 * time.Second)
 		soon, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		if _, err := cp.Client().CoreV1().Namespaces().Get(soon, restart.name, metav1.GetOptions{}); err == nil {
-			t.Errorf("the API is served while %s is stopped", restart.name)
+		if _, err := cp.Client().CoreV1().Namespaces().Get(soon, server.Name, metav1.GetOptions{}); err == nil {
+			t.Errorf("the API is served while %s is stopped", server.Name)
 		}
 
 		waited := make(chan error, 1)
-		later := "later-" + restart.name
+		later := "later-" + server.Name
 		go func() { // a wait that begins during the outage returns after it
 			waited <- Until(ctx, cp.Client().CoreV1().Namespaces(), metav1.ListOptions{FieldSelector: "metadata.name=" + later},
 				func(found []*corev1.Namespace) bool { return len(found) == 1 })
 		}()
 
-		if err := restart.start(ctx); err != nil {
+		if err := cp.Restart(ctx, server); err != nil {
 			t.Fatal(err)
 		}
-		if err := cp.WaitReady(ctx, cp.apiServer); err != nil {
+		if err := cp.APIServer.WaitReady(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := cp.Client().CoreV1().Namespaces().Get(ctx, restart.name, metav1.GetOptions{}); err != nil {
-			t.Errorf("after the restart of %s: %v", restart.name, err)
+		if _, err := cp.Client().CoreV1().Namespaces().Get(ctx, server.Name, metav1.GetOptions{}); err != nil {
+			t.Errorf("after the restart of %s: %v", server.Name, err)
 		}
 		newNamespace(t, cp, later)
 		if err := <-waited; err != nil {
-			t.Errorf("waiting across the restart of %s: %v", restart.name, err)
+			t.Errorf("waiting across the restart of %s: %v", server.Name, err)
 		}
 	}
 }
@@ -535,8 +544,8 @@ metadata: {name: apply}
 
 func TestProcessIsKilledAndStartedAgain(t *testing.T) {
 	t.Parallel()
-	p, err := shared.StartProcess(ProcessOptions{Name: "restarted", Path: "/bin/sh", Args: []string{"-c", "echo started; exec sleep 1000"}})
-	if err != nil {
+	p := shared.NewProcess(ProcessOptions{Name: "restarted", Path: "/bin/sh", Args: []string{"-c", "echo started; exec sleep 1000"}})
+	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Start(); err == nil {

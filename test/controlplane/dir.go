@@ -40,7 +40,7 @@ func (cp *ControlPlane) makeDir() error {
 }
 
 // sweepAbandoned removes temporary directories whose process was killed before it could Stop. The servers of such a
-// process were killed with it (see startProcess), its files were not removed.
+// process were killed with it (see Process.Start), its files were not removed.
 func sweepAbandoned() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern+"*", "lock"))
 	for _, path := range locks {

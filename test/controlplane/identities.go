@@ -4,6 +4,8 @@ package controlplane
 
 import (
 	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"os"
@@ -21,7 +23,10 @@ import (
 // UserConfig returns the configuration of a client that authenticates as this user, in these groups, with a certificate
 // of its own. The user has no rights unless roles are bound to it. Works while the API server is down.
 func (cp *ControlPlane) UserConfig(name string, groups ...string) (*rest.Config, error) {
-	certificate, key, err := cp.authority.clientCertificate(name, groups)
+	certificate, key, err := cp.authority.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: name, Organization: groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -48,19 +53,13 @@ func (cp *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, nam
 // Kubeconfig writes the kubeconfig of a user, see UserConfig, and returns its path.
 func (cp *ControlPlane) Kubeconfig(name string, groups ...string) (string, error) {
 	config, err := cp.UserConfig(name, groups...)
-	if err != nil {
-		return "", err
-	}
-	return cp.writeKubeconfig(config, name)
+	return cp.writeKubeconfig(config, name, err)
 }
 
 // ServiceAccountKubeconfig writes the kubeconfig of a service account, see ServiceAccountConfig, and returns its path.
 func (cp *ControlPlane) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	config, err := cp.ServiceAccountConfig(ctx, namespace, name)
-	if err != nil {
-		return "", err
-	}
-	return cp.writeKubeconfig(config, namespace+"-"+name)
+	return cp.writeKubeconfig(config, namespace+"-"+name, err)
 }
 
 // AdminKubeconfig returns the path of the kubeconfig of an administrator.
@@ -70,14 +69,18 @@ func (cp *ControlPlane) AdminKubeconfig() string { return cp.path("kubeconfig") 
 // limit, so that tests measure the server.
 func (cp *ControlPlane) anonymous() *rest.Config {
 	return &rest.Config{
-		Host:            "https://" + cp.apiPort.address(),
+		Host:            "https://" + cp.apiAddress,
 		TLSClientConfig: rest.TLSClientConfig{CAData: cp.authority.pem},
 		QPS:             -1,
 	}
 }
 
-func (cp *ControlPlane) writeKubeconfig(config *rest.Config, name string) (string, error) {
-	path := filepath.Join(cp.dir, "kubeconfig-"+strings.NewReplacer(":", "-", "/", "-").Replace(name))
+// writeKubeconfig writes a configuration that was made without err.
+func (cp *ControlPlane) writeKubeconfig(config *rest.Config, name string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	path := cp.path("kubeconfig-" + strings.ReplaceAll(name, ":", "-"))
 	return path, WriteKubeconfig(config, path)
 }
 
@@ -94,16 +97,14 @@ func WriteKubeconfig(config *rest.Config, path string) error {
 	}
 	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	kubeconfig.CurrentContext = name
+	content, err := clientcmd.Write(*kubeconfig)
+	if err != nil {
+		return err
+	}
 	next, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-")
 	if err != nil {
-		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
+		return err
 	}
-	defer os.Remove(next.Name()) // there is none once it is renamed
-	if err = errors.Join(next.Close(), clientcmd.WriteToFile(*kubeconfig, next.Name())); err == nil {
-		err = os.Rename(next.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("writing kubeconfig %s: %w", path, err)
-	}
-	return nil
+	_, err = next.Write(content)
+	return errors.Join(err, next.Close(), os.Rename(next.Name(), path))
 }

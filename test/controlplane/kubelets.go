@@ -228,7 +228,7 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 	}
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{m.ready()}}})
+			patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{readyAt(time.Now().Add(m.skew))}}})
 			if err != nil {
 				return 0, err
 			}
@@ -246,13 +246,6 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, er
 		k.queue.Add(work{pod: key})
 	}
 	return k.renewLease(ctx, node, m)
-}
-
-func (m *machine) ready() corev1.NodeCondition {
-	ready := readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
-	ready.LastHeartbeatTime = metav1.NewTime(time.Now().Add(m.skew))
-	ready.LastTransitionTime = ready.LastHeartbeatTime
-	return ready
 }
 
 // renewLease returns when the lease is to be renewed again.
@@ -425,9 +418,6 @@ func ignoreGone(err error) error {
 
 // Kubelets returns the stand-in for the kubelets, nil without WithKubelets.
 func (cp *ControlPlane) Kubelets() *Kubelets { return cp.kubelets }
-
-// hasKubelets reports whether something reports the status of nodes and pods.
-func (cp *ControlPlane) hasKubelets() bool { return cp.options.WithKwok || cp.options.WithKubelets }
 
 // grace returns the grace period of a deleted pod.
 func grace(pod *corev1.Pod) time.Duration {

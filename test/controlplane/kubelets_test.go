@@ -388,7 +388,7 @@ func TestLeaseOfADeadNodeExpires(t *testing.T) {
 		t.Errorf("%v, the other node is not ready: %+v", err, alive.Status.Conditions)
 	}
 	cp.Kubelets().Revive(nodes[0])
-	if err := cp.waitForNodes(ctx, nodes); err != nil {
+	if err := cp.waitForNodes(ctx, nodes...); err != nil {
 		t.Fatal(err)
 	}
 }

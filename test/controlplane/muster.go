@@ -5,16 +5,17 @@ package controlplane
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,39 +27,26 @@ const MusterNamespace = "muster-system"
 // Deployments, whose images do not exist here, and the webhooks, which StartMusterController applies.
 func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
 	cp.say("installing Muster's CRDs, service accounts and roles")
-	objects, err := musterManifests(".", func(object *unstructured.Unstructured) bool {
-		switch object.GetKind() {
-		case "Deployment", "Service", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-			return false
-		}
-		return true
-	})
+	objects, err := musterManifests("namespace.yaml", "crds", "clusterroles.yaml", "scheduler", "controller")
 	if err != nil {
 		return err
 	}
-	return cp.Apply(ctx, objects...)
+	return cp.Apply(ctx, slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool {
+		return object.GetKind() == "Deployment" || object.GetKind() == "Service"
+	})...)
 }
 
-// musterManifests returns the objects of manifests/DIR that keep selects. Samples are excluded.
-func musterManifests(dir string, keep func(*unstructured.Unstructured) bool) ([]*unstructured.Unstructured, error) {
-	manifests := filepath.Join(repository(), "manifests")
-	folders := []string{"namespace.yaml", "crds", "clusterroles.yaml", "scheduler", "controller", "webhooks"}
-	if dir != "." {
-		folders = []string{dir}
-	}
-	var kept []*unstructured.Unstructured
-	for _, folder := range folders {
-		objects, err := ReadManifests(os.DirFS(manifests), folder)
+// musterManifests returns the objects of files and folders of manifests/.
+func musterManifests(names ...string) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, name := range names {
+		objects, err := ReadManifests(os.DirFS(filepath.Join(repository(), "manifests")), name)
 		if err != nil {
-			return nil, fmt.Errorf("reading manifests/%s: %w", folder, err)
+			return nil, fmt.Errorf("reading manifests/%s: %w", name, err)
 		}
-		for _, object := range objects {
-			if keep(object) {
-				kept = append(kept, object)
-			}
-		}
+		all = append(all, objects...)
 	}
-	return kept, nil
+	return all, nil
 }
 
 // SchedulerOptions configures muster-scheduler.
@@ -81,56 +69,72 @@ type SchedulerOptions struct {
 // returns when it is ready. It needs InstallMuster. It can be killed and restarted.
 func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options SchedulerOptions) (*Process, error) {
 	name := cmp.Or(options.Name, "muster-scheduler")
+	kubeconfig := options.Kubeconfig
 	var err error
-	if options.Kubeconfig == "" {
-		if options.Kubeconfig, err = cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-scheduler"); err != nil {
+	if kubeconfig == "" {
+		if kubeconfig, err = cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-scheduler"); err != nil {
 			return nil, err
 		}
-	}
-	if options.Config == nil {
-		if options.Config, err = deployedSchedulerConfig(); err != nil {
-			return nil, err
-		}
-	}
-	return cp.startScheduler(ctx, name, options)
-}
-
-func (cp *ControlPlane) startScheduler(ctx context.Context, name string, options SchedulerOptions) (*Process, error) {
-	config, err := withKubeconfig(options.Config, options.Kubeconfig)
-	if err != nil {
-		return nil, err
 	}
 	configFile := cp.path(name + ".yaml")
-	if err := os.WriteFile(configFile, config, 0o644); err != nil {
+	if err := writeSchedulerConfig(configFile, options.Config, kubeconfig); err != nil {
 		return nil, err
 	}
-	process, err := SchedulerProcess(name, filepath.Join(cp.options.BinDir, "muster-scheduler"), options.Kubeconfig, append([]string{
+	process, err := SchedulerProcess(name, cp.binary("muster-scheduler"), kubeconfig, append([]string{
 		"--config=" + configFile, fmt.Sprintf("--leader-elect=%v", options.LeaderElect), "-v=2"}, options.Args...)...)
 	if err != nil {
 		return nil, err
 	}
 	process.Env = options.Env
-	cp.say("starting %s", name)
-	return cp.startReady(ctx, process)
+	p := cp.NewProcess(process)
+	return p, cp.Restart(ctx, p)
 }
 
 // SchedulerProcess describes a program with the flags of kube-scheduler that serves on a free port of loopback, without leader
 // election. args come last and override others.
 func SchedulerProcess(name, path, kubeconfig string, args ...string) (ProcessOptions, error) {
-	port, err := freePort()
+	address, port, err := freeAddress()
 	if err != nil {
 		return ProcessOptions{}, err
 	}
 	return ProcessOptions{
-		Name: name, Path: path, ReadyURL: "https://" + port.address() + "/readyz",
+		Name: name, Path: path, ReadyURL: "https://" + address + "/readyz",
 		Args: append([]string{
 			"--authentication-kubeconfig=" + kubeconfig,
 			"--authorization-kubeconfig=" + kubeconfig,
 			"--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", port.number),
+			fmt.Sprintf("--secure-port=%d", port),
 			"--leader-elect=false",
 		}, args...),
 	}, nil
+}
+
+// writeSchedulerConfig writes a scheduler configuration, nil: the one of manifests/scheduler, with this kubeconfig in it:
+// kube-scheduler ignores --kubeconfig if --config is given.
+func writeSchedulerConfig(file string, config []byte, kubeconfig string) error {
+	if config == nil {
+		objects, err := musterManifests("scheduler")
+		if err != nil {
+			return err
+		}
+		for _, object := range objects {
+			if text, found, _ := unstructured.NestedString(object.Object, "data", "config.yaml"); found {
+				config = []byte(text)
+			}
+		}
+	}
+	object := map[string]any{}
+	if err := yaml.Unmarshal(config, &object); err != nil {
+		return fmt.Errorf("reading the scheduler's configuration: %w", err)
+	}
+	if err := unstructured.SetNestedField(object, kubeconfig, "clientConnection", "kubeconfig"); err != nil {
+		return err
+	}
+	content, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o644)
 }
 
 // ControllerOptions configures muster-controller.
@@ -148,39 +152,37 @@ func (cp *ControlPlane) StartMusterController(ctx context.Context, options Contr
 	if err != nil {
 		return nil, err
 	}
-	webhookPort, err := freePort()
+	webhookAddress, webhookPort, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	healthPort, err := freePort()
+	healthAddress, _, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	webhooks, err := webhooksAt("https://" + webhookPort.address())
+	webhooks, err := webhooksAt("https://" + webhookAddress)
 	if err != nil {
 		return nil, err
 	}
 	if err := cp.Apply(ctx, webhooks...); err != nil {
 		return nil, err
 	}
-	name := cmp.Or(options.Name, "muster-controller")
-	cp.say("starting %s", name)
-	p, err := cp.startReady(ctx, ProcessOptions{
-		Name: name,
-		Path: filepath.Join(cp.options.BinDir, "muster-controller"),
+	p := cp.NewProcess(ProcessOptions{
+		Name: cmp.Or(options.Name, "muster-controller"),
+		Path: cp.binary("muster-controller"),
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig,
 			"--namespace=" + MusterNamespace,
 			"--webhook-host=127.0.0.1",
-			fmt.Sprintf("--webhook-port=%d", webhookPort.number),
-			"--health-probe-bind-address=" + healthPort.address(),
+			fmt.Sprintf("--webhook-port=%d", webhookPort),
+			"--health-probe-bind-address=" + healthAddress,
 			"--metrics-bind-address=0",
 			"--leader-elect=false",
 			"-v=2",
 		}, options.Args...),
-		ReadyURL: "http://" + healthPort.address() + "/readyz",
+		ReadyURL: "http://" + healthAddress + "/readyz",
 	})
-	if err != nil {
+	if err := cp.Restart(ctx, p); err != nil {
 		return nil, err
 	}
 	return p, cp.waitForWebhook(ctx)
@@ -188,31 +190,19 @@ func (cp *ControlPlane) StartMusterController(ctx context.Context, options Contr
 
 // webhooksAt returns the webhook configurations of manifests/webhooks, calling this address instead of a Service.
 func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
-	configurations, err := musterManifests("webhooks", func(object *unstructured.Unstructured) bool {
-		return strings.HasSuffix(object.GetKind(), "WebhookConfiguration")
-	})
+	objects, err := musterManifests("webhooks")
 	if err != nil {
 		return nil, err
 	}
-	for _, configuration := range configurations {
-		webhooks, _, err := unstructured.NestedSlice(configuration.Object, "webhooks")
-		if err != nil {
-			return nil, err
-		}
-		for _, webhook := range webhooks {
+	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.Object["webhooks"] == nil })
+	for _, object := range objects {
+		for _, webhook := range object.Object["webhooks"].([]any) {
 			clientConfig := webhook.(map[string]any)["clientConfig"].(map[string]any)
-			path, _, err := unstructured.NestedString(clientConfig, "service", "path")
-			if err != nil {
-				return nil, err
-			}
+			clientConfig["url"] = address + clientConfig["service"].(map[string]any)["path"].(string)
 			delete(clientConfig, "service")
-			clientConfig["url"] = address + path
-		}
-		if err := unstructured.SetNestedSlice(configuration.Object, webhooks, "webhooks"); err != nil {
-			return nil, err
 		}
 	}
-	return configurations, nil
+	return objects, nil
 }
 
 // webhookProbes are objects whose dry-run creation shows that a webhook is called: only the webhook rejects the first
@@ -247,7 +237,7 @@ spec:
 
 // waitForWebhook returns when the API server calls the webhooks.
 func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(cp.admin)
+	anything, err := client.New(cp.admin, client.Options{})
 	if err != nil {
 		return err
 	}
@@ -255,69 +245,21 @@ func (cp *ControlPlane) waitForWebhook(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the API server does not call the webhook"))
-	defer cancel()
 	for i, probe := range probes {
-		kind := probe.GroupVersionKind()
-		resource := client.Resource(kind.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")).Namespace("default")
-		for {
-			created, err := resource.Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			called := err != nil && strings.Contains(err.Error(), "admission webhook") && strings.Contains(err.Error(), "denied the request")
-			if err == nil && i == len(probes)-1 {
-				_, called, _ = unstructured.NestedString(created.Object, "spec", "template", "cliqueStartupType")
+		probe.SetNamespace(metav1.NamespaceDefault)
+		var answer error
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (called bool, err error) {
+			created := probe.DeepCopy()
+			answer = anything.Create(ctx, created, client.DryRunAll)
+			if answer == nil && i == len(probes)-1 {
+				_, called, err = unstructured.NestedString(created.Object, "spec", "template", "cliqueStartupType")
+				return called, err
 			}
-			if called {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("waiting for the webhook of %ss: %w (last answer: %w)", kind.Kind, context.Cause(ctx), err)
-			case <-time.After(50 * time.Millisecond):
-			}
+			return answer != nil && strings.Contains(answer.Error(), "admission webhook") && strings.Contains(answer.Error(), "denied the request"), nil
+		})
+		if err != nil {
+			return fmt.Errorf("the API server does not call the webhook of %ss: %w (last answer: %w)", probe.GetKind(), err, answer)
 		}
 	}
 	return nil
-}
-
-// startReady starts a process and waits until it is ready.
-func (cp *ControlPlane) startReady(ctx context.Context, options ProcessOptions) (*Process, error) {
-	if _, err := os.Stat(options.Path); err != nil {
-		return nil, fmt.Errorf("%s is missing: run `make build controlplane`", options.Path)
-	}
-	p := cp.NewProcess(options)
-	return p, cp.Restart(ctx, p)
-}
-
-// Restart starts the process, killing it first if it runs, and waits until it is ready.
-func (cp *ControlPlane) Restart(ctx context.Context, p *Process) error {
-	p.Kill()
-	return cp.startServer(ctx, p)
-}
-
-// deployedSchedulerConfig returns the configuration that manifests/scheduler gives to muster-scheduler.
-func deployedSchedulerConfig() ([]byte, error) {
-	objects, err := musterManifests("scheduler", func(object *unstructured.Unstructured) bool { return object.GetKind() == "ConfigMap" })
-	if err != nil {
-		return nil, err
-	}
-	for _, object := range objects {
-		config, found, err := unstructured.NestedString(object.Object, "data", "config.yaml")
-		if err != nil || found {
-			return []byte(config), err
-		}
-	}
-	return nil, errors.New("manifests/scheduler has no ConfigMap with the key config.yaml")
-}
-
-// withKubeconfig returns the scheduler configuration with this kubeconfig in it: kube-scheduler ignores --kubeconfig if
-// --config is given.
-func withKubeconfig(config []byte, kubeconfig string) ([]byte, error) {
-	var object map[string]any
-	if err := yaml.Unmarshal(config, &object); err != nil {
-		return nil, fmt.Errorf("reading the scheduler's configuration: %w", err)
-	}
-	if err := unstructured.SetNestedField(object, kubeconfig, "clientConnection", "kubeconfig"); err != nil {
-		return nil, err
-	}
-	return yaml.Marshal(object)
 }

@@ -62,12 +62,12 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 	for _, p := range []*Process{controller, scheduler} {
 		log := p.LogTail(1 << 20)
 		if strings.Contains(log, "is forbidden") {
-			t.Errorf("%s lacks a right:\n%s", p.options.Name, log)
+			t.Errorf("%s lacks a right:\n%s", p.Name, log)
 		}
 		// The log of a cluster without faults has no errors.
 		for line := range strings.Lines(log) {
 			if errorLine.MatchString(line) && !strings.Contains(line, stockError) {
-				t.Errorf("%s logs an error: %s", p.options.Name, line)
+				t.Errorf("%s logs an error: %s", p.Name, line)
 			}
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/muster-project/muster/test/wrappers"
@@ -59,7 +61,7 @@ func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([
 	}); err != nil {
 		return nil, fmt.Errorf("creating nodes: %w", err)
 	}
-	return names, cp.waitForNodes(ctx, names)
+	return names, cp.waitForNodes(ctx, names...)
 }
 
 // node returns the node with this number, including its status, as a kubelet would report it.
@@ -84,7 +86,7 @@ func (o NodeOptions) node(number int) *corev1.Node {
 		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", 128+number>>16, number>>8&0xff, number&0xff)},
 		{Type: corev1.NodeHostName, Address: name},
 	}
-	node.Status.Conditions = []corev1.NodeCondition{readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")}
+	node.Status.Conditions = []corev1.NodeCondition{readyAt(time.Now())}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
 		Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "kwok",
 	}
@@ -94,12 +96,19 @@ func (o NodeOptions) node(number int) *corev1.Node {
 	return node
 }
 
-func readyCondition(status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
-	now := metav1.Now()
+// readyAt returns the condition Ready that a kubelet reports at that time of its clock.
+func readyAt(t time.Time) corev1.NodeCondition {
 	return corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message,
-		LastHeartbeatTime: now, LastTransitionTime: now,
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
+		LastHeartbeatTime: metav1.NewTime(t), LastTransitionTime: metav1.NewTime(t),
 	}
+}
+
+// setReadyOf replaces the condition Ready of a node.
+func (cp *ControlPlane) setReadyOf(ctx context.Context, node string, ready corev1.NodeCondition) error {
+	return cp.ChangeNodeStatus(ctx, node, func(node *corev1.Node) {
+		node.Status.Conditions = append(slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == ready.Type }), ready)
+	})
 }
 
 // LoseNode makes the node look as if its kubelet had stopped reporting: Ready is Unknown, the node has the unreachable
@@ -113,13 +122,15 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 		return err
 	}
 	// 2. The node is unknown; a node lifecycle controller adds the taints.
-	if err := cp.setNodeReady(ctx, name, readyCondition(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.")); err != nil {
+	unknown := readyAt(time.Now())
+	unknown.Status, unknown.Reason, unknown.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
+	if err := cp.setReadyOf(ctx, name, unknown); err != nil {
 		return err
 	}
 	if !cp.watchesNodes() {
 		if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) {
 			now := metav1.Now()
-			node.Spec.Taints = append(withoutLifecycleTaints(node.Spec.Taints),
+			node.Spec.Taints = append(slices.DeleteFunc(node.Spec.Taints, isLifecycleTaint),
 				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now},
 				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
 		}); err != nil {
@@ -130,16 +141,14 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 	if err := cp.setPodsReady(ctx, name, corev1.ConditionFalse); err != nil {
 		return err
 	}
-	return cp.untilNode(ctx, name, func(node *corev1.Node) bool {
-		return len(withoutLifecycleTaints(node.Spec.Taints)) < len(node.Spec.Taints)
-	})
+	return cp.untilNode(ctx, name, func(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isLifecycleTaint) })
 }
 
 // RestoreNode reverts LoseNode, and returns when the node is ready and free of taints. Its pods become ready again soon
 // after.
 func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 	if !cp.hasKubelets() {
-		if err := cp.setNodeReady(ctx, name, readyCondition(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")); err != nil {
+		if err := cp.setReadyOf(ctx, name, readyAt(time.Now())); err != nil {
 			return err
 		}
 		if err := cp.setPodsReady(ctx, name, corev1.ConditionTrue); err != nil {
@@ -149,7 +158,7 @@ func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 	if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) {
 		node.Labels[kwokLabel] = kwokLabelValue
 		if !cp.watchesNodes() {
-			node.Spec.Taints = withoutLifecycleTaints(node.Spec.Taints)
+			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isLifecycleTaint)
 		}
 	}); err != nil {
 		return err
@@ -157,7 +166,7 @@ func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 	if cp.kubelets != nil {
 		cp.kubelets.Revive(name)
 	}
-	return cp.waitForNodes(ctx, []string{name})
+	return cp.waitForNodes(ctx, name)
 }
 
 // RemoveNode deletes the node and returns it as it was, for ReturnNode. Its pods are not deleted with it.
@@ -171,30 +180,24 @@ func (cp *ControlPlane) RemoveNode(ctx context.Context, name string) (*corev1.No
 
 // ReturnNode creates a removed node again, and returns when it is ready.
 func (cp *ControlPlane) ReturnNode(ctx context.Context, removed *corev1.Node) error {
-	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: removed.Name, Labels: removed.Labels, Annotations: removed.Annotations},
-		Spec:       removed.Spec,
-		Status:     removed.Status,
-	}
+	node := removed.DeepCopy()
+	node.ObjectMeta = metav1.ObjectMeta{Name: removed.Name, Labels: removed.Labels, Annotations: removed.Annotations}
 	if _, err := cp.client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return cp.waitForNodes(ctx, []string{node.Name})
+	return cp.waitForNodes(ctx, removed.Name)
 }
 
-func (cp *ControlPlane) waitForNodes(ctx context.Context, names []string) error {
-	waiting := map[string]bool{}
-	for _, name := range names {
-		waiting[name] = true
-	}
+func (cp *ControlPlane) waitForNodes(ctx context.Context, names ...string) error {
+	waiting := sets.New(names...)
 	return Until(ctx, cp.client.CoreV1().Nodes(), metav1.ListOptions{}, func(nodes []*corev1.Node) bool {
-		ready := 0
+		ready := sets.New[string]()
 		for _, node := range nodes {
-			if waiting[node.Name] && nodeReady(node) {
-				ready++
+			if nodeReady(node) {
+				ready.Insert(node.Name)
 			}
 		}
-		return ready == len(waiting)
+		return ready.IsSuperset(waiting)
 	})
 }
 
@@ -205,73 +208,50 @@ func (cp *ControlPlane) untilNode(ctx context.Context, name string, done func(*c
 
 // nodeReady reports whether pods can be scheduled to the node, as far as its kubelet is concerned.
 func nodeReady(node *corev1.Node) bool {
-	if len(withoutLifecycleTaints(node.Spec.Taints)) < len(node.Spec.Taints) {
-		return false
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-func withoutLifecycleTaints(taints []corev1.Taint) []corev1.Taint {
-	var kept []corev1.Taint
-	for _, taint := range taints {
-		if taint.Key != corev1.TaintNodeNotReady && taint.Key != corev1.TaintNodeUnreachable {
-			kept = append(kept, taint)
-		}
-	}
-	return kept
-}
-
-// ChangeNode edits a node. It repeats the edit on conflict, because controllers write nodes too.
-func (cp *ControlPlane) ChangeNode(ctx context.Context, name string, change func(*corev1.Node)) error {
-	return cp.rewriteNode(ctx, name, change, cp.client.CoreV1().Nodes().Update)
-}
-
-// ChangeNodeStatus is ChangeNode for the status.
-func (cp *ControlPlane) ChangeNodeStatus(ctx context.Context, name string, change func(*corev1.Node)) error {
-	return cp.rewriteNode(ctx, name, change, cp.client.CoreV1().Nodes().UpdateStatus)
-}
-
-func (cp *ControlPlane) rewriteNode(
-	ctx context.Context, name string, change func(*corev1.Node), write func(context.Context, *corev1.Node, metav1.UpdateOptions) (*corev1.Node, error),
-) error {
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		node, err := cp.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(node)
-		_, err = write(ctx, node, metav1.UpdateOptions{})
-		return err
+	return !slices.ContainsFunc(node.Spec.Taints, isLifecycleTaint) && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-func (cp *ControlPlane) setNodeReady(ctx context.Context, name string, ready corev1.NodeCondition) error {
-	return cp.ChangeNodeStatus(ctx, name, func(node *corev1.Node) {
-		for i, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeReady {
-				node.Status.Conditions[i] = ready
-			}
+func isLifecycleTaint(taint corev1.Taint) bool {
+	return taint.Key == corev1.TaintNodeNotReady || taint.Key == corev1.TaintNodeUnreachable
+}
+
+// ChangeNode edits a node.
+func (cp *ControlPlane) ChangeNode(ctx context.Context, name string, edit func(*corev1.Node)) error {
+	nodes := cp.client.CoreV1().Nodes()
+	return rewrite(ctx, name, nodes.Get, edit, nodes.Update)
+}
+
+// ChangeNodeStatus edits the status of a node.
+func (cp *ControlPlane) ChangeNodeStatus(ctx context.Context, name string, edit func(*corev1.Node)) error {
+	nodes := cp.client.CoreV1().Nodes()
+	return rewrite(ctx, name, nodes.Get, edit, nodes.UpdateStatus)
+}
+
+// rewrite gets an object, edits it and writes it. It repeats that on conflict, because controllers write objects too.
+func rewrite[T any](
+	ctx context.Context, name string, get func(context.Context, string, metav1.GetOptions) (*T, error), edit func(*T),
+	write func(context.Context, *T, metav1.UpdateOptions) (*T, error),
+) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		object, err := get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
+		edit(object)
+		_, err = write(ctx, object, metav1.UpdateOptions{})
+		return err
 	})
 }
 
 // setPodsReady sets the Ready condition of all running pods of the node.
 func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, status corev1.ConditionStatus) error {
-	pods, err := cp.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
-	})
+	pods, err := cp.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running,spec.nodeName=" + node})
 	if err != nil {
 		return err
 	}
 	for _, pod := range pods.Items {
-		if pod.Status.Phase != corev1.PodRunning {
-			continue
-		}
 		err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { setReady(pod, status) })
 		if err != nil && !apierrors.IsNotFound(err) { // it may be deleted at any time
 			return err

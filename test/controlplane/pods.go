@@ -5,14 +5,13 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Annotations of a pod that control its fake kubelet, that of kwok or Kubelets. Without them a bound pod starts
@@ -67,9 +66,7 @@ func (cp *ControlPlane) ExitPod(ctx context.Context, namespace, name string, cod
 	if err := cp.AnnotatePod(ctx, namespace, name, map[string]string{ExitCodeAnnotation: strconv.Itoa(code)}); err != nil {
 		return err
 	}
-	return cp.untilPod(ctx, namespace, name, func(pod *corev1.Pod) bool {
-		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	})
+	return cp.untilPod(ctx, namespace, name, hasFinished)
 }
 
 // AnnotatePod sets annotations of a pod.
@@ -87,31 +84,25 @@ func (cp *ControlPlane) AnnotatePod(ctx context.Context, namespace, name string,
 func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) error {
 	options := metav1.DeleteOptions{}
 	if !cp.hasKubelets() {
-		atOnce := int64(0)
-		options.GracePeriodSeconds = &atOnce
+		options.GracePeriodSeconds = new(int64)
 	}
-	pod, err := cp.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
+	pods := cp.client.CoreV1().Pods(namespace)
+	pod, err := pods.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := pods.Delete(ctx, name, options); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if err := cp.client.CoreV1().Pods(namespace).Delete(ctx, name, options); err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	return Until(ctx, cp.client.CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
-		func(pods []*corev1.Pod) bool { return len(pods) == 0 || pods[0].UID != pod.UID })
+	return Until(ctx, pods, metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+		func(found []*corev1.Pod) bool { return len(found) == 0 || found[0].UID != pod.UID })
 }
 
 // PodReady reports whether the pod's Ready condition is True.
 func PodReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func (cp *ControlPlane) untilPod(ctx context.Context, namespace, name string, done func(*corev1.Pod) bool) error {
@@ -119,20 +110,9 @@ func (cp *ControlPlane) untilPod(ctx context.Context, namespace, name string, do
 		func(pods []*corev1.Pod) bool { return len(pods) == 1 && done(pods[0]) })
 }
 
-func (cp *ControlPlane) changePodStatus(ctx context.Context, namespace, name string, change func(*corev1.Pod)) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		pod, err := cp.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		change(pod)
-		_, err = cp.client.CoreV1().Pods(namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("changing the status of pod %s/%s: %w", namespace, name, err)
-	}
-	return nil
+func (cp *ControlPlane) changePodStatus(ctx context.Context, namespace, name string, edit func(*corev1.Pod)) error {
+	pods := cp.client.CoreV1().Pods(namespace)
+	return rewrite(ctx, name, pods.Get, edit, pods.UpdateStatus)
 }
 
 func setReady(pod *corev1.Pod, value corev1.ConditionStatus) {

@@ -3,19 +3,23 @@
 package controlplane
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// ProcessOptions describes a program to run in addition to the control plane.
+// ProcessOptions describes a program.
 type ProcessOptions struct {
 	// Name is unique within the control plane: the log is Dir/NAME.log.
 	Name string
@@ -30,93 +34,128 @@ type ProcessOptions struct {
 // Process is one program: a server of the control plane, or muster-scheduler. It can be killed and started again with
 // the same arguments; its log is appended to the same file. The methods may be called from several goroutines.
 type Process struct {
-	options    ProcessOptions
-	log        string
-	background bool
-	record     string // file with pid and start time of a background process
+	ProcessOptions
+	log string
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd     // guarded by mu; nil before the first Start
-	done chan struct{} // guarded by mu; closed once cmd has ended
-	err  error         // how cmd ended; read it only after done is closed
+	done chan struct{} // guarded by mu; closed once cmd has ended, and before the first Start
+	err  error         // guarded by mu; how cmd ended
 }
 
 // NewProcess returns a process that Stop will kill. It is not started yet.
 func (cp *ControlPlane) NewProcess(options ProcessOptions) *Process {
-	p := &Process{
-		options:    options,
-		log:        cp.path(options.Name + ".log"),
-		background: cp.options.Background,
-	}
-	if p.background {
-		p.record = filepath.Join(cp.path(recordDir), options.Name)
-	}
+	p := &Process{ProcessOptions: options, log: cp.path(options.Name + ".log"), done: make(chan struct{})}
+	close(p.done)
 	cp.mu.Lock()
+	defer cp.mu.Unlock()
 	cp.processes = append(cp.processes, p)
-	cp.mu.Unlock()
 	return p
 }
 
-// StartProcess combines NewProcess and Start.
-func (cp *ControlPlane) StartProcess(options ProcessOptions) (*Process, error) {
-	p := cp.NewProcess(options)
-	return p, p.Start()
-}
-
-// Start runs the program, in a process group of its own. Unless it is a background process, the kernel kills it when
-// this process dies. It is an error if the program runs already.
+// Start runs the program, in a process group of its own. The kernel kills it when this process dies, for whatever reason.
+// It is an error if the program runs already.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd != nil {
-		select {
-		case <-p.done:
-		default:
-			return fmt.Errorf("%s runs already", p.options.Name)
-		}
+	select {
+	case <-p.done:
+	default:
+		return fmt.Errorf("%s runs already", p.Name)
 	}
-
+	if _, err := os.Stat(p.Path); err != nil {
+		return fmt.Errorf("%s is missing: run `make controlplane build`; the first time it builds for 16 to 25 minutes", p.Path)
+	}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
 	defer log.Close() // the child has its own
 
-	cmd := exec.Command(p.options.Path, p.options.Args...)
-	cmd.Env = append(os.Environ(), p.options.Env...)
+	cmd := exec.Command(p.Path, p.Args...)
+	cmd.Env = append(os.Environ(), p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = sysProcAttr(p.background)
-	if err := startProcess(cmd); err != nil {
-		return fmt.Errorf("starting %s: %w", p.options.Name, err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	forker() <- func() { started <- cmd.Start() }
+	if err := <-started; err != nil {
+		return fmt.Errorf("starting %s: %w", p.Name, err)
 	}
-	if p.background {
-		if err := writeRecord(p.record, cmd.Process.Pid); err != nil {
-			killGroup(cmd.Process.Pid)
-			return err
-		}
-	}
-
 	done := make(chan struct{})
 	p.cmd, p.done, p.err = cmd, done, nil
 	go func() {
 		err := cmd.Wait()
 		p.mu.Lock()
+		defer p.mu.Unlock()
 		p.err = err
-		p.mu.Unlock()
 		close(done)
 	}()
 	return nil
 }
 
+// forker returns the queue of one operating system thread that does not end. Linux delivers "the parent died" when the
+// thread that forked dies, not the process, and Go may end the thread of any other goroutine.
+var forker = sync.OnceValue(func() chan<- func() {
+	requests := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for request := range requests {
+			request()
+		}
+	}()
+	return requests
+})
+
+// Restart starts the process, killing it first if it runs, and waits until it is ready.
+func (cp *ControlPlane) Restart(ctx context.Context, p *Process) error {
+	p.Kill()
+	cp.say("starting %s", p.Name)
+	if err := p.Start(); err != nil {
+		return err
+	}
+	return p.WaitReady(ctx)
+}
+
+// WaitReady returns when a GET of ReadyURL answers 200. If the process exits before that, or ctx ends, the error has the
+// end of the log; it waits at most two minutes.
+func (p *Process) WaitReady(ctx context.Context) error {
+	answer := errors.New("not asked yet")
+	// A server that does not answer yet cannot be watched, so this polls.
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+		if !p.Running() {
+			return false, p.EndedEarly()
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.ReadyURL, nil)
+		if err != nil {
+			return false, err
+		}
+		response, err := probes.Do(request)
+		if err == nil {
+			response.Body.Close()
+			err = errors.New(response.Status)
+		}
+		if ctx.Err() == nil {
+			answer = err
+		}
+		return response != nil && response.StatusCode == http.StatusOK, nil
+	})
+	if err != nil && p.Running() {
+		return fmt.Errorf("waiting for %s: %w (%s says: %w); the end of its log:\n%s", p.Name, err, p.ReadyURL, answer, p.LogTail(15))
+	}
+	return err
+}
+
+// probes sends readiness checks, without a certificate, like those of a kubelet: a server of Kubernetes logs an error about a
+// certificate that it receives before it has read which authority to trust. It does not verify certificates: all servers
+// except the API server have self-signed ones, and the check is only whether a server answers on loopback.
+var probes = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // see above
+}}
+
 // Done returns a channel that is closed when the present run ends. It is closed if the process has never run.
 func (p *Process) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd == nil {
-		ended := make(chan struct{})
-		close(ended)
-		return ended
-	}
 	return p.done
 }
 
@@ -152,14 +191,11 @@ func (p *Process) PID() int {
 func (p *Process) Kill() {
 	pid := p.PID()
 	if pid != 0 && p.Running() {
-		killGroup(pid)
+		syscall.Kill(-pid, syscall.SIGKILL)
 	}
 	<-p.Done()
 	for deadline := time.Now().Add(2 * time.Second); pid != 0 && groupAlive(pid) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond) // the kernel does not notify about the end of a process that is not a child
-	}
-	if p.record != "" {
-		os.Remove(p.record)
 	}
 }
 
@@ -174,12 +210,6 @@ func (p *Process) Terminate(grace time.Duration) {
 	}
 	p.Kill()
 }
-
-// ReadyURL returns the address for checking whether the program is ready, "" if it has none.
-func (p *Process) ReadyURL() string { return p.options.ReadyURL }
-
-// Name returns the name of the process.
-func (p *Process) Name() string { return p.options.Name }
 
 // Log returns the path of the file with the program's output, of all runs.
 func (p *Process) Log() string { return p.log }
@@ -200,46 +230,8 @@ func (p *Process) EndedEarly() error {
 	if err == nil {
 		err = errors.New("exit status 0")
 	}
-	return fmt.Errorf("%s ended (%w); the end of its log:\n%s", p.options.Name, err, p.LogTail(15))
-}
-
-// startProcess starts the command from one operating system thread that does not end. Linux delivers "the parent died"
-// when the thread that forked dies, not the process, and Go may end the thread of any other goroutine.
-func startProcess(cmd *exec.Cmd) error {
-	forker.once.Do(func() {
-		forker.requests = make(chan func())
-		go func() {
-			runtime.LockOSThread()
-			for request := range forker.requests {
-				request()
-			}
-		}()
-	})
-	result := make(chan error)
-	forker.requests <- func() { result <- cmd.Start() }
-	return <-result
-}
-
-var forker struct {
-	once     sync.Once
-	requests chan func()
-}
-
-// sysProcAttr puts a program into a process group of its own. A background program also gets a session of its own, so
-// that closing the terminal does not end it; the kernel kills any other when its parent dies, for whatever reason.
-func sysProcAttr(background bool) *syscall.SysProcAttr {
-	if background {
-		return &syscall.SysProcAttr{Setsid: true}
-	}
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	return fmt.Errorf("%s ended (%w); the end of its log:\n%s", p.Name, err, p.LogTail(15))
 }
 
 // groupAlive reports whether the process group has any process, including zombies.
 func groupAlive(pid int) bool { return syscall.Kill(-pid, 0) == nil }
-
-// killGroup kills the process and everything it started. A group that is already gone is not an error.
-func killGroup(pid int) {
-	if syscall.Kill(-pid, syscall.SIGKILL) != nil {
-		syscall.Kill(pid, syscall.SIGKILL)
-	}
-}

@@ -4,15 +4,11 @@ package controlplane
 
 import (
 	"context"
-	"crypto/tls"
 	_ "embed"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,71 +17,84 @@ import (
 //go:embed stages.yaml
 var stages []byte
 
-// StartEtcd starts etcd, on the port and data it had before, and waits until it serves.
-func (cp *ControlPlane) StartEtcd(ctx context.Context) error {
-	if cp.etcd == nil {
-		peerPort, err := freePort()
+// startServers starts what the options ask for, one after the other.
+func (cp *ControlPlane) startServers(ctx context.Context) error {
+	managed := cp.options.WithControllerManager
+	for _, server := range []struct {
+		process  **Process
+		wanted   bool
+		name     string
+		describe func() (readyURL string, args []string, err error)
+		then     func(context.Context) error
+	}{
+		{&cp.Etcd, true, "etcd", cp.describeEtcd, nil},
+		{&cp.APIServer, true, "kube-apiserver", cp.describeAPIServer, cp.waitForNamespaces},
+		{&cp.ControllerManager, managed, "kube-controller-manager", cp.describeControllerManager, nil},
+		{new(*Process), cp.options.WithKwok, "kwok", cp.describeKwok, nil},
+	} {
+		if !server.wanted {
+			continue
+		}
+		readyURL, args, err := server.describe()
 		if err != nil {
 			return err
 		}
-		// Peer URLs are mandatory, although there are no peers.
-		peer, client := "http://"+peerPort.address(), "http://"+cp.etcdPort.address()
-		cp.etcd = cp.NewProcess(cp.server("etcd", "http://"+cp.etcdPort.address()+"/health", nil,
-			"--name=default",
-			"--data-dir="+cp.path("etcd"),
-			"--listen-client-urls="+client,
-			"--advertise-client-urls="+client,
-			"--listen-peer-urls="+peer,
-			"--initial-advertise-peer-urls="+peer,
-			"--initial-cluster=default="+peer,
-			// A crash of the machine may lose data; a crash of etcd does not.
-			"--unsafe-no-fsync",
-			"--quota-backend-bytes=8589934592",
-			"--log-level=warn",
-		))
-	}
-	cp.say("starting etcd at %s", cp.etcdPort.address())
-	return cp.startServer(ctx, cp.etcd)
-}
-
-// StopEtcd kills etcd; its data stays.
-func (cp *ControlPlane) StopEtcd() { cp.etcd.Kill() }
-
-// StartAPIServer starts the API server, on the port it had before, and waits until it is ready.
-func (cp *ControlPlane) StartAPIServer(ctx context.Context) error {
-	if cp.apiServer == nil {
-		args, err := cp.apiServerArgs()
-		if err != nil {
+		*server.process = cp.NewProcess(ProcessOptions{Name: server.name, Path: cp.binary(server.name), Args: args, ReadyURL: readyURL})
+		if err := cp.Restart(ctx, *server.process); err != nil {
 			return err
 		}
-		cp.apiServer = cp.NewProcess(cp.server("kube-apiserver", "https://"+cp.apiPort.address()+"/readyz", cp.options.APIServerArgs, args...))
+		if server.then != nil {
+			if err := server.then(ctx); err != nil {
+				return err
+			}
+		}
 	}
-	cp.say("starting kube-apiserver at %s", cp.apiPort.address())
-	return cp.startServer(ctx, cp.apiServer)
+	if cp.options.WithKubelets {
+		if err := cp.startKubelets(ctx); err != nil {
+			return err
+		}
+	}
+	return cp.waitForServiceAccount(ctx, metav1.NamespaceDefault)
 }
 
-// StopAPIServer terminates the API server with SIGTERM, and kills it after two seconds.
-func (cp *ControlPlane) StopAPIServer() { cp.apiServer.Terminate(2 * time.Second) }
+func (cp *ControlPlane) binary(name string) string { return filepath.Join(cp.options.BinDir, name) }
 
-// KillAPIServer kills the API server with SIGKILL.
-func (cp *ControlPlane) KillAPIServer() { cp.apiServer.Kill() }
+func (cp *ControlPlane) describeEtcd() (string, []string, error) {
+	peerAddress, _, err := freeAddress()
+	// Peer URLs are mandatory, although there are no peers.
+	peer, client := "http://"+peerAddress, "http://"+cp.etcdAddress
+	return client + "/health", []string{
+		"--name=default",
+		"--data-dir=" + cp.path("etcd"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=default=" + peer,
+		// A crash of the machine may lose data; a crash of etcd does not.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=8589934592",
+		"--log-level=warn",
+	}, err
+}
 
-func (cp *ControlPlane) apiServerArgs() ([]string, error) {
+func (cp *ControlPlane) describeAPIServer() (string, []string, error) {
+	_, port, _ := strings.Cut(cp.apiAddress, ":")
 	args := []string{
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", cp.apiPort.number),
-		"--etcd-servers=http://" + cp.etcdPort.address(),
+		"--secure-port=" + port,
+		"--etcd-servers=http://" + cp.etcdAddress,
 		"--tls-cert-file=" + cp.authority.path("apiserver.crt"),
 		"--tls-private-key-file=" + cp.authority.path("apiserver.key"),
 		"--client-ca-file=" + cp.authority.path("ca.crt"),
-		"--requestheader-client-ca-file=" + cp.authority.path(frontProxyCA+".crt"),
-		"--requestheader-allowed-names=" + frontProxyClient,
+		// Every server that delegates authentication, such as a scheduler, reads the authority of a front proxy from the
+		// ConfigMap kube-system/extension-apiserver-authentication, and logs an error if there is none. Nobody has the name.
+		"--requestheader-client-ca-file=" + cp.authority.path("ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + cp.authority.path(frontProxyClient+".crt"),
-		"--proxy-client-key-file=" + cp.authority.path(frontProxyClient+".key"),
 		"--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + cp.authority.path("sa.key"),
@@ -101,12 +110,12 @@ func (cp *ControlPlane) apiServerArgs() ([]string, error) {
 	if cp.options.AuditPolicy != "" {
 		policy := cp.path("audit-policy.yaml")
 		if err := os.WriteFile(policy, []byte(cp.options.AuditPolicy), 0o644); err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		// One file: by default it is rotated after 100 MB, and tests that count requests would miss the earlier ones.
 		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+cp.AuditLog(), "--audit-log-maxsize=0")
 	}
-	return args, nil
+	return "https://" + cp.apiAddress + "/readyz", append(args, cp.options.APIServerArgs...), nil
 }
 
 // disabledAdmission returns the admission plugins that need a controller that does not run here.
@@ -123,136 +132,66 @@ func (cp *ControlPlane) disabledAdmission() []string {
 	return disabled
 }
 
+// hasKubelets reports whether something reports the status of nodes and pods.
+func (cp *ControlPlane) hasKubelets() bool { return cp.options.WithKwok || cp.options.WithKubelets }
+
 // watchesNodes reports whether the node lifecycle controller runs: it needs a kubelet that renews the leases of the
 // nodes.
 func (cp *ControlPlane) watchesNodes() bool {
 	return cp.options.WithControllerManager && cp.hasKubelets()
 }
 
-func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
-	p, err := freePort()
+func (cp *ControlPlane) describeControllerManager() (string, []string, error) {
+	address, port, err := freeAddress()
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	kubeconfig, err := cp.Kubeconfig("system:kube-controller-manager")
-	if err != nil {
-		return err
-	}
 	controllers := "*"
 	if !cp.watchesNodes() {
 		controllers = "*,-node-lifecycle-controller"
 	}
-	cp.controllerManager = cp.NewProcess(cp.server("kube-controller-manager", "https://"+p.address()+"/healthz", cp.options.ControllerManagerArgs,
-		"--kubeconfig="+kubeconfig,
-		"--authentication-kubeconfig="+kubeconfig,
-		"--authorization-kubeconfig="+kubeconfig,
+	return "https://" + address + "/healthz", append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", p.number),
+		fmt.Sprintf("--secure-port=%d", port),
 		"--leader-elect=false",
 		"--use-service-account-credentials=true",
-		"--service-account-private-key-file="+cp.authority.path("sa.key"),
-		"--root-ca-file="+cp.authority.path("ca.crt"),
-		"--controllers="+controllers,
+		"--service-account-private-key-file=" + cp.authority.path("sa.key"),
+		"--root-ca-file=" + cp.authority.path("ca.crt"),
+		"--controllers=" + controllers,
 		"--node-monitor-period=1s",
 		"--horizontal-pod-autoscaler-sync-period=2s",
 		fmt.Sprintf("--node-monitor-grace-period=%s", cp.options.NodeLease+cp.options.NodeLease/4),
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-	))
-	cp.say("starting kube-controller-manager")
-	return cp.startServer(ctx, cp.controllerManager)
+	}, cp.options.ControllerManagerArgs...), err
 }
 
-// RestartControllerManager kills kube-controller-manager, starts it and waits until it is ready. After an outage of the
-// API server it would continue only when its back-off is over, up to a minute later.
-func (cp *ControlPlane) RestartControllerManager(ctx context.Context) error {
-	return cp.Restart(ctx, cp.controllerManager)
-}
-
-func (cp *ControlPlane) startKwok(ctx context.Context) error {
-	p, err := freePort()
+func (cp *ControlPlane) describeKwok() (string, []string, error) {
+	address, _, err := freeAddress()
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	kubeconfig, err := cp.Kubeconfig("kwok", "system:masters")
 	if err != nil {
-		return err
+		return "", nil, err
 	}
 	config := cp.path("stages.yaml")
-	if err := os.WriteFile(config, stages, 0o644); err != nil {
-		return err
-	}
 	args := []string{
 		"--kubeconfig=" + kubeconfig,
 		"--config=" + config,
 		"--manage-nodes-with-label-selector=" + kwokLabel + "=" + kwokLabelValue,
-		"--server-address=" + p.address(),
+		"--server-address=" + address,
 		"--cidr=10.244.0.0/16",
 	}
 	if cp.watchesNodes() {
 		args = append(args, fmt.Sprintf("--node-lease-duration-seconds=%d", int(cp.options.NodeLease.Seconds())))
 	}
-	cp.kwok = cp.NewProcess(cp.server("kwok", "http://"+p.address()+"/healthz", nil, args...))
-	cp.say("starting kwok")
-	return cp.startServer(ctx, cp.kwok)
+	return "http://" + address + "/healthz", args, os.WriteFile(config, stages, 0o644)
 }
-
-// server describes a server of the control plane; extra arguments come last and override others.
-func (cp *ControlPlane) server(name, readyURL string, extra []string, args ...string) ProcessOptions {
-	return ProcessOptions{Name: name, Path: filepath.Join(cp.options.BinDir, name), Args: append(args, extra...), ReadyURL: readyURL}
-}
-
-// startServer starts the process and returns once it is ready.
-func (cp *ControlPlane) startServer(ctx context.Context, p *Process) error {
-	if err := p.Start(); err != nil {
-		return err
-	}
-	return cp.WaitReady(ctx, p)
-}
-
-// WaitReady returns when a GET of the process's ReadyURL answers 200. If the process exits before that, or ctx ends, the
-// error has the end of the log; it waits at most two minutes.
-func (cp *ControlPlane) WaitReady(ctx context.Context, p *Process) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not ready within two minutes"))
-	defer cancel()
-
-	// A server that does not answer yet cannot be watched, so this polls.
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	answer := errors.New("not asked yet")
-	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.options.ReadyURL, nil)
-		if err != nil {
-			return err
-		}
-		response, err := probes.Do(request)
-		if err == nil {
-			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return nil
-			}
-			err = errors.New(response.Status)
-		}
-		if ctx.Err() == nil {
-			answer = err
-		}
-		select {
-		case <-tick.C:
-		case <-p.Done():
-			return p.EndedEarly()
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w (%s says: %w); the end of its log:\n%s",
-				p.options.Name, context.Cause(ctx), p.options.ReadyURL, answer, p.LogTail(15))
-		}
-	}
-}
-
-// probes sends readiness checks, without a certificate, like those of a kubelet: a server of Kubernetes logs an error about a
-// certificate that it receives before it has read which authority to trust. It does not verify certificates: all servers
-// except the API server have self-signed ones, and the check is only whether a server answers on loopback.
-var probes = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
-	DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // see above
-}}
 
 // waitForNamespaces waits for the namespaces that every cluster has; the API server creates them after it is ready.
 func (cp *ControlPlane) waitForNamespaces(ctx context.Context) error {
@@ -265,8 +204,13 @@ func (cp *ControlPlane) waitForNamespaces(ctx context.Context) error {
 	})
 }
 
-func (cp *ControlPlane) waitForServiceAccount(ctx context.Context, namespace, name string) error {
-	return Until(ctx, cp.client.CoreV1().ServiceAccounts(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
+// waitForServiceAccount waits for the service account "default" of the namespace, without which pods are rejected. Without
+// kube-controller-manager nothing creates it, and nothing needs it.
+func (cp *ControlPlane) waitForServiceAccount(ctx context.Context, namespace string) error {
+	if !cp.options.WithControllerManager {
+		return nil
+	}
+	return Until(ctx, cp.client.CoreV1().ServiceAccounts(namespace), metav1.ListOptions{FieldSelector: "metadata.name=default"},
 		func(found []*corev1.ServiceAccount) bool { return len(found) == 1 })
 }
 
@@ -276,8 +220,5 @@ func (cp *ControlPlane) CreateNamespace(ctx context.Context, name string) error 
 	if _, err := cp.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	if !cp.options.WithControllerManager {
-		return nil
-	}
-	return cp.waitForServiceAccount(ctx, name, "default")
+	return cp.waitForServiceAccount(ctx, name)
 }

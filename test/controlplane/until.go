@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ListWatcher has the methods that every typed and dynamic client of a resource has.
@@ -29,10 +31,7 @@ type ListWatcher[L runtime.Object] interface {
 //
 //	err := controlplane.Until(ctx, client.CoreV1().Pods("default"), metav1.ListOptions{},
 //		func(pods []*corev1.Pod) bool { return len(pods) == 8 })
-func Until[P interface {
-	runtime.Object
-	metav1.Object
-}, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) error {
+func Until[P client.Object, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) error {
 	if _, limited := ctx.Deadline(); !limited {
 		limit, cancel := context.WithTimeout(ctx, 3*time.Minute)
 		defer cancel()
@@ -58,30 +57,24 @@ func Until[P interface {
 }
 
 // watchOnce lists, then watches from there. It returns false when the watch ends before done is satisfied.
-func watchOnce[P interface {
-	runtime.Object
-	metav1.Object
-}, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) (bool, error) {
+func watchOnce[P client.Object, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) (bool, error) {
 	list, err := client.List(ctx, options)
 	if err != nil {
 		return false, err
 	}
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return false, err
-	}
-	objects := map[string]P{}
-	for _, item := range items {
-		object := item.(P)
-		objects[object.GetNamespace()+"/"+object.GetName()] = object
-	}
-	if done(slices.Collect(maps.Values(objects))) {
-		return true, nil
-	}
-
 	listMeta, err := meta.ListAccessor(list)
 	if err != nil {
 		return false, err
+	}
+	objects := map[types.UID]P{}
+	if err := meta.EachListItem(list, func(item runtime.Object) error {
+		objects[item.(P).GetUID()] = item.(P)
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	if done(slices.Collect(maps.Values(objects))) {
+		return true, nil
 	}
 	options.ResourceVersion = listMeta.GetResourceVersion()
 	watcher, err := client.Watch(ctx, options)
@@ -90,17 +83,13 @@ func watchOnce[P interface {
 	}
 	defer watcher.Stop()
 	for event := range watcher.ResultChan() {
-		switch event.Type {
-		case watch.Added, watch.Modified:
-			object := event.Object.(P)
-			objects[object.GetNamespace()+"/"+object.GetName()] = object
-		case watch.Deleted:
-			object := event.Object.(P)
-			delete(objects, object.GetNamespace()+"/"+object.GetName())
-		case watch.Error:
+		if event.Type == watch.Error {
 			return false, apierrors.FromObject(event.Object)
-		default:
-			continue
+		}
+		if object := event.Object.(P); event.Type == watch.Deleted {
+			delete(objects, object.GetUID())
+		} else {
+			objects[object.GetUID()] = object
 		}
 		if done(slices.Collect(maps.Values(objects))) {
 			return true, nil

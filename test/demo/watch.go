@@ -214,7 +214,7 @@ func (o *observer) play(ctx context.Context, of step, act func(context.Context) 
 		go func() {
 			select {
 			case <-p.Done():
-				ended <- p.Name()
+				ended <- p.Name
 			case <-acting.Done():
 			}
 		}()

@@ -101,7 +101,7 @@ func (cl *cluster) failWith(process *controlplane.Process) {
 func (cl *cluster) startReady(ctx context.Context) {
 	if cl.c.program != nil {
 		cl.startScheduler()
-		must(cl.cp.WaitReady(ctx, cl.process))
+		must(cl.process.WaitReady(ctx))
 	}
 }
 

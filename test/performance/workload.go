@@ -277,7 +277,7 @@ func (w *workload) profile(ctx context.Context, controllerPort int) (wait func()
 	reader := w.reader(ctx)
 	var all sync.WaitGroup
 	for _, p := range []*profiler{
-		{reader, addressOf(w.process.ReadyURL()), "muster-scheduler", 15 * time.Second},
+		{reader, addressOf(w.process.ReadyURL), "muster-scheduler", 15 * time.Second},
 		{reader, fmt.Sprintf("http://127.0.0.1:%d", controllerPort), "muster-controller", 15 * time.Second},
 		{w.admin, w.cp.Admin().Host, "kube-apiserver", 15 * time.Second},
 	} {

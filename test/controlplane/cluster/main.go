@@ -9,14 +9,21 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/muster-project/muster/test/controlplane"
 )
@@ -46,80 +53,115 @@ func run(ctx context.Context, args []string) error {
 	}
 	if len(args) == 0 {
 		flags.Usage()
-		return fmt.Errorf("say up or down")
+		return errors.New("say up or down")
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
 	switch args[0] {
+	case "hold":
+		return hold(ctx, *dir, controlplane.NodeOptions{Count: *nodes, GPUs: *gpus})
 	case "up", "down":
-		unlock, err := lock(*dir)
-		if err != nil {
-			return err
-		}
-		defer unlock()
-	}
-	switch args[0] {
-	case "up":
-		return up(ctx, *dir, controlplane.NodeOptions{Count: *nodes, GPUs: *gpus})
-	case "down":
-		return down(*dir)
 	default:
 		flags.Usage()
 		return fmt.Errorf("unknown command %q", args[0])
 	}
+	if *nodes < 1 || *gpus < 0 {
+		return fmt.Errorf("%d nodes with %d GPUs each: want at least one node, and no fewer than 0 GPUs", *nodes, *gpus)
+	}
+	parent := filepath.Dir(filepath.Clean(*dir))
+	unlock, err := lock(parent) // both check the state before they act
+	if err != nil {
+		return fmt.Errorf("another cluster-up or cluster-down is at work in %s, wait for it to end: %w", parent, err)
+	}
+	defer unlock()
+	if args[0] == "up" {
+		return up(ctx, *dir, args[1:])
+	}
+	return down(ctx, *dir)
 }
 
-// lock excludes other runs of up and down in the parent of this directory until unlock, because both check the state
-// before they act. The kernel releases the lock of a process that ends.
+// lock locks a directory until unlock; an error if another process has locked it. The kernel releases the lock of a process
+// that ends.
 func lock(dir string) (unlock func(), err error) {
-	dir, err = filepath.Abs(dir)
+	file, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	parent, err := os.Open(filepath.Dir(dir))
-	if err != nil {
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
 		return nil, err
 	}
-	if err := syscall.Flock(int(parent.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		parent.Close()
-		return nil, fmt.Errorf("another cluster-up or cluster-down is at work in %s: wait for it to end", parent.Name())
-	}
-	return func() { parent.Close() }, nil
+	return func() { file.Close() }, nil
 }
 
-// up starts a cluster in dir and leaves it running. If it is interrupted it removes the directory; if it fails the logs
-// are kept.
-func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err error) {
-	if nodes.Count < 1 || nodes.GPUs < 0 {
-		return fmt.Errorf("%d nodes with %d GPUs each: want at least one node, and no fewer than 0 GPUs", nodes.Count, nodes.GPUs)
+// running reports whether a cluster runs in dir: the process that holds it has locked the directory.
+func running(dir string) bool {
+	unlock, err := lock(dir)
+	if err == nil {
+		unlock()
 	}
-	running, err := controlplane.Background(dir)
-	if err != nil {
-		return err
-	}
-	if len(running) > 0 {
+	return errors.Is(err, syscall.EWOULDBLOCK)
+}
+
+// ready is what hold says when the cluster is ready.
+const ready = "The cluster is ready. Its nodes are simulated, everything else is Kubernetes, muster-scheduler and muster-controller."
+
+// up starts a process that holds a cluster in dir, and returns when the cluster is ready. If it is interrupted it removes
+// the directory; if it fails the logs are kept.
+func up(ctx context.Context, dir string, flags []string) error {
+	if running(dir) {
 		return fmt.Errorf("a cluster is running already in %s; `make cluster-down` ends it", dir)
 	}
-	if err := controlplane.RemoveBackground(dir); err != nil {
+	if err := errors.Join(remove(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
 	}
-	defer func() { // up has created dir
-		if err != nil && ctx.Err() != nil {
-			_ = os.RemoveAll(dir)
-		}
-	}()
-	cp, err := controlplane.Start(ctx, controlplane.Options{
-		Dir: dir, Background: true, WithControllerManager: true, WithKwok: true, Verbose: os.Stdout,
-	})
+	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			cp.Stop()
-		}
-	}()
+	holder := exec.Command(program, append([]string{"hold"}, flags...)...)
+	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // closing the terminal does not end it
+	output, err := holder.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	holder.Stderr = holder.Stdout
+	if err := holder.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Signal(syscall.SIGTERM) }) // fails if it has ended
+	defer stop()
+	isReady := false
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		fmt.Println(lines.Text())
+		isReady = isReady || lines.Text() == ready
+	}
+	if isReady && ctx.Err() == nil {
+		return nil
+	}
+	err = holder.Wait()
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), os.RemoveAll(dir))
+	}
+	return fmt.Errorf("the cluster did not start: %w; logs are in %s", err, dir)
+}
+
+// hold runs a cluster in dir until ctx ends. Its output ends when the cluster is ready.
+func hold(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err error) {
+	unlock, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+		return err
+	}
+	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, WithControllerManager: true, WithKwok: true, Verbose: os.Stdout})
+	if err != nil {
+		return err
+	}
+	defer cp.Stop()
 	if err := cp.InstallMuster(ctx); err != nil {
 		return err
 	}
@@ -134,26 +176,58 @@ func up(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err er
 		return err
 	}
 	fmt.Printf(`
-The cluster is ready. Its nodes are simulated, everything else is Kubernetes, muster-scheduler and muster-controller.
+%s
 
     export KUBECONFIG="%s"
     bin/kubectl apply --server-side -f manifests/samples/podcliqueset.yaml
     bin/kubectl get podcliquesets,podgroups.scheduling.run.ai,pods
 
 "Your first gang" in docs/tutorial.md goes on from here. Logs are in %s. `+"`make cluster-down`"+` ends it.
-`, filepath.Join(cp.Dir(), "kubeconfig"), dir)
-	return nil
-}
-
-func down(dir string) error {
-	stopped, err := controlplane.StopBackground(dir)
+`, ready, cp.AdminKubeconfig(), dir)
+	log, err := os.Create(filepath.Join(dir, "cluster.log"))
 	if err != nil {
 		return err
 	}
-	if len(stopped) == 0 {
-		fmt.Println("no cluster is running")
-	} else {
-		fmt.Println("stopped", strings.Join(stopped, ", "))
+	if err := errors.Join(syscall.Dup3(int(log.Fd()), 1, 0), syscall.Dup3(int(log.Fd()), 2, 0)); err != nil {
+		return err
 	}
-	return controlplane.RemoveBackground(dir)
+	<-ctx.Done()
+	return nil
+}
+
+// down ends the cluster in dir, if one runs, and removes dir.
+func down(ctx context.Context, dir string) error {
+	if !running(dir) {
+		fmt.Println("no cluster is running")
+		return remove(dir)
+	}
+	content, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(string(content))
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return err
+	}
+	ended := func(context.Context) (bool, error) { return !running(dir), nil }
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, ended); err != nil {
+		return fmt.Errorf("process %d still runs: %w", pid, err)
+	}
+	fmt.Println("the cluster is stopped")
+	return remove(dir)
+}
+
+// remove removes the directory of a cluster that has ended. It is an error if the directory does not look like one; a
+// missing directory is not an error.
+func remove(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pki", "ca.crt")); err != nil {
+		return fmt.Errorf("%s is not the directory of a cluster; remove it yourself", dir)
+	}
+	return os.RemoveAll(dir)
 }

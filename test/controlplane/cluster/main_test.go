@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -20,20 +22,41 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
+// The cluster is held by a process of this binary.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "hold" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 func TestClusterComesUpAndGoesDown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	if err := run(t.Context(), []string{"up", "-dir", dir, "-nodes", "3", "-gpus", "4"}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { controlplane.StopBackground(dir) })
+	t.Cleanup(func() { _ = down(context.Background(), dir) })
 
-	running, err := controlplane.Background(dir)
+	content, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
-	for name := range running {
-		got[name] = true
+	for _, p := range processes {
+		stat, err := p.Stat()
+		if err != nil || strconv.Itoa(stat.PPID) != string(content) {
+			continue
+		}
+		program, err := p.Executable()
+		if err != nil {
+			t.Error(err)
+		}
+		got[filepath.Base(program)] = true
 	}
 	want := map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kwok": true,
 		"muster-controller": true, "muster-scheduler": true}
@@ -90,7 +113,7 @@ func TestDownLeavesForeignDirectoriesAlone(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cluster")
-	unlock, err := lock(dir)
+	unlock, err := lock(filepath.Dir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,12 +135,8 @@ func TestInterruptedUpLeavesNothing(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, []string{"up", "-dir", dir, "-nodes", "1"}) }()
-	for { // until its first process runs
-		running, err := controlplane.Background(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(running) > 0 {
+	for { // until its first process has a log
+		if _, err := os.Stat(filepath.Join(dir, "etcd.log")); err == nil {
 			break
 		}
 		select {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,8 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/muster-project/muster/test/controlplane"
 )
 
 const repository = "../../.."
@@ -61,7 +60,7 @@ func commandsOf(t *testing.T, document, heading string) []command {
 func TestYourFirstGang(t *testing.T) {
 	commands := commandsOf(t, "docs/tutorial.md", "Your first gang")
 	dir := filepath.Join(t.TempDir(), "cluster")
-	t.Cleanup(func() { controlplane.StopBackground(dir) })
+	t.Cleanup(func() { _ = down(context.Background(), dir) })
 	var env []string
 	shell := func(line string) (string, error) {
 		c := exec.CommandContext(t.Context(), "sh", "-c", line)

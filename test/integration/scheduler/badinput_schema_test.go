@@ -37,7 +37,7 @@ func TestNotReadyBesideTheCRDOfAnotherProduct(t *testing.T) {
 	c.untilLogged("is not the one of this version of Muster: it lacks spec.minSubGroup")
 	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 5 * time.Second}
 	answer := func(path string) int {
-		response, err := insecure.Get(strings.Replace(c.scheduler.ReadyURL(), "/readyz", path, 1))
+		response, err := insecure.Get(strings.Replace(c.scheduler.ReadyURL, "/readyz", path, 1))
 		c.must(err, "asking for "+path)
 		defer response.Body.Close()
 		return response.StatusCode
@@ -49,7 +49,7 @@ func TestNotReadyBesideTheCRDOfAnotherProduct(t *testing.T) {
 	c.notBound("early")
 
 	restore()
-	c.must(cp.WaitReady(c.ctx, c.scheduler), "waiting for muster-scheduler to be ready")
+	c.must(c.scheduler.WaitReady(c.ctx), "waiting for muster-scheduler to be ready")
 	c.untilPodBound("early")
 	c.deleteGang("bystanders")
 	c.delete("bystander")

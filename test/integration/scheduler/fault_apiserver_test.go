@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/test/controlplane"
 )
 
 // The API server, or etcd, fails during the admission of several gangs. The scheduler keeps running, and all gangs are
@@ -21,13 +23,13 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 	}
 	tests := []struct {
 		name    string
+		server  *controlplane.Process
 		stop    func()
-		start   func(c *cluster) error
 		goneFor time.Duration
 		at      string // the binding that is in flight at the failure
 	}{
-		{"API server", cp.StopAPIServer, func(c *cluster) error { return cp.StartAPIServer(c.ctx) }, outage, "gang-1-5"},
-		{"etcd", cp.StopEtcd, func(c *cluster) error { return cp.StartEtcd(c.ctx) }, outage / 2, "gang-2-3"},
+		{"API server", cp.APIServer, func() { cp.APIServer.Terminate(2 * time.Second) }, outage, "gang-1-5"},
+		{"etcd", cp.Etcd, cp.Etcd.Kill, outage / 2, "gang-2-3"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -41,7 +43,7 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 			tc.stop()
 			proceed()
 			<-time.After(tc.goneFor) // the outage itself
-			c.must(tc.start(c), "starting it again")
+			c.must(cp.Restart(c.ctx, tc.server), "starting it again")
 			back := time.Now()
 			c.untilAnswers()
 			for _, g := range all {
@@ -66,7 +68,7 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 			}
 			t.Logf("%s away for %s: all whole %s after it was back, one that came then admitted after %s; bound in part at the longest for %s",
 				tc.name, tc.goneFor, ms(whole), ms(later), ms(longest(partials)))
-			c.must(cp.RestartControllerManager(c.ctx), "restarting kube-controller-manager") // the next test needs it
+			c.must(cp.Restart(c.ctx, cp.ControllerManager), "restarting kube-controller-manager") // the next test needs it
 		})
 	}
 }
@@ -92,7 +94,7 @@ func TestKilledTogetherWithTheAPIServer(t *testing.T) {
 			o := c.observe()
 			all := names("gang", 0, gangs)
 			proceed := c.createUntilBinding(p, o, all, size, "gang-1-5")
-			cp.KillAPIServer()
+			cp.APIServer.Kill()
 			c.scheduler.Kill()
 			proceed()
 			<-time.After(tc.beforeStart) // the outage itself, as below
@@ -101,7 +103,7 @@ func TestKilledTogetherWithTheAPIServer(t *testing.T) {
 				c.must(c.scheduler.Start(), "starting muster-scheduler")
 				<-time.After(outage - tc.beforeStart)
 			}
-			c.must(cp.StartAPIServer(c.ctx), "starting the API server")
+			c.must(cp.Restart(c.ctx, cp.APIServer), "starting the API server")
 			back := time.Now()
 			if !c.scheduler.Running() { // as a kubelet does
 				restarts++
@@ -125,7 +127,7 @@ func TestKilledTogetherWithTheAPIServer(t *testing.T) {
 				t.Errorf("gangs were bound in part for %s after the API server was back, longer than the repair timeout", whole)
 			}
 			t.Logf("both away for %s: all whole %s after the API server was back (%d starts of the scheduler then)", outage, ms(whole), restarts)
-			c.must(cp.RestartControllerManager(c.ctx), "restarting kube-controller-manager") // the next test needs it
+			c.must(cp.Restart(c.ctx, cp.ControllerManager), "restarting kube-controller-manager") // the next test needs it
 		})
 	}
 }
@@ -187,10 +189,10 @@ func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
 	c.createOwnedGang("gang", 4, 1)
 	c.untilBound("gang", 3)
 	before := c.uids("gang")
-	cp.StopAPIServer()
+	cp.APIServer.Terminate(2 * time.Second)
 	refused.Store(false)
 	<-time.After(outage) // the outage itself
-	c.must(cp.StartAPIServer(c.ctx), "starting the API server")
+	c.must(cp.Restart(c.ctx, cp.APIServer), "starting the API server")
 	back := time.Now()
 	c.untilAnswers()
 	c.untilBound("gang", 4)
@@ -202,5 +204,5 @@ func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
 	}
 	c.untilAdmitted("gang")
 	t.Logf("repair timeout %s, API server away for %s: completed %s after it was back", timeout, outage, ms(took))
-	c.must(cp.RestartControllerManager(c.ctx), "restarting kube-controller-manager") // the next test needs it
+	c.must(cp.Restart(c.ctx, cp.ControllerManager), "restarting kube-controller-manager") // the next test needs it
 }

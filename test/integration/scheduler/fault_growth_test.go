@@ -95,7 +95,7 @@ func (c *cluster) ask(path string) string {
 	client, err := rest.HTTPClientFor(config)
 	c.must(err, "making a client for muster-scheduler")
 	defer client.CloseIdleConnections()
-	response, err := client.Get(strings.TrimSuffix(c.scheduler.ReadyURL(), "/readyz") + path)
+	response, err := client.Get(strings.TrimSuffix(c.scheduler.ReadyURL, "/readyz") + path)
 	c.must(err, "asking muster-scheduler for "+path)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)

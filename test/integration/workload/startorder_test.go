@@ -108,12 +108,12 @@ func (w *world) wait(pod corev1.Pod) *controlplane.Process {
 	w.must(err, "making a kubeconfig for the pod's service account")
 	path, err := filepath.Abs("../../../bin/muster-wait")
 	w.must(err, "finding muster-wait")
-	p, err := cp.StartProcess(controlplane.ProcessOptions{
+	p := cp.NewProcess(controlplane.ProcessOptions{
 		Name: fmt.Sprintf("wait-%s-%s", w.namespace, pod.Spec.Hostname),
 		Path: path,
 		Args: append([]string{"--kubeconfig=" + kubeconfig, "--namespace=" + w.namespace}, args...),
 	})
-	w.must(err, "starting muster-wait")
+	w.must(p.Start(), "starting muster-wait")
 	w.t.Cleanup(p.Kill)
 	w.t.Logf("%s: %s", pod.Spec.Hostname, strings.Join(args, " "))
 	return p
