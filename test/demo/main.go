@@ -13,21 +13,22 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
-	"slices"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/term"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/test/controlplane"
 )
@@ -39,10 +40,10 @@ func main() {
 	log.SetLogger(logr.Discard()) // of the caches that watch
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	t := &teller{out: os.Stdout, began: time.Now(), pause: *pause, said: map[string]string{}}
+	t := &teller{out: os.Stdout, began: time.Now()}
 	t.painter.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 
-	switch err := run(ctx, t); {
+	switch err := run(ctx, t, *pause); {
 	case err == nil:
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "\nInterrupted. All processes are stopped.")
@@ -53,15 +54,10 @@ func main() {
 	}
 }
 
-// maxPartial is far more than posting the bindings of a gang takes, even on a slow and busy machine.
-const maxPartial = 5 * time.Second
-
 // run starts everything, tells the story, and stops everything.
-func run(ctx context.Context, t *teller) (err error) {
-	t.line("%s", t.bold("Muster: gangs start whole or not at all"))
-	t.line("")
-	t.line("Starting a Kubernetes control plane of its own on this machine:")
-	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKwok: true, Verbose: t.indented()})
+func run(ctx context.Context, t *teller, pause time.Duration) (err error) {
+	t.line("%s\n\nStarting a Kubernetes control plane of its own on this machine:", t.bold("Muster: gangs start whole or not at all"))
+	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true, Verbose: t})
 	if err != nil {
 		return err
 	}
@@ -71,7 +67,6 @@ func run(ctx context.Context, t *teller) (err error) {
 			_ = os.Setenv("CONTROLPLANE_KEEP", "1") // the logs may be needed; it fails for no valid name
 		}
 	}()
-
 	if err := cp.InstallMuster(ctx); err != nil {
 		return err
 	}
@@ -83,194 +78,132 @@ func run(ctx context.Context, t *teller) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.indented(), "creating %d nodes of %d GPUs, two to a rack\n", nodesAtFirst, gpusPerNode)
-	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: nodesAtFirst, GPUs: gpusPerNode, NodesPerRack: 2}); err != nil {
+	st := &stage{cp: cp, muster: []*controlplane.Process{scheduler, controller}}
+	fmt.Fprintf(t, "creating %d nodes of %d GPUs, two to a rack\n", nodesAtFirst, gpusPerNode)
+	if err := st.join(ctx, 0, nodesAtFirst); err != nil {
 		return err
 	}
-
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	o, err := newObserver(watching, cp)
 	if err != nil {
 		return err
 	}
-	st, err := newStage(cp)
-	if err != nil {
-		return err
-	}
 	started := time.Since(t.began)
-	muster := []*controlplane.Process{scheduler, controller}
-
 	steps := story()
 	for i, step := range steps {
 		t.headline(i+1, step)
-		act := func(ctx context.Context) error { return step.do(ctx, st) }
-		s, err := o.play(ctx, step, act, muster, t.tell)
-		if err != nil {
-			if ctx.Err() == nil {
-				t.evidence(s, muster)
-			}
+		if err := st.play(ctx, o, step, t); err != nil {
 			return fmt.Errorf("step %d, %q: %w", i+1, step.title, err)
 		}
-		table := ""
-		if step.show != nil {
-			if table, err = st.kubectl(ctx, step.show...); err != nil {
-				return err
-			}
-		}
-		t.text(st.said)
-		st.said = ""
-		t.outcome(s, step, table)
-		if t.pause > 0 {
-			select {
-			case <-time.After(t.pause):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-
-	if longest := o.longestPartial(); longest > maxPartial {
-		return fmt.Errorf("a gang was partly bound for %s before its minimum was bound; posting its bindings takes less than %s", longest, maxPartial)
-	}
-
-	if early := o.earlySurplus(); early != "" {
-		return fmt.Errorf("a pod above the minimum of %s was bound before the minimum was", early)
-	}
-
 	stopWatching()
 	cp.Stop()
-	t.line("")
-	t.line("%s", t.bold("Done."))
-	t.line("Longest time for which a gang was visible as partly bound before its minimum was bound: %d ms.", o.longestPartial().Milliseconds())
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.partial.check(); err != nil {
+		return err
+	}
+	t.line("\n%s", t.bold("Done."))
+	t.line("Longest time for which a gang was visible as partly bound before its minimum was bound: %d ms.", o.partial.longest.Milliseconds())
 	t.line("No pod above a minimum was bound before the minimum.")
 	t.line("All checks of the %d steps passed, in %.0f s, %.0f s of which to start. All processes are stopped.",
 		len(steps), time.Since(t.began).Seconds(), started.Seconds())
 	return nil
 }
 
-// teller writes the output of the demo.
-type teller struct {
-	painter
-	out   io.Writer
-	began time.Time
-	pause time.Duration
-
-	stepBegan time.Time
-	told      bool              // a line about a change was written in this step
-	said      map[string]string // per gang, PodCliqueSet and unit, the last line about it
+// stage is where steps act.
+type stage struct {
+	cp     *controlplane.ControlPlane
+	muster []*controlplane.Process
 }
 
-func (t *teller) line(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
-
-// text writes lines as they are.
-func (t *teller) text(lines string) { fmt.Fprintf(t.out, "%s", lines) }
-
-func (t *teller) headline(number int, s step) {
-	t.stepBegan, t.told = time.Now(), false
-	t.line("")
-	t.line("%s", t.bold(fmt.Sprintf("%d. %s", number, s.title)))
-	t.text(wrap(s.why, "   ", "   "))
-	t.line("")
-}
-
-// tell writes one line for each gang, PodCliqueSet and unit whose state has changed.
-func (t *teller) tell(s scene) {
-	for _, name := range gangs {
-		g := s.group(name)
-		if g == nil {
-			delete(t.said, name)
-			continue
+// play does a step and shows its outcome, or the state of the cluster if it is not the expected one.
+func (st *stage) play(ctx context.Context, o *observer, of step, t *teller) error {
+	said := ""
+	s, err := o.play(ctx, of, func(ctx context.Context) (err error) {
+		if said, err = st.do(ctx, of.do); err != nil || of.at == nil {
+			return err
 		}
-		if g.Status.Phase == "" {
-			continue
-		}
-		now := fmt.Sprintf("%-17s  %-9s  %-6s %s", name, g.Status.Phase, g.Status.Scheduled, g.Status.Reason)
-		if more := surplus(g); more > 0 {
-			now += fmt.Sprintf("and %d %s above the minimum", more, plural(more, "pod", "pods"))
-		}
-		t.say(name, now)
-	}
-	for _, set := range s.sets {
-		const kind = "PodCliqueSet/"
-		if set.Status.Phase != "" {
-			t.say(kind+set.Name, fmt.Sprintf("%-17s  %-9s  %-6s available", set.Name, set.Status.Phase,
-				fmt.Sprintf("%d/%d", set.Status.AvailableReplicas, set.Spec.Replicas))+updateOf(set))
-		}
-	}
-	units := s.unitsOf()
-	for _, name := range slices.Sorted(maps.Keys(units)) {
-		t.say(unitPrefix+name, fmt.Sprintf("%-17s  %s", name, units[name]))
-	}
-	maps.DeleteFunc(t.said, func(of, _ string) bool {
-		name, isUnit := strings.CutPrefix(of, unitPrefix)
-		return isUnit && units[name] == ""
-	})
-}
-
-const unitPrefix = "Unit/"
-
-// say writes now, unless it is what was last written about of.
-func (t *teller) say(of, now string) {
-	if t.said[of] == now {
-		return
-	}
-	t.said[of] = now
-	t.line("   %5.2f s  %s", time.Since(t.stepBegan).Seconds(), strings.TrimRight(now, " "))
-	t.told = true
-}
-
-// outcome shows the cluster after a step, and the claims that held. table is the output of kubectl get for of.show, "" if
-// the step shows none.
-func (t *teller) outcome(s scene, of step, table string) {
-	if t.told {
-		t.line("")
-	}
-	t.text(picture(s, t.painter))
-	t.line("")
-	if table != "" {
-		t.line("    $ kubectl %s", strings.Join(of.show, " "))
-		for line := range strings.Lines(pickColumns(table, shownColumns)) {
-			t.text("    " + line)
-		}
-		t.line("")
-	}
-	for _, c := range of.throughout {
-		t.line("    %s at every moment: %s", t.state(true, "ok"), c.text)
-	}
-	for _, c := range slices.Concat(of.first, of.claims) {
-		t.line("    %s %s", t.state(true, "ok"), c.text)
-	}
-}
-
-// evidence shows the state of the cluster after a step that failed.
-func (t *teller) evidence(s scene, muster []*controlplane.Process) {
-	t.line("")
-	t.line("The step did not have the expected result. The state of the cluster:")
-	t.line("")
-	t.text(picture(s, t.painter))
-	for _, g := range s.groups {
-		status, err := yaml.Marshal(g.Status)
+		now, err := newObserver(ctx, st.cp) // the other one may be late
 		if err != nil {
-			status = []byte(err.Error())
+			return err
 		}
-		t.line("status of PodGroup %s:\n%s", g.Name, status)
+		if open := openClaims(of.at, now.scene()); len(open) > 0 {
+			return fmt.Errorf("not true when the last command has ended: %s", strings.Join(open, ", "))
+		}
+		return nil
+	}, st.muster, t.tell)
+	if err == nil {
+		var shown string
+		shown, err = st.do(ctx, of.show)
+		said += shown
 	}
-	for _, p := range muster {
-		t.line("The end of %s:\n%s", p.Log(), p.LogTail(20))
+	if err == nil {
+		t.outcome(s, of, said)
+	} else if ctx.Err() == nil {
+		t.line("\nThe step did not have the expected result. The state of the cluster:\n\n%s", picture(s, t.painter))
+		status, unknown := st.run(ctx, "kubectl get pg -o yaml")
+		t.line("%s", errors.Join(unknown, errors.New(status)))
+		for _, p := range st.muster {
+			t.line("The end of %s:\n%s", p.Log(), p.LogTail(20))
+		}
 	}
+	return err
 }
 
-// indented returns a writer for the progress of the start: it indents each line and adds the time.
-func (t *teller) indented() io.Writer {
-	return writerFunc(func(p []byte) (int, error) {
-		for line := range strings.Lines(string(p)) {
-			fmt.Fprintf(t.out, "   %5.2f s  %s", time.Since(t.began).Seconds(), line)
+// do runs the lines of a script, each for itself: a command of a shell that has the functions of the story, or "join 5",
+// which creates node-0005. It returns what the commands said that begin with "$ ", with these.
+func (st *stage) do(ctx context.Context, script string) (said string, err error) {
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		if number, joins := strings.CutPrefix(line, "join "); joins {
+			first, err := strconv.Atoi(number)
+			if err := errors.Join(err, st.join(ctx, first, 1)); err != nil {
+				return said, err
+			}
+			continue
 		}
-		return len(p), nil
-	})
+		command, isShown := strings.CutPrefix(line, "$ ")
+		output, err := st.run(ctx, command)
+		if err != nil {
+			return said, err
+		}
+		if isShown {
+			said += "    " + line + "\n"
+			for line := range strings.Lines(output) {
+				if line = "    " + line; utf8.RuneCountInString(line) > width {
+					line = wrap(line, "    ", "      ")
+				}
+				said += line
+			}
+		}
+	}
+	return said, nil
 }
 
-type writerFunc func([]byte) (int, error)
+// run runs a command of a shell as the administrator, and returns its standard output.
+func (st *stage) run(ctx context.Context, line string) (string, error) {
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return "", err
+	}
+	command := exec.CommandContext(ctx, "sh", "-euc", shell+line)
+	command.Env = append(os.Environ(), "KUBECONFIG="+st.cp.AdminKubeconfig(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	output, err := command.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		err = fmt.Errorf("%s: %w: %s", line, err, exit.Stderr)
+	}
+	return string(output), err
+}
 
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+// join creates nodes with numbers from first on.
+func (st *stage) join(ctx context.Context, first, count int) error {
+	_, err := st.cp.CreateNodes(ctx, controlplane.NodeOptions{First: first, Count: count, GPUs: gpusPerNode, NodesPerRack: 2})
+	return err
+}

@@ -33,8 +33,7 @@ func (p painter) bold(text string) string { return p.paint("1", text) }
 
 // gang colours text about the gang with this letter.
 func (p painter) gang(letter, text string) string {
-	colours := map[string]string{"A": "36", "B": "33", "C": "35", "D": "34", "E": "36"}
-	return p.paint(colours[letter], text)
+	return p.paint(map[string]string{"A": "36", "B": "33", "C": "35", "D": "34", "E": "36"}[letter], text)
 }
 
 // state colours the state of a gang or sub-group: green if it is good, yellow if the gang waits.
@@ -50,7 +49,7 @@ func picture(s scene, p painter) string {
 	var b strings.Builder
 	for _, name := range gangs {
 		g := s.group(name)
-		if g == nil {
+		if g.Name == "" {
 			continue
 		}
 		fmt.Fprintf(&b, "    %s  %s", p.gang(letters[name], letters[name]+" "+p.bold(name)), p.state(good(g.Status.Phase), string(g.Status.Phase)))
@@ -74,16 +73,13 @@ func picture(s scene, p painter) string {
 
 // whyNotAll returns the reason and summary of the status, "" if no pod of the gang waits.
 func whyNotAll(s scene, g *v2alpha2.PodGroup) string {
-	switch {
-	case g.Status.Phase == v2alpha2.PodGroupCompleted:
+	if g.Status.Phase == v2alpha2.PodGroupCompleted || g.Status.Phase == v2alpha2.PodGroupAdmitted && total(s.bound(g.Name)) == len(s.ofGang(g.Name)) {
 		return ""
-	case g.Status.Phase == v2alpha2.PodGroupAdmitted && total(s.bound(g.Name)) == s.created(g.Name):
-		return ""
-	case g.Status.Reason != "":
-		return string(g.Status.Reason) + ": " + g.Status.Summary
-	default:
-		return g.Status.Summary
 	}
+	if g.Status.Reason != "" {
+		return string(g.Status.Reason) + ": " + g.Status.Summary
+	}
+	return g.Status.Summary
 }
 
 func good(phase v2alpha2.PodGroupPhase) bool {
@@ -92,12 +88,11 @@ func good(phase v2alpha2.PodGroupPhase) bool {
 
 // availability returns the phase and the condition Available of a PodCliqueSet as text, "" if it has no such condition yet.
 func availability(set *v1alpha1.PodCliqueSet) string {
-	for _, c := range set.Status.Conditions {
-		if c.Type == v1alpha1.ConditionAvailable {
-			return fmt.Sprintf("PodCliqueSet %s: %s, %s=%s: %s", set.Name, set.Status.Phase, c.Type, c.Status, c.Message)
-		}
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionAvailable)
+	if c == nil {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("PodCliqueSet %s: %s, %s=%s: %s", set.Name, set.Status.Phase, c.Type, c.Status, c.Message)
 }
 
 // updating returns the condition Progressing of a PodCliqueSet as text, "" if no replica is being updated.
@@ -130,7 +125,7 @@ func drawNodes(s scene, p painter) string {
 			for _, cell := range strings.Split(s.cells(node), "") {
 				b.WriteString(p.gang(cell, cell))
 			}
-			closed = closed || !takesPods(node)
+			closed = closed || node.Spec.Unschedulable
 		}
 		b.WriteByte('\n')
 	}

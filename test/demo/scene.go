@@ -30,81 +30,79 @@ type scene struct {
 	cliques       []*v1alpha1.PodClique
 }
 
-// group returns the PodGroup of that name, nil if there is none.
+// group returns the PodGroup of that name, an empty one if there is none.
 func (s scene) group(name string) *v2alpha2.PodGroup { return named(s.groups, name) }
 
+// set returns the PodCliqueSet of that name, an empty one if there is none.
 func (s scene) set(name string) *v1alpha1.PodCliqueSet { return named(s.sets, name) }
 
-func (s scene) scalingGroup(name string) *v1alpha1.PodCliqueScalingGroup {
-	return named(s.scalingGroups, name)
-}
-
-func (s scene) clique(name string) *v1alpha1.PodClique { return named(s.cliques, name) }
-
-// named returns the object of that name, nil if there is none.
-func named[T metav1.Object](objects []T, name string) T {
+// named returns the object of that name, an empty one if there is none.
+func named[T any, P interface {
+	*T
+	metav1.Object
+}](objects []P, name string) P {
 	for _, object := range objects {
 		if object.GetName() == name {
 			return object
 		}
 	}
-	var none T
-	return none
+	return new(T)
 }
 
 // subGroup returns the status of one sub-group in the status of its PodGroup, the zero value if it has none.
-func (s scene) subGroup(group, name string) v2alpha2.SubGroupStatus {
-	if g := s.group(group); g != nil {
-		for _, status := range g.Status.SubGroups {
-			if status.Name == name {
-				return status
-			}
+func subGroup(g *v2alpha2.PodGroup, name string) v2alpha2.SubGroupStatus {
+	for _, status := range g.Status.SubGroups {
+		if status.Name == name {
+			return status
 		}
 	}
 	return v2alpha2.SubGroupStatus{}
 }
 
+// where returns the objects that satisfy is.
+func where[T any](objects []T, is func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return !is(o) })
+}
+
+// each reports whether there are n pods, and all of them satisfy is.
+func each(pods []*corev1.Pod, n int, is func(*corev1.Pod) bool) bool {
+	return len(pods) == n && len(where(pods, is)) == n
+}
+
+// ofSet returns the objects that belong to a PodCliqueSet.
+func ofSet[T metav1.Object](objects []T, set string) []T {
+	return where(objects, func(o T) bool { return o.GetLabels()[v1alpha1.LabelPartOf] == set })
+}
+
+// ofGang returns the pods of a gang, whatever state they are in.
+func (s scene) ofGang(name string) []*corev1.Pod {
+	return where(s.pods, func(pod *corev1.Pod) bool { return gangOf(pod) == name })
+}
+
+// below returns the pods of a replica of a scaling group.
+func (s scene) below(group string, replica int) []*corev1.Pod {
+	return where(s.pods, func(pod *corev1.Pod) bool {
+		return pod.Labels[v1alpha1.LabelPodCliqueScalingGroup] == group &&
+			pod.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] == strconv.Itoa(replica)
+	})
+}
+
 // bound counts, per leaf, the pods of a gang that are bound to a node, have not finished, and are not being deleted.
 func (s scene) bound(group string) gang.Counts {
 	counts := gang.Counts{}
-	for _, pod := range s.pods {
-		if gangOf(pod) == group && holdsGPUs(pod) && pod.DeletionTimestamp == nil {
+	for _, pod := range s.ofGang(group) {
+		if holdsGPUs(pod) && pod.DeletionTimestamp == nil {
 			counts[pod.Labels[v2alpha2.SubGroupLabel]]++
 		}
 	}
 	return counts
 }
 
-// below returns the pods of a replica of a scaling group.
-func (s scene) below(group string, replica int) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, pod := range s.pods {
-		if pod.Labels[v1alpha1.LabelPodCliqueScalingGroup] == group &&
-			pod.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex] == strconv.Itoa(replica) {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
-// created counts the pods of a gang that exist, whatever state they are in.
-func (s scene) created(group string) int {
-	n := 0
-	for _, pod := range s.pods {
-		if gangOf(pod) == group {
-			n++
-		}
-	}
-	return n
-}
-
 // held returns how many GPUs the pods of a gang hold.
 func (s scene) held(group string) int {
 	n := 0
-	for _, pod := range s.pods {
-		if gangOf(pod) == group && holdsGPUs(pod) {
-			n += gpus(pod)
-		}
+	for _, pod := range where(s.ofGang(group), holdsGPUs) {
+		n += gpus(pod)
 	}
 	return n
 }
@@ -113,9 +111,7 @@ func (s scene) held(group string) int {
 func (s scene) free() int {
 	n := 0
 	for _, node := range s.nodes {
-		if takesPods(node) {
-			n += strings.Count(s.cells(node), freeCell)
-		}
+		n += strings.Count(s.cells(node), freeCell)
 	}
 	return n
 }
@@ -124,20 +120,18 @@ func (s scene) free() int {
 func (s scene) cells(node *corev1.Node) string {
 	capacity := node.Status.Capacity[controlplane.GPUResource]
 	var held []string
-	for _, pod := range s.pods {
-		if pod.Spec.NodeName == node.Name && holdsGPUs(pod) {
+	for _, pod := range where(s.pods, holdsGPUs) {
+		if pod.Spec.NodeName == node.Name {
 			letter, known := letters[gangOf(pod)]
 			if !known {
 				letter = strangerCell
 			}
-			for range gpus(pod) {
-				held = append(held, letter)
-			}
+			held = append(held, slices.Repeat([]string{letter}, gpus(pod))...)
 		}
 	}
 	slices.Sort(held)
 	unused := freeCell
-	if !takesPods(node) {
+	if node.Spec.Unschedulable {
 		unused = closedCell
 	}
 	return strings.Join(held, "") + strings.Repeat(unused, max(0, int(capacity.Value())-len(held)))
@@ -165,8 +159,6 @@ func gpus(pod *corev1.Pod) int {
 	return n
 }
 
-func takesPods(node *corev1.Node) bool { return !node.Spec.Unschedulable }
-
 func total(counts gang.Counts) int {
 	n := 0
 	for _, k := range counts {
@@ -178,9 +170,13 @@ func total(counts gang.Counts) int {
 // upToDate reports whether the status of every PodGroup counts the pods that exist. It follows them within two seconds.
 func (s scene) upToDate() bool {
 	for _, g := range s.groups {
+		tree, err := podgroup.Tree(&g.Spec)
+		if err != nil {
+			continue // its picture has the error
+		}
 		created, bound := gang.Counts{}, gang.Counts{}
-		for _, pod := range s.pods {
-			if gangOf(pod) != g.Name || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
+		for _, pod := range s.ofGang(g.Name) {
+			if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
 				continue
 			}
 			leaf := pod.Labels[v2alpha2.SubGroupLabel]
@@ -189,16 +185,10 @@ func (s scene) upToDate() bool {
 				bound[leaf]++
 			}
 		}
-		tree, err := podgroup.Tree(&g.Spec)
-		if err != nil {
-			continue // its picture has the error
-		}
 		for _, leaf := range tree.Leaves() {
-			if leaf == tree.Root() {
-				continue // the status of a PodGroup without sub-groups counts the minimum only
-			}
-			status := s.subGroup(g.Name, leaf.Name())
-			if int(status.Created) != created[leaf.Name()] || int(status.Bound) != bound[leaf.Name()] {
+			status := subGroup(g, leaf.Name())
+			// The status of a PodGroup without sub-groups counts the minimum only.
+			if leaf != tree.Root() && (int(status.Created) != created[leaf.Name()] || int(status.Bound) != bound[leaf.Name()]) {
 				return false
 			}
 		}
@@ -224,42 +214,10 @@ func surplus(g *v2alpha2.PodGroup) int {
 	return max(0, n-tree.MinPods())
 }
 
-// made lists the objects that exist for a PodCliqueSet as counts by kind, "nothing" if there are none.
-func (s scene) made(set string) string {
-	var parts []string
-	count := func(n int, one, more string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, plural(n, one, more)))
-		}
-	}
-	count(len(ofSet(s.groups, set)), "PodGroup", "PodGroups")
-	count(len(ofSet(s.scalingGroups, set)), "PodCliqueScalingGroup", "PodCliqueScalingGroups")
-	count(len(ofSet(s.cliques, set)), "PodClique", "PodCliques")
-	count(len(ofSet(s.pods, set)), "pod", "pods")
-	count(len(ofSet(s.services, set)), "Service", "Services")
-	switch n := len(parts); n {
-	case 0:
-		return "nothing"
-	case 1:
-		return parts[0]
-	default:
-		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
-	}
-}
-
-func ofSet[T metav1.Object](objects []T, set string) []T {
-	var of []T
-	for _, object := range objects {
-		if object.GetLabels()[v1alpha1.LabelPartOf] == set {
-			of = append(of, object)
-		}
-	}
-	return of
-}
-
-func plural(n int, one, more string) string {
+// plural returns a number with its noun.
+func plural(n int, noun string) string {
 	if n == 1 {
-		return one
+		return "1 " + noun
 	}
-	return more
+	return fmt.Sprintf("%d %ss", n, noun)
 }

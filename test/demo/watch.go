@@ -86,18 +86,19 @@ func (o *observer) note() {
 
 // look records the first of o.claims that does not hold in a scene. The caller holds mu.
 func (o *observer) look(s scene) {
-	for _, c := range o.claims {
-		if o.broken == "" && !c.holds(s) {
-			o.broken = c.text
+	for _, open := range openClaims(o.claims, s) {
+		if o.broken == "" {
+			o.broken = open
 		}
 	}
 }
 
-// next returns a channel that is closed at the next change.
-func (o *observer) next() <-chan struct{} {
+// now returns the scene, a channel that is closed at the next change after it, and the first claim that did not hold at
+// every moment, "" if all did.
+func (o *observer) now() (s scene, changed <-chan struct{}, broken string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.changed
+	return o.scene(), o.changed, o.broken
 }
 
 // throughout makes the observer check these claims in every scene from now on, and forget the earlier ones.
@@ -105,27 +106,6 @@ func (o *observer) throughout(claims []claim) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claims, o.broken = claims, ""
-}
-
-// brokenClaim returns the first claim that did not hold at every moment, "" if all did.
-func (o *observer) brokenClaim() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.broken
-}
-
-// earlySurplus names a gang that had a pod above its minimum bound before the minimum was, "" if there was none.
-func (o *observer) earlySurplus() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.partial.early
-}
-
-// longestPartial returns the longest time for which a gang was partly bound before its minimum was bound.
-func (o *observer) longestPartial() time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.partial.longest
 }
 
 // scene returns the objects that the watches have delivered so far, sorted by name.
@@ -169,46 +149,45 @@ func (p *partialGangs) look(s scene, now time.Time) {
 		if !tree.Satisfied(bound) && total(bound) > tree.MinPods()-tree.MissingPods(bound) {
 			p.early = group.Name
 		}
-		since, partial := p.since[group.Name]
-		switch {
-		case tree.Satisfied(bound):
-			p.whole[group.Name] = true
-			delete(p.since, group.Name)
-		case total(bound) == 0:
-			delete(p.since, group.Name)
-		case !partial:
-			p.since[group.Name] = now
-			continue
-		}
-		if partial {
+		if since, partial := p.since[group.Name]; partial {
 			p.longest = max(p.longest, now.Sub(since))
+		} else {
+			p.since[group.Name] = now
+		}
+		p.whole[group.Name] = tree.Satisfied(bound)
+		if p.whole[group.Name] || total(bound) == 0 {
+			delete(p.since, group.Name)
 		}
 	}
 }
 
-// claim is a condition on the cluster that has to hold after a step, or throughout it.
-type claim struct {
-	text  string
-	holds func(scene) bool
+// maxPartial is far more than posting the bindings of a gang takes, even on a slow and busy machine.
+const maxPartial = 5 * time.Second
+
+// check returns an error if a gang was partly bound for long, or had a pod above its minimum bound before the minimum was.
+func (p *partialGangs) check() error {
+	if p.longest > maxPartial {
+		return fmt.Errorf("a gang was partly bound for %s before its minimum was bound; posting its bindings takes less than %s", p.longest, maxPartial)
+	}
+	if p.early != "" {
+		return fmt.Errorf("a pod above the minimum of %s was bound before the minimum was", p.early)
+	}
+	return nil
 }
 
 // patience is how long a step may take. Steps usually take seconds.
 const patience = 40 * time.Second
 
-// play calls act, and returns the first scene after it in which all claims of the step hold, after one in which those that
-// have to hold first did. tell is called with every scene until then. An error names the claims that do not hold, or the one
-// that did not hold throughout.
+// play calls act, and returns the first scene after it in which all claims of the step hold, if those that have to hold
+// first did in an earlier one. tell is called with every scene until then. An error names the claims that do not hold, or
+// the one that did not hold throughout.
 func (o *observer) play(ctx context.Context, of step, act func(context.Context) error, muster []*controlplane.Process, tell func(scene)) (scene, error) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	o.throughout(of.throughout)
 	defer o.throughout(nil)
-
 	acting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	acted := make(chan error, 1)
 	go func() { acted <- act(acting) }()
-
 	ended := make(chan string, len(muster))
 	for _, p := range muster {
 		go func() {
@@ -220,18 +199,16 @@ func (o *observer) play(ctx context.Context, of step, act func(context.Context) 
 		}()
 	}
 
-	hasActed := false
-	first := of.first
+	hasActed, first, late := false, of.first, time.After(patience)
 	for {
-		changed := o.next()
-		s := o.scene()
+		s, changed, broken := o.now()
 		tell(s)
-		open := openClaims(first, s)
-		if hasActed && len(open) == 0 {
-			first, open = nil, openClaims(append(of.claims, statusUpToDate), s)
-		}
-		if broken := o.brokenClaim(); broken != "" {
+		if broken != "" {
 			return s, fmt.Errorf("not true at every moment: %s", broken)
+		}
+		open := openClaims(first, s)
+		if len(open) == 0 {
+			first, open = nil, openClaims(append(of.claims, statusUpToDate), s)
 		}
 		if hasActed && len(open) == 0 {
 			return s, nil
@@ -247,7 +224,7 @@ func (o *observer) play(ctx context.Context, of step, act func(context.Context) 
 			return s, context.Cause(ctx)
 		case name := <-ended:
 			return s, fmt.Errorf("%s exited unexpectedly", name)
-		case <-timer.C:
+		case <-late:
 			return s, fmt.Errorf("still not true after %s:\n  - %s", patience, strings.Join(open, "\n  - "))
 		}
 	}
