@@ -69,7 +69,7 @@ build: ## Build muster-scheduler, muster-controller and muster-wait into bin/
 	@go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: controlplane
-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager, kwok and kubectl, if out of date
+controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl, if out of date
 	@hack/build-controlplane.sh
 
 ##@ Test

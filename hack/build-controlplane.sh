@@ -34,7 +34,6 @@ ldflags_of() { # Kubernetes version
 }
 
 kubernetes_ldflags=$(ldflags_of "$(version_of controlplane k8s.io/kubernetes)")
-kwok=$(version_of controlplane sigs.k8s.io/kwok)
 
 describe() { # name; sets module, package, ldflags and the time a first build takes on two cores
 	module=hack/controlplane
@@ -48,9 +47,8 @@ describe() { # name; sets module, package, ldflags and the time a first build ta
 	kube-controller-manager) package=k8s.io/kubernetes/cmd/kube-controller-manager ldflags=$kubernetes_ldflags duration="40 seconds" ;;
 	kube-scheduler) package=k8s.io/kubernetes/cmd/kube-scheduler ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	kubectl) package=k8s.io/kubernetes/cmd/kubectl ldflags=$kubernetes_ldflags duration="20 seconds" ;;
-	kwok) package=sigs.k8s.io/kwok/cmd/kwok ldflags="-X sigs.k8s.io/kwok/pkg/consts.Version=$kwok" duration="15 seconds" ;;
 	*)
-		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kwok kubectl kube-scheduler coscheduling" >&2
+		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling" >&2
 		exit 2
 		;;
 	esac
@@ -67,7 +65,7 @@ up_to_date() { # name
 	[ -x "$bin/$1" ] && [ -f "$bin/.built/$1" ] && [ "$(cat "$bin/.built/$1")" = "$(stamp_of "$1")" ]
 }
 
-[ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager etcd kwok kubectl
+[ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager etcd kubectl
 for name; do describe "$name"; done
 
 todo=

@@ -5,7 +5,6 @@ package controlplane
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,10 +26,7 @@ type Options struct {
 	BinDir string
 
 	WithControllerManager bool
-	// WithKwok runs KWOK, which keeps nodes labelled type=kwok ready and simulates the phases of their pods.
-	WithKwok bool
-	// WithKubelets runs Kubelets instead, in this process: pods end with exit codes and grace periods, and nodes have
-	// clocks of their own and die.
+	// WithKubelets runs Kubelets, in this process: nodes are ready, and pods start, become ready, and end with exit codes.
 	WithKubelets bool
 
 	// NodeLease is how long a node's lease is valid; the node lifecycle controller declares a node lost a quarter
@@ -39,8 +35,8 @@ type Options struct {
 
 	// AuditPolicy is an audit.k8s.io/v1 Policy as YAML; the log is at AuditLog(). Empty: no audit.
 	AuditPolicy string
-	// Extra arguments; a flag given here overrides the package's own.
-	APIServerArgs, ControllerManagerArgs []string
+	// ControllerManagerArgs come last and override others.
+	ControllerManagerArgs []string
 
 	// Verbose gets one line per step. nil: no output.
 	Verbose io.Writer
@@ -54,7 +50,7 @@ type ControlPlane struct {
 
 	options     Options
 	dir         string
-	lock        *os.File // held while this process lives, nil for a given directory; see sweepAbandoned
+	unlock      func() // of dir; nil after Stop
 	authority   *authority
 	etcdAddress string // of its client port
 	apiAddress  string
@@ -71,32 +67,24 @@ type ControlPlane struct {
 
 // Start starts a control plane and returns when it serves requests and has the namespaces that every cluster has. On an
 // error, or when ctx ends first, all processes are stopped.
-func Start(ctx context.Context, options Options) (_ *ControlPlane, err error) {
-	if options.WithKwok && options.WithKubelets {
-		return nil, errors.New("WithKwok and WithKubelets both manage the nodes; choose one")
-	}
+func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	options.BinDir = cmp.Or(options.BinDir, filepath.Join(repository(), "bin"))
 	options.NodeLease = cmp.Or(options.NodeLease, 40*time.Second)
 	if options.Verbose == nil {
 		options.Verbose = io.Discard
 	}
 	cp := &ControlPlane{options: options}
-	if err := cp.makeDir(); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
+	for _, step := range []func(context.Context) error{cp.makeDir, cp.prepare, cp.startServers} {
+		if err := step(ctx); err != nil {
 			cp.Stop()
+			return nil, err
 		}
-	}()
-	if err := cp.prepare(); err != nil {
-		return nil, err
 	}
-	return cp, cp.startServers(ctx)
+	return cp, nil
 }
 
 // prepare chooses ports and writes keys, certificates and the admin's kubeconfig.
-func (cp *ControlPlane) prepare() (err error) {
+func (cp *ControlPlane) prepare(context.Context) (err error) {
 	if cp.etcdAddress, _, err = freeAddress(); err != nil {
 		return err
 	}
@@ -131,16 +119,18 @@ func (cp *ControlPlane) Stop() {
 	for _, p := range slices.Backward(processes) {
 		p.Kill()
 	}
-	if cp.lock == nil {
+	if cp.unlock == nil {
 		return
 	}
-	if os.Getenv("CONTROLPLANE_KEEP") != "" {
+	if cp.options.Dir != "" {
+		// It is the caller's.
+	} else if os.Getenv("CONTROLPLANE_KEEP") != "" {
 		fmt.Fprintf(os.Stderr, "the control plane's logs and data are kept in %s\n", cp.dir)
 	} else if err := os.RemoveAll(cp.dir); err != nil {
 		fmt.Fprintf(os.Stderr, "removing the control plane's directory: %v\n", err)
 	}
-	cp.lock.Close()
-	cp.lock = nil
+	cp.unlock()
+	cp.unlock = nil
 }
 
 // Dir returns the directory of data, logs (NAME.log), certificates and kubeconfigs.

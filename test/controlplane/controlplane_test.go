@@ -33,16 +33,12 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(abandonIn); dir != "" {
 		abandonControlPlane(dir)
 	}
-	status := Main(m, Options{WithControllerManager: true, WithKwok: true}, &shared, startStandIn)
-	if standIn != nil {
-		standIn.Stop()
-	}
-	os.Exit(status)
+	os.Exit(Main(m, Options{WithControllerManager: true, WithKubelets: true}, &shared))
 }
 
 func TestStopLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	cp, err := Start(t.Context(), Options{WithControllerManager: true, WithKwok: true})
+	cp, err := Start(t.Context(), Options{WithControllerManager: true, WithKubelets: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +54,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 			t.Errorf("%s does not run", p.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kwok", "sleeper"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"etcd", "kube-apiserver", "kube-controller-manager", "sleeper"}, names); diff != "" {
 		t.Errorf("processes differ (-want +got):\n%s", diff)
 	}
 
@@ -144,9 +140,9 @@ func TestMissingBinaryNamesTheTargetThatBuildsIt(t *testing.T) {
 
 func TestServerThatEndsEarlyShowsItsLog(t *testing.T) {
 	t.Parallel()
-	_, err := Start(t.Context(), Options{APIServerArgs: []string{"--no-such-flag"}})
+	_, err := Start(t.Context(), Options{WithControllerManager: true, ControllerManagerArgs: []string{"--no-such-flag"}})
 	if err == nil || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
-		t.Errorf("want the end of the API server's log in the error, got %v", err)
+		t.Errorf("want the end of the server's log in the error, got %v", err)
 	}
 }
 
@@ -211,7 +207,7 @@ subjects:
 	}
 }
 
-func TestPodsOnKwokNodes(t *testing.T) {
+func TestPodsObeyAnnotations(t *testing.T) {
 	t.Parallel()
 	const namespace = "lives"
 	newNamespace(t, shared, namespace)
@@ -253,36 +249,6 @@ func TestPodsOnKwokNodes(t *testing.T) {
 				t.Errorf("outcome differs (-want +got):\n%s\n%v", diff, err)
 			}
 		})
-	}
-}
-
-func TestPodWhoseImageCannotBePulled(t *testing.T) {
-	t.Parallel()
-	const namespace = "pulls"
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	newNamespace(t, shared, namespace)
-	nodes := newNodes(t, shared, NodeOptions{Count: 1, NamePrefix: "pulls"})
-	container := corev1.Container{Name: "server", Image: BrokenImage}
-	if _, err := shared.Client().CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "broken"},
-		Spec:       corev1.PodSpec{NodeName: nodes[0], Containers: []corev1.Container{container}},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	var got corev1.PodStatus
-	if err := shared.untilPod(ctx, namespace, "broken", func(pod *corev1.Pod) bool {
-		got = pod.Status
-		return len(got.ContainerStatuses) == 1 && got.ContainerStatuses[0].State.Waiting != nil &&
-			got.ContainerStatuses[0].State.Waiting.Reason == "ErrImagePull"
-	}); err != nil {
-		t.Fatalf("%v; status %+v", err, got)
-	}
-	if got.Phase != corev1.PodPending || PodReady(&corev1.Pod{Status: got}) {
-		t.Errorf("phase %s, conditions %+v, want Pending and not ready", got.Phase, got.Conditions)
-	}
-	if err := shared.RemovePod(ctx, namespace, "broken"); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -364,7 +330,7 @@ func TestJobRunsToItsEnd(t *testing.T) {
 
 func TestLostNodeComesBack(t *testing.T) {
 	plain := startPlain(t)
-	for name, cp := range map[string]*ControlPlane{"with kwok": shared, "without kwok": plain} {
+	for name, cp := range map[string]*ControlPlane{"with kubelets": shared, "without kubelets": plain} {
 		t.Run(name, func(t *testing.T) {
 			const namespace = "lost"
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -374,7 +340,7 @@ func TestLostNodeComesBack(t *testing.T) {
 			pod := newPod(t, cp, namespace, nodes[0], nil)
 			other := newPod(t, cp, namespace, nodes[1], nil)
 			for _, pod := range []*corev1.Pod{pod, other} {
-				if !cp.options.WithKwok {
+				if cp.kubelets == nil {
 					if err := cp.StartPod(ctx, namespace, pod.Name); err != nil {
 						t.Fatal(err)
 					}

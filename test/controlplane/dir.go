@@ -3,6 +3,7 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,20 +12,20 @@ import (
 )
 
 // tempPattern names the temporary directories, so that an abandoned one can be recognised.
-const tempPattern = "muster-controlplane-"
+const tempPattern = "muster-local-cluster-"
 
-// makeDir creates the directory of the control plane: the given one, or a temporary one with a lock that the kernel
-// releases when this process ends, for whatever reason.
-func (cp *ControlPlane) makeDir() error {
+// makeDir creates the directory of the control plane, the given one or a temporary one, and locks it.
+func (cp *ControlPlane) makeDir(context.Context) (err error) {
 	if cp.options.Dir != "" {
-		dir, err := filepath.Abs(cp.options.Dir)
-		if err != nil {
+		if cp.dir, err = filepath.Abs(cp.options.Dir); err != nil {
 			return err
 		}
-		cp.dir = dir
-		return os.MkdirAll(dir, 0o755)
+		if err := os.MkdirAll(cp.dir, 0o755); err != nil {
+			return err
+		}
+		cp.unlock, err = LockDir(cp.dir)
+		return err
 	}
-
 	sweepAbandoned()
 	// It gets the name for which sweepAbandoned looks only after it is locked: packages are tested in parallel, and a
 	// directory without a lock counts as abandoned.
@@ -32,7 +33,7 @@ func (cp *ControlPlane) makeDir() error {
 	if err != nil {
 		return fmt.Errorf("making a directory for the control plane: %w", err)
 	}
-	if cp.lock, err = lockFile(filepath.Join(unlocked, "lock")); err != nil {
+	if cp.unlock, err = LockDir(unlocked); err != nil {
 		return err
 	}
 	cp.dir = filepath.Join(filepath.Dir(unlocked), strings.TrimPrefix(filepath.Base(unlocked), "new-"))
@@ -42,26 +43,25 @@ func (cp *ControlPlane) makeDir() error {
 // sweepAbandoned removes temporary directories whose process was killed before it could Stop. The servers of such a
 // process were killed with it (see Process.Start), its files were not removed.
 func sweepAbandoned() {
-	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern+"*", "lock"))
-	for _, path := range locks {
-		file, err := lockFile(path)
-		if err != nil {
-			continue // in use
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPattern+"*"))
+	for _, dir := range dirs {
+		if unlock, err := LockDir(dir); err == nil {
+			os.RemoveAll(dir)
+			unlock()
 		}
-		os.RemoveAll(filepath.Dir(path))
-		file.Close()
 	}
 }
 
-// lockFile locks the file exclusively; it is created if it does not exist. An error if another process has the lock.
-func lockFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+// LockDir locks a directory, as a control plane does with its own, until unlock or the end of this process, for whatever
+// reason. EWOULDBLOCK: it is locked already.
+func LockDir(dir string) (unlock func(), err error) {
+	file, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("locking %s: %w", path, err)
+		return nil, fmt.Errorf("locking %s: %w", dir, err)
 	}
-	return file, nil
+	return func() { file.Close() }, nil
 }

@@ -3,7 +3,6 @@
 package controlplane
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,23 +11,25 @@ import (
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	coordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Kubelets stands in for the kubelets of all nodes. It runs in this process, watches the nodes and pods of a real API
-// server, and reports what containers would do that do not exist. Unlike those of KWOK, its nodes have clocks of their
-// own (SetClock) and can stop reporting (Kill), and its pods take time to start and to end, and end with an exit code.
+// server, and reports what containers would do that do not exist. Nodes have clocks of their own (SetClock) and can stop
+// reporting (Kill); pods take time to start and to end, and end with an exit code.
 //
 // What the containers of an image do is a Program (SetProgram). The annotations of pods.go control single pods.
 //
@@ -186,32 +187,29 @@ func (k *Kubelets) program(image string) Program {
 	return k.programs[longest]
 }
 
+// work looks at nodes and pods until the queue is shut down. What looks at one returns after what time to look again; 0:
+// after its next event.
 func (k *Kubelets) work(ctx context.Context) {
 	for {
 		item, stopped := k.queue.Get()
 		if stopped {
 			return
 		}
-		again, err := k.sync(ctx, item)
-		switch {
-		case err != nil: // the API server is away: tests restart it
+		sync, name := k.syncPod, item.pod
+		if item.node != "" {
+			sync, name = k.syncNode, item.node
+		}
+		again, err := sync(ctx, name)
+		if err != nil { // the API server is away: tests restart it
 			k.queue.AddRateLimited(item)
-		case again > 0:
+		} else {
 			k.queue.Forget(item)
+		}
+		if again > 0 {
 			k.queue.AddAfter(item, again)
-		default:
-			k.queue.Forget(item)
 		}
 		k.queue.Done(item)
 	}
-}
-
-// sync looks at a node or a pod, and returns after what time to look again; 0: after its next event.
-func (k *Kubelets) sync(ctx context.Context, item work) (time.Duration, error) {
-	if item.node != "" {
-		return k.syncNode(ctx, item.node)
-	}
-	return k.syncPod(ctx, item.pod)
 }
 
 // syncNode reports a node as ready, and renews its lease.
@@ -256,25 +254,12 @@ func (k *Kubelets) renewLease(ctx context.Context, node *corev1.Node, m *machine
 	if wait := time.Until(m.renewed.Add(k.lease / 4)); wait > 0 {
 		return wait, nil
 	}
-	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	renewed := time.Now()
-	spec := coordinationv1.LeaseSpec{
-		HolderIdentity: &node.Name, LeaseDurationSeconds: ptr.To(int32(k.lease.Seconds())), RenewTime: &metav1.MicroTime{Time: renewed.Add(m.skew)},
-	}
-	patch, err := json.Marshal(map[string]any{"spec": spec})
-	if err != nil {
-		return 0, err
-	}
-	_, err = leases.Patch(ctx, node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = leases.Create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
-			}},
-			Spec: spec,
-		}, metav1.CreateOptions{})
-	}
-	if err != nil {
+	lease := coordinationv1.Lease(node.Name, corev1.NamespaceNodeLease).
+		WithOwnerReferences(applymetav1.OwnerReference().WithAPIVersion("v1").WithKind("Node").WithName(node.Name).WithUID(node.UID)).
+		WithSpec(coordinationv1.LeaseSpec().WithHolderIdentity(node.Name).WithLeaseDurationSeconds(int32(k.lease.Seconds())).
+			WithRenewTime(metav1.NewMicroTime(renewed.Add(m.skew))))
+	if _, err := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Apply(ctx, lease, metav1.ApplyOptions{FieldManager: "kubelets", Force: true}); err != nil {
 		return 0, err
 	}
 	m.renewed = renewed
@@ -318,7 +303,7 @@ func (k *Kubelets) syncPod(ctx context.Context, key string) (time.Duration, erro
 		life.advance(life.now)
 	}
 
-	if !hasFinished(pod) {
+	if !podutil.IsPodTerminal(pod) {
 		if pod, err = k.report(ctx, pod, life, object.(*corev1.Node)); err != nil {
 			return 0, ignoreGone(err)
 		}
@@ -335,7 +320,10 @@ func (k *Kubelets) syncPod(ctx context.Context, key string) (time.Duration, erro
 	if late {
 		return time.Nanosecond, nil
 	}
-	return life.untilNext(), nil
+	if next := life.next(); !next.IsZero() {
+		return max(time.Until(next), time.Nanosecond), nil
+	}
+	return 0, nil
 }
 
 // life returns the pod's containers, which are created with the pod.
@@ -369,7 +357,8 @@ func (k *Kubelets) report(ctx context.Context, pod *corev1.Pod, life *podLife, n
 	if equality.Semantic.DeepEqual(after, pod.Status) {
 		return pod, nil
 	}
-	patch, err := statusPatch(pod, after)
+	// With the UID in it, the patch is refused for another pod of the name.
+	patch, err := client.StrategicMergeFrom(&corev1.Pod{Status: pod.Status}).Data(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: after})
 	if err != nil {
 		return nil, err
 	}
@@ -379,19 +368,6 @@ func (k *Kubelets) report(ctx context.Context, pod *corev1.Pod, life *podLife, n
 	}
 	life.reported = pod
 	return pod, nil
-}
-
-// statusPatch returns the difference of a pod's status to this one, for the pod with this UID.
-func statusPatch(pod *corev1.Pod, status corev1.PodStatus) ([]byte, error) {
-	before, err := json.Marshal(corev1.Pod{Status: pod.Status})
-	if err != nil {
-		return nil, err
-	}
-	after, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: status})
-	if err != nil {
-		return nil, err
-	}
-	return strategicpatch.CreateTwoWayMergePatch(before, after, corev1.Pod{})
 }
 
 // newer returns the newer one of two versions of a pod. The second may be nil, or of an earlier pod.
@@ -418,9 +394,3 @@ func ignoreGone(err error) error {
 
 // Kubelets returns the stand-in for the kubelets, nil without WithKubelets.
 func (cp *ControlPlane) Kubelets() *Kubelets { return cp.kubelets }
-
-// grace returns the grace period of a deleted pod.
-func grace(pod *corev1.Pod) time.Duration {
-	seconds := cmp.Or(pod.DeletionGracePeriodSeconds, ptr.To[int64](0))
-	return time.Duration(*seconds) * time.Second
-}

@@ -18,15 +18,6 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// standIn has Kubelets instead of KWOK, and is otherwise like shared.
-var standIn *ControlPlane
-
-// startStandIn starts the second control plane before the tests.
-func startStandIn(_ *ControlPlane, ctx context.Context) (err error) {
-	standIn, err = Start(ctx, Options{WithControllerManager: true, WithKubelets: true})
-	return err
-}
-
 // inWords returns what a pod's status says: phase, whether it is ready or terminating, and its containers.
 func inWords(pod *corev1.Pod) string {
 	var text strings.Builder
@@ -78,7 +69,7 @@ func story(t *testing.T, namespace, name string) (until func(words string, n int
 	go func() {
 		defer close(ended)
 		first := true
-		_ = Until(ctx, standIn.Client().CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name}, func(pods []*corev1.Pod) bool {
+		_ = Until(ctx, shared.Client().CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name}, func(pods []*corev1.Pod) bool {
 			if first {
 				close(watching)
 				first = false
@@ -119,9 +110,9 @@ func story(t *testing.T, namespace, name string) (until func(words string, n int
 func TestKubeletsRunPods(t *testing.T) {
 	t.Parallel()
 	const namespace = "kubelets"
-	newNamespace(t, standIn, namespace)
-	node := newNodes(t, standIn, NodeOptions{Count: 1, NamePrefix: "kubelets"})[0]
-	k, pods := standIn.Kubelets(), standIn.Client().CoreV1().Pods(namespace)
+	newNamespace(t, shared, namespace)
+	node := newNodes(t, shared, NodeOptions{Count: 1, NamePrefix: "kubelets"})[0]
+	k, pods := shared.Kubelets(), shared.Client().CoreV1().Pods(namespace)
 	const short = 30 * time.Millisecond
 
 	for image, program := range map[string]Program{
@@ -142,7 +133,7 @@ func TestKubeletsRunPods(t *testing.T) {
 	}
 	annotate := func(key, value string) func(context.Context, string) error {
 		return func(ctx context.Context, name string) error {
-			return standIn.AnnotatePod(ctx, namespace, name, map[string]string{key: value})
+			return shared.AnnotatePod(ctx, namespace, name, map[string]string{key: value})
 		}
 	}
 	type act struct {
@@ -277,21 +268,21 @@ func TestKubeletsRunPods(t *testing.T) {
 func TestKubeletClocks(t *testing.T) {
 	t.Parallel()
 	const namespace = "clocks"
-	newNamespace(t, standIn, namespace)
+	newNamespace(t, shared, namespace)
 	for name, fast := range map[string]time.Duration{"fast": 5 * time.Minute, "slow": -3 * time.Hour, "right": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			node := newNodes(t, standIn, NodeOptions{Count: 1, NamePrefix: "clock-" + name})[0]
-			standIn.Kubelets().SetClock(node, fast)
-			pod := newPod(t, standIn, namespace, node, nil)
-			if err := standIn.untilPod(ctx, namespace, pod.Name, PodReady); err != nil {
+			node := newNodes(t, shared, NodeOptions{Count: 1, NamePrefix: "clock-" + name})[0]
+			shared.Kubelets().SetClock(node, fast)
+			pod := newPod(t, shared, namespace, node, nil)
+			if err := shared.untilPod(ctx, namespace, pod.Name, PodReady); err != nil {
 				t.Fatal(err)
 			}
-			if err := standIn.ExitPod(ctx, namespace, pod.Name, 1); err != nil {
+			if err := shared.ExitPod(ctx, namespace, pod.Name, 1); err != nil {
 				t.Fatal(err)
 			}
-			pod, err := standIn.Client().CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			pod, err := shared.Client().CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,17 +311,17 @@ func TestKubeletOfADeadNode(t *testing.T) {
 	t.Parallel()
 	const namespace = "dead"
 	ctx := t.Context()
-	newNamespace(t, standIn, namespace)
-	nodes := newNodes(t, standIn, NodeOptions{Count: 2, NamePrefix: "dead"})
-	k, pods := standIn.Kubelets(), standIn.Client().CoreV1().Pods(namespace)
-	deleted, exits, stays := newPod(t, standIn, namespace, nodes[0], nil),
-		newPod(t, standIn, namespace, nodes[0], map[string]string{ExitCodeAnnotation: "4", ExitAfterAnnotation: "2s"}), newPod(t, standIn, namespace, nodes[0], nil)
+	newNamespace(t, shared, namespace)
+	nodes := newNodes(t, shared, NodeOptions{Count: 2, NamePrefix: "dead"})
+	k, pods := shared.Kubelets(), shared.Client().CoreV1().Pods(namespace)
+	deleted, exits, stays := newPod(t, shared, namespace, nodes[0], nil),
+		newPod(t, shared, namespace, nodes[0], map[string]string{ExitCodeAnnotation: "4", ExitAfterAnnotation: "2s"}), newPod(t, shared, namespace, nodes[0], nil)
 	for _, pod := range []*corev1.Pod{deleted, exits, stays} {
-		if err := standIn.untilPod(ctx, namespace, pod.Name, PodReady); err != nil {
+		if err := shared.untilPod(ctx, namespace, pod.Name, PodReady); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := standIn.LoseNode(ctx, nodes[0]); err != nil {
+	if err := shared.LoseNode(ctx, nodes[0]); err != nil {
 		t.Fatal(err)
 	}
 	died := time.Now()
@@ -345,7 +336,7 @@ func TestKubeletOfADeadNode(t *testing.T) {
 		}
 	}
 	k.SetClock(nodes[1], time.Minute) // of another node: it does not matter
-	if err := standIn.RestoreNode(ctx, nodes[0]); err != nil {
+	if err := shared.RestoreNode(ctx, nodes[0]); err != nil {
 		t.Fatal(err)
 	}
 	restored := time.Now()
@@ -354,10 +345,10 @@ func TestKubeletOfADeadNode(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := standIn.untilPod(ctx, namespace, stays.Name, PodReady); err != nil {
+	if err := shared.untilPod(ctx, namespace, stays.Name, PodReady); err != nil {
 		t.Fatal(err)
 	}
-	if err := standIn.untilPod(ctx, namespace, exits.Name, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed }); err != nil {
+	if err := shared.untilPod(ctx, namespace, exits.Name, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed }); err != nil {
 		t.Fatal(err)
 	}
 	pod, err := pods.Get(ctx, exits.Name, metav1.GetOptions{})
@@ -397,9 +388,9 @@ func TestLeaseOfADeadNodeExpires(t *testing.T) {
 func TestKubeletsOfAThousandPods(t *testing.T) {
 	const namespace, count = "thousand", 1000
 	ctx := t.Context()
-	newNamespace(t, standIn, namespace)
-	nodes := newNodes(t, standIn, NodeOptions{Count: 10, NamePrefix: "thousand"})
-	pods := standIn.Client().CoreV1().Pods(namespace)
+	newNamespace(t, shared, namespace)
+	nodes := newNodes(t, shared, NodeOptions{Count: 10, NamePrefix: "thousand"})
+	pods := shared.Client().CoreV1().Pods(namespace)
 	began := time.Now()
 	if err := InParallel(count, 16, func(i int) error {
 		_, err := pods.Create(ctx, &corev1.Pod{

@@ -5,16 +5,18 @@ package controlplane
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -26,8 +28,6 @@ const (
 	RackLabel  = "topology.example.com/rack"  // nodes with a common leaf switch
 
 	GPUResource = wrappers.GPUResource
-
-	kwokLabel, kwokLabelValue = "type", "kwok"
 )
 
 // NodeOptions describes a fleet of equal nodes. Each has 128 CPUs, 1 Ti of memory and room for 110 pods.
@@ -50,13 +50,9 @@ type NodeOptions struct {
 // CreateNodes creates the nodes and returns their names, in order, once all are ready and free of the not-ready taint.
 func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([]string, error) {
 	names := make([]string, options.Count)
-	nodes := make([]*corev1.Node, options.Count)
-	for i := range nodes {
-		nodes[i] = options.node(options.First + i)
-		names[i] = nodes[i].Name
-	}
-	if err := InParallel(len(nodes), 16, func(i int) error {
-		_, err := cp.client.CoreV1().Nodes().Create(ctx, nodes[i], metav1.CreateOptions{})
+	if err := InParallel(len(names), 16, func(i int) error {
+		node, err := cp.client.CoreV1().Nodes().Create(ctx, options.node(options.First+i), metav1.CreateOptions{})
+		names[i] = node.Name
 		return err
 	}); err != nil {
 		return nil, fmt.Errorf("creating nodes: %w", err)
@@ -68,19 +64,16 @@ func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([
 func (o NodeOptions) node(number int) *corev1.Node {
 	name := fmt.Sprintf("%s-%04d", cmp.Or(o.NamePrefix, "node"), number)
 	rack := number / cmp.Or(o.NodesPerRack, 4)
-	block := rack / 4
-	zone := block / 4
-
 	w := wrappers.MakeNode(name).Capacity(corev1.ResourceEphemeralStorage, "4Ti").
 		Label(corev1.LabelOSStable, "linux").Label(corev1.LabelArchStable, "amd64").Label(corev1.LabelTopologyRegion, "region-1").
-		Label(ZoneLabel, fmt.Sprintf("zone-%d", zone)).Label(BlockLabel, fmt.Sprintf("block-%02d", block)).Label(RackLabel, fmt.Sprintf("rack-%03d", rack)).
-		Label(corev1.LabelInstanceTypeStable, fmt.Sprintf("gpu-%d", o.GPUs)).Label(kwokLabel, kwokLabelValue)
+		Label(ZoneLabel, fmt.Sprintf("zone-%d", rack/16)).Label(BlockLabel, fmt.Sprintf("block-%02d", rack/4)).Label(RackLabel, fmt.Sprintf("rack-%03d", rack)).
+		Label(corev1.LabelInstanceTypeStable, fmt.Sprintf("gpu-%d", o.GPUs))
 	if o.GPUs > 0 {
 		w.GPUs(int64(o.GPUs)).Label("nvidia.com/gpu.present", "true")
 	}
 	node := w.Obj()
 	maps.Copy(node.Labels, o.Labels)
-	node.Spec.ProviderID = "kwok://" + name
+	node.Spec.ProviderID = "simulated://" + name
 	node.Status.Phase = corev1.NodeRunning
 	node.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.%d", 128+number>>16, number>>8&0xff, number&0xff)},
@@ -88,7 +81,7 @@ func (o NodeOptions) node(number int) *corev1.Node {
 	}
 	node.Status.Conditions = []corev1.NodeCondition{readyAt(time.Now())}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
-		Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "kwok",
+		Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "none",
 	}
 	if o.Change != nil {
 		o.Change(node)
@@ -118,27 +111,16 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 	// 1. The fake kubelet stops managing the node.
 	if cp.kubelets != nil {
 		cp.kubelets.Kill(name)
-	} else if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) { delete(node.Labels, kwokLabel) }); err != nil {
+	}
+	now := metav1.Now()
+	if err := cp.taintNode(ctx, name, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now},
+		corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &now}); err != nil {
 		return err
 	}
-	// 2. The node is unknown; a node lifecycle controller adds the taints.
+	// 2. The node is unknown, and its pods are not ready.
 	unknown := readyAt(time.Now())
 	unknown.Status, unknown.Reason, unknown.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
-	if err := cp.setReadyOf(ctx, name, unknown); err != nil {
-		return err
-	}
-	if !cp.watchesNodes() {
-		if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) {
-			now := metav1.Now()
-			node.Spec.Taints = append(slices.DeleteFunc(node.Spec.Taints, isLifecycleTaint),
-				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &now},
-				corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
-		}); err != nil {
-			return err
-		}
-	}
-	// 3. Its pods are not ready.
-	if err := cp.setPodsReady(ctx, name, corev1.ConditionFalse); err != nil {
+	if err := errors.Join(cp.setReadyOf(ctx, name, unknown), cp.setPodsReady(ctx, name, corev1.ConditionFalse)); err != nil {
 		return err
 	}
 	return cp.untilNode(ctx, name, func(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isLifecycleTaint) })
@@ -147,26 +129,28 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 // RestoreNode reverts LoseNode, and returns when the node is ready and free of taints. Its pods become ready again soon
 // after.
 func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
-	if !cp.hasKubelets() {
-		if err := cp.setReadyOf(ctx, name, readyAt(time.Now())); err != nil {
-			return err
-		}
-		if err := cp.setPodsReady(ctx, name, corev1.ConditionTrue); err != nil {
+	if cp.kubelets == nil {
+		if err := errors.Join(cp.setReadyOf(ctx, name, readyAt(time.Now())), cp.setPodsReady(ctx, name, corev1.ConditionTrue)); err != nil {
 			return err
 		}
 	}
-	if err := cp.ChangeNode(ctx, name, func(node *corev1.Node) {
-		node.Labels[kwokLabel] = kwokLabelValue
-		if !cp.watchesNodes() {
-			node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, isLifecycleTaint)
-		}
-	}); err != nil {
+	if err := cp.taintNode(ctx, name); err != nil {
 		return err
 	}
 	if cp.kubelets != nil {
 		cp.kubelets.Revive(name)
 	}
 	return cp.waitForNodes(ctx, name)
+}
+
+// taintNode replaces the taints that the node lifecycle controller writes, unless that runs.
+func (cp *ControlPlane) taintNode(ctx context.Context, name string, taints ...corev1.Taint) error {
+	if cp.watchesNodes() {
+		return nil
+	}
+	return cp.ChangeNode(ctx, name, func(node *corev1.Node) {
+		node.Spec.Taints = append(slices.DeleteFunc(node.Spec.Taints, isLifecycleTaint), taints...)
+	})
 }
 
 // RemoveNode deletes the node and returns it as it was, for ReturnNode. Its pods are not deleted with it.
@@ -253,9 +237,19 @@ func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, status co
 	}
 	for _, pod := range pods.Items {
 		err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { setReady(pod, status) })
-		if err != nil && !apierrors.IsNotFound(err) { // it may be deleted at any time
+		if client.IgnoreNotFound(err) != nil { // it may be deleted at any time
 			return err
 		}
 	}
 	return nil
+}
+
+// InParallel calls do for 0 to n-1, atATime of them at a time, beginning in order, and returns the first error.
+func InParallel(n, atATime int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(atATime)
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
 }

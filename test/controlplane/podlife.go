@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/utils/ptr"
 )
 
 // Program is what the containers of a pod do. The zero Program starts immediately, is ready as soon as it runs, and exits
@@ -43,7 +45,7 @@ type podLife struct {
 
 	now    time.Time     // up to which the life is known
 	skew   time.Duration // by how much the node's clock is fast
-	agenda []appointment // what will happen by itself, in no order
+	agenda []appointment // what will happen by itself, in this order
 
 	admitted   bool                  // its start is on the agenda
 	startTime  *metav1.Time          // nil: its start was delayed, or prevented by HoldAnnotation
@@ -73,18 +75,9 @@ type appointment struct {
 
 // advance lets time pass until then, with everything that happens meanwhile at its own time.
 func (l *podLife) advance(until time.Time) {
-	for !l.over {
-		next := -1
-		for i, a := range l.agenda {
-			if !a.at.After(until) && (next < 0 || a.at.Before(l.agenda[next].at)) {
-				next = i
-			}
-		}
-		if next < 0 {
-			break
-		}
-		due := l.agenda[next]
-		l.agenda = slices.Delete(l.agenda, next, next+1)
+	for !l.over && len(l.agenda) > 0 && !l.agenda[0].at.After(until) {
+		due := l.agenda[0]
+		l.agenda = l.agenda[1:]
 		if due.at.After(l.now) {
 			l.now = due.at
 		}
@@ -101,25 +94,17 @@ func (l *podLife) next() time.Time {
 	if l.over || len(l.agenda) == 0 {
 		return time.Time{}
 	}
-	return slices.MinFunc(l.agenda, func(a, b appointment) int { return a.at.Compare(b.at) }).at
-}
-
-// untilNext returns the time until the next appointment, 0 if there is none.
-func (l *podLife) untilNext() time.Duration {
-	next := l.next()
-	if next.IsZero() {
-		return 0
-	}
-	return max(time.Until(next), time.Nanosecond)
+	return l.agenda[0].at
 }
 
 func (l *podLife) after(d time.Duration, do func()) {
 	l.agenda = append(l.agenda, appointment{l.now.Add(d), do})
+	slices.SortStableFunc(l.agenda, func(a, b appointment) int { return a.at.Compare(b.at) })
 }
 
 // observe takes over what the API server says of the pod.
 func (l *podLife) observe(pod *corev1.Pod) {
-	l.over = l.over || hasFinished(pod) // whoever reported that: nothing of it runs any more
+	l.over = l.over || podutil.IsPodTerminal(pod) // whoever reported that: nothing of it runs any more
 	if l.over {
 		return
 	}
@@ -143,13 +128,9 @@ func (l *podLife) observe(pod *corev1.Pod) {
 	case !l.stuck && l.postponed != nil:
 		l.exit(*l.postponed)
 	case pod.DeletionTimestamp != nil:
-		l.terminate(grace(pod))
+		l.terminate(time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second)
 	}
 	l.settle()
-}
-
-func hasFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // durationOf returns the duration of an annotation, 0 if it is none.

@@ -5,18 +5,17 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Annotations of a pod that control its fake kubelet, that of kwok or Kubelets. Without them a bound pod starts
-// immediately, becomes ready, runs until it is deleted, and is then removed immediately; with Kubelets it does what the
-// programs of its images do. They may be set and changed at any time.
+// Annotations of a pod that say what its containers do, beyond what the program of its image does. They may be set and
+// changed at any time.
 const (
 	// HoldAnnotation "true": the pod stays Pending after it was bound.
 	HoldAnnotation = "fake-kubelet.muster.test/hold"
@@ -30,9 +29,6 @@ const (
 	// ExitAfterAnnotation delays the exit, such as "5s", counted from the pod's last change. Jobs with such pods
 	// complete by themselves.
 	ExitAfterAnnotation = "fake-kubelet.muster.test/exit-after"
-
-	// The following are for Kubelets: a pod on a kwok node is removed as soon as it is deleted.
-
 	// LingerAnnotation is the time from SIGTERM to the exit of the containers, such as "3s"; at the end of the grace
 	// period they are killed.
 	LingerAnnotation = "fake-kubelet.muster.test/linger"
@@ -60,13 +56,13 @@ func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) er
 
 // ExitPod makes a running pod exit with this code and returns when it has finished: Succeeded for 0, otherwise Failed.
 func (cp *ControlPlane) ExitPod(ctx context.Context, namespace, name string, code int) error {
-	if !cp.hasKubelets() {
+	if cp.kubelets == nil {
 		return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) { exit(pod, code) })
 	}
 	if err := cp.AnnotatePod(ctx, namespace, name, map[string]string{ExitCodeAnnotation: strconv.Itoa(code)}); err != nil {
 		return err
 	}
-	return cp.untilPod(ctx, namespace, name, hasFinished)
+	return cp.untilPod(ctx, namespace, name, podutil.IsPodTerminal)
 }
 
 // AnnotatePod sets annotations of a pod.
@@ -83,7 +79,7 @@ func (cp *ControlPlane) AnnotatePod(ctx context.Context, namespace, name string,
 // immediately, as by kubectl delete --force.
 func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) error {
 	options := metav1.DeleteOptions{}
-	if !cp.hasKubelets() {
+	if cp.kubelets == nil {
 		options.GracePeriodSeconds = new(int64)
 	}
 	pods := cp.client.CoreV1().Pods(namespace)
@@ -99,11 +95,7 @@ func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) e
 }
 
 // PodReady reports whether the pod's Ready condition is True.
-func PodReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
+func PodReady(pod *corev1.Pod) bool { return podutil.IsPodReady(pod) }
 
 func (cp *ControlPlane) untilPod(ctx context.Context, namespace, name string, done func(*corev1.Pod) bool) error {
 	return Until(ctx, cp.client.CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
@@ -127,12 +119,7 @@ func exit(pod *corev1.Pod, code int) {
 		pod.Status.Phase = corev1.PodFailed
 	}
 	setReady(pod, corev1.ConditionFalse)
-	pod.Status.ContainerStatuses = nil
-	for _, container := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name:  container.Name,
-			Image: container.Image,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), FinishedAt: metav1.Now()}},
-		})
-	}
+	pod.Status.ContainerStatuses = containerStatuses(pod.Spec.Containers, corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), FinishedAt: metav1.Now()},
+	}, false)
 }

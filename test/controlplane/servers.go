@@ -4,7 +4,6 @@ package controlplane
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-//go:embed stages.yaml
-var stages []byte
 
 // startServers starts what the options ask for, one after the other.
 func (cp *ControlPlane) startServers(ctx context.Context) error {
@@ -30,7 +26,6 @@ func (cp *ControlPlane) startServers(ctx context.Context) error {
 		{&cp.Etcd, true, "etcd", cp.describeEtcd, nil},
 		{&cp.APIServer, true, "kube-apiserver", cp.describeAPIServer, cp.waitForNamespaces},
 		{&cp.ControllerManager, managed, "kube-controller-manager", cp.describeControllerManager, nil},
-		{new(*Process), cp.options.WithKwok, "kwok", cp.describeKwok, nil},
 	} {
 		if !server.wanted {
 			continue
@@ -115,7 +110,7 @@ func (cp *ControlPlane) describeAPIServer() (string, []string, error) {
 		// One file: by default it is rotated after 100 MB, and tests that count requests would miss the earlier ones.
 		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+cp.AuditLog(), "--audit-log-maxsize=0")
 	}
-	return "https://" + cp.apiAddress + "/readyz", append(args, cp.options.APIServerArgs...), nil
+	return "https://" + cp.apiAddress + "/readyz", args, nil
 }
 
 // disabledAdmission returns the admission plugins that need a controller that does not run here.
@@ -132,13 +127,10 @@ func (cp *ControlPlane) disabledAdmission() []string {
 	return disabled
 }
 
-// hasKubelets reports whether something reports the status of nodes and pods.
-func (cp *ControlPlane) hasKubelets() bool { return cp.options.WithKwok || cp.options.WithKubelets }
-
 // watchesNodes reports whether the node lifecycle controller runs: it needs a kubelet that renews the leases of the
 // nodes.
 func (cp *ControlPlane) watchesNodes() bool {
-	return cp.options.WithControllerManager && cp.hasKubelets()
+	return cp.options.WithControllerManager && cp.options.WithKubelets
 }
 
 func (cp *ControlPlane) describeControllerManager() (string, []string, error) {
@@ -168,29 +160,6 @@ func (cp *ControlPlane) describeControllerManager() (string, []string, error) {
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 	}, cp.options.ControllerManagerArgs...), err
-}
-
-func (cp *ControlPlane) describeKwok() (string, []string, error) {
-	address, _, err := freeAddress()
-	if err != nil {
-		return "", nil, err
-	}
-	kubeconfig, err := cp.Kubeconfig("kwok", "system:masters")
-	if err != nil {
-		return "", nil, err
-	}
-	config := cp.path("stages.yaml")
-	args := []string{
-		"--kubeconfig=" + kubeconfig,
-		"--config=" + config,
-		"--manage-nodes-with-label-selector=" + kwokLabel + "=" + kwokLabelValue,
-		"--server-address=" + address,
-		"--cidr=10.244.0.0/16",
-	}
-	if cp.watchesNodes() {
-		args = append(args, fmt.Sprintf("--node-lease-duration-seconds=%d", int(cp.options.NodeLease.Seconds())))
-	}
-	return "http://" + address + "/healthz", args, os.WriteFile(config, stages, 0o644)
 }
 
 // waitForNamespaces waits for the namespaces that every cluster has; the API server creates them after it is ready.

@@ -6,12 +6,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 // Main is the body of a TestMain: it starts a control plane that the package's tests share, calls the functions that
-// prepare it, runs the tests, stops it, and returns the exit status. An interrupt stops it too.
+// prepare it, runs the tests, stops it, and returns the exit status. After an interrupt the kernel ends its servers, and the
+// next control plane removes its directory.
 //
 //	var cp *controlplane.ControlPlane
 //
@@ -19,8 +18,7 @@ import (
 //		os.Exit(controlplane.Main(m, controlplane.Options{}, &cp, (*controlplane.ControlPlane).InstallMuster))
 //	}
 func Main(tests interface{ Run() int }, options Options, cp **ControlPlane, before ...func(*ControlPlane, context.Context) error) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+	ctx := context.Background()
 	started, err := Start(ctx, options)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "starting the control plane:", err)
@@ -35,13 +33,5 @@ func Main(tests interface{ Run() int }, options Options, cp **ControlPlane, befo
 		}
 	}
 
-	status := make(chan int, 1)
-	go func() { status <- tests.Run() }()
-	select {
-	case code := <-status:
-		return code
-	case <-ctx.Done():
-		fmt.Fprintln(os.Stderr, "interrupted, stopping the control plane")
-		return 1
-	}
+	return tests.Run()
 }

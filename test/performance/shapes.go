@@ -148,7 +148,7 @@ var allShapes = []shape{
 	},
 	{
 		name: workloadShape, about: "PodCliqueSets, from apply to ready and back to nothing",
-		measure: measureWorkload, startsScheduler: true, servers: controlplane.Options{WithControllerManager: true, WithKwok: true},
+		measure: measureWorkload, startsScheduler: true, servers: controlplane.Options{WithControllerManager: true, WithKubelets: true},
 		targets: []target{
 			{kind: podsReady, variant: "create", contestant: floor}, {kind: podsGone, variant: "zero", contestant: floor},
 			{kind: podsReady, variant: "create", bound: 30}, {kind: podsGone, variant: "zero", bound: 15},

@@ -226,7 +226,7 @@ func (w *workload) scaled() (kind schema.GroupVersionResource, names []string, r
 }
 
 // programs are the programs whose CPU time is reported.
-var programs = []string{"muster-controller", "muster-scheduler", "kube-apiserver", "etcd", "kube-controller-manager", "kwok"}
+var programs = []string{"muster-controller", "muster-scheduler", "kube-apiserver", "etcd", "kube-controller-manager"}
 
 // measured runs one step and adds it with its cost.
 func (w *workload) measured(ctx context.Context, name string, do func(*outcome, time.Time)) {

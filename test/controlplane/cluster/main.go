@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -47,32 +48,23 @@ func run(ctx context.Context, args []string) error {
 	dir := flags.String("dir", ".muster", "directory of the cluster: kubeconfig, logs, data")
 	nodes := flags.Int("nodes", 32, "number of nodes")
 	gpus := flags.Int("gpus", 8, "GPUs per node")
-	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "usage: cluster up|down [flags]")
-		flags.PrintDefaults()
-	}
-	if len(args) == 0 {
+	if len(args) == 0 || !slices.Contains([]string{"up", "down", "hold"}, args[0]) {
 		flags.Usage()
-		return errors.New("say up or down")
+		return errors.New("say up or down, then flags")
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
-	switch args[0] {
-	case "hold":
+	if args[0] == "hold" {
 		return hold(ctx, *dir, controlplane.NodeOptions{Count: *nodes, GPUs: *gpus})
-	case "up", "down":
-	default:
-		flags.Usage()
-		return fmt.Errorf("unknown command %q", args[0])
 	}
 	if *nodes < 1 || *gpus < 0 {
 		return fmt.Errorf("%d nodes with %d GPUs each: want at least one node, and no fewer than 0 GPUs", *nodes, *gpus)
 	}
 	parent := filepath.Dir(filepath.Clean(*dir))
-	unlock, err := lock(parent) // both check the state before they act
+	unlock, err := controlplane.LockDir(parent) // both check the state before they act
 	if err != nil {
-		return fmt.Errorf("another cluster-up or cluster-down is at work in %s, wait for it to end: %w", parent, err)
+		return fmt.Errorf("another cluster-up or cluster-down is at work, wait for it to end: %w", err)
 	}
 	defer unlock()
 	if args[0] == "up" {
@@ -81,23 +73,9 @@ func run(ctx context.Context, args []string) error {
 	return down(ctx, *dir)
 }
 
-// lock locks a directory until unlock; an error if another process has locked it. The kernel releases the lock of a process
-// that ends.
-func lock(dir string) (unlock func(), err error) {
-	file, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
-		return nil, err
-	}
-	return func() { file.Close() }, nil
-}
-
-// running reports whether a cluster runs in dir: the process that holds it has locked the directory.
+// running reports whether a cluster runs in dir: its control plane has locked the directory.
 func running(dir string) bool {
-	unlock, err := lock(dir)
+	unlock, err := controlplane.LockDir(dir)
 	if err == nil {
 		unlock()
 	}
@@ -149,15 +127,10 @@ func up(ctx context.Context, dir string, flags []string) error {
 
 // hold runs a cluster in dir until ctx ends. Its output ends when the cluster is ready.
 func hold(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err error) {
-	unlock, err := lock(dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	if err := os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
 		return err
 	}
-	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, WithControllerManager: true, WithKwok: true, Verbose: os.Stdout})
+	cp, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, WithControllerManager: true, WithKubelets: true, Verbose: os.Stdout})
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func TestClusterComesUpAndGoesDown(t *testing.T) {
 		}
 		got[filepath.Base(program)] = true
 	}
-	want := map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true, "kwok": true,
+	want := map[string]bool{"etcd": true, "kube-apiserver": true, "kube-controller-manager": true,
 		"muster-controller": true, "muster-scheduler": true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("running processes differ (-want +got):\n%s", diff)
@@ -113,7 +113,7 @@ func TestDownLeavesForeignDirectoriesAlone(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "cluster")
-	unlock, err := lock(filepath.Dir(dir))
+	unlock, err := controlplane.LockDir(filepath.Dir(dir))
 	if err != nil {
 		t.Fatal(err)
 	}

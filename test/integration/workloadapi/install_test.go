@@ -116,7 +116,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKwok: true})
+	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true})
 	if err != nil {
 		t.Fatal(err)
 	}
