@@ -39,8 +39,15 @@ func replicaAttempts(before []v1alpha1.ReplicaAttempt, n int, raised map[int]lif
 		}
 	}
 	slices.SortFunc(attempts, func(a, b v1alpha1.ReplicaAttempt) int { return cmp.Compare(a.Index, b.Index) })
+	for i := range attempts {
+		attempts[i].Message = message.Truncate(attempts[i].Message, max(maxMessages/len(attempts), 1))
+	}
 	return attempts
 }
+
+// maxMessages is the maximum length of the messages of all attempts of an object together, in characters. With those of
+// thousands of attempts the object would be larger than the API server takes, and no attempt could be raised.
+const maxMessages = 256 * maxDescription
 
 // notBefore returns when the pods of a raised attempt are created at the earliest, in whole seconds: only restarts of
 // Training workloads wait, given the attempt before. nil: immediately. Source: docs/decisions, J12.

@@ -3,6 +3,8 @@
 package workload
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,28 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
+
+// TestAttemptsOfManyReplicasFitIntoAnObject: when a zone fails, thousands of replicas are replaced in one write. The API server
+// takes objects of up to 1.5 MB.
+func TestAttemptsOfManyReplicasFitIntoAnObject(t *testing.T) {
+	t.Parallel()
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	why := lifecycle.Replacement{Reason: lifecycle.ReplacedTermination, Message: strings.Repeat("why ", 250)}
+	for n, most := range map[int]int{256: 300_000, 5000: 1_200_000} {
+		raised := map[int]lifecycle.Raised{}
+		for i := range n {
+			raised[i] = lifecycle.Raised{Attempt: 1, Replacement: why}
+		}
+		attempts := replicaAttempts(nil, n, raised, nil, now)
+		data, err := json.Marshal(attempts)
+		if err != nil || len(attempts) != n || len(data) > most || !strings.HasPrefix(attempts[0].Message, "why why") {
+			t.Errorf("%d attempts take %d bytes, want %d of at most %d; the first message is %q; error %v", len(attempts), len(data), n, most, attempts[0].Message, err)
+		}
+		if n == 256 && attempts[n-1].Message != why.Message {
+			t.Errorf("the message of the last of %d attempts is %q, want all of it", n, attempts[n-1].Message)
+		}
+	}
+}
 
 func TestReplicaAttempts(t *testing.T) {
 	t.Parallel()
