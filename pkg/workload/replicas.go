@@ -151,12 +151,12 @@ func SetReplicasFacts(set *v1alpha1.PodCliqueSet, revision int64, templates life
 		}
 		return &replicas[i]
 	}
-	exists := make([]map[string]bool, len(replicas))
+	exists, succeeded := make([]map[string]bool, len(replicas)), succeededReplicas(set)
 	for i := range replicas {
 		replicas[i].Index, exists[i] = i, map[string]bool{}
 		replicas[i].Attempt, replicas[i].Delay = SetAttempt(set, i).Set, TerminationDelay(set, "")
 		replicas[i].Revision, replicas[i].Generation = revision, ptr.Deref(set.Status.CurrentGenerationHash, "")
-		replicas[i].Succeeded = hasSucceeded(set, i)
+		replicas[i].Succeeded = succeeded.Has(i)
 		replicas[i].Replaced = RecordedAttempt(set.Status.ReplicaAttempts, i)
 	}
 	hasOld, newest := map[string]bool{}, map[string]time.Time{} // scaling groups, by name

@@ -308,3 +308,18 @@ func TestStartOrderOfATemplate(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// TestIndicesOfManyReplicasAreReadOnce: a Training workload may have thousands of replicas, of which every other one has
+// succeeded.
+func TestIndicesOfManyReplicasAreReadOnce(t *testing.T) {
+	const n = 1000
+	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: n, WorkloadType: v1alpha1.WorkloadTypeTraining}}
+	var succeeded []int
+	for i := 0; i < n; i += 2 {
+		succeeded = append(succeeded, i)
+	}
+	set.Status.SucceededIndices = lifecycle.Indices(succeeded...).String()
+	if allocations := testing.AllocsPerRun(1, func() { SetReplicasFacts(set, 1, nil, nil, nil) }); allocations > 5*n {
+		t.Errorf("the facts of %d replicas take %.0f allocations, want a few for each", n, allocations)
+	}
+}

@@ -30,15 +30,19 @@ func FailedReason(set *v1alpha1.PodCliqueSet) string {
 	return ""
 }
 
-// IsFrozen reports whether no more objects are created in replica i of a set, because it has succeeded or the workload
-// has failed.
-func IsFrozen(set *v1alpha1.PodCliqueSet, i int) bool {
-	return set.Spec.IsTraining() && (FailedReason(set) != "" || hasSucceeded(set, i))
+// FrozenReplicas returns a function that reports whether no more objects are created in a replica of a set, because it has
+// succeeded or the workload has failed.
+func FrozenReplicas(set *v1alpha1.PodCliqueSet) func(i int) bool {
+	failed, succeeded := set.Spec.IsTraining() && FailedReason(set) != "", succeededReplicas(set)
+	return func(i int) bool { return failed || succeeded.Has(i) }
 }
 
-// hasSucceeded reports whether replica i of a set has succeeded.
-func hasSucceeded(set *v1alpha1.PodCliqueSet, i int) bool {
-	return set.Spec.IsTraining() && lifecycle.ParseIndices(set.Status.SucceededIndices).Has(i)
+// succeededReplicas returns the replicas of a set that have succeeded. It reads a text that may be long.
+func succeededReplicas(set *v1alpha1.PodCliqueSet) lifecycle.IndexSet {
+	if !set.Spec.IsTraining() {
+		return lifecycle.IndexSet{}
+	}
+	return lifecycle.ParseIndices(set.Status.SucceededIndices)
 }
 
 // BreachDelay returns how long a PodClique of a scaling group of the set's template, or with "" a standalone one, may

@@ -48,6 +48,7 @@ func (r *Reconciler) decideUnits(ctx context.Context, seen *observation, plan *g
 // decideReplicas decides on each replica of the group, whose set replica is i. cliques and pods are all of that.
 func (r *Reconciler) decideReplicas(ctx context.Context, seen *observation, plan *groupPlan, i int, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, now time.Time) {
 	group, set, replace := seen.group, seen.set, plan.replacements()
+	isFrozen := workload.FrozenReplicas(set)(i)
 	own := workload.OwnershipOf(set, []*v1alpha1.PodCliqueScalingGroup{group}, cliques)
 	for j := range plan.units {
 		names, named := workload.MemberNames(group, set, i, j), replicaOf(group, cliques, j)
@@ -58,7 +59,7 @@ func (r *Reconciler) decideReplicas(ctx context.Context, seen *observation, plan
 		unit := workload.GroupUnitFacts(own, group, j, names, named, cliques, pods, r.children.Unreachable(ctx))
 		unit.Replace = replace[j]
 		plan.units[j] = lifecycle.DecideUnit(unit, now)
-		if workload.IsFrozen(set, i) {
+		if isFrozen {
 			plan.units[j] = plan.units[j].Frozen(unit.Attempt)
 		}
 	}

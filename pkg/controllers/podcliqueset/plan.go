@@ -134,8 +134,9 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	if plan.units, err = r.decideUnits(ctx, set, owned, plan.termination.Replicas, now); err != nil {
 		return nil, err
 	}
+	isFrozen := workload.FrozenReplicas(set)
 	for i := range plan.units {
-		if why := workload.TopologyWait(set, i, plan.current); why != "" && !workload.IsFrozen(set, i) {
+		if why := workload.TopologyWait(set, i, plan.current); why != "" && !isFrozen(i) {
 			plan.units[i] = plan.units[i].Pause(why)
 		}
 	}

@@ -108,6 +108,7 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 	set, owned, replicas := seen.set, seen.owned, len(plan.units)
 	names, services := make([][]child, replicas), make([]*corev1.Service, replicas)
 	raisedGroups := make([]bool, replicas) // whether the scaling groups of the replica have its attempt
+	isFrozen := workload.FrozenReplicas(set)
 
 	accessErr := r.createOrUpdateAccess(ctx, set) // before the pods that need it
 	createOrUpdate := func(i int) error {
@@ -119,7 +120,7 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 		}
 		want := wantedReplica(set, seen.revision, i, owned, plan.current, plan.holds[i])
 		names[i] = want.names()
-		if workload.IsFrozen(set, i) {
+		if isFrozen(i) {
 			want = want.onlyExisting(owned)
 		}
 		var err error

@@ -23,10 +23,10 @@ import (
 // before a PodClique is recreated or the replica is replaced, confirmUnit reads from the API server.
 func (r *Reconciler) decideUnits(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, replace map[int]lifecycle.Replacement, now time.Time) ([]lifecycle.UnitDecision, error) {
 	byReplica := owned.cliquesByReplica()
-	decisions := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0))
+	decisions, isFrozen := make([]lifecycle.UnitDecision, max(set.Spec.Replicas, 0)), workload.FrozenReplicas(set)
 	err := children.ForEach(len(decisions), maxParallel, func(i int) (err error) {
 		decisions[i], err = r.decideUnit(ctx, set, i, owned, byReplica[i], replace[i], now)
-		if err == nil && workload.IsFrozen(set, i) {
+		if err == nil && isFrozen(i) {
 			decisions[i] = decisions[i].Frozen(workload.SetAttempt(set, i))
 		}
 		return err
