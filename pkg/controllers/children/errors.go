@@ -65,6 +65,7 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []work
 	var problems []workload.Problem
 	var passing []Fact
 	var orphans []*NameConflictError
+	var orphan workload.Problem    // one message is about all of them
 	reasons := map[string]string{} // of transient errors, by key
 	for _, e := range flatten(err) {
 		conflict, invalid := (*NameConflictError)(nil), (*InvalidError)(nil)
@@ -77,9 +78,8 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []work
 		case errors.As(e, &conflict):
 			p.Condition, p.Reason = v1alpha1.ConditionForeignObject, v1alpha1.ReasonNameTaken
 			if conflict.Owner == "" {
-				if orphans = append(orphans, conflict); len(orphans) > 1 {
-					continue // one message is about all of them
-				}
+				orphans, orphan = append(orphans, conflict), p
+				continue
 			}
 		case errors.As(e, &invalid):
 			p.Reason = v1alpha1.ReasonInvalidSpec
@@ -102,11 +102,11 @@ func (c *Client) Problems(object client.Object, err error, now time.Time) []work
 		first := slices.MinFunc(orphans, func(a, b *NameConflictError) int {
 			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 		})
-		problems = slices.DeleteFunc(problems, func(p workload.Problem) bool {
-			return p.Condition == v1alpha1.ConditionForeignObject && strings.Contains(p.Message, orphans[0].Error())
-		})
-		problems = append(problems, workload.Problem{Condition: v1alpha1.ConditionForeignObject, Reason: v1alpha1.ReasonNameTaken,
-			Message: fmt.Sprintf("%s %s exists and has no owner, like %s; they are left alone%s", first.Kind, first.Name, message.Count(len(orphans)-1, "other object"), deleteOrphans(object))})
+		orphan.Message = fmt.Sprintf("%s %s exists and has no owner, like %s; they are left alone%s",
+			first.Kind, first.Name, message.Count(len(orphans)-1, "other object"), deleteOrphans(object))
+	}
+	if len(orphans) > 0 {
+		problems = append(problems, orphan)
 	}
 	slices.SortFunc(problems, func(a, b workload.Problem) int {
 		return cmp.Or(cmp.Compare(a.Condition, b.Condition), cmp.Compare(a.Message, b.Message))
@@ -134,9 +134,9 @@ func WithoutDigits(text string) string {
 	}, text)
 }
 
-// NewFailures returns the conditions ReplicaFailure and ForeignObject in after that are not in before, or have another
-// message there. The caller emits an event for each; its message is shortened to the maximum length for an event.
-func NewFailures(before, after []metav1.Condition) []metav1.Condition {
+// newFailures returns the conditions ReplicaFailure and ForeignObject in after that are not in before, or have another
+// message there. Their messages are shortened to the maximum length for an event.
+func newFailures(before, after []metav1.Condition) []metav1.Condition {
 	var failures []metav1.Condition
 	for _, kind := range []string{v1alpha1.ConditionReplicaFailure, v1alpha1.ConditionForeignObject} {
 		is, was := meta.FindStatusCondition(after, kind), meta.FindStatusCondition(before, kind)

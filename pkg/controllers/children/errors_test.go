@@ -46,7 +46,7 @@ func TestNewFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, c := range NewFailures(tc.before, tc.after) {
+			for _, c := range newFailures(tc.before, tc.after) {
 				got = append(got, c.Message)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

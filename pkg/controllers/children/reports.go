@@ -75,6 +75,14 @@ func ReportTerminationDue(recorder events.EventRecorder, object client.Object, b
 		"Termination is due at %s, unless the minimum is reached again before", lifecycle.Timestamp(after.Time))
 }
 
+// ReportFailures emits an event for each condition about objects that cannot be created as specified that is new in after, or has
+// another message than before. action is what the controller tried.
+func ReportFailures(recorder events.EventRecorder, object client.Object, action string, before, after []metav1.Condition) {
+	for _, c := range newFailures(before, after) {
+		recorder.Eventf(object, nil, corev1.EventTypeWarning, c.Reason, action, "%s", c.Message)
+	}
+}
+
 // ReportReplaced emits an event for each replica of owner whose attempt was raised, and counts these replicas and
 // those that have become available again. level is the kind of owner, v1alpha1.KindPodCliqueSet or
 // v1alpha1.KindPodCliqueScalingGroup; before and after are the attempts in its status. For a restart, also one

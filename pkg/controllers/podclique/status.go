@@ -26,9 +26,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, clique, recorded *v1alpha1
 	} else {
 		children.ReportBreach(r.recorder, clique, v1alpha1.KindPodClique, breachStatus(&clique.Status), breachStatus(&recorded.Status), r.clock.Now())
 	}
-	for _, c := range children.NewFailures(clique.Status.Conditions, recorded.Status.Conditions) {
-		r.recorder.Eventf(clique, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePod, "%s", c.Message)
-	}
+	children.ReportFailures(r.recorder, clique, v1alpha1.ActionCreatePod, clique.Status.Conditions, recorded.Status.Conditions)
 	return nil
 }
 

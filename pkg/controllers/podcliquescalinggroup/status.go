@@ -36,9 +36,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *g
 	if !facts.Training {
 		children.ReportBreach(r.recorder, group, v1alpha1.KindPodCliqueScalingGroup, breachStatus(&group.Status), breachStatus(&recorded.Status), now)
 	}
-	for _, c := range children.NewFailures(group.Status.Conditions, recorded.Status.Conditions) {
-		r.recorder.Eventf(group, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreatePodClique, "%s", c.Message)
-	}
+	children.ReportFailures(r.recorder, group, v1alpha1.ActionCreatePodClique, group.Status.Conditions, recorded.Status.Conditions)
 	return recorded, nil
 }
 

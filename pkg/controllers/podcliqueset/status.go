@@ -50,9 +50,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	}
 	r.emitOutcome(set, recorded, plan.training)
 	r.reportUpdate(set, recorded, plan.update)
-	for _, c := range children.NewFailures(set.Status.Conditions, recorded.Status.Conditions) {
-		r.recorder.Eventf(set, nil, corev1.EventTypeWarning, c.Reason, v1alpha1.ActionCreateChild, "%s", c.Message)
-	}
+	children.ReportFailures(r.recorder, set, v1alpha1.ActionCreateChild, set.Status.Conditions, recorded.Status.Conditions)
 	return recorded, 0, nil
 }
 
