@@ -75,30 +75,20 @@ type market struct {
 	slow        bool                            // a search needs more time than the first one after a decision has
 	isHeld      func(*podgroup.Preempting) bool // no such status is written; nil: all are
 	unmarked    int                             // victims whose marks were taken back
+	carryOut    func(Effects)                   // marks and evicts victims; nil: at once
+	isExcused   func(*Preemption) bool          // pods may have ended in vain for it; nil: for none
+	priorityOf  func(string) (int32, bool)      // of classes; nil: there are none
 }
 
 func newMarket(t *testing.T, seed int64) *market {
 	m := &market{
-		t: t, rand: rand.New(rand.NewSource(seed)), r: New(), start: time.Unix(1_000_000, 0),
+		t: t, rand: rand.New(rand.NewSource(seed)), start: time.Unix(1_000_000, 0),
 		nodes: map[string]int{}, pods: map[types.UID]*corev1.Pod{}, ends: map[types.UID]time.Time{}, groups: map[Key]*v2alpha2.PodGroup{},
 		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, dirty: map[Key]bool{}, searchTakes: time.Millisecond, pairs: map[[2]string]int{}, overtaken: map[string]int{},
 		preempted: map[string]int{}, decisions: map[string]int{},
 	}
 	m.now = m.start
-	m.r.Configure(Options{
-		RepairTimeout: 30 * time.Second, SingleSurplusAfter: 2 * time.Second, PreemptionTimeout: 30 * time.Second,
-		Amount: func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 1} },
-		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
-			if outcome == PreemptionOvertaken {
-				m.overtaken[p.Gang.Name]++
-			}
-			if outcome == PreemptionWasted {
-				t.Errorf("at %s pods ended for %s (priority %d), and it was not placed: %v; phase %s; reserved %v, free %v", m.now.Sub(m.start), p.Gang.Name, p.Priority, uidsOf(p), p.gang.phase, m.reserved(), m.free(reservations.Asker{Gang: p.Gang, Priority: p.Priority}))
-			}
-		},
-	})
-	m.r.AddProfile(wrappers.SchedulerName)
-	m.r.SetKeys(testKeys, m.now)
+	m.r = m.newRegistry()
 	m.apply(m.r.SetSynced(m.now))
 	m.r.AbandonedEvictions(nil, m.now)
 	total := 0
@@ -112,6 +102,27 @@ func newMarket(t *testing.T, seed int64) *market {
 		m.nodes[fmt.Sprintf("n%d", i)] = 6
 	}
 	return m
+}
+
+// newRegistry returns the registry of a process that has seen nothing.
+func (m *market) newRegistry() *Registry {
+	r := New()
+	r.Configure(Options{
+		RepairTimeout: 30 * time.Second, SingleSurplusAfter: 2 * time.Second, PreemptionTimeout: 30 * time.Second,
+		Amount:   func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 1} },
+		Priority: m.priorityOf,
+		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
+			if outcome == PreemptionOvertaken {
+				m.overtaken[p.Gang.Name]++
+			}
+			if outcome == PreemptionWasted && (m.isExcused == nil || !m.isExcused(p)) {
+				m.t.Errorf("at %s pods ended for %s (priority %d), and it was not placed: %v; phase %s; reserved %v, free %v", m.now.Sub(m.start), p.Gang.Name, p.Priority, uidsOf(p), p.gang.phase, m.reserved(), m.free(reservations.Asker{Gang: p.Gang, Priority: p.Priority}))
+			}
+		},
+	})
+	r.AddProfile(wrappers.SchedulerName)
+	r.SetKeys(testKeys, m.now)
+	return r
 }
 
 // step is what happens within 100 ms.
@@ -129,8 +140,11 @@ func (m *market) step() {
 			delete(m.pods, uid)
 			m.room = nil
 			m.apply(m.r.RemovePod(uid, m.now))
+			m.r.RecordPodsEnded([]*corev1.Pod{pod}, m.now)
 			m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
-			m.createPod(keyOf(pod), *pod.Spec.Priority)
+			if m.groups[keyOf(pod)] != nil {
+				m.createPod(keyOf(pod), *pod.Spec.Priority)
+			}
 		}
 	}
 	m.apply(m.r.Tick(m.now))
@@ -213,6 +227,10 @@ func (m *market) apply(e Effects) {
 	for _, key := range e.Dirty {
 		m.dirty[key] = true
 	}
+	if m.carryOut != nil {
+		m.carryOut(e)
+		return
+	}
 	for _, p := range e.Mark {
 		m.apply(m.r.RecordMarked(p, nil, m.now))
 	}
@@ -262,8 +280,8 @@ func (m *market) checkNeeded(p *Preemption) {
 	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, p.gang.tree.Root().Min()
 	for uid, pod := range m.pods {
 		switch {
-		case pod.DeletionTimestamp != nil: // its room comes by itself
-			gone[uid] = true
+		case pod.DeletionTimestamp != nil: // its room comes by itself, if it does not need too long
+			gone[uid] = m.now.Before(pod.DeletionTimestamp.Add(30 * time.Second))
 		case keyOf(pod) == p.Gang && pod.Spec.NodeName != "":
 			needs--
 		}
@@ -271,7 +289,7 @@ func (m *market) checkNeeded(p *Preemption) {
 	for _, v := range p.Victims {
 		gone[v.Pod.UID] = true
 		unit := v.Pod.Name
-		if v.Whole {
+		if v.Whole && v.Gang.Name != "" {
 			unit = v.Gang.Name
 		}
 		units[unit] = append(units[unit], v.Pod.UID)
@@ -331,7 +349,7 @@ func (m *market) freeWithout(a reservations.Asker, freed map[types.UID]bool) map
 		free[n], on[n] = capacity, map[types.UID]bool{}
 	}
 	for uid, pod := range m.pods {
-		if n := pod.Spec.NodeName; n != "" && !freed[uid] {
+		if n := pod.Spec.NodeName; on[n] != nil && !freed[uid] {
 			free[n]--
 			on[n][uid] = true
 		}

@@ -59,15 +59,15 @@ func planOf(pod *corev1.Pod) (plan string, witness bool) {
 	return "", false
 }
 
-// setMark replaces the mark of a pod; "": it has none any more.
-func (s *simulation) setMark(pod *corev1.Pod, mark string) {
-	s.update(pod, func(p *corev1.Pod) {
+// replaceMark replaces the mark of a pod; "": it has none any more.
+func replaceMark(mark string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
 		p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return strings.HasPrefix(c.Message, "preempted; ") })
 		if mark != "" {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 				Reason: corev1.PodReasonPreemptionByScheduler, Message: mark})
 		}
-	})
+	}
 }
 
 // deletionOf returns the job that deletes the victims: one of each gang is marked as a witness before, and is the last.
@@ -201,7 +201,7 @@ func (s *simulation) evict() {
 	}
 	if len(job.witnesses) > 0 {
 		if pod := s.pods[job.witnesses[0]]; pod != nil {
-			s.setMark(pod, markOf(job.p.ID, true))
+			s.update(pod, replaceMark(markOf(job.p.ID, true)))
 		}
 		job.witnesses = job.witnesses[1:]
 		return
@@ -214,9 +214,9 @@ func (s *simulation) evict() {
 	marked, _ := planOf(pod)
 	switch {
 	case job.unmarks && marked == job.p.ID && pod.DeletionTimestamp == nil:
-		s.setMark(pod, "")
+		s.update(pod, replaceMark(""))
 	case !job.deletes && !job.unmarks:
-		s.setMark(pod, markOf(job.p.ID, false))
+		s.update(pod, replaceMark(markOf(job.p.ID, false)))
 	}
 	if !job.deletes {
 		return
