@@ -98,10 +98,10 @@ func (c *cluster) addSlice() *cluster {
 	return c
 }
 
-func (c *cluster) addClaim(name, uid string) {
+func (c *cluster) addClaim(name, uid string, owners ...metav1.OwnerReference) {
 	c.t.Helper()
 	claim := &resourcev1.ResourceClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: typesUID(uid), ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: name, UID: typesUID(uid), ResourceVersion: "1", OwnerReferences: owners},
 		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{
 			Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1},
 		}}}},

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
@@ -44,18 +45,16 @@ const (
 // A scheduler is built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission), and then
 // given to Attach. Without Attach its process ends before it schedules a gang (docs/decisions, G19).
 type Gangs struct {
-	clock     clock.WithTickerAndDelayedExecution
-	registry  *gangs.Registry
-	binds     *bindLimiter
-	refusals  *kubescheduler.Refusals
-	extenders *kubescheduler.Extenders
-	released  released
-	explained sync.Map // UIDs of members whose current cycle fails for a reason that was reported for another member
-	claims    allocations
-	toCancel  toCancel
-	// othersGates contains the pods of gangs, by UID, that another plugin keeps out of the scheduling queue (for example,
-	// DynamicResources gates a pod whose claim does not exist yet). They are checked again until it lets them pass.
-	othersGates sync.Map
+	clock       clock.WithTickerAndDelayedExecution
+	registry    *gangs.Registry
+	binds       *bindLimiter
+	refusals    *kubescheduler.Refusals
+	extenders   *kubescheduler.Extenders
+	released    released
+	explained   sync.Map // UIDs of members whose current cycle fails for a reason that was reported for another member
+	claims      allocations
+	toCancel    toCancel
+	othersGates othersGates
 	// committed: a plan was put in force since the loop last waited for bindings (memberSource.Pace). Used only by
 	// the scheduling loop.
 	committed bool
@@ -97,6 +96,8 @@ func New() *Gangs {
 		leading:   make(chan struct{}),
 		handles:   map[string]fwk.Handle{},
 		gated:     sets.New[string](),
+
+		othersGates: othersGates{pods: map[types.UID]*corev1.Pod{}},
 	}
 }
 
@@ -125,7 +126,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 	g.backlog = backlog.New(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.extenders.Answered = g.backlog.ExtenderAnswered
 	g.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
-		Gated: g.admits, Observe: g.backlog.Observe, WaitsForRoom: g.backlog.WaitsForRoom, Gone: g.backlog.Gone,
+		Gated: g.admits, Observe: g.observe, WaitsForRoom: g.backlog.WaitsForRoom, Gone: g.backlog.Gone,
 	})
 	kubescheduler.BeforeLeaving(sched, func(pod *corev1.Pod) {
 		if isMember(pod) {
@@ -139,6 +140,12 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 		}
 	}
 	return nil
+}
+
+// observe processes an event that the scheduler's cache has processed.
+func (g *Gangs) observe(event fwk.ClusterEvent, oldObj, newObj any) {
+	g.backlog.Observe(event, oldObj, newObj)
+	g.recheckGateOfOwner(oldObj, newObj)
 }
 
 // admits reports whether the pod belongs to a gang and to a profile that admits gangs as a whole.

@@ -150,6 +150,7 @@ func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
 				return
 			}
 			set(obj)
+			g.recheckGates(logger, obj.(*corev1.Pod).UID)
 		},
 		DeleteFunc: remove,
 	}

@@ -218,7 +218,7 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.cancelPreparation(nil)
 			if ticks%ticksPerSecond == 0 {
 				g.activate(logger, g.backlog.EvaluatePods(logger))
-				g.recheckGates(ctx)
+				g.recheckAllGates(logger)
 				gatedPods.Set(float64(g.queue.Gated()))
 				waitingGangs.Set(float64(g.registry.WaitingGangs()))
 				reservationsNow.Set(float64(g.registry.Reservations().Len()))
