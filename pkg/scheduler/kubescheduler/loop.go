@@ -106,7 +106,7 @@ type loop struct {
 // nextPod returns the next member of the plan that is being committed, or else the next pod of the queue.
 func (l *loop) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 	if info := l.turns.nextBetween(logger); info != nil {
-		l.members.Popped(info.Pod.UID)
+		l.beginCycle(info.Pod)
 		return info, nil
 	}
 	if info := l.nextMember(logger); info != nil {
@@ -116,13 +116,18 @@ func (l *loop) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 	l.waitForUnwinding()
 	info, err := l.queue.Pop(logger)
 	if err == nil && info != nil && info.Pod != nil {
-		if l.hooks.Gated(info.Pod) {
-			l.waitForUnwinding() // a plan may have been aborted while the queue was empty
-			l.members.Pace()
-		}
-		l.members.Popped(info.Pod.UID)
+		l.beginCycle(info.Pod)
 	}
 	return info, err
+}
+
+// beginCycle begins the cycle of a pod that is in no plan.
+func (l *loop) beginCycle(pod *corev1.Pod) {
+	if l.hooks.Gated(pod) {
+		l.waitForUnwinding() // a plan may have been aborted while the queue was empty, or while another one was handed out
+		l.members.Pace()
+	}
+	l.members.Popped(pod.UID)
 }
 
 // nextMember returns the next member of the plan that is being committed, nil if there is none.

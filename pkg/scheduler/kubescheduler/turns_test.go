@@ -31,7 +31,12 @@ type fakePlan struct {
 	passes   bool                // it passes another plan
 	leaders  map[types.UID]int32 // of gangs that may pass, with the rank of the gang, which is compared with priorities
 	promised map[string][]*corev1.Pod
+	calls    []string
 }
+
+func (p *fakePlan) Pace()                { p.calls = append(p.calls, "pace") }
+func (p *fakePlan) Popped(uid types.UID) { p.calls = append(p.calls, "popped "+string(uid)) }
+func (p *fakePlan) Unwinding() bool      { p.calls = append(p.calls, "unwinding"); return false }
 
 func (p *fakePlan) Committing() (uint64, int32, bool, bool) {
 	if p.left == 0 {
@@ -134,6 +139,27 @@ func TestLeadersPassAPlan(t *testing.T) {
 	s.cycles(1)
 	if _, gated := s.q.waiting["b"]; !gated {
 		t.Error("the leader was activated at the end of the plan")
+	}
+}
+
+// The cycle of a leader that passes begins as that of any other: bindings and reservations of plans before are waited for. Pods
+// without a gang wait for neither.
+func TestLeadersThatPassKeepThePace(t *testing.T) {
+	t.Parallel()
+	s := newTurnsScene(t, 1000)
+	s.plan.leaders = map[types.UID]int32{"leader": 2}
+	leader := passer("leader").Gang("g").Obj()
+	s.add(leader, passer("plain").Obj())
+	s.activate(leader)
+	s.cycles(50)
+	l := &loop{queue: s.q, members: s.plan, hooks: s.q.hooks, turns: s.turns}
+	for range 2 {
+		if _, err := l.nextPod(klog.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := gocmp.Diff([]string{"unwinding", "pace", "popped leader", "popped plain"}, s.plan.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
 
