@@ -126,7 +126,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 	g.backlog = backlog.New(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.extenders.Answered = g.backlog.ExtenderAnswered
 	g.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
-		Gated: g.admits, Observe: g.observe, WaitsForRoom: g.backlog.WaitsForRoom, Gone: g.backlog.Gone,
+		Clock: g.clock, Gated: g.admits, Observe: g.observe, WaitsForRoom: g.backlog.WaitsForRoom, Gone: g.backlog.Gone,
 	})
 	kubescheduler.BeforeLeaving(sched, func(pod *corev1.Pod) {
 		if isMember(pod) {

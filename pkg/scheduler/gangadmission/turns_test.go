@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/clock"
 
+	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -91,7 +94,7 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t)
+			c := newCluster(t, leaps)
 			if tc.devices > 0 {
 				c.offersDevices(extendedDevice, tc.devices)
 			}
@@ -110,7 +113,7 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 					c.pod(tc.others...)
 					c.eventually("the other pods queued", func() bool { return len(c.sched.SchedulingQueue.PodsInActiveQ()) >= len(tc.others) })
 				}
-				time.Sleep(60 * time.Millisecond) // longer than the members' turn
+				c.endTurn()
 			}
 			c.run().wholeOf("a", 8)
 			c.eventually("the other pods bound", func() bool { return len(c.boundOf("p")) == tc.bound })
@@ -163,7 +166,7 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t)
+			c := newCluster(t, leaps)
 			if tc.devices > 0 {
 				c.offersDevices(extendedDevice, tc.devices)
 			}
@@ -197,7 +200,7 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 				}
 				f, ok := c.gangs.registry.Facts(key("u"))
 				early = early || ok && f.Refused.Reason != ""
-				time.Sleep(60 * time.Millisecond) // longer than the members' turn
+				c.endTurn()
 			}
 			c.run().wholeOf("a", 8)
 			if tc.refused {
@@ -223,6 +226,24 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 	}
 }
 
+// endTurn ends the turn of the members of a plan.
+func (c *cluster) endTurn() { c.clock.(*leaping).leap(60 * time.Millisecond) }
+
+// leaping is a clock that leaps, beside which its timers run as usual.
+type leaping struct {
+	clock.RealClock
+	leaps atomic.Int64
+}
+
+func (l *leaping) leap(d time.Duration) { l.leaps.Add(int64(d)) }
+
+func (l *leaping) Now() time.Time { return l.RealClock.Now().Add(time.Duration(l.leaps.Load())) }
+
+func (l *leaping) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
+
+// leaps is the option of a cluster whose clock leaps.
+func leaps(c *cluster, _ *bool, _ *config.GangAdmissionArgs) { c.clock = &leaping{} }
+
 // wantOneCycleEach checks that no pod of a plan had more than one cycle: it was not aborted. The lock must be held.
 func (c *cluster) wantOneCycleEach(t *testing.T, gang string, n int) {
 	t.Helper()
@@ -237,7 +258,7 @@ func (c *cluster) wantOneCycleEach(t *testing.T, gang string, n int) {
 // A gang that does not fit beside the plan is tried again as the first one when the plan has ended, though it was tried just before.
 func TestDroppedGangKeepsItsTurn(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+	c := newCluster(t, leaps).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
 	c.onPop = func(pod string) {
 		if pod != "a-2" {
 			return
@@ -249,7 +270,7 @@ func TestDroppedGangKeepsItsTurn(t *testing.T) {
 			}
 		}
 		c.eventually("the leaders queued", func() bool { return len(c.sched.SchedulingQueue.PodsInActiveQ()) == 2 })
-		time.Sleep(60 * time.Millisecond) // longer than the members' turn
+		c.endTurn()
 	}
 	c.run().wholeOf("a", 4).refused("u").refused("l")
 	c.mu.Lock()
@@ -264,7 +285,7 @@ func TestDroppedGangKeepsItsTurn(t *testing.T) {
 // GPUs that are free 4 are reserved and 4 are planned.
 func TestPassingGangLeavesReservedRoom(t *testing.T) {
 	t.Parallel()
-	c := updated(t, keepsFor(time.Hour))
+	c := updated(t, leaps, keepsFor(time.Hour))
 	c.updateNode("n0", func(n *corev1.Node) { *n = *wrappers.MakeNode("n0").GPUs(12).Obj() })
 	c.leaves("a-x")
 	created := false
@@ -282,7 +303,7 @@ func TestPassingGangLeavesReservedRoom(t *testing.T) {
 			}
 			c.eventually("the leader queued", func() bool { return len(c.sched.SchedulingQueue.PodsInActiveQ()) > 0 })
 		}
-		time.Sleep(60 * time.Millisecond) // longer than the members' turn
+		c.endTurn()
 	}
 	c.mu.Unlock()
 	c.gang("b", 4).wholeOf("b", 4).refused("u")
@@ -298,7 +319,7 @@ func TestPassingGangLeavesReservedRoom(t *testing.T) {
 // A gang that passes is passed in turn, and both plans are continued.
 func TestGangsPassAGangThatPasses(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, leaps)
 	for _, n := range nodesNamed(2, 7) {
 		c.node(n)
 	}
@@ -323,7 +344,7 @@ func TestGangsPassAGangThatPasses(t *testing.T) {
 				return slices.ContainsFunc(c.sched.SchedulingQueue.PodsInActiveQ(), func(p *corev1.Pod) bool { return strings.HasPrefix(p.Name, after[gang]) })
 			})
 		}
-		time.Sleep(60 * time.Millisecond) // longer than the members' turn
+		c.endTurn()
 	}
 	c.run().wholeOf("a", 6).wholeOf("b", 6).wholeOf("c", 2)
 	c.mu.Lock()

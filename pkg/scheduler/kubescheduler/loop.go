@@ -16,7 +16,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/kubernetes/pkg/scheduler/util"
-	"k8s.io/utils/clock"
 )
 
 // MemberSource provides the members of a plan to the scheduling loop.
@@ -69,7 +68,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	queue := NewQueue(sched.SchedulingQueue, hooks)
 	queue.promises.of = members.Promised
 	sched.SchedulingQueue = queue
-	turns := &turns{clock: clock.RealClock{}, queue: queue, members: members}
+	turns := &turns{clock: hooks.Clock, queue: queue, members: members}
 	for _, f := range sched.Profiles {
 		f.SetPodNominator(queue)
 		turns.less = f.QueueSortFunc() // all profiles have the same

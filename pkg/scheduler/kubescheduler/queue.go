@@ -15,6 +15,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/clock"
 )
 
 // Queue is the stock scheduling queue without the gated pods of gangs. These are stored separately, in a map. The
@@ -41,8 +42,10 @@ type Queue struct {
 	waitForRoom map[types.UID]struct{}
 }
 
-// QueueHooks are the callbacks of a Queue. None of the functions may block or call the queue.
+// QueueHooks are the callbacks of a Queue, and its clock. None of the functions may block or call the queue.
 type QueueHooks struct {
+	// Clock tells how long pods take turns while a plan is handed out.
+	Clock clock.PassiveClock
 	// Gated reports whether a pod belongs to a gang and therefore waits outside of the stock queue until it is
 	// activated.
 	Gated func(*corev1.Pod) bool
