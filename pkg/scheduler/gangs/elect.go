@@ -336,7 +336,6 @@ func (r *Registry) waitsInGrowth(g *gangState, until time.Time) time.Time {
 func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 	until, priority := r.index.grewAt.Add(r.opts.SingleSurplusAfter), g.priority()
 	if r.opts.SingleSurplusAfter <= 0 || !now.Before(until) {
-		g.gatedSince = time.Time{}
 		return false
 	}
 	if !r.index.minimums.hasFrom(priority) && g.passed != LostUnit && (task == SurplusUnit || r.index.units.count[priority] == 0) {

@@ -20,7 +20,7 @@ type indices struct {
 	gated    map[*gangState]struct{} // gangs whose surplus waits for these
 	yielding map[*gangState]struct{} // gangs in phase Yielding
 	grewAt   time.Time               // when room was last freed or added
-	growing  time.Time               // since when it has grown without a pause of Options.SingleSurplusAfter; the pause may follow
+	growing  time.Time               // since when it has grown without a pause in which surplus that waits could be tried
 }
 
 // indexed is the entries of a gang in the indices.
@@ -196,7 +196,7 @@ func (r *Registry) countWaiting(g *gangState, unit, minimum bool) {
 
 // recordRoomGrowth records that room was freed or added.
 func (r *Registry) recordRoomGrowth() {
-	if r.now.Sub(r.index.grewAt) >= r.opts.SingleSurplusAfter {
+	if r.now.Sub(r.index.grewAt) >= 2*r.opts.SingleSurplusAfter {
 		r.index.growing = r.now
 	}
 	r.index.grewAt = r.now

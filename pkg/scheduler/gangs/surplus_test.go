@@ -249,6 +249,21 @@ func TestSurplusLetsMinimumsHaveRoomThatGrows(t *testing.T) {
 		s.r.RecordRoomGrowth()
 		s.after(time.Second).wantActivated("y0")
 	})
+	t.Run("nor does room that grows between its activation and its attempt", func(t *testing.T) {
+		t.Parallel()
+		s := start(t).wakes(gangG)
+		for range 4 {
+			s.after(2*time.Second).wantActivated("y0").wantPasses("y0", true)
+			s.r.RecordRoomGrowth()
+			s.r.RecordPopped("y0")
+			if work, _ := s.r.BeginAttempt(s.r.members["y0"].pod); work != nil {
+				t.Fatal("a sub-group is planned although room has grown just now")
+			}
+		}
+		s.after(2 * time.Second).wantActivated("y0")
+		s.r.RecordRoomGrowth()
+		s.leads("y0").wantTask(SurplusUnit)
+	})
 	t.Run("surplus that was let go waits again when room grows again", func(t *testing.T) {
 		t.Parallel()
 		s := start(t).wakes(gangG).wantActivated().gone("h0").after(time.Millisecond).wantActivated("y0").leads("y0").refuses().after(time.Minute)

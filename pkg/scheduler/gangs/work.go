@@ -166,6 +166,9 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		r.reindex(g)
 		return nil, standing{}, "room grows, and minimums or surplus sub-groups go first"
 	}
+	if !r.now.Before(r.index.grewAt.Add(r.opts.SingleSurplusAfter)) {
+		g.gatedSince = time.Time{} // not before: while it waits in the queue, room may grow again
+	}
 	if state == ready {
 		g.task = task
 		if g.isPoppedEarly() {
