@@ -27,7 +27,7 @@ import (
 
 // orderScene is the scheduling loop of one profile as a model: the real registry with its list of waiting gangs, racks with
 // places, and gangs that need their places with constraints of several kinds. It is not concurrent: an attempt is one step, and
-// events come between steps, or during an attempt after its snapshot.
+// events come between steps, or during an attempt after its snapshot. Between the members of a plan, gangs of a higher priority pass.
 type orderScene struct {
 	t     *testing.T
 	rand  *rand.Rand
@@ -50,6 +50,9 @@ type orderScene struct {
 	cycles  int       // that have begun
 	spent   time.Time // until when early attempts have used up their 5 % of the time
 	plans   []*failing
+	passed  []*modelGang  // whose plans are being handed out, and passed by the attempt that is running
+	after   time.Duration // gangs.Options.SingleSurplusAfter
+	grew    time.Time     // when an event occurred last, or a refused gang was woken: room may have grown
 	counts  *orderCounts
 }
 
@@ -63,6 +66,9 @@ type orderCounts struct {
 	beyond       atomic.Int64 // plans that went first because early attempts had used up their time
 
 	refills, surplus, lost       atomic.Int64 // plans of gangs that run, by what they place
+	singles, beside              atomic.Int64 // likewise: single pods, and those beside a sub-group that waits
+	passed, dropped              atomic.Int64 // plans that passed another one, and attempts that did not
+	held                         atomic.Int64 // plans before surplus that lets room grow
 	vanished, recreated, ungated atomic.Int64 // gangs
 }
 
@@ -70,7 +76,8 @@ type orderCounts struct {
 type modelGang struct {
 	pods     []*corev1.Pod
 	racks    []int // by pod: that of its place, or noRack
-	surplus  int   // index of the first pod of its surplus sub-group, which is as large as the other one; len(pods): it has none
+	surplus  int   // index of the first pod of its surplus sub-group, which is as large as the other one; singles: it has none
+	singles  int   // index of its first single surplus pod; len(pods): it has none
 	priority int32
 	kind     kind
 	claim    int // that its one pod uses, for the kind claim
@@ -89,6 +96,8 @@ type modelGang struct {
 	lasted   time.Duration // the last attempt, until its plan failed
 	tried    bool          // it was tried and not placed
 	cycle    int           // its last cycle
+	dropped  *modelGang    // beside whose plan it did not fit
+	could    time.Time     // since when its surplus has had room, and was not tried; zero: it has none
 	// What was delivered since the last attempt began, and since its last cycle began, which may have seen what occurred before.
 	cause, cycleSince heard
 }
@@ -108,42 +117,55 @@ type failing struct {
 // noRack is the rack of a pod that waits.
 const noRack = -1
 
-// next returns the pods that wait and are planned together: of the minimum, or of the surplus sub-group. nil: none waits, or it is
-// not known which.
+// next returns the pods that wait and are planned together: of the minimum, of the surplus sub-group, or single ones. nil: none
+// waits, or it is not known which.
 func (g *modelGang) next() []int {
 	if g.gated || !g.unknown.IsZero() {
 		return nil
 	}
-	var minimum, surplus []int
-	for i, rack := range g.racks {
-		switch {
-		case rack != noRack:
-		case i < g.surplus:
-			minimum = append(minimum, i)
-		default:
-			surplus = append(surplus, i)
-		}
-	}
-	if len(minimum) > 0 {
+	if minimum := g.unplaced(0, g.surplus); minimum != nil {
 		return minimum
 	}
-	return surplus
+	if unit := g.unplaced(g.surplus, g.singles); unit != nil {
+		return unit
+	}
+	return g.unplaced(g.singles, len(g.pods))
 }
 
-// tier returns where the gang is in the queue among those of its priority (docs/decisions, G16, G20).
-func (g *modelGang) tier() gangs.Tier {
+// unplaced returns those of the pods that have no place.
+func (g *modelGang) unplaced(first, end int) (pods []int) {
+	for i := first; i < end; i++ {
+		if g.racks[i] == noRack {
+			pods = append(pods, i)
+		}
+	}
+	return pods
+}
+
+// nextBesideUnit returns the single pods that may be planned while the surplus sub-group waits. nil: it does not, or there are none.
+func (g *modelGang) nextBesideUnit() []int {
+	if next := g.next(); next == nil || next[0] < g.surplus || next[0] >= g.singles {
+		return nil
+	}
+	return g.unplaced(g.singles, len(g.pods))
+}
+
+// tierOf returns where the gang is in the queue with these pods among those of its priority (docs/decisions, G16, G20).
+func (g *modelGang) tierOf(pods []int) gangs.Tier {
 	switch {
 	case !g.admitted:
 		return gangs.TierNormal
-	case slices.Contains(g.racks[:g.surplus], noRack), g.ran:
+	case pods[0] < g.surplus, pods[0] < g.singles && g.ran:
 		return gangs.TierRefill
+	case pods[0] < g.singles:
+		return gangs.TierSurplusUnit
 	}
-	return gangs.TierSurplusUnit
+	return gangs.TierSurplusSingle
 }
 
-// compare orders gangs as the queue does. 0: any of them may be first.
-func (g *modelGang) compare(other *modelGang) int {
-	return cmp.Or(cmp.Compare(other.priority, g.priority), cmp.Compare(g.tier(), other.tier()), g.since.Compare(other.since))
+// precedes reports whether the gang comes before the pods of another one in the queue. Neither may be the first.
+func (g *modelGang) precedes(other *modelGang, pods []int) bool {
+	return cmp.Or(cmp.Compare(other.priority, g.priority), cmp.Compare(g.tierOf(g.next()), other.tierOf(pods)), g.since.Compare(other.since)) < 0
 }
 
 // isRunning reports whether a pod of the gang has a place.
@@ -177,9 +199,10 @@ func (s *orderScene) fail(format string, args ...any) {
 	s.t.Fatalf(format, args...)
 }
 
-// plan returns the racks in which the gang's next pods fit; nil: they do not, there are none, or a plan is in force.
-func (s *orderScene) plan(g *modelGang) []int {
-	room, n := slices.Clone(s.free), len(g.next())
+// plan returns the racks in which these pods of the gang fit, of single ones at least one; nil: they do not, there are none, or a plan
+// is in force.
+func (s *orderScene) plan(g *modelGang, pods []int) []int {
+	room, n := slices.Clone(s.free), len(pods)
 	if n == 0 || s.isFailing(g) {
 		return nil
 	}
@@ -191,7 +214,7 @@ func (s *orderScene) plan(g *modelGang) []int {
 		for i, rack := range other.racks {
 			switch {
 			case rack == noRack:
-			case other.kind == anywhere && !s.isFailingPod(other, i):
+			case other.kind == anywhere && !s.isFailingPod(other, i) && !slices.Contains(s.passed, other): // those have no node yet
 				beside[rack]++
 			case other.kind == device:
 				devices[rack]--
@@ -248,7 +271,7 @@ func (s *orderScene) plan(g *modelGang) []int {
 			racks = append(racks, rack)
 		}
 	}
-	if len(racks) < n {
+	if len(racks) < n && pods[0] < g.singles {
 		return nil
 	}
 	return racks
@@ -287,6 +310,7 @@ func (k kind) causes() causes {
 func (s *orderScene) apply(e gangs.Effects) {
 	for _, pod := range e.Activate {
 		s.say("%s is activated", pod.Name)
+		s.grew = s.clock.Now()
 		if ok, _ := s.r.MayEnterQueue(pod); ok {
 			s.active[pod.UID] = pod
 		}
@@ -328,7 +352,7 @@ func (g *modelGang) find(event gangs.Topic) int {
 
 // happen delivers an event: of a pod, or of another object ("").
 func (s *orderScene) happen(c causes, of types.UID) {
-	s.last = s.clock.Now()
+	s.last, s.grew = s.clock.Now(), s.clock.Now()
 	if c&^boundPod != 0 {
 		s.sources = append(s.sources, gangs.EventOf(of))
 	}
@@ -342,15 +366,25 @@ func (s *orderScene) happen(c causes, of types.UID) {
 // schedule does one cycle of the scheduling loop. It returns false if the queue is empty.
 func (s *orderScene) schedule() bool {
 	s.endFailing()
-	var leader *corev1.Pod
-	for _, pod := range s.active {
-		if leader == nil || s.r.RankOf(pod, time.Time{}).Compare(s.r.RankOf(leader, time.Time{})) < 0 {
+	leader := s.firstActive(func(types.UID) bool { return true })
+	if leader != nil {
+		s.runCycle(leader)
+	}
+	return leader != nil
+}
+
+// firstActive returns the first leader in the queue of those that may be selected, nil if there is none.
+func (s *orderScene) firstActive(may func(types.UID) bool) (leader *corev1.Pod) {
+	for uid, pod := range s.active {
+		if may(uid) && (leader == nil || s.r.RankOf(pod, time.Time{}).Compare(s.r.RankOf(leader, time.Time{})) < 0) {
 			leader = pod
 		}
 	}
-	if leader == nil {
-		return false
-	}
+	return leader
+}
+
+// runCycle runs the cycle of a leader.
+func (s *orderScene) runCycle(leader *corev1.Pod) {
 	delete(s.active, leader.UID)
 	s.during = 0
 	s.r.RecordPopped(leader.UID)
@@ -360,8 +394,8 @@ func (s *orderScene) schedule() bool {
 	g.cycle = s.cycles
 	if !s.attempt(leader) {
 		s.r.RecordCycleFailed(leader.UID, s.clock.Now())
+		s.apply(s.r.RecordRequeued(leader.UID, s.clock.Now()))
 	}
-	return true
 }
 
 // attempt does the work of PreFilter, and of the cycles of the members if there is a plan.
@@ -378,17 +412,29 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 		return false
 	}
 	g := s.gangs[key]
-	if len(g.next()) == 0 {
+	pods := g.next()
+	if beside := g.nextBesideUnit(); beside != nil && work.Task == gangs.SurplusSingle {
+		pods = beside // without an event
+	} else {
+		s.checkCause(key, g)
+	}
+	if len(pods) == 0 {
 		s.fail("%s plans its %s, and nothing waits", key.Name, work.Task)
 	}
-	s.checkCause(key, g)
-	g.cause = g.cycleSince
-	racks := s.plan(g)
+	g.cause, g.could = g.cycleSince, time.Time{}
+	racks := s.plan(g, pods)
 	if racks != nil {
-		s.checkOrder(key)
+		s.checkOrder(key, pods)
 	}
 	const took = time.Millisecond // not all of it in the loop, whose share is not the subject here
 	s.clock.SetTime(s.clock.Now().Add(took))
+	if racks == nil && work.Passes() {
+		s.say("%s does not pass", key.Name)
+		s.counts.dropped.Add(1)
+		g.tried, g.pause, g.dropped = false, time.Time{}, s.passed[len(s.passed)-1]
+		s.apply(s.r.DropAttempt(work, s.clock.Now()))
+		return false
+	}
 	if racks == nil {
 		s.say("%s is refused", key.Name)
 		g.tried, g.pause = true, time.Time{}
@@ -402,7 +448,7 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 		s.look(gangs.Key{})
 		return false
 	}
-	s.bind(key, g, work, racks)
+	s.bind(key, g, work, pods[:len(racks)], racks)
 	return true
 }
 
@@ -438,7 +484,7 @@ func (s *orderScene) checkCause(key gangs.Key, g *modelGang) {
 	g.began = s.clock.Now()
 }
 
-func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks []int) {
+func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, pods, racks []int) {
 	waiting := map[string]placement.Placement{} // by UID
 	for _, problem := range []placement.Problem{work.Problem, work.Singles} {
 		for leaf, pods := range problem.Pods {
@@ -448,7 +494,7 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks [
 		}
 	}
 	var placements []placement.Placement
-	nodes, tier, pods := map[types.UID]string{}, g.tier(), g.next()
+	nodes, tier, beside := map[types.UID]string{}, g.tierOf(pods), g.nextBesideUnit() != nil && pods[0] >= g.singles
 	for k, i := range pods {
 		uid, node := g.pods[i].UID, "rack"+strconv.Itoa(racks[k])
 		p, ok := waiting[string(uid)]
@@ -464,12 +510,11 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks [
 	if plan == nil {
 		s.fail("%s: %s", key.Name, why)
 	}
-	s.say("%s is bound to %v", key.Name, racks)
-	for m := s.r.NextMember(); m != nil; m = s.r.NextMember() {
-		if err := s.r.AssumeMember(m.UID, nodes[m.UID], s.clock.Now()); err != nil {
-			s.fail("%s: %v", m.Name, err)
-		}
+	s.say("%s is bound to %v, passing: %t", key.Name, racks, work.Passes())
+	if work.Passes() {
+		s.counts.passed.Add(1)
 	}
+	s.handOut(g, plan, nodes)
 	if g.fails {
 		s.plans = append(s.plans, &failing{key, g, g.cycle, pods, s.clock.Now().Add(time.Duration(s.rand.Intn(4)) * time.Millisecond)}) // in all less than half a second (docs/decisions, G16)
 		return
@@ -478,13 +523,17 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks [
 	switch {
 	case tier == gangs.TierSurplusUnit:
 		s.counts.surplus.Add(1)
+	case beside:
+		s.counts.beside.Add(1)
+	case tier == gangs.TierSurplusSingle:
+		s.counts.singles.Add(1)
 	case tier == gangs.TierRefill && pods[0] < g.surplus:
 		s.counts.refills.Add(1)
 	case tier == gangs.TierRefill:
 		s.counts.lost.Add(1)
 	}
 	g.failures, g.pause, g.tried = 0, time.Time{}, false
-	g.admitted, g.ran = true, g.ran || pods[0] >= g.surplus
+	g.admitted, g.ran = true, g.ran || pods[0] >= g.surplus && pods[0] < g.singles
 	for _, i := range pods {
 		s.apply(s.r.RecordPosted(g.pods[i].UID, s.clock.Now()))
 	}
@@ -494,6 +543,61 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, racks [
 		s.apply(s.r.SetPod(bound, s.clock.Now()))
 	}
 	s.happen(boundPod, g.pods[pods[0]].UID)
+}
+
+// handOut hands out the members of a plan. Between them, other gangs are created and pass, and room becomes free.
+func (s *orderScene) handOut(g *modelGang, plan *gangs.Plan, nodes map[types.UID]string) {
+	for {
+		if id, _, _, _ := s.r.CommittingPlan(); id != plan.ID {
+			return
+		}
+		switch s.rand.Intn(8) {
+		case 0:
+			s.freePlace()
+		case 1:
+			s.create()
+		}
+		if leader := s.firstActive(s.r.MayPass); leader != nil && s.rand.Intn(2) == 0 {
+			s.passed = append(s.passed, g)
+			s.runCycle(leader)
+			s.passed = s.passed[:len(s.passed)-1]
+			continue
+		}
+		m := s.r.NextMember()
+		if err := s.r.AssumeMember(m.UID, nodes[m.UID], s.clock.Now()); err != nil {
+			s.fail("%s: %v", m.Name, err)
+		}
+	}
+}
+
+// mayNotPass reports whether a gang is not planned beside the plan that is being handed out, if there is one: it is surplus, its
+// priority is not higher, it did not fit, or was refused before and such attempts have used up their time.
+func (s *orderScene) mayNotPass(g *modelGang) bool {
+	return len(s.passed) > 0 && (g.dropped == s.passed[len(s.passed)-1] || !slices.ContainsFunc(g.pods, func(p *corev1.Pod) bool { return s.r.MayPass(p.UID) }))
+}
+
+// letsRoomGrow reports whether surplus may wait although it fits, because room that grows may be for others.
+func (s *orderScene) letsRoomGrow(g *modelGang) bool {
+	return s.after > 0 && g.tierOf(g.next()) >= gangs.TierSurplusUnit && s.clock.Now().Sub(s.grew) < 4*s.after
+}
+
+// checkSurplus: surplus lets room grow for ten seconds at most.
+func (s *orderScene) checkSurplus() {
+	s.t.Helper()
+	for _, k := range s.keys() {
+		g, now := s.gangs[k], s.clock.Now()
+		fits := func(pods []int) bool {
+			return len(pods) > 0 && g.tierOf(pods) >= gangs.TierSurplusUnit && s.plan(g, pods) != nil
+		}
+		switch {
+		case !fits(g.next()) && !fits(g.nextBesideUnit()), !g.pause.IsZero():
+			g.could = time.Time{}
+		case g.could.IsZero():
+			g.could = now
+		case now.Sub(g.could) > 11*time.Second: // it may also yield
+			s.fail("surplus of %s has had room since %s", k.Name, g.could.Format("05.000"))
+		}
+	}
 }
 
 // isFailingPod reports whether a pod of the gang was placed by a plan that will fail.
@@ -538,16 +642,18 @@ func (s *orderScene) endFailing() {
 }
 
 // isSpent reports whether early attempts have almost used up their time: the first half second is free, that is ten seconds of 5 %,
-// and attempts that were about to begin may have used some of it.
-func (s *orderScene) isSpent() bool { return s.spent.Sub(s.clock.Now()) > 9*time.Second }
+// and attempts that were about to begin, or that surplus put off because room grows, may have used some of it.
+func (s *orderScene) isSpent() bool { return s.spent.Sub(s.clock.Now()) > 8*time.Second }
 
 // checkOrder: when a gang takes room, no waiting gang that precedes it could have taken it, except one whose plan has failed
 // since the last event that may help, or while early attempts have used up their time (docs/decisions, G16).
-func (s *orderScene) checkOrder(key gangs.Key) {
+func (s *orderScene) checkOrder(key gangs.Key, pods []int) {
 	s.t.Helper()
 	for _, other := range s.waiting() {
 		switch g := s.gangs[other]; {
-		case g.compare(s.gangs[key]) >= 0, s.plan(g) == nil:
+		case other == key, !g.precedes(s.gangs[key], pods), s.plan(g, g.next()) == nil, s.mayNotPass(g):
+		case s.letsRoomGrow(g):
+			s.counts.held.Add(1)
 		case !g.pause.IsZero() && !g.cycleSince.news:
 			s.counts.first.Add(1)
 		case !g.pause.IsZero() && s.isSpent():
@@ -565,7 +671,7 @@ func (s *orderScene) checkNoneCanStart() {
 	s.counts.checks.Add(1)
 	for _, k := range s.waiting() {
 		g := s.gangs[k]
-		if s.plan(g) == nil || (!g.cycleSince.news || s.isSpent()) && s.clock.Now().Before(g.pause.Add(inTime)) {
+		if s.plan(g, g.next()) == nil && (s.plan(g, g.nextBesideUnit()) == nil || s.clock.Now().Sub(g.began) < inTime) || s.letsRoomGrow(g) || (!g.cycleSince.news || s.isSpent()) && s.clock.Now().Before(g.pause.Add(inTime)) {
 			continue
 		}
 		f, _ := s.r.Facts(k)
@@ -618,10 +724,19 @@ func (s *orderScene) change() {
 		if rack := s.rand.Intn(len(s.free)); s.free[rack] > 0 && s.rand.Intn(2) == 0 {
 			s.free[rack]--
 			s.happen(boundPod, "other")
-		} else if s.free[rack] < 8 && s.places(rack) < 8 {
-			s.free[rack]++
-			s.happen(moreRoom|otherPods, "other")
+		} else {
+			s.freePlace()
 		}
+	}
+}
+
+// freePlace lets another scheduler give back a place, if it has one in a certain rack.
+func (s *orderScene) freePlace() {
+	if rack := s.rand.Intn(len(s.free)); s.places(rack) < 8 {
+		s.say("a place in rack %d becomes free", rack)
+		s.free[rack]++
+		s.r.RecordRoomGrowth()
+		s.happen(moreRoom|otherPods, "other")
 	}
 }
 
@@ -663,14 +778,18 @@ func (s *orderScene) createGang(name string) *modelGang {
 	}
 	s.nextID++
 	group := wrappers.MakePodGroup(name, "ml").UID(fmt.Sprintf("%s-%d", name, s.nextID))
-	if g.surplus = n; g.kind == anywhere && s.rand.Intn(2) == 0 {
-		n, g.surplus = 2*min(n, 4), min(n, 4)
+	g.surplus, g.singles = n, n
+	if g.kind == anywhere && s.rand.Intn(2) == 0 {
+		g.surplus, g.singles = min(n, 4), 2*min(n, 4)
 		group.MinSubGroup(1).SubGroup("x", int32(g.surplus)).SubGroup("y", int32(g.surplus))
 	} else {
 		group.MinMember(int32(n))
 	}
+	if n = g.singles; g.kind == anywhere && s.rand.Intn(2) == 0 {
+		n += 1 + s.rand.Intn(3)
+	}
 	g.fails, g.gated = s.rand.Intn(5) == 0, s.rand.Intn(8) == 0
-	s.say("%s is created: %d pods, %d surplus, of priority %d, kind %d, claim %d, its bindings are refused: %t, gated: %t", name, n, n-g.surplus, priority, g.kind, g.claim, g.fails, g.gated)
+	s.say("%s is created: %d pods, surplus from %d and %d, of priority %d, kind %d, claim %d, its bindings are refused: %t, gated: %t", name, n, g.surplus, g.singles, priority, g.kind, g.claim, g.fails, g.gated)
 	s.apply(s.r.SetGroup(group.Obj(), s.clock.Now()))
 	g.pods, g.racks = make([]*corev1.Pod, n), slices.Repeat([]int{noRack}, n)
 	for i := range n {
@@ -685,8 +804,8 @@ func (s *orderScene) createPod(name string, g *modelGang, i int) {
 	uid := fmt.Sprintf("%s-%d-%d", name, i, s.nextID)
 	pod := wrappers.MakePod(uid, "ml").UID(uid).Gang(name).Priority(g.priority)
 	switch {
-	case g.surplus == len(g.pods):
-	case i < g.surplus:
+	case g.surplus == g.singles:
+	case i < g.surplus, i >= g.singles:
 		pod.SubGroup("x")
 	default:
 		pod.SubGroup("y")
@@ -720,16 +839,18 @@ func (s *orderScene) removePod(g *modelGang, i int, vanishes bool) {
 // departure is how long the scheduler counts a bound pod that vanished.
 const departure = 2 * time.Second
 
-// lose lets a running gang lose one pod, or all of its surplus sub-group. They are created again.
+// lose lets a running gang lose one pod, some, or all of its surplus sub-group. They are created again.
 func (s *orderScene) lose() {
 	for _, k := range s.keys() {
 		g := s.gangs[k]
 		if s.isFailing(g) || slices.Contains(g.racks, noRack) || s.rand.Intn(2) > 0 {
 			continue
 		}
-		first, end := g.surplus, len(g.pods)
+		first, end := g.surplus, g.singles
 		switch {
 		case first < end:
+		case end < len(g.pods): // by number it loses single surplus first
+			first, end = s.rand.Intn(len(g.pods)), len(g.pods)
 		case g.kind == spread || g.kind == twoClasses:
 			continue
 		default:
@@ -854,6 +975,7 @@ func (s *orderScene) pass(d time.Duration, quiet bool) {
 		if quiet && len(s.plans) == 0 && s.clock.Now().Sub(s.last) >= inTime {
 			s.checkNoneCanStart()
 		}
+		s.checkSurplus()
 		s.clock.SetTime(s.clock.Now().Add(25 * time.Millisecond))
 		s.apply(s.r.Tick(s.clock.Now()))
 		for _, g := range s.gangs {
@@ -866,7 +988,8 @@ func (s *orderScene) pass(d time.Duration, quiet bool) {
 }
 
 // TestRoomIsUsedInTheOrderOfTheQueue: in any order of events a gang takes no room that one which precedes it could take, no gang
-// is tried again without a cause, and in a quiet second no waiting gang could start after 100 ms. ROUNDS multiplies the number of
+// is tried again without a cause, in a quiet second no waiting gang could start after 100 ms, and surplus waits for ten seconds at most
+// while room grows. ROUNDS multiplies the number of
 // seeds.
 func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
@@ -878,8 +1001,9 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 	t.Cleanup(func() { // when all seeds are over
 		t.Logf("%d plans failed, %d attempts before the end of a pause, %d plans before a gang in its pause, %d when the time was used up, %d checks in quiet seconds",
 			counts.failed.Load(), counts.early.Load(), counts.first.Load(), counts.beyond.Load(), counts.checks.Load())
-		t.Logf("plans of gangs that run: %d refills, %d surplus sub-groups, %d that were lost; %d gangs with vanished pods, %d recreated, %d with scheduling gates",
-			counts.refills.Load(), counts.surplus.Load(), counts.lost.Load(), counts.vanished.Load(), counts.recreated.Load(), counts.ungated.Load())
+		t.Logf("%d plans passed another one, %d attempts did not; %d plans before surplus that let room grow", counts.passed.Load(), counts.dropped.Load(), counts.held.Load())
+		t.Logf("plans of gangs that run: %d refills, %d surplus sub-groups, %d that were lost, %d of single pods, %d beside a sub-group; %d gangs with vanished pods, %d recreated, %d with scheduling gates",
+			counts.refills.Load(), counts.surplus.Load(), counts.lost.Load(), counts.singles.Load(), counts.beside.Load(), counts.vanished.Load(), counts.recreated.Load(), counts.ungated.Load())
 		if t.Failed() {
 			return
 		}
@@ -889,6 +1013,7 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 			}
 		}
 		if counts.failed.Load() == 0 || counts.early.Load() == 0 || counts.freed.Load() == 0 || counts.first.Load() == 0 || counts.checks.Load() == 0 ||
+			counts.passed.Load() == 0 || counts.dropped.Load() == 0 || counts.singles.Load() == 0 || counts.beside.Load() == 0 || counts.held.Load() == 0 ||
 			counts.refills.Load() == 0 || counts.surplus.Load() == 0 || counts.lost.Load() == 0 || counts.vanished.Load() == 0 || counts.recreated.Load() == 0 || counts.ungated.Load() == 0 {
 			t.Error("something did not occur")
 		}
@@ -903,10 +1028,15 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 			s := &orderScene{t: t, rand: rand.New(rand.NewSource(int64(seed))), clock: clock, r: gangs.New(), counts: &counts,
 				free: []int{8, 8, 8}, devices: []int{2, 2, 2}, gangs: map[gangs.Key]*modelGang{}, active: map[types.UID]*corev1.Pod{}}
 			s.fast = fastRacks{s}
-			s.r.Configure(gangs.Options{RepairTimeout: time.Minute})
+			s.after = []time.Duration{0, 50 * time.Millisecond, 2 * time.Second}[seed%3]
+			s.r.Configure(gangs.Options{RepairTimeout: time.Minute, SingleSurplusAfter: s.after})
 			s.r.AddProfile(wrappers.SchedulerName)
 			s.apply(s.r.SetSynced(clock.Now()))
-			for range 300 {
+			steps := 300
+			if s.after > time.Second {
+				steps = 1000 // room seldom stands still
+			}
+			for range steps {
 				switch n := s.rand.Intn(20); {
 				case n < 8:
 					s.change()
