@@ -79,6 +79,12 @@ tune() {
 		s/gpu: 1/gpu: $3/" $samples/job.yaml | awk -v field="${4-}" '/schedulerName:/ { print "      " field } 1' | apply -
 }
 
+# ending PODS: returns when so many pods of fine-tuning end
+ending() {
+	until kubectl get pods -l job-name=fine-tuning -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}' |
+		wc -w | grep -qw "$1"; do :; done
+}
+
 # chat REPLICAS [IMAGE]: podcliqueset.yaml with another number of replicas, and another image for frontend and prefill
 chat() {
 	sed "s/^  replicas: 1/  replicas: $1/" $samples/podcliqueset.yaml |
@@ -347,6 +353,7 @@ func story() []step {
 			kubectl wait pg/fine-tuning --for=jsonpath={.status.gpus}=64/64
 			kubelet job-name=fine-tuning stuck=true
 			apply $samples/inference-service.yaml
+			ending 6
 			$ kubectl wait pg/inference-service --for=jsonpath={.status.reason}=Preempting
 			$ kubectl wait pg/fine-tuning --for=condition=Preempted
 			$ kubectl get pg inference-service fine-tuning
@@ -365,6 +372,7 @@ func story() []step {
 			"10 pods end. chat does not need 16 of the GPUs: the fourth group of inference-service, which has waited, takes 8 of them.",
 		do: `kubelet job-name=fine-tuning stuck=true
 			chat 1
+			ending 10
 			$ kubectl wait pg/chat-0 --for=jsonpath={.status.reason}=Preempting
 			$ kubectl wait pg/fine-tuning --for=jsonpath={.status.scheduled}=0/10
 			$ kubectl get pg chat-0 fine-tuning
