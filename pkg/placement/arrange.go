@@ -36,15 +36,16 @@ type arrangement struct {
 	tables  []table // narrower levels first, among those that do not enclose each other the one with the most domains
 	total   []int   // by row: room in all
 
-	known map[int32]unit // by group
-	also  [][]int        // by class and class, as indexes in classes: of how many pods of the second one of the first takes the room, at least
+	known    map[int32]unit // by group
+	podTakes [][]taking     // by index in classes: see compareClasses
 
 	// Of one choice:
 	scarce   bool      // see setChoice
 	shares   []float64 // if scarce: see sharesOfRoom
 	units    []unit    // a zone is followed by those in it
 	chosen   []int32   // by index in units: index of the domain
-	singles  []int     // index in units of the first single pod of each kind that may be anywhere
+	singles  []unit    // single pods, until all other units are in units
+	ledger   ledger    // if scarce
 	twins    [][]int32 // by table and domain: the first domain that each unit may have instead
 	order    []int     // indexes in units, without zones, in the order in which they are placed
 	left     []int     // of total
@@ -288,9 +289,10 @@ func (a *arrangement) placeUnits(from int) int {
 
 // placePodIn places one waiting pod of a leaf in an area inside the leaf's own.
 func (a *arrangement) placePodIn(leaf int32, area Area) bool {
+	own := a.groups[leaf].area
 	a.setArea(leaf, area)
 	placed, _ := a.fillLeafIn(leaf, "", 1, nil)
-	a.setArea(leaf, a.areaAbove(leaf))
+	a.setArea(leaf, own)
 	if placed == 0 && a.blamed.leaf == leaf {
 		a.blamed.class = a.groups[leaf].class // not the one that is confined to the area
 	}

@@ -10,14 +10,22 @@ import (
 // assign finds domains for all units of the choice by their numbers.
 func (a *arrangement) assign() bool {
 	a.left = append(a.left[:0], a.total...)
-	a.hash, a.failed, a.steps, a.contents = 0, map[uint64]bool{}, 0, map[place]content{}
+	a.hash, a.failed, a.steps, a.contents, a.ledger = 0, map[uint64]bool{}, 0, map[place]content{}, ledger{}
 	for i := range a.tables {
 		t := &a.tables[i]
 		for c := range t.room {
 			copy(t.left[c], t.room[c])
 		}
 		t.rankings = t.rankings[:0]
-		for d := range t.areas {
+	}
+	if a.scarce && !a.opaque {
+		a.openLedger()
+		if a.isOverdrawn(len(a.tables), 0) {
+			return false
+		}
+	}
+	for i := range a.tables {
+		for d := range a.tables[i].areas {
 			a.hash += a.mix(i, d)
 		}
 	}
@@ -30,6 +38,7 @@ func (a *arrangement) assign() bool {
 // fills are what the units from an index on can take of one row in all, in a domain of the narrowest level. In a domain whose room
 // no set of units fills, some is left over, whatever is assigned.
 type fills struct {
+	isSet   bool // it is known, or known that there is no such row
 	row     int
 	domains int       // number of domains that the units may be in, from the first one on
 	spare   int       // what is left over in all domains if all units have one
@@ -39,7 +48,7 @@ type fills struct {
 // setFills sets fills for the row of small numbers of which the choice needs the largest share. Parts of the choice that need not be
 // in one domain of the narrowest level may fill any domain, and are part of what is spare.
 func (a *arrangement) setFills() {
-	f := fills{row: -1, domains: a.tables[0].rests}
+	f := fills{isSet: true, row: -1, domains: a.tables[0].rests}
 	if slices.ContainsFunc(a.units, func(u unit) bool { return u.single }) {
 		f.domains = len(a.tables[0].areas)
 	}
@@ -51,6 +60,7 @@ func (a *arrangement) setFills() {
 			f.row = row
 		}
 	}
+	a.fills.isSet = true
 	if f.row < 0 {
 		return
 	}
@@ -140,6 +150,12 @@ func (a *arrangement) mix(table, d int) uint64 {
 		random = shuffler(number ^ uint64(row[d]))
 		number = random.number()
 	}
+	if a.ledger.pledged != nil {
+		for _, row := range a.ledger.pledged[table] {
+			random = shuffler(number ^ uint64(row[d]))
+			number = random.number()
+		}
+	}
 	return number
 }
 
@@ -164,7 +180,7 @@ func (a *arrangement) assignFrom(i int) bool {
 		a.planner.spent = true
 		return false
 	}
-	if a.steps == fillsAfter*len(a.units) && a.fills.most == nil {
+	if a.steps >= fillsAfter*len(a.units) && !a.fills.isSet {
 		a.setFills()
 	}
 	u := &a.units[i]
@@ -181,35 +197,42 @@ func (a *arrangement) assignFrom(i int) bool {
 	if a.failed[state] {
 		return false
 	}
-	if !u.single && slices.ContainsFunc(a.singles, func(k int) bool { return !a.countFits(k) }) {
+	ok, ends := false, false
+	if a.ledger.room != nil && !u.single && u.pinned < 0 {
+		for _, d := range a.domainsByLoss(i) {
+			if ok, ends = a.assignTo(i, d); ends {
+				break
+			}
+		}
+	} else {
+		for d := range a.domainsByTightness(u) {
+			if ok, ends = a.assignTo(i, d); ends {
+				break
+			}
+		}
+	}
+	if !ok && !a.late {
 		a.failed[state] = true
-		return false
 	}
-	for d := range a.domainsByTightness(u) {
-		a.chosen[i] = d
-		if u.isZone {
-			if a.assignFrom(i + 1) {
-				return true
-			}
-		} else {
-			a.take(u, int(d), 1)
-			if !a.isRefused(u, int(d)) && a.assignFrom(i+1) {
-				return true
-			}
-			a.take(u, int(d), -1)
-		}
-		if u.single {
-			break // the room in all domains is the same whichever it has, so it is likely that other units have the wrong ones
-		}
-		if !a.alike && a.steps > maxSteps || a.late {
-			return false
-		}
+	return ok
+}
+
+// assignTo finds domains for unit i and those after it, of which unit i has the given one. ends: there is no need to try another one
+// for unit i.
+func (a *arrangement) assignTo(i int, d int32) (ok, ends bool) {
+	u := &a.units[i]
+	a.chosen[i] = d
+	a.take(u, int(d), 1)
+	isPossible := !a.isOverdrawn(u.table, int(d)) && !a.isRefused(u, int(d))
+	if isPossible && a.assignFrom(i+1) {
+		return true, true
 	}
-	if a.late {
-		return false
+	a.take(u, int(d), -1)
+	if !isPossible {
+		a.steps++
 	}
-	a.failed[state] = true
-	return false
+	// The room for others is the same whichever domain a single pod has: it is likely that other units have the wrong ones.
+	return false, isPossible && u.single || !a.alike && a.steps > maxSteps || a.late
 }
 
 // assignLoose counts leaves that may be anywhere, which come last.
@@ -372,7 +395,7 @@ func (a *arrangement) domainsByTightness(u *unit) func(yield func(d int32) bool)
 // holds reports whether the numbers allow the unit in the domain, and in those that enclose it.
 func (a *arrangement) holds(u *unit, d int) bool {
 	t := &a.tables[u.table]
-	if !u.single && d >= t.rests || !a.fitsIn(u, t.left, d) {
+	if !u.single && d >= t.rests || !a.fitsIn(u, t.left, d) || u.single && !a.hasRoom(u, d) {
 		return false
 	}
 	for j, outer := range t.outer {
@@ -387,7 +410,12 @@ func (a *arrangement) holds(u *unit, d int) bool {
 func (a *arrangement) take(u *unit, d, sign int) {
 	change := func(table, d int) {
 		a.hash -= a.mix(table, d)
-		a.tables[table].changeLeft(d, u.takes, sign)
+		if !u.isZone {
+			a.tables[table].changeLeft(d, u.takes, sign)
+		}
+		if a.ledger.room != nil {
+			a.movePledge(u, table, d, sign)
+		}
 		a.hash += a.mix(table, d)
 	}
 	if u.table >= 0 {
@@ -397,6 +425,13 @@ func (a *arrangement) take(u *unit, d, sign int) {
 				change(j, int(outer[d]))
 			}
 		}
+	}
+	if a.ledger.room != nil && u.table >= 0 {
+		a.movePledge(u, len(a.tables), 0, sign)
+		a.updateRoom(u.table, d)
+	}
+	if u.isZone {
+		return
 	}
 	for _, t := range u.takes {
 		a.left[t.row] -= sign * t.n

@@ -99,29 +99,28 @@ func (a *arrangement) usableRest(rest []int) []int {
 	return rest
 }
 
-// compareClasses finds classes of which a pod takes the room of pods of another class: it uses at least as much of each resource, and
-// each domain has room for as many of the others. That its nodes are among theirs is likely then, but not certain.
+// compareClasses sets what a pod of each class takes. It takes the room of pods of another class if it uses at least as much of each
+// resource, and each domain has room for as many of the others. That its nodes are among theirs is likely then, but not certain.
 func (a *arrangement) compareClasses() {
-	const most, maxCompared = 1 << 16, 32
-	a.also = make([][]int, len(a.classes))
+	const maxCompared = 32
+	a.podTakes = make([][]taking, len(a.classes))
+	for i, class := range a.classes {
+		a.podTakes[i] = append(a.podTakes[i], taking{i, 1})
+		for r, uses := range a.usesOf[class] {
+			if uses > 0 {
+				a.podTakes[i] = append(a.podTakes[i], taking{len(a.classes) + r, int(uses)})
+			}
+		}
+	}
 	if len(a.classes) > maxCompared {
 		return
 	}
-	for i, class := range a.classes {
-		a.also[i] = make([]int, len(a.classes))
+	for i := range a.classes {
 		if a.timeIsOver() {
 			return
 		}
-		for k, other := range a.classes {
-			n := 0
-			for r, uses := range a.usesOf[other] {
-				if uses > 0 {
-					n = min(cmp.Or(n, most), int(min(a.usesOf[class][r]/uses, most)))
-					if n == 0 {
-						break
-					}
-				}
-			}
+		for k := range a.classes {
+			n := a.podsInsteadOf(i, k)
 			if i == k || n == 0 {
 				continue
 			}
@@ -134,10 +133,24 @@ func (a *arrangement) compareClasses() {
 				return true
 			}
 			if !slices.ContainsFunc(a.tables, func(t table) bool { return !isPlausible(t.room) }) {
-				a.also[i][k] = n
+				a.podTakes[i] = append(a.podTakes[i], taking{k, n})
 			}
 		}
 	}
+}
+
+// podsInsteadOf returns for how many pods of another class the resources suffice that a pod of a class uses, by index in classes.
+func (a *arrangement) podsInsteadOf(class, other int) int {
+	n := 0
+	for r, uses := range a.usesOf[a.classes[other]] {
+		if uses > 0 {
+			const most = 1 << 16
+			if n = min(cmp.Or(n, most), int(min(a.usesOf[a.classes[class]][r]/uses, most))); n == 0 {
+				return 0
+			}
+		}
+	}
+	return n
 }
 
 // addTakenRoom adds to what a unit takes the room of lighter classes.
@@ -148,8 +161,10 @@ func (a *arrangement) addTakenRoom(u *unit) {
 		if t.row >= len(a.classes) {
 			continue
 		}
-		for other, n := range a.also[t.row] {
-			u.addTaking(other, n*t.n)
+		for _, other := range a.podTakes[t.row] {
+			if other.row < len(a.classes) && other.row != t.row {
+				u.addTaking(other.row, other.n*t.n)
+			}
 		}
 	}
 }
@@ -348,12 +363,12 @@ type section struct {
 	size     int64
 }
 
-// setChoice prepares the assignment of a choice. If scarce is set, the tightest domain is the one with the least left of what the
-// choice needs the largest share of, and each pod of a leaf without a level of its own is assigned a domain: what is left in
-// several domains may be too little for such a pod in each of them.
+// setChoice prepares the assignment of a choice. If scarce is set, the domain of a unit is the one in which it costs the others the least
+// room, and each pod of a leaf without a level of its own, or of a unit with a wider level than the narrowest, is assigned a domain of
+// the narrowest level: what is left in several of them may be too little for such a pod in each.
 func (a *arrangement) setChoice(groups []int32, scarce bool) {
 	a.scarce, a.fills = scarce, fills{}
-	if scarce && !a.opaque && a.also == nil {
+	if scarce && !a.opaque && a.podTakes == nil {
 		a.compareClasses()
 	}
 	top := &section{group: -1}
@@ -377,24 +392,66 @@ func (a *arrangement) setChoice(groups []int32, scarce bool) {
 			continue
 		}
 		if s := zoneOf(g); a.groups[g].required != "" {
-			s.units = append(s.units, a.unitOf(g))
+			if leaves, ok := a.leavesIfSplit(g); ok {
+				s.sections = append(s.sections, &section{group: g, loose: leaves})
+			} else {
+				s.units = append(s.units, a.unitOf(g))
+			}
 		} else {
 			s.loose = append(s.loose, g)
 		}
 	}
-	a.units = a.units[:0]
+	a.units, a.singles = a.units[:0], a.singles[:0]
 	a.appendSection(top, -1)
+	a.appendSingles()
 	a.chosen = make([]int32, len(a.units))
 	if scarce {
 		a.shares = a.sharesOfRoom()
 	}
-	a.singles = a.singles[:0]
-	for i := range a.units {
-		if u := &a.units[i]; u.single && u.zone < 0 && (i == 0 || a.units[i-1].like != u.like) {
-			a.singles = append(a.singles, i)
-		}
-	}
 	a.findTwins()
+}
+
+// leavesIfSplit returns the leaves of a unit of which each pod is assigned a domain: if scarce is set, one with a wider level than the
+// narrowest, all of whose leaves are needed and can be split.
+func (a *arrangement) leavesIfSplit(g int32) ([]int32, bool) {
+	if !a.scarce || a.opaque || a.unitOf(g).table == 0 {
+		return nil, false
+	}
+	var leaves []int32
+	var visit func(g int32) bool
+	visit = func(g int32) bool {
+		at := &a.groups[g]
+		if at.isLeaf() {
+			leaves = append(leaves, g)
+			return a.singleClassOf(g) >= 0
+		}
+		missing := at.missing()
+		for k := at.first; k < at.end; k++ {
+			if a.satisfied(k) || !a.possible[k] {
+				continue
+			}
+			if missing--; !visit(k) {
+				return false
+			}
+		}
+		return missing == 0
+	}
+	ok := visit(g)
+	return leaves, ok
+}
+
+// appendSingles appends the single pods, the largest first, and of these the ones that may have the fewest domains.
+func (a *arrangement) appendSingles() {
+	tableOf := func(u unit) int {
+		if u.zone < 0 {
+			return len(a.tables)
+		}
+		return a.units[u.zone].table
+	}
+	slices.SortStableFunc(a.singles, func(x, y unit) int {
+		return cmp.Or(cmp.Compare(y.size, x.size), cmp.Compare(x.like, y.like), cmp.Compare(tableOf(x), tableOf(y)), cmp.Compare(x.zone, y.zone))
+	})
+	a.units = append(a.units, a.singles...)
 }
 
 // findTwins finds domains that each unit may have instead of each other: those inside the same wider domains, without narrower ones
@@ -458,7 +515,7 @@ func (a *arrangement) keyOfUnits(groups []int32) string {
 
 // appendSection appends the units of a section, and what it takes in all to the zone.
 func (a *arrangement) appendSection(s *section, zone int) {
-	at := len(a.units)
+	at, single := len(a.units), len(a.singles)
 	if s.group >= 0 {
 		z := unit{group: s.group, isZone: true, zone: zone}
 		z.table, z.pinned = a.domainsFor(s.group)
@@ -467,17 +524,15 @@ func (a *arrangement) appendSection(s *section, zone int) {
 		zone = at
 	}
 	if a.scarce && !a.opaque {
-		a.splitLoose(s)
+		a.splitLoose(s, zone)
 	}
 	s.sort(a)
 	i, k := 0, 0
-	for i < len(s.units) || k < len(s.sections) { // the largest first, single pods last
-		if k == len(s.sections) || i < len(s.units) && !s.units[i].single && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
+	for i < len(s.units) || k < len(s.sections) { // the largest first
+		if k == len(s.sections) || i < len(s.units) && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
 			u := s.units[i]
 			u.zone = zone
-			if !u.single {
-				a.narrow(&u)
-			}
+			a.narrow(&u)
 			if a.scarce && !a.opaque {
 				a.addTakenRoom(&u)
 			}
@@ -507,7 +562,7 @@ func (a *arrangement) appendSection(s *section, zone int) {
 		return
 	}
 	var z unit
-	for _, u := range a.units[at+1:] {
+	for _, u := range slices.Concat(a.units[at+1:], a.singles[single:]) {
 		if !u.isZone {
 			for _, t := range u.takes {
 				z.addTaking(t.row, t.n)
@@ -519,19 +574,20 @@ func (a *arrangement) appendSection(s *section, zone int) {
 
 // splitLoose replaces the leaves of a section without a level of their own by their single pods, if these are of one Independent
 // class.
-func (a *arrangement) splitLoose(s *section) {
+func (a *arrangement) splitLoose(s *section, zone int) {
 	s.loose = slices.DeleteFunc(s.loose, func(leaf int32) bool {
 		if a.singleClassOf(leaf) < 0 {
 			return false
 		}
 		class := int32(a.groups[leaf].pods[0].Class)
-		u := unit{group: -1, loose: []int32{leaf}, single: true, like: -1<<20 - class, pinned: -1, size: 1 + a.weightOf(class)}
+		u := unit{group: -1, loose: []int32{leaf}, single: true, zone: zone, like: -1<<20 - class, pinned: -1, size: 1 + a.weightOf(class)}
 		u.pods = 1
 		u.addTaking(slices.Index(a.classes, class), 1)
 		for k, n := range a.usesOf[class] {
 			u.addTaking(len(a.classes)+k, int(n))
 		}
-		s.units = append(s.units, slices.Repeat([]unit{u}, a.groups[leaf].missing())...)
+		a.addTakenRoom(&u)
+		a.singles = append(a.singles, slices.Repeat([]unit{u}, a.groups[leaf].missing())...)
 		return true
 	})
 }
@@ -546,15 +602,9 @@ func (a *arrangement) narrow(u *unit) {
 	}
 }
 
-// sort sorts units by size, like ones beside each other, single pods last, and sections by size.
+// sort sorts units by size, like ones beside each other, and sections by size.
 func (s *section) sort(a *arrangement) {
 	slices.SortStableFunc(s.units, func(x, y unit) int {
-		if x.single != y.single {
-			if x.single {
-				return 1
-			}
-			return -1
-		}
 		return cmp.Or(cmp.Compare(min(y.pinned, 0), min(x.pinned, 0)), cmp.Compare(y.size, x.size), cmp.Compare(x.like, y.like))
 	})
 	for _, inner := range s.sections {
