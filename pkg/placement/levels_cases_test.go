@@ -280,8 +280,9 @@ func TestLevelsExplain(t *testing.T) {
 }
 
 // plantedLevels generates a gang that is too large for an exhaustive solver and has a plan: racks of different size, full of
-// the pods of a solution but for spare GPUs on some nodes. Replicas require a rack, sets of replicas a block.
-func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int) (placement.Problem, *cluster) {
+// the pods of a solution but for spare GPUs on some nodes. Replicas require a rack, sets of replicas a block. With others each rack has
+// one more node, which is full of the pods of a replica that may be on no other nodes than these.
+func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int, others bool) (placement.Problem, *cluster) {
 	t.Helper()
 	var nodes []node
 	racks := 6 + r.IntN(10)
@@ -345,6 +346,22 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int) (p
 	for i := range nodes {
 		nodes[i].gpus = min(room, used[i]+r.IntN(1+spare))
 	}
+	if others {
+		const own, other, size = "own", "other", 6 * room // there is room for as many of these pods as for all smaller ones in a rack
+		for i := range nodes {
+			nodes[i].label = own
+		}
+		for i := range kinds {
+			kinds[i].label = own
+		}
+		for rack := range racks {
+			name := fmt.Sprintf("other%d", rack)
+			nodes = append(nodes, node{name: name, gpus: size, label: other, rack: fmt.Sprintf("r%d", rack), block: fmt.Sprintf("b%d", rack/3)})
+			groups = append(groups, required("rack", leaf(name, "", size)))
+			p.Pods[name] = pods(name, len(kinds), size)
+		}
+		kinds = append(kinds, class{gpus: 1, label: other})
+	}
 	p.Tree, p.Required = buildLeveled(t, leveledNode{}, groups...)
 	return p, newCluster(t, kinds, nodes...)
 }
@@ -355,15 +372,19 @@ func TestLevelsFindPlantedPlans(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		classes, spare, unlabeled int
+		others                    bool
 		floor                     float64
-	}{{1, 0, 0, 1}, {1, 1, 0, 1}, {2, 0, 0, 0.98}, {2, 1, 0, 0.98}, {3, 0, 0, 0.98}, {3, 1, 0, 0.98}, {2, 0, 3, 0.98}, {3, 0, 3, 0.98}} {
-		t.Run(fmt.Sprintf("%d classes, spare %d, %d nodes without labels", tt.classes, tt.spare, tt.unlabeled), func(t *testing.T) {
+	}{
+		{1, 0, 0, false, 1}, {1, 1, 0, false, 1}, {2, 0, 0, false, 0.98}, {2, 1, 0, false, 0.98}, {3, 0, 0, false, 0.98}, {3, 1, 0, false, 0.98},
+		{2, 0, 3, false, 0.98}, {3, 0, 3, false, 0.98}, {3, 0, 0, true, 0.98},
+	} {
+		t.Run(fmt.Sprintf("%d classes, spare %d, %d nodes without labels, nodes of others %t", tt.classes, tt.spare, tt.unlabeled, tt.others), func(t *testing.T) {
 			t.Parallel()
 			const rounds = 100
 			r := rand.New(rand.NewPCG(67, uint64(71+10*tt.classes+tt.spare)))
 			found, calls, planned := 0, 0, 0
 			for range rounds {
-				p, w := plantedLevels(t, r, tt.classes, tt.spare, tt.unlabeled)
+				p, w := plantedLevels(t, r, tt.classes, tt.spare, tt.unlabeled, tt.others)
 				plan, short := placement.Minimum(p, w, placement.Budget{})
 				calls += w.calls
 				if short == nil {

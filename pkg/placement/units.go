@@ -5,6 +5,7 @@ package placement
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 )
 
@@ -100,7 +101,7 @@ func (a *arrangement) usableRest(rest []int) []int {
 }
 
 // compareClasses sets what a pod of each class takes. It takes the room of pods of another class if it uses at least as much of each
-// resource, and each domain has room for as many of the others. That its nodes are among theirs is likely then, but not certain.
+// resource, its nodes are among theirs, and each domain has room for as many of the others.
 func (a *arrangement) compareClasses() {
 	const maxCompared = 32
 	a.podTakes = make([][]taking, len(a.classes))
@@ -115,13 +116,14 @@ func (a *arrangement) compareClasses() {
 	if len(a.classes) > maxCompared {
 		return
 	}
+	nodes := a.classesByNode()
 	for i := range a.classes {
 		if a.timeIsOver() {
 			return
 		}
 		for k := range a.classes {
 			n := a.podsInsteadOf(i, k)
-			if i == k || n == 0 {
+			if i == k || n == 0 || slices.ContainsFunc(nodes, func(classes uint32) bool { return classes>>i&1 > classes>>k&1 }) {
 				continue
 			}
 			isPlausible := func(rows [][]int) bool {
@@ -137,6 +139,17 @@ func (a *arrangement) compareClasses() {
 			}
 		}
 	}
+}
+
+// classesByNode returns the sets of classes, as bits by index in classes, for all of which there is a node.
+func (a *arrangement) classesByNode() []uint32 {
+	sets := map[string]uint32{}
+	for i, class := range a.classes {
+		for _, node := range a.world.Nodes(int(a.derive(class, a.inside)), unlimited) {
+			sets[node] |= 1 << i
+		}
+	}
+	return slices.Compact(slices.Sorted(maps.Values(sets)))
 }
 
 // podsInsteadOf returns for how many pods of another class the resources suffice that a pod of a class uses, by index in classes.
