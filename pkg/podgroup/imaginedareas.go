@@ -41,26 +41,48 @@ func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
 	if known {
 		return list
 	}
-	var numbers []placement.Area // by domain: a look-up in a map for each node would take most of the time
+	var numbers []int32 // by domain: 1 + index in list; a look-up in a map for each node would take most of the time
+	var nodes, sizes []int32
 	for i, domain := range w.of.Levels[level] {
 		if domain == 0 || !w.isIn(within, int32(i)) {
 			continue
 		}
+		nodes = append(nodes, int32(i))
 		if more := int(domain) + 1 - len(numbers); more > 0 {
-			numbers = append(numbers, make([]placement.Area, more)...)
+			numbers = append(numbers, make([]int32, more)...)
 		}
-		number := numbers[domain]
-		if number == 0 {
-			at := areaKey{level, domain, within}
-			w.areas = append(w.areas, imaginedArea{areaKey: at})
-			number = placement.Area(len(w.areas))
-			w.numbers[at], numbers[domain] = number, number
-			list = append(list, number)
+		if numbers[domain] == 0 {
+			w.areas = append(w.areas, imaginedArea{areaKey: areaKey{level, domain, within}})
+			list, sizes = append(list, placement.Area(len(w.areas))), append(sizes, 0)
+			numbers[domain] = int32(len(list))
 		}
-		w.areas[number-1].nodes = append(w.areas[number-1].nodes, int32(i))
+		sizes[numbers[domain]-1]++
+	}
+	all := make([]int32, len(nodes)) // one array for all areas
+	for k, a := range list {
+		w.areas[a-1].nodes, all = all[:0:sizes[k]], all[sizes[k]:]
+	}
+	for _, i := range nodes {
+		at := &w.areas[list[numbers[w.of.Levels[level][i]]-1]-1]
+		at.nodes = append(at.nodes, i)
 	}
 	w.lists[key] = list
 	return list
+}
+
+// indexOf returns, by domain, the index of its area in Areas.
+func (w *imagined) indexOf(level string, within placement.Area) map[placement.Area]int {
+	key := areaKey{level: level, within: within}
+	index, known := w.indexes[key]
+	if !known {
+		list := w.Areas(level, within)
+		index = make(map[placement.Area]int, len(list))
+		for k, a := range list {
+			index[w.areas[a-1].domain] = k
+		}
+		w.indexes[key] = index
+	}
+	return index
 }
 
 // isIn reports whether a node is in the area.
@@ -82,10 +104,9 @@ func (w *imagined) nodesByArea(level string, within placement.Area, nodes []int3
 	if len(list) == 0 {
 		return parts
 	}
-	index := make(map[placement.Area]int, len(list))
+	index := w.indexOf(level, within)
 	all := make([]int32, 0, len(w.of.Nodes)) // one array for all parts
 	for k, a := range list {
-		index[w.areas[a-1].domain] = k
 		n := len(all)
 		all = all[:n+len(w.areas[a-1].nodes)]
 		parts[k] = all[n:n:len(all)]
@@ -157,12 +178,11 @@ func (w *imagined) AreaOf(level string, within placement.Area, node string) (pla
 }
 
 func (w *imagined) areaOf(level string, within placement.Area, node int32) (placement.Area, bool) {
-	w.Areas(level, within)
-	domains := w.of.Levels[level]
+	list, domains := w.Areas(level, within), w.of.Levels[level]
 	if int(node) >= len(domains) || domains[node] == 0 || !w.isIn(within, node) {
 		return 0, false
 	}
-	return w.numbers[areaKey{level, domains[node], within}], true
+	return list[w.indexOf(level, within)[domains[node]]], true
 }
 
 // HasNode implements placement.World.
