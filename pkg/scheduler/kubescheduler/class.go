@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -68,10 +69,10 @@ type class struct {
 	resource    corev1.ResourceName // the main resource
 	request     int64
 
-	nodeUses []nodeUse // by node; nil: not asked
-	offering []int     // see Snapshot.offering; nil: not asked
-	empty    []int32   // by node: 1 + Snapshot.emptySlots; 0, nil: not asked
-	columns  []int     // see columnsOf; nil: not asked
+	required *nodeaffinity.RequiredNodeAffinity // nil: not asked
+	nodeUses []nodeUse                          // by node; nil: not asked
+	offering []int                              // see Snapshot.offering; nil: not asked
+	columns  []int                              // see columnsOf; nil: not asked
 
 	leaf string              // of its pods; this and uses are set if anything is reserved
 	uses reservations.Amount // resources that one of its pods uses

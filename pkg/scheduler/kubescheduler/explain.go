@@ -137,10 +137,12 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 			continue
 		}
 		matching = append(matching, n)
-		reserved := w.reserved[i].from(c.leaf)
 		for k, name := range resources {
-			total := total[columns[k]]
-			free := max(0, total-used[columns[k]]-reserved.Resources[name])
+			total, free := total[columns[k]], total[columns[k]]-used[columns[k]]
+			if len(w.reserved) > 0 {
+				free -= w.reserved[i].from(c.leaf).Resources[name]
+			}
+			free = max(0, free)
 			each[k].Nodes++
 			each[k].Total += total
 			each[k].Free += free
@@ -195,43 +197,44 @@ func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavaila
 // claimPlugins refuse pods in PreFilter for claims that do not exist or cannot be used.
 var claimPlugins = sets.New(names.VolumeBinding, names.VolumeRestrictions, names.VolumeZone, names.NodeVolumeLimits, names.DynamicResources)
 
-// nodeUse is whether a node would take the class if it was large, empty and open enough, and whether it is closed.
-type nodeUse struct{ matches, closed bool }
+// nodeUse is whether a node would take the class if it was large, empty and open enough, whether it is closed, and whether a pod uses a
+// host port of the class.
+type nodeUse struct{ matches, closed, taken bool }
 
 // usesOf returns the nodeUse of all nodes. It is called after the plan.
 func (w *Snapshot) usesOf(c *class) []nodeUse {
 	if c.nodeUses == nil {
-		required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
 		c.nodeUses = make([]nodeUse, len(w.nodes.nodes))
 		for i := range c.nodeUses {
-			cause, _ := w.whyClosed(c, i)
-			c.nodeUses[i] = nodeUse{w.matchesButForRoom(c, i, &required, cause != ""), cause != ""}
+			c.nodeUses[i] = w.roomOn(c, i).use
+			if c.refuse != nil || w.whyBarred(c, i) != "" {
+				c.nodeUses[i].matches = false
+			}
+			c.nodeUses[i].taken = c.nodeUses[i].taken && c.refuse == nil
 		}
 	}
 	return c.nodeUses
 }
 
-// matchesButForRoom reports whether a node takes the class or is refused only for lack of resources. For a closed node it reports
-// whether this would be the case if the node were open.
-func (w *Snapshot) matchesButForRoom(c *class, i int, required *nodeaffinity.RequiredNodeAffinity, closed bool) bool {
-	if c.refuse != nil || w.whyBarred(c, i) != "" {
-		return false
-	}
+// useOf returns the nodeUse of a node for pods like those of the class, which may be barred from it.
+func (w *Snapshot) useOf(c *class, i int) nodeUse {
+	cause, _ := w.whyClosed(c, i)
 	why := w.cache.reasons[c.known.reasons[i]].text
-	if !closed && why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" && why != nodeports.ErrReason {
-		return false
+	use := nodeUse{closed: cause != "", taken: why == nodeports.ErrReason}
+	if !use.closed && why != "" && !strings.HasPrefix(why, "Insufficient ") && why != "Too many pods" && !use.taken {
+		return use
 	}
-	if name := c.info.Pod.Spec.NodeName; closed && name != "" && name != w.nodes.objects[i].Name {
-		return false
+	if name := c.info.Pod.Spec.NodeName; use.closed && name != "" && name != w.nodes.objects[i].Name {
+		return use
 	}
 	// A node that is refused for resources may violate other constraints as well.
-	ok, err := required.Match(w.nodes.objects[i])
-	return err == nil && ok
-}
-
-// isPortTaken reports whether a pod on the node uses a host port of the class.
-func (w *Snapshot) isPortTaken(c *class, i int) bool {
-	return c.refuse == nil && w.cache.reasons[c.known.reasons[i]].text == nodeports.ErrReason
+	if c.required == nil {
+		required := nodeaffinity.GetRequiredNodeAffinity(c.info.Pod)
+		c.required = &required
+	}
+	ok, err := c.required.Match(w.nodes.objects[i])
+	use.matches = err == nil && ok
+	return use
 }
 
 // closure is the reason why nodes are closed to a class, and the action that would open them.
@@ -263,23 +266,41 @@ func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 	return "with taint " + taint.ToString(), "tolerate or remove it"
 }
 
-// emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
-func (w *Snapshot) emptySlots(c *class, i int32) int {
-	if c.empty == nil {
-		c.empty = make([]int32, len(w.nodes.nodes))
-	}
-	if c.empty[i] == 0 {
-		columns := w.columnsOf(c)
-		total, _ := w.amountsOn(int(i))
-		slots, _ := c.known.demand.countSlots(func(k int) int64 { return total[columns[k]] })
-		c.empty[i] = int32(min(slots, math.MaxInt32-1)) + 1
-	}
-	return int(c.empty[i]) - 1
+// nodeRoom is what an explanation says about one state of a node, for one kind of pod.
+type nodeRoom struct {
+	generation  int64 // of the node; 0: nothing is known
+	reason      uint16
+	use         nodeUse
+	empty, free int32 // how many pods fit if the node is empty, and as it is
 }
 
+// roomOn returns the nodeRoom of a node without planned and freed pods. As long as the node does not change it is not determined again.
+func (w *Snapshot) roomOn(c *class, i int) *nodeRoom {
+	known := c.known
+	if known.rooms == nil {
+		known.rooms = make([]nodeRoom, len(w.nodes.nodes))
+	}
+	r := &known.rooms[i]
+	if r.generation == w.nodes.generations[i] && r.reason == known.reasons[i] {
+		return r
+	}
+	total, used := w.usage().read(i)
+	columns := w.columnsOf(c)
+	empty, _ := known.demand.countSlots(func(k int) int64 { return total[columns[k]] })
+	free, _ := known.demand.countSlots(func(k int) int64 { return total[columns[k]] - used[columns[k]] })
+	*r = nodeRoom{w.nodes.generations[i], known.reasons[i], w.useOf(c, i), int32(empty), int32(free)}
+	return r
+}
+
+// emptySlots returns how many pods of the class fit on the node if it is empty, freeSlots how many fit as it is.
+func (w *Snapshot) emptySlots(c *class, i int32) int { return int(w.roomOn(c, int(i)).empty) }
+
 func (w *Snapshot) freeSlots(c *class, i int32) int {
-	if w.isPortTaken(c, int(i)) {
+	switch {
+	case w.roomOn(c, int(i)).use.taken && c.refuse == nil:
 		return 0
+	case (len(w.reserved) == 0 || w.reserved[int(i)] == nil) && w.nodes.planned[i].gone == 0:
+		return int(w.roomOn(c, int(i)).free)
 	}
 	columns, d, reserved := w.columnsOf(c), &c.known.demand, w.reserved[int(i)].from(c.leaf)
 	total, used := w.amountsOn(int(i))

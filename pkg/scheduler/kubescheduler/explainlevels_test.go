@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -193,6 +194,57 @@ func TestNodesOfADomainAreExplainedAsOne(t *testing.T) {
 	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonTopologyUnavailable} {
 		if reasons[reason] < 10 {
 			t.Errorf("reason %s: %d times, want at least 10", reason, reasons[reason])
+		}
+	}
+}
+
+// TestNumbersFollowTheNodes: what an explanation counts is kept for nodes that do not change, and counted again for those that do.
+func TestNumbersFollowTheNodes(t *testing.T) {
+	t.Parallel()
+	c, rng := newCluster(t), rand.New(rand.NewPCG(5, 7))
+	const nodes = 12
+	objects := make([]*corev1.Node, nodes)
+	random := func(i int) *corev1.Node {
+		n := wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(rng.Int64N(9)).Label("rack", fmt.Sprintf("r%d", rng.IntN(3))).Label("pool", fmt.Sprintf("p%d", rng.IntN(2)))
+		switch rng.IntN(6) {
+		case 0:
+			n.Unschedulable()
+		case 1:
+			n.Taint("key", "value")
+		}
+		return n.Obj()
+	}
+	for i := range objects {
+		objects[i] = random(i)
+		c.sched.Cache.AddNode(klog.Background(), objects[i])
+	}
+	pod := wrappers.MakePod("waits", "ml").GPUs(2).NodeSelector("pool", "p0").HostPort(80).Obj()
+	p := placement.Problem{Required: map[string]string{"": "rack"}}
+	kept, running := NewFilterCache(), []*corev1.Pod(nil)
+	for round := range 200 {
+		switch i := rng.IntN(nodes); {
+		case rng.IntN(2) == 0:
+			node := random(i)
+			c.sched.Cache.UpdateNode(klog.Background(), objects[i], node)
+			objects[i] = node
+		case len(running) > 4:
+			c.unbind(running[0])
+			running = running[1:]
+		default:
+			w := wrappers.MakePod("", "ml").GPUs(rng.Int64N(3))
+			if rng.IntN(2) == 0 {
+				w.HostPort(80)
+			}
+			running = append(running, c.bind(w.Obj(), fmt.Sprintf("r%d", round), objects[i].Name))
+		}
+		c.refresh()
+		numbers := func(cache *FilterCache) []any {
+			w := c.worldWith([]*corev1.Pod{pod}, cache)
+			inside, outside := w.LevelNodes(0, "rack")
+			return []any{w.ResourceCapacity(0), w.Inventory(p), inside, outside}
+		}
+		if diff := cmp.Diff(numbers(NewFilterCache()), numbers(kept)); diff != "" {
+			t.Fatalf("round %d (-counted again +kept):\n%s", round, diff)
 		}
 	}
 }

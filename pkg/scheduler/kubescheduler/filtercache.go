@@ -59,11 +59,12 @@ type plainReason struct {
 // filterResults are the results for one kind of pod, by the node's position.
 type filterResults struct {
 	used        int64
-	layout      int      // value of nodeTable.layout to which the positions belong
-	generations []int64  // of the node state that was evaluated; 0 = never
-	reasons     []uint16 // index into FilterCache.reasons; 0 = takes the pod
-	slots       []int32  // how many such pods the node has room for; 0 if it refuses the pod
-	free        []int64  // of the main resource
+	layout      int        // value of nodeTable.layout to which the positions belong
+	generations []int64    // of the node state that was evaluated; 0 = never
+	reasons     []uint16   // index into FilterCache.reasons; 0 = takes the pod
+	slots       []int32    // how many such pods the node has room for; 0 if it refuses the pod
+	free        []int64    // of the main resource
+	rooms       []nodeRoom // nil: not asked
 
 	demand   demand
 	feasible int // nodes that take the pod
@@ -153,7 +154,7 @@ func (known *filterResults) moveResults(t *nodeTable) {
 	n := len(t.nodes)
 	known.layout = t.layout
 	known.generations, known.reasons = make([]int64, n), make([]uint16, n)
-	known.slots, known.free = make([]int32, n), make([]int64, n)
+	known.slots, known.free, known.rooms = make([]int32, n), make([]int64, n), nil
 	known.feasible, known.pods = 0, 0
 	at := make(map[int64]int, len(old.generations))
 	for i, generation := range old.generations {

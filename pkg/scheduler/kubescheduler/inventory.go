@@ -102,8 +102,8 @@ func (w *Snapshot) inventoryNodes(v *podgroup.Inventory, named map[int]bool) (po
 	for i := range w.nodes.nodes {
 		all := flags[len(flags) : len(flags)+3*classes]
 		n := podgroup.InventoryNode{Matches: all[:classes], Closed: all[classes : 2*classes], Taken: all[2*classes:]}
-		for k, c := range w.classes {
-			n.Matches[k], n.Closed[k], n.Taken[k] = uses[k][i].matches, uses[k][i].closed, w.isPortTaken(c, i)
+		for k := range w.classes {
+			n.Matches[k], n.Closed[k], n.Taken[k] = uses[k][i].matches, uses[k][i].closed, uses[k][i].taken
 		}
 		switch {
 		case named[i]:
@@ -130,10 +130,13 @@ func (w *Snapshot) columnsIn(resources []corev1.ResourceName) []int {
 	return columns
 }
 
-// addInventoryAmounts sets what a node has, and has free beside what is reserved for others, of each of the resources.
+// addInventoryAmounts adds what a node has, and has free beside what is reserved for others, of each of the resources.
 func (w *Snapshot) addInventoryAmounts(i int, resources []corev1.ResourceName, columns []int, total, free []int64) {
 	has, used := w.amountsOn(i)
-	on := w.reserved[i]
+	var on *reservedOnNode
+	if len(w.reserved) > 0 {
+		on = w.reserved[i]
+	}
 	for r, column := range columns {
 		left := has[column] - used[column]
 		switch {
@@ -143,7 +146,8 @@ func (w *Snapshot) addInventoryAmounts(i int, resources []corev1.ResourceName, c
 		default:
 			left -= on.others.Resources[resources[r]]
 		}
-		total[r], free[r] = has[column], max(0, left)
+		total[r] += has[column]
+		free[r] += max(0, left)
 	}
 }
 
@@ -152,71 +156,116 @@ func (w *Snapshot) addInventoryAmounts(i int, resources []corev1.ResourceName, c
 func (w *Snapshot) inventoryByDomain(p placement.Problem) *podgroup.Inventory {
 	v := &podgroup.Inventory{Levels: map[string][]placement.Area{}, Apart: [][][]int32{nil}}
 	w.inventoryRequests(v)
-	columns := w.columnsIn(v.Resources)
+	columns, c, named := w.columnsIn(v.Resources), w.classes[0], w.positionsOf(p.Nodes)
+	uses, parts, places := w.usesOf(c), w.newInventoryParts(levelsOf(p)), len(columns)
 	v.Resources, v.Requests[0] = append(v.Resources, podgroup.Places), append(v.Requests[0], 1)
-	c, levels, named := w.classes[0], levelsOf(p), w.positionsOf(p.Nodes)
-	uses, lists := w.usesOf(c), make([][]placement.Area, len(levels))
-	for k, level := range levels {
-		lists[k] = w.Areas(level, 0)
-	}
-	type part struct {
-		nodeUse
-		taken bool
-		group int32 // nodes in the same domains
-	}
-	type inside struct {
-		group int32
-		area  placement.Area
-	}
-	groups, parts := map[inside]int32{}, map[part]int{}
-	places := len(columns)
+	v.Nodes = make([]podgroup.InventoryNode, 0, len(w.areas))
 	total, free := make([]int64, places), make([]int64, places)
-	areas, before := make([]placement.Area, len(levels)), make([]placement.Area, len(levels))
-	last, number := part{}, 0 // neighbours are often alike: no look-up
 	for i := range w.nodes.nodes {
 		isNamed := len(named) > 0 && named[i]
 		if !uses[i].matches && !isNamed {
 			continue
 		}
-		for k, list := range lists {
-			areas[k], _ = w.areaAt(list, i)
+		number := parts.numberOf(i, part{nodeUse: uses[i]}, isNamed)
+		if number == len(v.Nodes) {
+			flags, amounts := []bool{uses[i].matches, uses[i].closed, uses[i].taken}, make([]int64, 2*(places+1))
+			v.Nodes = append(v.Nodes, podgroup.InventoryNode{
+				Matches: flags[:1:1], Closed: flags[1:2:2], Taken: flags[2:], Total: amounts[:places+1], Free: amounts[places+1:],
+			})
 		}
-		at := part{nodeUse: uses[i], taken: w.isPortTaken(c, i), group: last.group}
-		if isNamed || len(v.Nodes) == 0 || at != last || !slices.Equal(areas, before) {
-			at.group = 0
-			for _, area := range areas {
-				in := inside{at.group, area}
-				if groups[in] == 0 {
-					groups[in] = int32(len(groups) + 1)
-				}
-				at.group = groups[in]
-			}
-			known := false
-			if number, known = parts[at]; !known || isNamed {
-				number = len(v.Nodes)
-				n := podgroup.InventoryNode{Matches: []bool{at.matches}, Closed: []bool{at.closed}, Taken: []bool{at.taken}}
-				n.Total, n.Free = make([]int64, places+1), make([]int64, places+1)
-				v.Nodes = append(v.Nodes, n)
-				for k, level := range levels {
-					v.Levels[level] = append(v.Levels[level], areas[k])
-				}
-			}
-			if last = at; isNamed {
-				v.Nodes[number].Name = w.nodes.objects[i].Name
-				last = part{group: -1} // it stays by itself
-			} else {
-				parts[at] = number
-			}
-			copy(before, areas)
-		}
-		w.addInventoryAmounts(i, v.Resources, columns, total, free)
 		n := &v.Nodes[number]
-		n.Total[places], n.Free[places] = n.Total[places]+slotsIn(total, v.Requests[0]), n.Free[places]+slotsIn(free, v.Requests[0])
-		for r := range total {
-			n.Total[r], n.Free[r] = n.Total[r]+total[r], n.Free[r]+free[r]
+		if isNamed {
+			n.Name = w.nodes.objects[i].Name
 		}
+		w.addInventoryAmounts(i, v.Resources, columns, n.Total, n.Free)
+		n.Total[places] += int64(w.emptySlots(c, int32(i)))
+		if w.nodes.planned[i].gone == 0 && (len(w.reserved) == 0 || w.reserved[i] == nil) {
+			n.Free[places] += int64(w.roomOn(c, i).free)
+			continue
+		}
+		clear(total)
+		clear(free)
+		w.addInventoryAmounts(i, v.Resources, columns, total, free)
+		n.Free[places] += slotsIn(free, v.Requests[0])
+	}
+	for k, level := range parts.levels {
+		v.Levels[level] = parts.areas[k]
 	}
 	return v
+}
+
+// inventoryParts numbers the parts of an Inventory: nodes that are alike and in the same domains.
+type inventoryParts struct {
+	levels  []string
+	tops    []*topology
+	lists   [][]placement.Area // by level: all of it
+	areas   [][]placement.Area // by level, then by number of a part; 0: none
+	groups  map[inside]int32
+	numbers map[part]int
+
+	count int
+
+	values []int32 // of the last node, by level
+	last   part    // its part: neighbours are often alike and need no look-up
+	number int     // of its part
+}
+
+// part is nodes that are alike.
+type part struct {
+	nodeUse
+	group int32 // those in the same domains have the same; -1: a node by itself; 0: not known yet
+}
+
+// inside is a value of a level inside the domains of the levels before it.
+type inside struct{ group, value int32 }
+
+func (w *Snapshot) newInventoryParts(levels []string) *inventoryParts {
+	ps := &inventoryParts{levels: levels, groups: make(map[inside]int32, len(w.areas)), numbers: make(map[part]int, len(w.areas)),
+		values: make([]int32, len(levels))}
+	for _, level := range levels {
+		ps.lists, ps.tops = append(ps.lists, w.Areas(level, 0)), append(ps.tops, w.nodes.topologyOf(level))
+		ps.areas = append(ps.areas, make([]placement.Area, 0, len(w.areas)))
+	}
+	return ps
+}
+
+// numberOf returns the number of the part of a node, which is by itself if the problem names it.
+func (ps *inventoryParts) numberOf(i int, at part, isNamed bool) int {
+	isLast := ps.last.group > 0
+	for k, top := range ps.tops {
+		isLast = isLast && ps.values[k] == top.value[i]
+		ps.values[k] = top.value[i]
+	}
+	if at.group = ps.last.group; isLast && at == ps.last && !isNamed {
+		return ps.number
+	}
+	at.group = 1
+	for _, value := range ps.values {
+		in := inside{at.group, value}
+		if ps.groups[in] == 0 {
+			ps.groups[in] = int32(len(ps.groups) + 2)
+		}
+		at.group = ps.groups[in]
+	}
+	number, known := ps.numbers[at]
+	if !known || isNamed {
+		number = ps.count
+		ps.count++
+		for k, top := range ps.tops {
+			area := placement.Area(0)
+			if value := ps.values[k]; value >= 0 && len(ps.lists[k]) > 0 {
+				area = ps.lists[k][top.ranks()[value]]
+			}
+			ps.areas[k] = append(ps.areas[k], area)
+		}
+	}
+	if isNamed {
+		at.group = -1
+	} else {
+		ps.numbers[at] = number
+	}
+	ps.last, ps.number = at, number
+	return number
 }
 
 // slotsIn returns for how many pods the amounts suffice.

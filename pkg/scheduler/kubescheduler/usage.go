@@ -142,13 +142,19 @@ func (w *Snapshot) usage() *usageTable {
 	return t
 }
 
+// read returns what a node has and uses, by column, with the pods that run on it.
+func (t *usageTable) read(i int) (total, used []int64) {
+	n := len(t.columns)
+	return t.total[i*n:][:n], t.used[i*n:][:n]
+}
+
 // amountsOn returns what a node has and uses without planned and freed pods, by column of usage.
 func (w *Snapshot) amountsOn(i int) (total, used []int64) {
 	t := w.usage()
-	n := len(t.columns)
 	if w.nodes.planned[i].gone == 0 {
-		return t.total[i*n:][:n], t.used[i*n:][:n]
+		return t.read(i)
 	}
+	n := len(t.columns)
 	total, used = make([]int64, n), make([]int64, n)
 	for k, name := range t.columns {
 		total[k], used[k] = amountsOf(w.nodes.currentNode(i), name)
