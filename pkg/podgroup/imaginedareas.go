@@ -3,6 +3,7 @@
 package podgroup
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -43,6 +44,10 @@ func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
 	}
 	var numbers []int32 // by domain: 1 + index in list; a look-up in a map for each node would take most of the time
 	var nodes, sizes []int32
+	var domains []placement.Area
+	if within == 0 {
+		nodes = make([]int32, 0, len(w.of.Nodes))
+	}
 	for i, domain := range w.of.Levels[level] {
 		if domain == 0 || !w.isIn(within, int32(i)) {
 			continue
@@ -52,18 +57,19 @@ func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
 			numbers = append(numbers, make([]int32, more)...)
 		}
 		if numbers[domain] == 0 {
-			w.areas = append(w.areas, imaginedArea{areaKey: areaKey{level, domain, within}})
-			list, sizes = append(list, placement.Area(len(w.areas))), append(sizes, 0)
-			numbers[domain] = int32(len(list))
+			domains, sizes = append(domains, domain), append(sizes, 0)
+			numbers[domain] = int32(len(domains))
 		}
 		sizes[numbers[domain]-1]++
 	}
-	all := make([]int32, len(nodes)) // one array for all areas
-	for k, a := range list {
-		w.areas[a-1].nodes, all = all[:0:sizes[k]], all[sizes[k]:]
+	first, all := len(w.areas), make([]int32, len(nodes)) // one array for all areas
+	w.areas, list = slices.Grow(w.areas, len(domains)), make([]placement.Area, len(domains))
+	for k, domain := range domains {
+		w.areas = append(w.areas, imaginedArea{areaKey{level, domain, within}, all[:0:sizes[k]]})
+		list[k], all = placement.Area(first+k+1), all[sizes[k]:]
 	}
 	for _, i := range nodes {
-		at := &w.areas[list[numbers[w.of.Levels[level][i]]-1]-1]
+		at := &w.areas[first+int(numbers[w.of.Levels[level][i]])-1]
 		at.nodes = append(at.nodes, i)
 	}
 	w.lists[key] = list

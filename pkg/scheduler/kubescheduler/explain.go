@@ -120,6 +120,7 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 		each[k].Elsewhere = n
 	}
 	uses := w.usesOf(c)
+	matching = make([]int32, 0, len(w.areas[a].nodes))
 	for _, n := range w.areas[a].nodes {
 		i := int(n)
 		if !uses[i].matches {
