@@ -297,9 +297,24 @@ func (pl *planner) usedFirst(class int32, level string, within Area, areas []Are
 	return order
 }
 
+// roomsKey identifies an answer of World.Rooms.
+type roomsKey struct {
+	class  int32
+	level  string
+	within Area
+}
+
 // roomsLeft returns World.Rooms less the pods of the class that are on the stack.
 func (pl *planner) roomsLeft(class int32, level string, within Area, areas []Area) []int {
-	rooms := pl.world.Rooms(int(class), level, within)
+	key := roomsKey{class, level, within}
+	rooms, known := pl.rooms[key]
+	if !known {
+		if pl.rooms == nil {
+			pl.rooms = map[roomsKey][]int{}
+		}
+		rooms = pl.world.Rooms(int(class), level, within)
+		pl.rooms[key] = rooms
+	}
 	if len(pl.stack) == 0 {
 		return rooms
 	}

@@ -13,6 +13,7 @@ type planner struct {
 
 	derived  map[derivation]int32 // classes that World.Within returned
 	bases    map[int32]int32      // the same the other way round
+	rooms    map[roomsKey][]int   // of World.Rooms, as far as asked
 	domains  []int32              // groups whose domain was chosen, the latest last
 	possible []bool               // by group: see possibilities
 	taken    []bool               // by number of a waiting pod: the pod is on the stack

@@ -3,7 +3,7 @@
 package placement
 
 // World is the cluster as the planner sees it. It records placements as a stack. Not safe for concurrent use. Classes
-// are numbered from 0. Kind, Capacity and Weight of a class do not change while a plan is made.
+// are numbered from 0. Kind, Capacity, Weight and Rooms of a class do not change while a plan is made.
 type World interface {
 	// Place puts a pod of the class on the best node that takes it, given all pods placed before, and returns that
 	// node. domain "" means anywhere. It returns false, and places nothing, if no node takes the pod or the World's
