@@ -69,8 +69,8 @@ func (g *Gangs) recordFailedMember(ctx context.Context, profile kubescheduler.Pr
 
 // recordRefusal stores a refusal. It reports whether the next plan will be a different one.
 func (g *Gangs) recordRefusal(profile kubescheduler.Profile, pod *corev1.Pod, node string, why *fwk.Status) bool {
-	members, beside, late := g.registry.PodsBeside(pod.UID)
-	return g.refusals.Record(profile, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Late: late, Status: why, Members: members}, g.clock.Now())
+	isMember, beside, late := g.registry.PodsBeside(pod.UID)
+	return g.refusals.Record(profile, kubescheduler.Refusal{Pod: pod, Node: node, Beside: beside, Late: late, Status: why, IsMember: isMember}, g.clock.Now())
 }
 
 // isUnwinding reports whether the scheduler's snapshot of this cycle may contain the pod as assumed for a plan that was

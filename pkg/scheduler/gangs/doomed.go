@@ -189,9 +189,10 @@ func (r *Registry) endHandingOut(p *Plan, now time.Time) {
 	}
 }
 
-// PodsBeside returns the members of the pod's plan, nil once they are being bound, and those that are assumed on the pod's
-// node beside it. late: the plan was aborted, and beside are those that were planned there.
-func (r *Registry) PodsBeside(uid types.UID) (members map[types.UID]bool, beside []*corev1.Pod, late bool) {
+// PodsBeside returns which pods are members of the pod's plan, nil once they are being bound, and those that are assumed on the
+// pod's node beside it. late: the plan was aborted, and beside are those that were planned there. isMember may be kept, and called
+// without the registry: it keeps one set for all members of a plan, and none of their pods.
+func (r *Registry) PodsBeside(uid types.UID) (isMember func(types.UID) bool, beside []*corev1.Pod, late bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.planOf(uid)
@@ -199,13 +200,14 @@ func (r *Registry) PodsBeside(uid types.UID) (members map[types.UID]bool, beside
 		return nil, nil, true
 	}
 	own := p.member(uid)
-	for i := range p.members {
-		if s := &p.members[i]; s != own && s.node == own.node && (p.aborted || s.assumed && !s.settled) {
+	for _, i := range p.onNode(own.node) {
+		if s := &p.members[i]; s != own && (p.aborted || s.assumed && !s.settled) {
 			beside = append(beside, s.member.pod)
 		}
 	}
 	if p.open {
 		return nil, beside, p.aborted
 	}
-	return p.Members(), beside, p.aborted
+	places := p.places
+	return func(uid types.UID) bool { _, ok := places[uid]; return ok }, beside, p.aborted
 }

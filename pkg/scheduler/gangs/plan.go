@@ -34,7 +34,7 @@ type Plan struct {
 	members   []plannedMember     // in the order in which members are handed out
 	places    map[types.UID]int   // indexes in members, by UID; immutable, so read without the registry's lock
 	leaves    map[*gang.Group]int // members by leaf of tree; immutable
-	byNode    map[string][]int    // indexes in members, by node; nil until PromisedPods needs it
+	byNode    map[string][]int    // indexes in members, by node; nil until onNode is asked
 	next      int                 // of members: the first member not handed out yet
 	handed    int                 // 1 + index of the member that was handed out last and must be assumed before the next one; 0: none
 	assumed   int                 // members that are assumed
@@ -82,15 +82,6 @@ const PlanAborted = "the plan of its gang was aborted"
 func (p *Plan) Has(uid types.UID) bool {
 	_, ok := p.places[uid]
 	return ok
-}
-
-// Members returns the pods of the plan.
-func (p *Plan) Members() map[types.UID]bool {
-	members := make(map[types.UID]bool, len(p.places))
-	for uid := range p.places {
-		members[uid] = true
-	}
-	return members
 }
 
 func (p *Plan) member(uid types.UID) *plannedMember {
@@ -207,19 +198,24 @@ func dependsBeyondNode(pod *corev1.Pod) bool {
 		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
 }
 
+// onNode returns the members that are planned on the node, as indexes. Callers hold Registry.mu.
+func (p *Plan) onNode(node string) []int {
+	if p.byNode == nil {
+		p.byNode = map[string][]int{}
+		for i := range p.members {
+			p.byNode[p.members[i].node] = append(p.byNode[p.members[i].node], i)
+		}
+	}
+	return p.byNode[node]
+}
+
 // PromisedPods returns the members of the plan that is being committed, and of those that it passes, that are planned on the
 // node and have not been assumed yet, and by member its podgroup.ClassKey: other pods must leave their room.
 func (r *Registry) PromisedPods(node string) (pods []*corev1.Pod, classes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p := r.committing; p != nil; p = p.passes {
-		if p.byNode == nil {
-			p.byNode = map[string][]int{}
-			for i := range p.members {
-				p.byNode[p.members[i].node] = append(p.byNode[p.members[i].node], i)
-			}
-		}
-		for _, i := range p.byNode[node] {
+		for _, i := range p.onNode(node) {
 			if s := &p.members[i]; !s.assumed && !s.settled {
 				pods, classes = append(pods, s.member.pod), append(classes, s.member.class)
 			}

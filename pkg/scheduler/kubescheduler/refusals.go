@@ -60,8 +60,8 @@ type refusal struct {
 	until    time.Time
 	failures int // consecutive failures that were no refusals
 
-	isNew      bool               // the state has not been computed
-	without    map[types.UID]bool // if so: pods of the plan, which do not belong to it
+	isNew      bool                 // the state has not been computed
+	without    func(types.UID) bool // if so: whether a pod is one of the plan, which do not belong to it; nil: none is
 	state      uint64
 	generation int64 // of the NodeInfo for which valid was computed
 	devices    uint64
@@ -84,8 +84,8 @@ type Refusal struct {
 	Late bool
 	// Status is the reason. A status that is no rejection counts as a failure, which may be gone at the next attempt.
 	Status *fwk.Status
-	// Members are the pods of the plan. The state of the node does not include them.
-	Members map[types.UID]bool
+	// IsMember reports whether a pod is one of the plan. The state of the node does not include these. nil: none is.
+	IsMember func(types.UID) bool
 }
 
 // Record stores a refusal. It returns false if it teaches nothing: the same was recorded shortly before, so the plans
@@ -114,7 +114,7 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 	if refused.Late && old.isNew {
 		accepted = max(0, old.accepted-1)
 	}
-	n := &refusal{accepted: accepted, why: firstReason(refused.Status), since: now, isNew: true, without: refused.Members}
+	n := &refusal{accepted: accepted, why: firstReason(refused.Status), since: now, isNew: true, without: refused.IsMember}
 	lasts := r.KnownFor
 	switch {
 	case !refused.Status.IsRejected():
@@ -206,7 +206,7 @@ func (n *refusal) stillHolds(node fwk.NodeInfo, ignore func(types.UID) bool, dev
 	generation := node.GetGeneration()
 	switch {
 	case n.isNew:
-		n.state = nodeStateHash(node, func(uid types.UID) bool { return n.without[uid] || ignore(uid) })
+		n.state = nodeStateHash(node, func(uid types.UID) bool { return n.without != nil && n.without(uid) || ignore(uid) })
 		n.isNew, n.without, n.valid, n.devices = false, nil, true, devices
 	case generation != n.generation:
 		n.valid = nodeStateHash(node, ignore) == n.state

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -53,7 +54,7 @@ func TestRefusalHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 		members := []*corev1.Pod{c.bind(pod, "m1", "n0"), c.bind(pod, "m2", "n0")}
 		unwinding["m1"], unwinding["m2"] = true, true
 		taught := refusals.Record(c.f, Refusal{
-			Pod: pod, Node: "n0", Beside: members, Status: why, Members: map[types.UID]bool{"m1": true, "m2": true, "m3": true},
+			Pod: pod, Node: "n0", Beside: members, Status: why, IsMember: sets.New[types.UID]("m1", "m2", "m3").Has,
 		}, now)
 		if _, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{pod}, Options{
 			Cache: cache, Refusals: refusals, Unwinds: func(uid types.UID) bool { return unwinding[uid] }, Now: now,
