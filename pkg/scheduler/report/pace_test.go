@@ -55,3 +55,17 @@ func TestLargeGangsAreLookedAtOnceASecond(t *testing.T) {
 		})
 	}
 }
+
+// A process that waits to lead keeps no name of the gangs that come and go meanwhile.
+func TestMarksBeforeRunAreNotKept(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for i := range 100 {
+		name := fmt.Sprintf("job-%d", i)
+		c.reporter.MarkChanged(c.registry.SetGroup(podGroup(name).MinMember(1).Obj(), c.clock.Now()).Dirty...)
+		c.reporter.MarkChanged(c.registry.RemoveGroup(keyOf(name), c.clock.Now()).Dirty...)
+	}
+	if n := len(c.reporter.takeMarked()); n > 0 {
+		t.Errorf("%d gangs are marked, none exists", n)
+	}
+}

@@ -78,6 +78,7 @@ type Reporter struct {
 	ignored  *ignoredKeys
 
 	mu     sync.Mutex
+	runs   bool                // guarded by mu: Run has begun
 	marked sets.Set[gangs.Key] // guarded by mu
 	signal chan struct{}       // contains one value while marked is not empty
 }
@@ -96,15 +97,18 @@ func New(o Options) *Reporter {
 	}
 }
 
-// MarkChanged records that the gangs may have changed. It only stores the keys, so it may be called anywhere, including before
-// Run.
+// MarkChanged records that the gangs may have changed. It only stores the keys, so it may be called anywhere. Before Run it does
+// nothing: Run begins with all gangs, and a process that waits to lead would keep the name of every gang that ever was.
 func (r *Reporter) MarkChanged(keys ...gangs.Key) {
 	if len(keys) == 0 {
 		return
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.runs {
+		return
+	}
 	r.marked.Insert(keys...)
-	r.mu.Unlock()
 	select {
 	case r.signal <- struct{}{}:
 	default:
@@ -126,6 +130,9 @@ func (r *Reporter) Run(ctx context.Context) {
 	running.Go(func() { r.ignored.emitEvents(ctx) })
 	look := r.clock.NewTicker(lookInterval)
 	defer look.Stop()
+	r.mu.Lock()
+	r.runs = true
+	r.mu.Unlock()
 	r.MarkChanged(r.registry.Keys()...)
 	for {
 		select {
