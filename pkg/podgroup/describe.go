@@ -81,15 +81,15 @@ func LabelAdvice(why string) string {
 // describeGated describes what keeps existing pods out of every plan: their own scheduling gates, or another plugin.
 func describeGated(f Facts) string {
 	var parts []string
-	if len(f.GateNames) > 0 || f.GatedBy == "" {
-		text := message.Count(f.Gated, "pod") + " with scheduling gates"
+	if own := f.Gated - f.GatedByPlugin; own > 0 {
+		text := message.Count(own, "pod") + " with scheduling gates"
 		if len(f.GateNames) > 0 {
 			text += " that are to be lifted: " + message.ListNames(f.GateNames, maxNamed, len(f.GateNames), ", ")
 		}
 		parts = append(parts, text)
 	}
-	if f.GatedBy != "" {
-		parts = append(parts, fmt.Sprintf("%s gated: %s", message.Count(f.Gated, "pod"), f.GatedBy))
+	if f.GatedByPlugin > 0 {
+		parts = append(parts, fmt.Sprintf("%s gated: %s", message.Count(f.GatedByPlugin, "pod"), f.GatedBy))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -99,10 +99,11 @@ type Facts struct {
 	Gated, Terminating, Foreign int
 	// GateNames are the names of the gated pods' own scheduling gates, sorted.
 	GateNames []string
-	// GatedBy is the reason why a plugin gates one of the gated pods: "pod x is gated by plugin ...". "": only the
-	// pods' own gates.
-	GatedBy      string
-	ForeignNames []string
+	// GatedByPlugin counts those of the gated pods that have no gates of their own; GatedBy is the reason of one of them: "pod x is
+	// gated by plugin ...".
+	GatedByPlugin int
+	GatedBy       string
+	ForeignNames  []string
 	// Profile is the schedulerName with which the gang is planned; "" if none of its waiting pods names one of ours.
 	Profile string
 	// BoundByOthers counts bound pods of the leaves that name another scheduler; each of them was bound individually.

@@ -324,6 +324,16 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist, but only 5 can be placed; 3 pods with scheduling gates that are to be lifted: example.com/quota, kueue.x-k8s.io/admission")),
 			},
 		},
+		"pods with gates of their own and pods that a plugin gates are counted apart": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 3}, Gated: 5, GateNames: []string{"kueue"}, GatedByPlugin: 3, GatedBy: "pod x is gated by plugin DynamicResources", Profile: "muster-scheduler"},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonGated,
+				Summary: "0/8 pods bound; needs 8 pods, they exist, but only 3 can be placed; 2 pods with scheduling gates that are to be lifted: kueue; 3 pods gated: pod x is gated by plugin DynamicResources",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonGated), unsatisfied(v2alpha2.ReasonGated,
+					"needs 8 pods, they exist, but only 3 can be placed; 2 pods with scheduling gates that are to be lifted: kueue; 3 pods gated: pod x is gated by plugin DynamicResources")),
+			},
+		},
 		"pods of another scheduler are named, and come before gates": {
 			group: flat().Obj(),
 			facts: Facts{

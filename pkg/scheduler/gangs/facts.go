@@ -5,8 +5,8 @@ package gangs
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -116,8 +116,10 @@ func (r *Registry) Facts(key Key) (podgroup.Facts, bool) {
 				gates.Insert(x.pod.Spec.SchedulingGates[i].Name)
 			}
 		}
-		if x.gate != "" && f.GatedBy == "" {
-			f.GatedBy = fmt.Sprintf("pod %s %s", x.pod.Name, x.gate)
+		if x.gate != "" && len(x.pod.Spec.SchedulingGates) == 0 {
+			if f.GatedByPlugin++; f.GatedByPlugin == 1 {
+				f.GatedBy = fmt.Sprintf("pod %s %s", x.pod.Name, x.gate)
+			}
 		}
 		if x.flags&count.IsWaiting != 0 {
 			f.Waiting = append(f.Waiting, podgroup.WaitingPod{
@@ -309,14 +311,9 @@ func (g *gangState) lackingPods(f podgroup.Facts) gang.Counts {
 	return need
 }
 
-// Keys returns the keys of all known gangs, sorted.
+// Keys returns the keys of all known gangs, in no order.
 func (r *Registry) Keys() []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keys := make([]Key, 0, len(r.gangs))
-	for k := range r.gangs {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b Key) int { return strings.Compare(a.String(), b.String()) })
-	return keys
+	return slices.Collect(maps.Keys(r.gangs))
 }
