@@ -199,12 +199,15 @@ func (a *arrangement) assignFrom(i int) bool {
 	}
 	ok, ends := false, false
 	if a.ledger.room != nil && !u.single && u.pinned < 0 {
-		for _, d := range a.domainsByLoss(i) {
+		domains, all := a.domainsByLoss(i)
+		for _, d := range domains {
 			if ok, ends = a.assignTo(i, d); ends {
 				break
 			}
 		}
-	} else {
+		ends = ends || all
+	}
+	if !ends {
 		for d := range a.domainsByTightness(u) {
 			if ok, ends = a.assignTo(i, d); ends {
 				break

@@ -147,24 +147,30 @@ func (a *arrangement) isOverdrawn(table, d int) bool {
 	return false
 }
 
-// domainsByLoss returns the domains that unit i may have, one of each set of twins in which the same is left, in the order in which it
-// costs the least room that others may need. This is room for heavier pods, of which it uses a part.
-func (a *arrangement) domainsByLoss(i int) []int32 {
+// domainsByLoss returns the tightest domains that unit i may have, one of each set of twins in which the same is left, in the order in
+// which it costs the least room that others may need. This is room for heavier pods, of which it uses a part. all: there are no others.
+func (a *arrangement) domainsByLoss(i int) (domains []int32, all bool) {
 	type candidate struct {
 		d    int32
 		loss float64
 	}
-	u, all := &a.units[i], len(a.tables)
+	u, nodes := &a.units[i], len(a.tables)
+	most := max(8, maxSteps/8/(1+len(a.units)-len(a.singles))) // an eighth of the steps, if each unit has its domain at the first try
 	before := make([]int, len(a.classes))
 	for class := range before {
-		before[class] = a.unpledged(class, all, 0)
+		before[class] = a.unpledged(class, nodes, 0)
 	}
 	var list []candidate
 	seen := map[uint64]bool{}
+	all = true
 	for d := range a.domainsByTightness(u) {
 		state := a.mix(u.table, int(d))
 		if seen[state] {
 			continue
+		}
+		if len(seen) == most {
+			all = false
+			break
 		}
 		seen[state] = true
 		if a.steps++; a.steps%64 == 0 && a.timeIsOver() {
@@ -175,16 +181,15 @@ func (a *arrangement) domainsByLoss(i int) []int32 {
 		if !a.isOverdrawn(u.table, int(d)) {
 			loss := 0.0
 			for class, n := range before {
-				loss += float64(n-a.unpledged(class, all, 0)) / float64(1+n)
+				loss += float64(n-a.unpledged(class, nodes, 0)) / float64(1+n)
 			}
 			list = append(list, candidate{d, loss})
 		}
 		a.take(u, int(d), -1)
 	}
 	slices.SortStableFunc(list, func(x, y candidate) int { return cmp.Compare(x.loss, y.loss) })
-	domains := make([]int32, len(list))
-	for k, c := range list {
-		domains[k] = c.d
+	for _, c := range list {
+		domains = append(domains, c.d)
 	}
-	return domains
+	return domains, all
 }
