@@ -75,7 +75,7 @@ type unit struct {
 	requirement
 	group  int32   // -1: loose
 	loose  []int32 // leaves without a level of their own
-	single bool    // one pod of such a leaf, which may have any domain of the narrowest level
+	single bool    // one pod of a leaf, which may have any domain of the narrowest level inside that of the zone
 	isZone bool
 	zone   int // index in units of the zone around it; -1: none
 	like   int32
