@@ -242,14 +242,14 @@ func updates(set *v1alpha1.PodCliqueSet, status metav1.ConditionStatus, reason s
 		progress != nil && (progress.UpdateEndedAt == nil) == (status == metav1.ConditionTrue)
 }
 
-// rolledOut claims that the update is complete, and that every pod of the cliques that are rolled out has this image and
-// serves.
-func rolledOut(with string) claim {
-	return claim{"the update is complete: frontend and prefill of both replicas have " + with, func(s scene) bool {
+// rolledOut claims that the update to the new image is complete, and that every pod of the cliques that are rolled out has
+// it and serves.
+func rolledOut() claim {
+	return claim{"the update is complete: frontend and prefill of both replicas have " + newImage, func(s scene) bool {
 		set := s.set(chat)
 		return set.Status.UpdatedReplicas == 2 && set.Status.ObservedGeneration == set.Generation &&
 			updates(set, metav1.ConditionFalse, v1alpha1.ReasonUpdateComplete) &&
-			untouched(s, 0, with) && untouched(s, 1, with) && len(ofSet(s.pods, chat)) == 2*servicePods
+			untouched(s, 0, newImage) && untouched(s, 1, newImage) && len(ofSet(s.pods, chat)) == 2*servicePods
 	}}
 }
 

@@ -151,7 +151,7 @@ func TestRolledOut(t *testing.T) {
 		s.sets = []*v1alpha1.PodCliqueSet{set}
 		return s
 	}
-	if !rolledOut(newImage).holds(done()) {
+	if !rolledOut().holds(done()) {
 		t.Error("a complete rollout is not one")
 	}
 	if got, want := updateOf(done().set(chat)), ", 2/2 updated, UpdateComplete"; got != want {
@@ -169,7 +169,7 @@ func TestRolledOut(t *testing.T) {
 	} {
 		s := done()
 		change(s)
-		if rolledOut(newImage).holds(s) {
+		if rolledOut().holds(s) {
 			t.Errorf("rolled out with %s", name)
 		}
 	}

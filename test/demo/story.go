@@ -79,10 +79,10 @@ tune() {
 		s/gpu: 1/gpu: $3/" $samples/job.yaml | awk -v field="${4-}" '/schedulerName:/ { print "      " field } 1' | apply -
 }
 
-# ending PODS: returns when so many pods of fine-tuning end
+# ending PODS: returns when so many running pods of fine-tuning are deleted
 ending() {
-	until kubectl get pods -l job-name=fine-tuning -o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}' |
-		wc -w | grep -qw "$1"; do :; done
+	until kubectl get pods -l job-name=fine-tuning --field-selector status.phase=Running \
+		-o jsonpath='{.items[?(@.metadata.deletionTimestamp)].metadata.name}' | wc -w | grep -qw "$1"; do :; done
 }
 
 # chat REPLICAS [IMAGE]: podcliqueset.yaml with another number of replicas, and another image for frontend and prefill
@@ -277,8 +277,8 @@ func story() []step {
 			{"a prefill leader has the same image as its worker", wholeReplicas},
 			{"decode, whose template has not changed, has all 8 pods ready", decodeServes},
 		},
-		at:     []claim{rolledOut(newImage)},
-		claims: bothServe(rolledOut(newImage)),
+		at:     []claim{rolledOut()},
+		claims: bothServe(rolledOut()),
 		show:   `$ kubectl get podcliqueset chat`,
 	}, {
 		title: "An image that does not exist is applied",
@@ -303,8 +303,8 @@ func story() []step {
 		do: `chat 2 ` + newImage + `
 			kubectl wait podcliqueset/chat --for=condition=Progressing=False --timeout=40s`,
 		throughout: []claim{{"the other 17 pods are ready", atLeast(17)}},
-		at:         []claim{rolledOut(newImage)},
-		claims:     bothServe(rolledOut(newImage)),
+		at:         []claim{rolledOut()},
+		claims:     bothServe(rolledOut()),
 		show:       `$ kubectl get podcliqueset chat`,
 	}, {
 		title: "chat is deleted, and pretrain applied: a training job of a launcher and 2 workers of 8 GPUs each",
