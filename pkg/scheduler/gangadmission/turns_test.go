@@ -200,6 +200,9 @@ func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 				}
 				f, ok := c.gangs.registry.Facts(key("u"))
 				early = early || ok && f.Refused.Reason != ""
+				if pod == "a-7" && tc.passes {
+					c.wholeOf("u", 2) // bindings overtake each other
+				}
 				c.endTurn()
 			}
 			c.run().wholeOf("a", 8)
@@ -343,6 +346,12 @@ func TestGangsPassAGangThatPasses(t *testing.T) {
 			c.eventually("the leader queued", func() bool {
 				return slices.ContainsFunc(c.sched.SchedulingQueue.PodsInActiveQ(), func(p *corev1.Pod) bool { return strings.HasPrefix(p.Name, after[gang]) })
 			})
+		}
+		switch pod { // the last members: bindings overtake each other, so those of the gang that passes have to be posted
+		case "b-5":
+			c.wholeOf("c", 2)
+		case "a-5":
+			c.wholeOf("b", 6)
 		}
 		c.endTurn()
 	}
