@@ -25,8 +25,6 @@ type HeldNote struct {
 	Advice string
 	// Kind is the pod's role in its gang, the reason, and whether there is advice, without names. Events are counted by Kind.
 	Kind string
-	// Passing: the reason passes by itself, and does not justify replacing another message.
-	Passing bool
 }
 
 // IsIn reports whether a message says what the note says, apart from numbers.
@@ -136,14 +134,11 @@ func (n *HeldNotes) noteOfLeaf(name, label string) HeldNote {
 		}
 	}
 	if reason == "" {
-		return HeldNote{Head: head, Text: head, Kind: part, Passing: true}
+		return HeldNote{Head: head, Text: head, Kind: part}
 	}
 	head += ": " + string(reason)
 	first := firstClause(text)
-	note := HeldNote{
-		Head: head, Text: head + ": " + first,
-		Kind: part + " " + string(reason), Passing: passing.Has(reason) && reason != v2alpha2.ReasonWaitingForPods,
-	}
+	note := HeldNote{Head: head, Text: head + ": " + first, Kind: part + " " + string(reason)}
 	if advice != "" {
 		note.Text += clauses + advice
 		note.Kind += " with advice"

@@ -65,7 +65,7 @@ func TestNotesOfWaitingPods(t *testing.T) {
 		},
 		"the gang waits for its turn": {
 			facts: Facts{Created: full, Usable: full}, leaf: "decode",
-			want: HeldNote{Kind: "minimum BehindInQueue", Head: "PodGroup llm: BehindInQueue", Passing: true},
+			want: HeldNote{Kind: "minimum BehindInQueue", Head: "PodGroup llm: BehindInQueue"},
 		},
 		"a refill": {
 			facts: Facts{Created: full, Usable: full, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "decode": 7}, Admitted: true,
@@ -98,7 +98,7 @@ func TestNotesOfWaitingPods(t *testing.T) {
 			facts: Facts{Created: full, Bound: gang.Counts{"prefill-0": 4, "prefill-1": 4, "prefill-2": 3, "decode": 8}, Admitted: true,
 				AdmittedGroups: sets.New("prefill", "prefill-0", "prefill-1", "prefill-2", "decode")},
 			leaf: "prefill-2",
-			want: HeldNote{Kind: "refill", Passing: true, Head: "replaces pods that sub-group prefill-2 of PodGroup llm has lost",
+			want: HeldNote{Kind: "refill", Head: "replaces pods that sub-group prefill-2 of PodGroup llm has lost",
 				Text: "replaces pods that sub-group prefill-2 of PodGroup llm has lost"},
 		},
 		"a single pod above the minimum": {

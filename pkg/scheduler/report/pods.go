@@ -225,11 +225,11 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 		since = gated.lackingSince // so that the first message has the advice, which is known after makersAfter
 	}
 	if p.written == reason {
-		if p.said == saidBy(note) || note.Passing {
+		if p.said == saidBy(note) {
 			return "", 0
 		}
-		// Only the message would change. The reason of a PodGroup may change with every attempt, so the new one must
-		// last first, and so must advice.
+		// Only the message would change. The reason of a PodGroup may change with every attempt, and some pass by themselves,
+		// so the new one must last first, and so must advice.
 		since, after = p.noteSince, h.waitingForGangAfter
 	}
 	return reason, max(0, since.Add(after).Sub(now))

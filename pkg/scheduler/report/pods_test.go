@@ -424,8 +424,7 @@ func TestManyPodsWithoutAPodGroupMakeOneEvent(t *testing.T) {
 	}
 }
 
-// The message of a pod follows the reason of its PodGroup after that has lasted, and a reason that passes by itself
-// replaces nothing.
+// The message of a pod follows the reason of its PodGroup after that has lasted.
 func TestTheMessageOfAPodFollowsTheReasonOfItsPodGroup(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -466,6 +465,41 @@ func TestTheMessageOfAPodFollowsTheReasonOfItsPodGroup(t *testing.T) {
 	passes(60)
 	if len(c.patches) != n {
 		t.Errorf("patches after a restart: %q", c.patches[n:])
+	}
+}
+
+// A reason that gangs pass through may last, for example behind others in the queue: then it replaces one that is not true any more.
+func TestPodsDoNotKeepAReasonThatIsOver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(2))
+	c.pod(member("train", "a"))
+	passes := func(seconds int) string {
+		t.Helper()
+		for range seconds {
+			c.mustLook("train")
+			c.passes(time.Second)
+		}
+		c.mustLook("train")
+		for _, condition := range c.seen("a").Status.Conditions {
+			return condition.Message
+		}
+		return ""
+	}
+	const lacks = "PodGroup train: WaitingForPods: needs 2 pods, 1 exist"
+	if got := passes(20); got != lacks {
+		t.Errorf("message %q, want %q", got, lacks)
+	}
+	c.pod(member("train", "b"))
+	if got := passes(9); got != lacks {
+		t.Errorf("message %q after 9 s, want the change to last first", got)
+	}
+	n := len(c.patches)
+	if got := passes(60); !strings.HasPrefix(got, "PodGroup train: BehindInQueue") {
+		t.Errorf("message %q after a minute, want what the pod waits for now", got)
+	}
+	if written := c.patches[n:]; len(written) != 2 {
+		t.Errorf("patches %q, want one per pod", written)
 	}
 }
 
