@@ -30,9 +30,13 @@ import (
 // the PodGroup before it deletes pods.
 const arrivalGrace = 2 * time.Second
 
-// maxRefused is the number of failed writes, conflicts excluded, after which a check of a gang ends and is retried later.
-// The API server may be down, and a gang may have thousands of waiting pods.
-const maxRefused = 10
+const (
+	// maxRefused is the number of failed writes after which a check of a gang ends and is retried later. The API server may be
+	// down, or the gang being bound since its facts were read, and it may have thousands of waiting pods.
+	maxRefused = 10
+	// writingLimit is how long a check of a gang writes before the facts are read again, by which it may have moved on.
+	writingLimit = time.Second
+)
 
 // gatedPods writes the information about gated pods for users: the condition PodScheduled, and events.
 type gatedPods struct {
@@ -106,8 +110,7 @@ func (h *gatedPods) syncGang(ctx context.Context, key gangs.Key) (time.Duration,
 		}
 	}
 	var errs []error
-	refused := 0
-	notes := podgroup.NotesOf(f)
+	notes, until := podgroup.NotesOf(f), h.clock.Now().Add(writingLimit)
 	for _, w := range f.Waiting {
 		reason, due := h.reasonFor(f, w, gated, notes, now)
 		switch {
@@ -115,14 +118,13 @@ func (h *gatedPods) syncGang(ctx context.Context, key gangs.Key) (time.Duration,
 		case due > 0:
 			next = shorterWait(next, due)
 		default:
+			if !h.clock.Now().Before(until) {
+				return gather, errors.Join(errs...)
+			}
 			note := notes.NoteOf(w)
 			written, err := h.writeCondition(ctx, w, gated.pods[w.Pod.UID], reason, note, now)
 			if err != nil {
-				errs = append(errs, err)
-				if !apierrors.IsConflict(err) {
-					refused++
-				}
-				if refused == maxRefused {
+				if errs = append(errs, err); len(errs) == maxRefused {
 					return next, errors.Join(errs...)
 				}
 			}

@@ -503,24 +503,61 @@ func TestPodsDoNotKeepAReasonThatIsOver(t *testing.T) {
 	}
 }
 
-// While the API server refuses the conditions, a large gang causes few requests and a short error.
+// While the API server refuses the conditions, or the pods have changed since they were read, a large gang causes few requests and
+// a short error.
 func TestFewRequestsWhileConditionsAreRefused(t *testing.T) {
 	t.Parallel()
+	for name, err := range map[string]error{
+		"the server fails": apierrors.NewInternalError(errors.New("etcd is slow")),
+		"conflicts":        apierrors.NewConflict(corev1.Resource("pods"), "pod", errors.New("the object has been modified")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			refused := 0
+			c.pods.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				refused++
+				return true, nil, err
+			})
+			c.group(podGroup("train").MinMember(200))
+			for i := range 100 {
+				c.pod(member("train", fmt.Sprintf("pod-%03d", i)))
+			}
+			c.passes(11 * time.Second)
+			if _, err := c.reporter.pods.syncGang(context.Background(), keyOf("train")); err == nil {
+				t.Error("no error")
+			}
+			if refused == 0 || refused > maxRefused {
+				t.Errorf("%d requests in one check, want at most %d", refused, maxRefused)
+			}
+		})
+	}
+}
+
+// The conditions of a large gang take long to write, so that it may have moved on before the last one.
+func TestFactsAreReadAgainWhileConditionsAreWritten(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
-	refused := 0
+	const pods = 30
 	c.pods.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		refused++
-		return true, nil, apierrors.NewInternalError(errors.New("etcd is slow"))
+		c.passes(writingLimit / 10)
+		return false, nil, nil
 	})
-	c.group(podGroup("train").MinMember(200))
-	for i := range 100 {
+	c.group(podGroup("train").MinMember(pods + 1))
+	for i := range pods {
 		c.pod(member("train", fmt.Sprintf("pod-%03d", i)))
 	}
 	c.passes(11 * time.Second)
-	if _, err := c.reporter.pods.syncGang(context.Background(), keyOf("train")); err == nil {
-		t.Error("no error")
+	for _, want := range []int{10, 20} {
+		again, err := c.reporter.pods.syncGang(context.Background(), keyOf("train"))
+		if err != nil || again != gather || len(c.patches) != want {
+			t.Errorf("%d patches, again after %s, %v; want %d, after %s", len(c.patches), again, err, want, gather)
+		}
 	}
-	if refused == 0 || refused > maxRefused {
-		t.Errorf("%d requests in one check, want at most %d", refused, maxRefused)
+	for i := range pods {
+		c.registry.SetPod(member("train", fmt.Sprintf("pod-%03d", i)).Node("n").Obj(), c.clock.Now())
+	}
+	if again, err := c.reporter.pods.syncGang(context.Background(), keyOf("train")); err != nil || again != 0 || len(c.patches) != 20 {
+		t.Errorf("%d patches, again after %s, %v; want none of pods that are bound", len(c.patches), again, err)
 	}
 }
