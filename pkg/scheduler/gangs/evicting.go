@@ -233,10 +233,10 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	if p.Victims = r.victimsOf(pods); !begun && len(marked) > 0 {
 		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}}), true
 	}
-	p.Victims = r.victimsOfEarlierProcess(p, pods)
+	p.about = aboutPreemption(p, Preempting{}) // of all that end, also of those that are terminating
+	p.Victims = r.victimsOfEarlierProcess(p, p.Victims)
 	p.until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
-	p.about = aboutPreemption(p, Preempting{})
-	p.about.Evicting = true
+	p.about.Evicting, p.about.Until = true, p.until
 	r.reserveRoomOf(p, pods)
 	g.preemption = p
 	r.reindex(g)
@@ -270,7 +270,7 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 			}
 		}
 		p := &Preemption{ID: plan, gang: &gangState{}, stage: stageEvicting}
-		p.Victims = r.victimsOfEarlierProcess(p, pods)
+		p.Victims = r.victimsOfEarlierProcess(p, r.victimsOf(pods))
 		p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 		if len(p.Victims) > 0 {
 			e.Evict = append(e.Evict, p)
@@ -282,31 +282,46 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 	return r.endCall(e)
 }
 
-// victimsOf returns the pods as victims, with their gangs.
+// victimsOf returns the pods as victims, with their gangs and what these lose.
 func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 	victims := make([]Victim, len(pods))
+	lost, keeps := map[Key]int{}, map[Key]int{} // pods of each gang
 	for i, pod := range pods {
-		victims[i] = Victim{Pod: pod, Priority: count.PodPriority(pod)}
-		if m := r.members[pod.UID]; m != nil {
-			victims[i].Gang = m.gang.key
+		victims[i] = Victim{Pod: pod, Priority: count.PodPriority(pod), Pods: 1, Whole: true}
+		m := r.members[pod.UID]
+		if m == nil {
+			continue
+		}
+		key := m.gang.key
+		victims[i].Gang = key
+		if lost[key]++; lost[key] == 1 {
+			keeps[key] = m.gang.boundMembers()
+		}
+		if _, departs := m.gang.departing[m]; m.isBound() && m.misplaced == "" && !departs {
+			keeps[key]--
+		}
+	}
+	for i := range victims {
+		if v := &victims[i]; v.Gang != (Key{}) {
+			v.Pods, v.Whole = lost[v.Gang], keeps[v.Gang] == 0
 		}
 	}
 	return victims
 }
 
-// victimsOfEarlierProcess returns the victims that have to be deleted.
-func (r *Registry) victimsOfEarlierProcess(p *Preemption, pods []*corev1.Pod) []Victim {
+// victimsOfEarlierProcess records the victims, and returns those that have to be deleted.
+func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim {
 	var victims []Victim
 	members := map[*gangState][]*member{}
-	for _, pod := range pods {
-		v, m := Victim{Pod: pod, Priority: count.PodPriority(pod)}, r.members[pod.UID]
+	for _, v := range all {
+		pod, m := v.Pod, r.members[v.Pod.UID]
 		switch {
 		case m == nil && count.NeedsDeletion(pod):
 			r.plainVictims[pod.UID] = &plainVictim{of: p}
 		case m == nil:
 			r.awaitPlain(pod)
 		case pod.DeletionTimestamp == nil:
-			v.Gang, m.gang.victimOf = m.gang.key, p // it is not planned before RecordEvicted
+			m.gang.victimOf = p // it is not planned before RecordEvicted
 			members[m.gang] = append(members[m.gang], m)
 		}
 		if !count.NeedsDeletion(pod) {

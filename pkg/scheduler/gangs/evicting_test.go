@@ -5,10 +5,12 @@ package gangs
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -137,6 +139,59 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 			want("takes back the marks of", e.Unmark, tc.unmarks)
 			if waits := r.gangs[Key{Namespace: "ml", Name: "high"}].preemption != nil; waits != tc.waits {
 				t.Errorf("the preemptor waits for its room: %t, want %t", waits, tc.waits)
+			}
+		})
+	}
+}
+
+// What is said after a restart is about all pods that end, also those whose deletion an earlier process has requested.
+func TestWhoEndsIsToldAfterARestart(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		left   int // victims that are not terminating
+		keeps  int // bound pods of the gang that are no victims
+		victim Victim
+		says   string
+	}{
+		"all deletions were requested":          {says: "1 gang (3 pods) of lower priority"},
+		"one deletion was not requested":        {left: 1, victim: Victim{Pods: 3, Whole: true}, says: "1 gang (3 pods) of lower priority"},
+		"one of pods above the minimum was not": {left: 1, keeps: 3, victim: Victim{Pods: 3}, says: "1 gang (3 pods) of lower priority"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now, grace, key := benchStart, int64(600), Key{Namespace: "ml", Name: "high"}
+			r := newBenchRegistry()
+			high := wrappers.MakePodGroup("high", "ml").UID("high").Generation(1).MinMember(1).Obj()
+			high.Status = podgroup.Status(podgroup.Facts{Group: high, Preempting: &podgroup.Preempting{Plan: "plan", Evicting: true, Gangs: 1, Pods: 3}}, metav1.NewTime(now))
+			r.SetGroup(high, now)
+			r.SetPod(benchPod("high", 0).Priority(100).Obj(), now)
+			r.SetGroup(wrappers.MakePodGroup("low", "ml").UID("low").Generation(1).MinMember(3).Obj(), now)
+			var marked []MarkedPod
+			for i := range 3 + tc.keeps {
+				pod := benchPod("low", i).Node("n").Obj()
+				if i >= tc.left && i < 3 {
+					pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: now}, &grace
+				}
+				r.SetPod(pod, now)
+				if i < 3 {
+					marked = append(marked, MarkedPod{Pod: pod, Witness: i < tc.left})
+				}
+			}
+			r.SetSynced(now)
+			r.SetLeading()
+			e, ok := r.RestorePreemption(key, "plan", marked, now)
+			if !ok || len(e.Evict) != 1 || len(e.Evict[0].Victims) != tc.left {
+				t.Fatalf("%+v, %t, want the deletion of %d pods", e, ok, tc.left)
+			}
+			for _, v := range e.Evict[0].Victims {
+				if v.Pods != tc.victim.Pods || v.Whole != tc.victim.Whole {
+					t.Errorf("%s is one of %d pods that the gang loses, all of them: %t; want %d, %t", v.Pod.Name, v.Pods, v.Whole, tc.victim.Pods, tc.victim.Whole)
+				}
+			}
+			f, _ := r.Facts(key)
+			status := podgroup.Status(f, metav1.NewTime(now))
+			if c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionPreempting); c == nil || !strings.Contains(c.Message, tc.says) {
+				t.Errorf("condition %+v, want %q", c, tc.says)
 			}
 		})
 	}
