@@ -15,7 +15,7 @@ const (
 	linePerGang  = 50 * time.Millisecond
 )
 
-// line is the order in which gangs wait for their minimum, as of a moment. It is information for users only: the queue
+// line is the order in which gangs wait for their minimum, or for what they have lost of it, as of a moment. It is information for users only: the queue
 // has its own order. Guarded by Registry.mu.
 type line struct {
 	at     time.Time
@@ -29,9 +29,10 @@ type linePlace struct {
 	first string
 }
 
-// waitsInLine reports whether the gang waits to be tried, or to be tried again.
+// waitsInLine reports whether the gang waits to be tried, or to be tried again. A gang that waits for surplus does not: it follows
+// all others of its priority.
 func (g *gangState) waitsInLine() bool {
-	return !g.admitted && g.plan == nil && g.leader != "" && !g.completeAt.IsZero()
+	return g.plan == nil && g.leader != "" && !g.completeAt.IsZero() && g.leaderRank().Tier <= TierNormal
 }
 
 // updateLine determines the line again if it is old, and returns the gangs that are behind others for the first time. A

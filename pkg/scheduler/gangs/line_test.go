@@ -11,8 +11,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestPlacesInTheLine compares the places of gangs of random priorities and namespaces, some of which start, with counts by
-// the definition.
+// TestPlacesInTheLine compares the places of gangs of random priorities and namespaces, some of which start or have lost a pod,
+// with counts by the definition.
 func TestPlacesInTheLine(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -21,12 +21,25 @@ func TestPlacesInTheLine(t *testing.T) {
 		type waitingGang struct {
 			key      Key
 			priority int32
-			number   int // in the order of creation
+			refill   bool // precedes those of its priority that wait for their minimum
+			number   int  // in the order of creation
 		}
 		var all []waitingGang
 		for i := range 30 {
-			g := waitingGang{Key{Namespace: fmt.Sprintf("team-%d", random.IntN(2)), Name: fmt.Sprintf("g%02d", i)}, int32(random.IntN(2)) * 100, i}
-			s.after(time.Millisecond).group(wrappers.MakePodGroup(g.key.Name, g.key.Namespace).UID(g.key.String()).MinMember(1))
+			g := waitingGang{Key{Namespace: fmt.Sprintf("team-%d", random.IntN(2)), Name: fmt.Sprintf("g%02d", i)}, int32(random.IntN(2)) * 100, random.IntN(5) == 0, i}
+			group := wrappers.MakePodGroup(g.key.Name, g.key.Namespace).UID(g.key.String()).MinMember(1)
+			if g.refill {
+				group = group.MinMember(2)
+			}
+			s.after(time.Millisecond).group(group)
+			if g.refill {
+				pod := func(name string) *wrappers.PodWrapper {
+					return wrappers.MakePod(g.key.Name+name, g.key.Namespace).UID(g.key.String() + name).Gang(g.key.Name).Priority(g.priority)
+				}
+				s.pods(pod("-a").Node("n"), pod("-b").Node("n")).gone(g.key.String() + "-b").pods(pod("-c"))
+				all = append(all, g)
+				continue
+			}
 			if random.IntN(5) == 0 {
 				continue // without pods
 			}
@@ -37,21 +50,25 @@ func TestPlacesInTheLine(t *testing.T) {
 			}
 			all = append(all, g)
 		}
-		s.now = s.now.Add(lineInterval)
 		told := map[Key]bool{}
-		for _, key := range s.r.Tick(s.now).Dirty {
-			told[key] = true
+		for range 2 { // at first it is not known for all of those that lost a pod
+			for _, key := range s.after(max(lineInterval, departure)).effects.Dirty {
+				told[key] = true
+			}
 		}
 		for _, g := range all {
-			ahead, first := 0, ""
+			ahead, firstOf := 0, waitingGang{}
 			for _, other := range all {
-				if other.priority != g.priority || other.number >= g.number {
+				precedes := other.refill && !g.refill || other.refill == g.refill && other.number < g.number
+				if other.priority != g.priority || !precedes {
 					continue
 				}
-				if ahead++; first == "" && other.key.Namespace == g.key.Namespace {
-					first = other.key.Name
+				ahead++
+				if other.key.Namespace == g.key.Namespace && (firstOf.key.Name == "" || other.refill && !firstOf.refill) {
+					firstOf = other
 				}
 			}
+			first := firstOf.key.Name
 			f, _ := s.r.Facts(g.key)
 			if f.Ahead != ahead || f.FirstAhead != first {
 				t.Errorf("seed %d: %s has %d ahead, first %q; want %d, %q", seed, g.key, f.Ahead, f.FirstAhead, ahead, first)
