@@ -115,6 +115,26 @@ func TestRejectedTemplateOfAScalingGroup(t *testing.T) {
 	wantUpdated(c)
 }
 
+// A replica of a scaling group that the update to the template before the rejected one has deleted comes back with that
+// template: the rejected one costs no pod.
+func TestRejectedTemplateWhileAGroupReplicaIsReplaced(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(6, 4), Check: invariants()})
+	c.Kubelet.Linger = 10 * time.Second
+	rejectImages(c, "main:3")
+	c.Create(podCliqueSet())
+	c.Advance(time.Minute)
+	image(c, podCliqueSet(), "registry.example/main:2", "leader", "worker")
+	c.Advance(5 * time.Second) // pods of replica 0 of the group terminate
+	image(c, podCliqueSet(), "registry.example/main:3", "leader", "worker")
+	c.Advance(20 * time.Minute)
+	wantProgress(c, lifecycle.UpdateTemplateRejected, "clique leader: ")
+	wantAvailable(c, 8)
+	image(c, podCliqueSet(), "registry.example/main:4", "leader", "worker")
+	c.Advance(5 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 8)
+}
+
 // An API server that cannot say whether it accepts pods does not stop an update; one event says that it is unknown.
 func TestUncheckedTemplate(t *testing.T) {
 	c := newService(t, Nodes(2, 4), 2, nil)

@@ -117,9 +117,11 @@ func (p *groupPlan) requeueAfter(seen *observation, now time.Time) time.Duration
 const revisionPeriod = time.Second
 
 // awaitsNewest reports whether the group is about to be told a newer revision than the one that it follows. A new replica
-// waits for it, because it would be replaced at once. A group that the update has not reached is not told. set may be nil.
+// waits for it, because it would be replaced at once. A group that the update has not reached is not told, and neither is any
+// while the revision is rejected. set may be nil.
 func awaitsNewest(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) bool {
-	if set == nil || set.Spec.IsTraining() || set.Status.CurrentGenerationHash == nil {
+	if set == nil || set.Spec.IsTraining() || set.Status.CurrentGenerationHash == nil ||
+		workload.UpdateState(set.Status.Conditions).Reason == lifecycle.UpdateTemplateRejected {
 		return false
 	}
 	i := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
