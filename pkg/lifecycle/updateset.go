@@ -88,8 +88,8 @@ func (u SetUpdate) HoldsPrevious(r SetReplica) bool {
 	switch {
 	case r.Index < u.Partition, isOld:
 		return true
-	case len(r.Cliques)+len(r.Groups) > 0 && len(r.Missing) > 0:
-		return true // it exists, and the objects that have changed are missing
+	case r.exists() && len(r.Missing) > 0:
+		return true // the objects that have changed are missing
 	case r.Replaced.Reason == ReplacedDeleted && !r.Replaced.At.Before(u.Progress.StartedAt):
 		return false
 	}

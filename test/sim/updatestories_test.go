@@ -449,3 +449,21 @@ func TestAReplicaIsDeletedDuringAnUpdate(t *testing.T) {
 		wantAvailable(c, 10)
 	}
 }
+
+// A replica whose scaling groups remain when a user deletes all of its PodCliques is created again with the current template,
+// too.
+func TestAReplicaWithAGroupIsDeletedDuringAnUpdate(t *testing.T) {
+	c := newRollout(t, 2, nil)
+	rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, s *v1alpha1.PodCliqueSet) {
+		r.Paused = true
+		for _, q := range s.Spec.Template.Cliques {
+			q.Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
+		}
+	})
+	c.Advance(time.Minute)
+	deleteCliques(c, "chat-0")
+	c.Advance(5 * time.Minute)
+	if n := images(c); n["main:1"] != 8 || n["main:2"] != 8 {
+		c.Fatalf("images %v, want 8 pods each of main:1 and main:2", n)
+	}
+}
