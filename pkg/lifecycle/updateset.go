@@ -117,8 +117,9 @@ func (u SetUpdate) HoldsGroup(r SetReplica, g ScalingGroup) bool {
 // DecideSetUpdate returns which replica of a set is updated. Source: Rolling Update, "PodGangSet (PGS) Replica
 // Selection" and "PGS Replica Update Completion"; GREP-291; docs/decisions, U2 to U6, U9.
 //
-//   - Replicas are updated one at a time: first those of which nothing is scheduled, then those in breach of a minimum, then
-//     the others; of each kind the highest index first. Replicas that are due to be terminated are recreated.
+//   - Replicas are updated one at a time: first one that an earlier update has begun to change, then those of which nothing is
+//     scheduled, then those in breach of a minimum, then the others; of each kind the highest index first. Replicas that are due
+//     to be terminated are recreated.
 //   - The next replica follows when all objects of the current one exist, follow the current revision and are available, or
 //     if nothing of it is scheduled for unboundGrace; and when all replicas that follow the revision are available, except
 //     those that do not fit. While one that the update has not made is not, unavailable replicas are still selected.
@@ -193,9 +194,6 @@ func (u SetUpdate) countReplicas(d *SetUpdateDecision, now time.Time) setCount {
 		changes, knows := r.changes()
 		c.known = c.known && knows
 		isCurrent := u.Current != nil && *u.Current == r.Index
-		if changes && r.isUnfinished() && c.made == nil && !isCurrent {
-			c.unhealthy, c.made = r, r // of an update that is no longer wanted: what it has deleted comes back first
-		}
 		switch {
 		case changes && r.Index < u.Partition:
 			c.below++
@@ -351,12 +349,14 @@ func (u SetUpdate) rejected(d SetUpdateDecision, now time.Time) SetUpdateDecisio
 func compareByUpdateOrder(a, b SetReplica) int {
 	rank := func(r SetReplica) int {
 		switch {
+		case r.isUnfinished():
+			return 0 // an earlier update has begun to change it
 		case !r.hasScheduled():
-			return 0
-		case !r.BreachedSince().IsZero():
 			return 1
+		case !r.BreachedSince().IsZero():
+			return 2
 		}
-		return 2
+		return 3
 	}
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Index, a.Index))
 }

@@ -235,6 +235,11 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: picks(1, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 1"+nowText+"3 replicas have pods of an earlier template")}),
 		},
+		"a replica that an earlier update has begun to change before all others": {
+			u: rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind, cliqueIs(updating, unavailable)), inSet(2, behind, scheduledNowhere)),
+			want: picks(1, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 1"+nowText+"3 replicas have pods of an earlier template")}),
+		},
 		"replicas that follow are left alone; of one that does not, what follows is listed": {
 			u: change(rollingSet(begun(b), -1, inSet(0, groupIs(groupBefore)), inSet(1)), updatedBefore(3)),
 			want: picks(0, decision{Progress: begun(b, progressed(now)), Cliques: []string{"router"},
@@ -287,6 +292,11 @@ func TestDecideSetUpdate(t *testing.T) {
 			u: change(rollingSet(begun(b), -1, inSet(0, behind, scheduledNowhere), inSet(1, behind), inSet(2)), updatedBefore(2), partition(1)),
 			want: picks(1, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
+		},
+		"one below the partition that an earlier update has begun to change is not waited for": {
+			u: change(rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind, cliqueIs(updating, unavailable)), inSet(2, behind)), partition(2)),
+			want: picks(2, decision{Progress: begun(b, progressed(now)),
+				State: state(lifecycle.Updating, "updating replica 2"+nowText+"3 replicas have pods of an earlier template")}),
 		},
 		"a partition above the replicas": {
 			u: change(rollingSet(begun(b), -1, inSet(0, behind)), partition(7)),

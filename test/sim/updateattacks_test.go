@@ -295,6 +295,41 @@ func TestPartitionAndEdit(t *testing.T) {
 	}
 }
 
+// TestFixWithAPartition: the replica that is being updated never becomes ready; the edit that corrects the template sets a
+// partition above it. The replicas from the partition on are updated, and the stuck one when the partition is removed.
+func TestFixWithAPartition(t *testing.T) {
+	t.Parallel()
+	for _, fixed := range []string{"main:3", "main:1"} {
+		c := newService(t, Nodes(4, 4), 3, nil)
+		image(c, podCliqueSet(), "registry.example/main:2", "web")
+		advanceUntil(c, "replica 1 is being updated", func() bool {
+			p := theSet(c, "chat").Status.UpdateProgress
+			return p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == 1
+		})
+		c.API.watch(func(change Change) {
+			if pod, ok := change.New.(*corev1.Pod); ok && change.Old == nil && imageOf(pod) == "main:2" {
+				c.Kubelet.setSick(pod, true)
+			}
+		})
+		c.Advance(2 * time.Minute)
+		stuck := images(c)
+		rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, s *v1alpha1.PodCliqueSet) {
+			r.Partition = ptr.To(int32(2))
+			s.Spec.Template.Clique("web").Spec.PodSpec.Containers[0].Image = "registry.example/" + fixed
+		})
+		c.Advance(30 * time.Minute)
+		for _, p := range podsOf(c, "chat-2-web") {
+			if imageOf(p) != fixed {
+				c.Fatalf("stuck with %v; pod %s has %s, want %s; %s", stuck, p.Name, imageOf(p), fixed, progressOf(c))
+			}
+		}
+		rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, _ *v1alpha1.PodCliqueSet) { r.Partition = nil })
+		c.Advance(10 * time.Minute)
+		wantUpdated(c)
+		wantAvailable(c, 9)
+	}
+}
+
 // TestUpdatedReplicaIsTerminated: an updated replica fails, and is terminated. While it is replaced, which takes seconds, no
 // other replica is updated.
 func TestUpdatedReplicaIsTerminated(t *testing.T) {

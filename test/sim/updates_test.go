@@ -24,7 +24,7 @@ import (
 // before:
 //
 //   - Per PodClique and per scaling group one ready unit at most is in flight: taken down, its replacement not ready yet. In one
-//     replica of a set only.
+//     replica of a set only, from the partition on.
 //   - No ready unit goes while fewer than minAvailable are there, none of the current template, and none under OnDelete. A
 //     replica of a scaling group goes only if a pod of it is of an earlier template.
 //   - An update ends once, and what has ended is not open again before the template changes.
@@ -308,11 +308,15 @@ func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
 	return nil
 }
 
-// checkReplicas checks that only units of one replica of each set are in flight.
+// checkReplicas checks that only units of one replica of each set are in flight, apart from replicas below the partition, where
+// a unit may be left that an earlier update has taken down.
 func (w *updateWatch) checkReplicas() error {
 	replicas := map[string]string{}
 	for _, replica := range w.flying {
 		set, index, _ := strings.Cut(replica, "/")
+		if i, err := strconv.Atoi(index); w.sets[set] != nil && err == nil && int32(i) < w.sets[set].Spec.Partition() {
+			continue
+		}
 		if other, ok := replicas[set]; ok && other != index {
 			return fmt.Errorf("replicas %s and %s of set %s are updated at the same time: %v", other, index, set, w.flying)
 		}
