@@ -358,6 +358,57 @@ func TestUpdatedReplicaIsTerminated(t *testing.T) {
 	wantReplaced(c, before, "chat-1-", "chat-2-")
 }
 
+// TestTerminatedAfterASecondEdit: a replica that the first of two updates has updated, and the second has not reached, is
+// terminated: all of it comes back with the template that it had.
+func TestTerminatedAfterASecondEdit(t *testing.T) {
+	t.Parallel()
+	c := New(t, Options{Nodes: Nodes(8, 4), Check: invariants()})
+	breakImages(c)
+	set := watched(time.Minute, 0)
+	set.Spec.Replicas = 3
+	c.Kubelet.Linger = 10 * time.Second
+	c.Create(set)
+	c.Advance(time.Minute)
+	image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
+	advanceUntil(c, "replica 1 is being updated", func() bool {
+		p := theSet(c, "chat").Status.UpdateProgress
+		return p.CurrentlyUpdating != nil && p.CurrentlyUpdating.ReplicaIndex == 1
+	})
+	c.Advance(3 * time.Second)
+	image(c, podCliqueSet(), broken+"3", "router", "leader", "worker")
+	c.Advance(2 * time.Minute)
+	before := uids(c)
+	for _, p := range podsOf(c, "chat-2-router") {
+		must(t, c.Kubelet.FailReadiness(p))
+	}
+	c.Advance(5 * time.Minute)
+	wantReplaced(c, before, "chat-2-")
+	for _, p := range All[*corev1.Pod](c) {
+		if strings.HasPrefix(p.Name, "chat-2-") && imageOf(p) != "main:2" {
+			t.Errorf("pod %s has %s, want main:2", p.Name, imageOf(p))
+		}
+	}
+}
+
+// TestPodCliqueIsDeletedAfterASecondEdit: neither of two updates has reached the replica of the PodClique. That its scaling
+// group, which the first does not change, is told the second template is no reason to create it from that.
+func TestPodCliqueIsDeletedAfterASecondEdit(t *testing.T) {
+	t.Parallel()
+	c := newRollout(t, 2, nil)
+	breakImages(c)
+	image(c, podCliqueSet(), "registry.example/main:2", "router")
+	c.Advance(5 * time.Second)
+	image(c, podCliqueSet(), broken+"3", "router", "leader", "worker")
+	c.Advance(2 * time.Minute)
+	c.Delete(theClique(c, "chat-0-router"))
+	c.Advance(2 * time.Minute)
+	for _, p := range podsOf(c, "chat-0-router") {
+		if imageOf(p) != "main:1" {
+			t.Errorf("pod %s has %s, want main:1", p.Name, imageOf(p))
+		}
+	}
+}
+
 // TestUpdatedGroupReplicaIsDeleted: a user deletes the PodCliques of an updated replica of a scaling group, and they
 // fail again: no other is updated.
 func TestUpdatedGroupReplicaIsDeleted(t *testing.T) {

@@ -149,7 +149,11 @@ func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSe
 				return nil, err
 			}
 		}
-		hold := *base
+		held, err := r.revisionOfRest(ctx, set, base, replica, owned)
+		if err != nil {
+			return nil, err
+		}
+		hold := *held
 		hold.Groups = map[string]bool{}
 		for _, g := range replica.Groups {
 			hold.Groups[g.Name] = u.HoldsGroup(replica, g)
@@ -157,6 +161,43 @@ func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSe
 		holds[replica.Index] = &hold
 	}
 	return holds, nil
+}
+
+// revisionOfRest returns the revision of the existing objects of a replica that the update in progress has not reached. It is
+// base, the revision before the updates in progress, unless an object follows another template: one of these updates has
+// reached the replica before the template changed again. An unchanged object that is told a later revision says nothing. If
+// objects differ, the earliest revision counts. Source: docs/decisions, U9.
+func (r *Reconciler) revisionOfRest(ctx context.Context, set *v1alpha1.PodCliqueSet, base *workload.Hold, replica lifecycle.SetReplica, owned ownedObjects) (*workload.Hold, error) {
+	if base.Revision == nil {
+		return base, nil
+	}
+	cliques := map[string][]string{} // of the objects that are told a revision, by its hash
+	for _, c := range replica.Cliques {
+		if object := owned.cliques[c.Name]; object != nil {
+			hash := workload.GenerationHash(object)
+			cliques[hash] = append(cliques[hash], c.Template)
+		}
+	}
+	for _, g := range replica.Groups {
+		if object := owned.groups[g.Name]; object != nil {
+			cliques[g.Told] = append(cliques[g.Told], object.Spec.CliqueNames...)
+		}
+	}
+	earliest := base
+	for hash, names := range cliques {
+		if hash == "" || hash == *set.Status.CurrentGenerationHash || hash == base.Revision.Hash {
+			continue
+		}
+		told, err := r.children.ReadHold(ctx, set, hash, r.options.SchedulerName)
+		if err != nil {
+			return nil, err
+		}
+		isOther := told.Revision != nil && slices.ContainsFunc(names, func(name string) bool { return told.Revision.Changes(base.Revision, name) })
+		if isOther && (earliest == base || told.Revision.Number < earliest.Revision.Number) {
+			earliest = told
+		}
+	}
+	return earliest, nil
 }
 
 // previousRevision returns the revision before the update in progress; an empty Hold if it is not known.
