@@ -26,13 +26,28 @@ func LackingEvent(f Facts, status *v2alpha2.PodGroupStatus, lasted time.Duration
 	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonWaitingForPods || status.Phase == v2alpha2.PodGroupIdle || f.Ended && f.Failed.Total == 0 {
 		return nil
 	}
-	return &Event{Warning: true, Reason: v2alpha2.EventGangIncomplete,
+	return lastingEvent(v2alpha2.EventGangIncomplete, is, lasted)
+}
+
+// FailingEvent returns the warning for a gang whose plans have failed for the given time. It returns nil if its status has another
+// reason.
+func FailingEvent(status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event {
+	is := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
+	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonBackingOff {
+		return nil
+	}
+	return lastingEvent(v2alpha2.EventGangBlocked, is, lasted)
+}
+
+// lastingEvent returns the warning that a gang has had the reason of a condition for the given time.
+func lastingEvent(reason string, is *metav1.Condition, lasted time.Duration) *Event {
+	return &Event{Warning: true, Reason: reason,
 		Note: fmt.Sprintf("%s for more than %s: %s", is.Reason, message.Count(int(lasted.Minutes()), "minute"), is.Message)}
 }
 
 // StatusEvent returns the event for a change of status, nil if the change does not justify one: there is one event
 // per gang and change of reason. Reasons that pass by themselves (BehindInQueue, BackingOff, Binding, Preempting) cause no
-// event; for preemption see PreemptionEvents.
+// event; for plans that fail for long see FailingEvent, for preemption PreemptionEvents.
 func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	was, is := meta.FindStatusCondition(before.Conditions, v2alpha2.ConditionSatisfied), meta.FindStatusCondition(after.Conditions, v2alpha2.ConditionSatisfied)
 	if is == nil || SameReason(before, after) {

@@ -72,8 +72,10 @@ type Facts struct {
 	// WaitsForPlan: the last attempt was made while the pods of another gang were being placed, and found no plan beside them.
 	WaitsForPlan bool
 	// Failures counts consecutive plans that were aborted or bound only in part; the next attempt waits for its
-	// back-off.
-	Failures int
+	// back-off. Failure is why the last of them failed, "" if that is not known; FailingSince is when the first one did.
+	Failures     int
+	Failure      string
+	FailingSince time.Time
 	// NoHelp is why ending pods of lower priority would not help a refused gang. "": that is not known, or there are none.
 	NoHelp string
 	// Preempting describes the pods of lower priority that end so that the gang can start. nil: none do.

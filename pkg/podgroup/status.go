@@ -214,10 +214,23 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	case f.WaitsForPlan:
 		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist, but cannot be placed beside a gang of lower priority that is being placed; it is tried again right after that", message.Count(minimum, "pod")), ""
 	case f.Failures > 0:
-		return v2alpha2.ReasonBackingOff, fmt.Sprintf("%d attempts in a row failed after they were planned; it is tried again by itself", f.Failures), ""
+		return v2alpha2.ReasonBackingOff, describeFailures(f), ""
 	default:
 		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; waits for its turn", message.Count(minimum, "pod")), ""
 	}
+}
+
+// maxFailure is the maximum length of the cause of a failed plan in a message: an admission webhook may have written it.
+const maxFailure = 300
+
+// describeFailures describes the plans that failed, and why the last one did.
+func describeFailures(f Facts) string {
+	text := message.Plural(f.Failures, "1 attempt failed after it was planned", fmt.Sprintf("%d attempts in a row failed after they were planned", f.Failures)) +
+		"; it is tried again by itself"
+	if f.Failure != "" {
+		text += message.Plural(f.Failures, "; the cause: ", "; the last: ") + message.Truncate(f.Failure, maxFailure)
+	}
+	return text
 }
 
 // explainMissingPods explains that the minimum lacks pods, which do not exist.

@@ -430,6 +430,26 @@ func TestStatus(t *testing.T) {
 					"2 attempts in a row failed after they were planned; it is tried again by itself; 3 pods bound before a crash or a failed binding, released if the rest cannot follow")),
 			},
 		},
+		"a gang whose only plan failed says why": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Failures: 1, Failure: "binding pod a-0 to node n1: denied; ask ops"},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonBackingOff,
+				Summary: "0/8 pods bound; 1 attempt failed after it was planned; it is tried again by itself; the cause: binding pod a-0 to node n1: denied; ask ops",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBackingOff), unsatisfied(v2alpha2.ReasonBackingOff,
+					"1 attempt failed after it was planned; it is tried again by itself; the cause: binding pod a-0 to node n1: denied; ask ops")),
+			},
+		},
+		"of several plans that failed the last one says why": {
+			group: flat().Obj(),
+			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Failures: 7, Failure: strings.Repeat("x", 400)},
+			want: v2alpha2.PodGroupStatus{
+				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonBackingOff,
+				Summary: "0/8 pods bound; 7 attempts in a row failed after they were planned; it is tried again by itself; the last: " + strings.Repeat("x", 148) + "…",
+				Conditions: conditions(notAdmitted(v2alpha2.ReasonBackingOff), unsatisfied(v2alpha2.ReasonBackingOff,
+					"7 attempts in a row failed after they were planned; it is tried again by itself; the last: "+strings.Repeat("x", 299)+"…")),
+			},
+		},
 		"a gang that is being bound": {
 			group: flat().Obj(),
 			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Bound: gang.Counts{"": 3}, Binding: true},

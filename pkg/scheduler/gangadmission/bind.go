@@ -56,7 +56,9 @@ func (pl *Admission) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod
 	if isUnanswered(err) {
 		pl.registry.RecordUnanswered(plan.Gang)
 	}
-	return fwk.AsStatus(fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err))
+	err = fmt.Errorf("binding pod %s to node %s: %w", klog.KObj(pod), node, err)
+	pl.registry.RecordBindingFailed(pod.UID, err.Error())
+	return fwk.AsStatus(err)
 }
 
 // markTimeout is how long bindings wait, after the start of the scheduler, for the key that signs their marks.

@@ -64,7 +64,7 @@ func (g *Gangs) recordFailedMember(ctx context.Context, profile kubescheduler.Pr
 	}
 	klog.FromContext(ctx).V(2).Info("Planned node did not take the pod", "pod", klog.KObj(pod), "node", node, "status", status)
 	taught := g.recordRefusal(profile, pod, node, why)
-	g.apply(klog.FromContext(ctx), g.registry.RecordReason(pod.UID, taught, g.clock.Now()))
+	g.apply(klog.FromContext(ctx), g.registry.RecordReason(pod.UID, "node "+node+" did not take a member: "+why.Message(), taught, g.clock.Now()))
 }
 
 // recordRefusal stores a refusal. It reports whether the next plan will be a different one.

@@ -321,6 +321,22 @@ func TestFailedBindingIsRepaired(t *testing.T) {
 	}
 }
 
+// The facts of a gang of which a binding is refused name the pod, the node and the answer of the API server.
+func TestARefusedBindingIsTold(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8))
+	c.refuse = func(pod string) (post, ok bool) { return pod != "a-2", pod != "a-2" }
+	var told string
+	c.gang("a", 4).run().eventually("the cause is told", func() bool {
+		f, _ := c.gangs.registry.Facts(key("a"))
+		told = f.Failure
+		return told != ""
+	})
+	if want := "binding pod ml/a-2 to node n0: "; !strings.HasPrefix(told, want) || len(told) == len(want) {
+		t.Errorf("told %q, want %q and the answer", told, want)
+	}
+}
+
 // A binding that was carried out has not failed, even if its answer is lost: the pod's condition stays true.
 func TestBindingWhoseAnswerIsLostDidNotFail(t *testing.T) {
 	t.Parallel()

@@ -30,17 +30,26 @@ func (g *gangState) pauseAfter(p *Plan, now time.Time) {
 	}
 	g.broken = g.broken || p.open && !g.admitted && g.numbers.Flagged(count.IsStanding) > 0
 	if g.broken && p.open && g.failures == 0 {
-		g.failures++
+		g.recordFailure(p, now)
 		g.notBefore = time.Time{}
 		return
 	}
-	g.backOff(now)
+	g.backOff(p, now)
+}
+
+// recordFailure records that a plan was aborted or bound only in part.
+func (g *gangState) recordFailure(p *Plan, now time.Time) {
+	if g.failures == 0 {
+		g.failing = now
+	}
+	g.failures++
+	g.failure = p.reason
 }
 
 // backOff delays the next election after a plan was aborted or bound only in part.
-func (g *gangState) backOff(now time.Time) {
+func (g *gangState) backOff(p *Plan, now time.Time) {
 	d := minBackoff << min(g.failures, 10)
-	g.failures++
+	g.recordFailure(p, now)
 	g.occupied = max(leastOccupied, now.Sub(g.tried))
 	g.notBefore = now.Add(min(d, maxBackoff))
 }

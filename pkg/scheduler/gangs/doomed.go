@@ -22,6 +22,9 @@ const (
 	prepareLimit = 100 * time.Millisecond
 )
 
+// unexplained is the reason of a plan of which a member failed, until the member's own reason is known.
+const unexplained = "a member could not be placed or prepared"
+
 // doom is the state of a plan of which a member was refused. Guarded by Registry.mu.
 type doom struct {
 	reason      string // of the first refusal; "" = none
@@ -84,7 +87,7 @@ func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, 
 		explained = !p.member(uid).arrived // else it may be the one that has waited too long
 	case !p.member(uid).settled:
 		fails, explained = true, p.doom.reason != ""
-		r.refuseMember(p, uid, AbortUnprepared, "a member could not be placed or prepared", now)
+		r.refuseMember(p, uid, AbortUnprepared, unexplained, now)
 		p.doom.unexplained++
 		p.doom.loop = p.doom.loop || !p.member(uid).permitted
 		r.unexplained[uid] = p
@@ -95,7 +98,7 @@ func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, 
 
 // RecordReason records why a member failed for which ReleaseUnexplained returned true. taught: the next plan takes it
 // into account.
-func (r *Registry) RecordReason(uid types.UID, taught bool, now time.Time) Effects {
+func (r *Registry) RecordReason(uid types.UID, why string, taught bool, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.unexplained[uid]
@@ -105,6 +108,9 @@ func (r *Registry) RecordReason(uid types.UID, taught bool, now time.Time) Effec
 	r.beginCall(now)
 	delete(r.unexplained, uid)
 	p.doom.unexplained--
+	if p.doom.reason == unexplained {
+		p.doom.reason = why
+	}
 	p.doom.taught = p.doom.taught || taught
 	return r.endCall(r.endDoomedPlans(now))
 }

@@ -119,7 +119,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 			if !s.r.IsDoomed("c") || !s.r.HoldOnNode("c") {
 				t.Fatal("c is prepared")
 			}
-			s.r.RecordReason("b", true, s.now)
+			s.r.RecordReason("b", "no volume", true, s.now)
 			next(s, "d")
 			assume(s, "d", "o")
 			next(s, "")
@@ -139,12 +139,12 @@ func TestPlanThatWasRefused(t *testing.T) {
 				t.Fatal("the preparation of d is stopped")
 			}
 			s.arrives("a", "b")
-			s.r.RecordReason("c", true, s.now)
+			s.r.RecordReason("c", "no volume", true, s.now)
 			s.wantAborted(false)
 			returned(s, "d", true)
 			s.r.EndDoomedPlans(s.now)
 			s.wantAborted(false) // why d failed is not known yet
-			s.r.RecordReason("d", true, s.now)
+			s.r.RecordReason("d", "no volume", true, s.now)
 			s.wantAborted(true)
 			returned(s, "a", false)
 			returned(s, "b", false)
@@ -159,7 +159,7 @@ func TestPlanThatWasRefused(t *testing.T) {
 				permit(s, p[0])
 			}
 			returned(s, "c", true)
-			s.r.RecordReason("c", true, s.now)
+			s.r.RecordReason("c", "no volume", true, s.now)
 			s.after(prepareLimit - time.Millisecond).wantAborted(false)
 			s.after(time.Millisecond).wantAborted(true)
 		},

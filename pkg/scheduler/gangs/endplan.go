@@ -36,7 +36,7 @@ func (r *Registry) ReleaseMember(uid types.UID, now time.Time) Effects {
 		r.recordRelease(p)
 	}
 	if !p.isDoomed() {
-		r.abortPlan(p, AbortUnprepared, "a member could not be placed or prepared")
+		r.abortPlan(p, AbortUnprepared, unexplained)
 	}
 	p.endMember(uid, false)
 	g := p.gang
@@ -68,7 +68,7 @@ func (r *Registry) AbortPlanOf(uid types.UID, cause AbortCause, reason string, n
 	if g.plan != nil {
 		return r.endCall(Effects{})
 	}
-	g.backOff(now)
+	g.backOff(p, now)
 	return r.endCall(r.evaluate(g, now))
 }
 

@@ -189,15 +189,17 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 		Admitted: g.admitted, AdmittedGroups: g.admittedGroups.Clone(),
 		Binding: g.plan != nil && !g.plan.aborted,
 		GPUs:    n.GPUs, HeldGPUs: n.HeldGPUs, Nodes: g.placed.nodes(),
-		Profile:  profile,
-		Failures: g.failures,
-		Pods:     len(g.members), NotOurs: len(g.members) > 0 && n.Flagged(count.IsOurs) == 0,
+		Profile: profile,
+		Pods:    len(g.members), NotOurs: len(g.members) > 0 && n.Flagged(count.IsOurs) == 0,
 		Ended:          len(g.members) > 0 && n.Flagged(count.HasEnded) == len(g.members),
 		MisplacedTotal: n.Flagged(count.IsMisplaced), StrayTotal: n.Flagged(count.IsStray), Leaving: n.Flagged(count.IsLeaving),
 		Terminating: n.Flagged(count.IsTerminating), Gated: n.Flagged(count.IsGated),
 	}
 	if !g.admitted && g.tree != nil {
 		f.WaitingSince = g.completeAt
+	}
+	if g.failures > 0 {
+		f.Failures, f.Failure, f.FailingSince = g.failures, g.failure, g.failing
 	}
 	switch {
 	case g.passed > 0 && (g.refusedAt.IsZero() || g.task == SurplusSingle):

@@ -96,6 +96,8 @@ type attempt struct {
 // backoff is the pause after plans that were aborted or bound only in part.
 type backoff struct {
 	failures  int           // consecutive plans that were aborted or bound only in part
+	failure   string        // why the last of them failed, as users are told
+	failing   time.Time     // when the first of them failed
 	notBefore time.Time     // no leader is elected before this time, unless an event may help
 	tried     time.Time     // when the last attempt began
 	occupied  time.Duration // how long the attempt that failed last took, from its search on

@@ -127,7 +127,7 @@ func TestGangPassesAPlan(t *testing.T) {
 		"the other one is doomed meanwhile: it is aborted, and its other nodes are not tried": func(t *testing.T, s *story) {
 			s.commitsUrgent()
 			s.r.ReleaseUnexplained("a", s.now)
-			s.r.RecordReason("a", true, s.now)
+			s.r.RecordReason("a", "no volume", true, s.now)
 			s.after(prepareLimit / 2).wantAborted(false).after(prepareLimit / 2).wantAborted(true)
 			if diff := cmp.Diff([]string{"u", "v"}, s.handedOut()); diff != "" {
 				t.Errorf("handed out (-want +got):\n%s", diff)

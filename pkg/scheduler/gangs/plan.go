@@ -46,9 +46,9 @@ type Plan struct {
 	passes    *Plan // while it is handed out: the plan that is continued afterwards (pass.go); nil = none
 	open      bool  // the barrier: bindings may be posted
 	aborted   bool
-	overtaken bool // aborted in favor of a refill of the gang
-	doom      doom // refused.go
-	reason    string
+	overtaken bool          // aborted in favor of a refill of the gang
+	doom      doom          // refused.go
+	reason    string        // why it was aborted, or its first binding failed; "" = neither
 	progress  time.Time     // when the last member was assumed; initially when the plan was committed
 	opened    chan struct{} // closed when the barrier opens
 	failed    chan struct{} // closed when the plan is aborted
@@ -158,7 +158,7 @@ func (r *Registry) NextMember() *corev1.Pod {
 		if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
 			g := p.gang
 			r.abortPlan(p, AbortRefused, "a member was not placed where it was planned")
-			g.backOff(p.progress)
+			g.backOff(p, p.progress)
 			r.reindex(g)
 			continue
 		}
@@ -294,6 +294,15 @@ func (r *Registry) PermitMember(uid types.UID) error {
 	}
 	p.member(uid).permitted = true
 	return nil
+}
+
+// RecordBindingFailed records why a binding of the plan failed. ReleaseMember follows.
+func (r *Registry) RecordBindingFailed(uid types.UID, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.planOf(uid); p != nil && p.reason == "" {
+		p.reason = why
+	}
 }
 
 // RecordPosted records that the API server accepted the pod's binding.

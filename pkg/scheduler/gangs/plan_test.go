@@ -520,3 +520,38 @@ func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 		t.Errorf("verified: %t (-want +got):\n%s", ok, diff)
 	}
 }
+
+// Facts have the cause of the last plan that failed, whether it was aborted or a binding was refused, and since when plans fail.
+func TestFactsHaveTheCauseOfTheLastFailure(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
+	first := s.now
+	want := func(failures int, cause string) {
+		t.Helper()
+		f, _ := s.r.Facts(gangG)
+		if f.Failures != failures || f.Failure != cause || failures > 0 && !f.FailingSince.Equal(first) || failures == 0 && !f.FailingSince.IsZero() {
+			t.Errorf("%d failures since %v, the last %q; want %d since %v, %q", f.Failures, f.FailingSince, f.Failure, failures, first, cause)
+		}
+	}
+	want(0, "")
+	s.leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b")
+	s.r.RecordBindingFailed("a", "binding pod a: refused")
+	s.r.RecordBindingFailed("b", "binding pod b: refused")
+	s.releases("a", "b")
+	want(1, "binding pod a: refused")
+
+	s.after(minBackoff).leads("a").commits("a", "b").assumes("a", "b")
+	s.effects = s.r.AbortPlanOf("a", AbortLate, "a member is late", s.now)
+	s.releases("a", "b")
+	want(2, "a member is late")
+
+	s.after(maxBackoff).leads("a").commits("a", "b").assumes("a", "b")
+	s.r.PermitMember("a")
+	s.effects, _, _ = s.r.ReleaseUnexplained("a", s.now)
+	s.effects = s.r.RecordReason("a", "node n does not prepare pod a: no volume", false, s.now)
+	s.after(prepareLimit).releases("b")
+	want(3, "node n does not prepare pod a: no volume")
+
+	s.after(maxBackoff).leads("a").commits("a", "b").assumes("a", "b").arrives("a", "b").posts("a", "b")
+	want(0, "")
+}

@@ -1088,7 +1088,7 @@ func (s *simulation) judge() {
 		uid := s.toJudge[0]
 		s.toJudge = s.toJudge[1:]
 		s.say("the failure of %s is judged", uid)
-		s.apply(s.r.RecordReason(uid, s.chance(50), s.now))
+		s.apply(s.r.RecordReason(uid, "no volume", s.chance(50), s.now))
 	}
 	s.apply(s.r.EndDoomedPlans(s.now))
 }

@@ -19,7 +19,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 		// This is only possible if members come through the queue by themselves, and one of them never does.
 		g := p.gang
 		r.abortPlan(p, AbortLate, "a member did not leave the queue in time")
-		g.backOff(now)
+		g.backOff(p, now)
 		e.add(r.evaluate(g, now))
 	}
 	e.add(r.endDoomedPlans(now))

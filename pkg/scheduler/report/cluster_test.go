@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
@@ -22,6 +23,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/fakeapi"
@@ -123,6 +125,27 @@ func (c *cluster) seen(name string) *corev1.Pod {
 
 func (c *cluster) refuse(name string, reason v2alpha2.Reason, message string) {
 	c.registry.RecordGangRefused(keyOf(name), podgroup.Refusal{Reason: reason, Message: message}, gangs.Wait{}, c.clock.Now())
+}
+
+// planFails has a plan of the gang of a leader aborted.
+func (c *cluster) planFails(leader, why string) {
+	c.t.Helper()
+	now := c.clock.Now()
+	c.registry.Tick(now)
+	work, not := c.registry.BeginAttempt(c.seen(leader))
+	if work == nil {
+		c.t.Fatalf("%s has nothing to plan: %s", leader, not)
+	}
+	var placements []placement.Placement
+	for leaf, pods := range work.Problem.Pods {
+		for _, pod := range pods {
+			placements = append(placements, placement.Placement{Pod: pod, Leaf: leaf, Node: "n"})
+		}
+	}
+	if plan, stale := c.registry.CommitPlan(work, placements, now); plan == nil {
+		c.t.Fatal(stale)
+	}
+	c.registry.AbortPlanOf(types.UID(leader), gangs.AbortLate, why, now)
 }
 
 // look runs one check of a gang, and returns the time until the next one.

@@ -37,7 +37,7 @@ const (
 	maxNamedInterval = 5 * time.Minute
 	// maxReads is the maximum number of owners read per check of a gang or a namespace.
 	maxReads = 5
-	// warnAfter is how long a gang must have lacked pods before a warning is emitted.
+	// warnAfter is how long a gang must have lacked pods, or its plans must have failed, before a warning is emitted.
 	warnAfter = 5 * time.Minute
 )
 

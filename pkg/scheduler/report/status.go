@@ -80,6 +80,8 @@ type groupStatus struct {
 	lackingSince time.Time
 	withoutPods  bool
 	warned       bool
+	// warnedOf is the Facts.FailingSince of which an event has reported that plans have failed for long.
+	warnedOf time.Time
 	// claims contains the pods with an event that they name the PodGroup in a place without effect; at most maxAnnounced.
 	claims sets.Set[types.UID]
 }
@@ -262,8 +264,14 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 	return max(0, st.lackingSince.Add(warnAfter).Sub(now))
 }
 
-// warnOnce emits once the event that the gang has lacked pods for a long time.
+// warnOnce emits once the event that the gang has lacked pods, or that its plans have failed, for a long time.
 func (s *statuses) warnOnce(st *groupStatus, f podgroup.Facts, after *v2alpha2.PodGroupStatus, now time.Time) {
+	if since := f.FailingSince; !since.IsZero() && !since.Equal(st.warnedOf) && !now.Before(since.Add(warnAfter)) {
+		if e := podgroup.FailingEvent(after, warnAfter); e != nil {
+			st.warnedOf = since
+			s.emitEvent(f.Group, e)
+		}
+	}
 	if st.warned || st.lackingSince.IsZero() || now.Before(st.lackingSince.Add(warnAfter)) {
 		return
 	}

@@ -522,3 +522,28 @@ func TestEventsWaitForACascadeToSettle(t *testing.T) {
 		})
 	}
 }
+
+// Plans that fail for minutes cause one warning, with the cause of the last failure.
+func TestFailingPlansBecomeAWarning(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.group(podGroup("train").MinMember(2))
+	c.pod(member("train", "a"))
+	c.pod(member("train", "b"))
+	fails := func(d time.Duration) {
+		t.Helper()
+		for end := c.clock.Now().Add(d); c.clock.Now().Before(end); {
+			c.planFails("a", "binding pod b to node n: denied")
+			c.lastsFor("train", 10*time.Second)
+		}
+	}
+	fails(warnAfter - 10*time.Second)
+	if got := c.warnings(); len(got) > 0 {
+		t.Errorf("too early: %v", got)
+	}
+	fails(2 * warnAfter)
+	want := []string{"Warning GangBlocked PodGroup/train: BackingOff for more than 5 minutes: 30 attempts in a row failed after they were planned; it is tried again by itself; the last: binding pod b to node n: denied"}
+	if diff := cmp.Diff(want, c.warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}

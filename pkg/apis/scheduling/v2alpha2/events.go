@@ -7,8 +7,8 @@ const (
 	// EventGangIncomplete: pods of the minimum do not exist, or have scheduling
 	// gates.
 	EventGangIncomplete = "GangIncomplete"
-	// EventGangBlocked: the minimum exists and cannot be placed. The note begins
-	// with the reason of the condition Satisfied.
+	// EventGangBlocked: the minimum exists and cannot be placed, or has been BackingOff
+	// for five minutes. The note begins with the reason of the condition Satisfied.
 	EventGangBlocked = "GangBlocked"
 	// EventGangInvalid: the spec is not valid, or members name no leaf of it.
 	EventGangInvalid = "GangInvalid"

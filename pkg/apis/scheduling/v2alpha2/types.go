@@ -450,7 +450,9 @@ const (
 	// ReasonSchedulerError: an error inside the scheduler, of the API server or of
 	// an HTTP extender.
 	ReasonSchedulerError Reason = "SchedulerError"
-	// ReasonBackingOff: an attempt failed, and the gang waits for the next one.
+	// ReasonBackingOff: an attempt failed after it was planned, for example because
+	// the API server refused a binding, and the gang waits for the next one. The
+	// message contains the cause of the last failure.
 	ReasonBackingOff Reason = "BackingOff"
 	// ReasonBehindInQueue: other gangs are tried first, or pods of the gang are about to be preempted.
 	ReasonBehindInQueue Reason = "BehindInQueue"
