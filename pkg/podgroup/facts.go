@@ -78,6 +78,10 @@ type Facts struct {
 	FailingSince time.Time
 	// NoHelp is why ending pods of lower priority would not help a refused gang. "": that is not known, or there are none.
 	NoHelp string
+	// PreemptionForbiddenBy is what keeps a refused gang from preempting by its preemptionPolicy: "pod x" or "PriorityClass x"; "":
+	// nothing does. PreemptsFrom is when its preemptionDelay ends, of which it waits for the end; zero: it does not.
+	PreemptionForbiddenBy string
+	PreemptsFrom          time.Time
 	// Preempting describes the pods of lower priority that end so that the gang can start. nil: none do.
 	Preempting *Preempting
 	// LosesPods: pods of the gang are being preempted, and it is not known yet which ones it has lost. It is not planned meanwhile.

@@ -198,12 +198,21 @@ func isSameLoss(a, b *metav1.Condition) bool {
 	return a.Reason == b.Reason && firstClause(a.Message) == firstClause(b.Message)
 }
 
-// preemptionWouldNotHelp is the clause about why ending pods of lower priority would not help; "": that is not known.
-func preemptionWouldNotHelp(f Facts) string {
-	if f.NoHelp == "" {
+// describeNoPreemption is the clause about why a refused gang does not preempt, or not yet. "": that is not known, or, as far as is
+// known, it would gain nothing.
+func describeNoPreemption(f Facts) string {
+	mayGain := f.Refused.Reason == v2alpha2.ReasonFragmented || f.Refused.Reason == v2alpha2.ReasonTopologyUnavailable || strings.Contains(f.Refused.Message, lowerHold)
+	switch {
+	case f.NoHelp != "":
+		return "; preemption would not help: " + f.NoHelp
+	case !mayGain:
 		return ""
+	case f.PreemptionForbiddenBy != "":
+		return fmt.Sprintf("; it does not preempt: %s has preemptionPolicy Never", f.PreemptionForbiddenBy)
+	case !f.PreemptsFrom.IsZero():
+		return fmt.Sprintf("; it does not preempt before %s (preemptionDelay)", f.PreemptsFrom.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
-	return "; preemption would not help: " + f.NoHelp
+	return ""
 }
 
 // PreemptionEvents returns the events for the change of a PodGroup's status from before to after that concern preemption: one

@@ -143,6 +143,7 @@ func TestRecordedPreemptionOfOddConditions(t *testing.T) {
 func TestReasonOfAPreemptor(t *testing.T) {
 	t.Parallel()
 	refused := Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 8 nvidia.com/gpu for 8 pods, 2 are free"}
+	held := Refusal{Reason: refused.Reason, Message: refused.Message + lowerText("nvidia.com/gpu", 48)}
 	room := "makes room: 3 gangs (12 pods, 48 nvidia.com/gpu) of lower priority end by 10:32:05 UTC; first train-a"
 	eight := gang.Counts{"": 8}
 	tests := map[string]struct {
@@ -175,6 +176,25 @@ func TestReasonOfAPreemptor(t *testing.T) {
 			Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 1}, Admitted: true, LosesPods: true},
 			v2alpha2.ReasonBehindInQueue, "needs 8 pods, they exist; it is tried again when its pods that are being preempted terminate",
 			"1/8 pods bound; needs 8 pods, they exist; it is tried again when its pods that are being preempted terminate",
+		},
+		"a pod forbids it": {
+			Facts{Created: eight, Usable: eight, Refused: held, PreemptionForbiddenBy: "pod a-0", Ahead: 1},
+			v2alpha2.ReasonInsufficientGPUs, held.Message + "; it does not preempt: pod a-0 has preemptionPolicy Never; 1 gang of its priority is ahead of it",
+			"0/8 pods bound; " + held.Message + "; it does not preempt: pod a-0 has preemptionPolicy Never; 1 gang of its priority is ahead of it",
+		},
+		"it waits for its delay": {
+			Facts{Created: eight, Usable: eight, Refused: held, PreemptsFrom: time.Date(2026, 3, 1, 11, 32, 5, 9, time.FixedZone("", 3600))},
+			v2alpha2.ReasonInsufficientGPUs, held.Message + "; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
+			"0/8 pods bound; " + held.Message + "; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
+		},
+		"room is in pieces, and it waits for its delay": {
+			Facts{Created: eight, Usable: eight, Refused: Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit"}, PreemptsFrom: makesRoomFor3Gangs().Until},
+			v2alpha2.ReasonFragmented, "6 of 8 fit; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
+			"0/8 pods bound; 6 of 8 fit; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
+		},
+		"pods of lower priority hold nothing that it lacks": {
+			Facts{Created: eight, Usable: eight, Refused: refused, PreemptionForbiddenBy: "pod a-0"},
+			v2alpha2.ReasonInsufficientGPUs, refused.Message, "0/8 pods bound; " + refused.Message,
 		},
 		"no victims would help": {
 			Facts{Created: eight, Usable: eight, Refused: refused, NoHelp: "all that lower priorities hold is 3 nvidia.com/gpu"},

@@ -103,12 +103,15 @@ func (r ResourceCapacity) freeText(free, lower int64) string {
 	return text + lowerText(r.Resource, lower)
 }
 
+// lowerHold is the clause about what pods of lower priority hold, without the amount.
+const lowerHold = "; pods of lower priority hold "
+
 // lowerText describes what pods of lower priority hold. "": nothing.
 func lowerText(resource corev1.ResourceName, lower int64) string {
 	if lower == 0 {
 		return ""
 	}
-	return "; pods of lower priority hold " + message.Quantity(resource, lower)
+	return lowerHold + message.Quantity(resource, lower)
 }
 
 // piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4

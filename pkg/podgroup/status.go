@@ -208,7 +208,7 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	case f.Preempting != nil:
 		return v2alpha2.ReasonPreempting, describeVictims(f.Preempting), ""
 	case f.Refused.Reason != "" && !f.RefusedSurplus:
-		return f.Refused.Reason, f.Refused.Message + preemptionWouldNotHelp(f), ""
+		return f.Refused.Reason, f.Refused.Message + describeNoPreemption(f), ""
 	case f.LosesPods:
 		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; it is tried again when its pods that are being preempted terminate", message.Count(minimum, "pod")), ""
 	case f.WaitsForPlan:

@@ -48,6 +48,7 @@ type gangState struct {
 
 	preemption *Preemption         // by which the gang makes room for itself; nil = none
 	hopeless   hopeless            // preemption would not help the gang
+	abstention abstention          // why the last attempt did not preempt
 	wasted     int                 // consecutive preemptions after which the gang did not fit
 	cuts       int                 // consecutive searches for victims that were cut short
 	evictedAt  time.Time           // when a pod of it was evicted last; zero = it was not, as far as this process knows

@@ -125,6 +125,12 @@ const (
 // 1/20 = 5 % of the scheduling loop's time.
 const searchShare = 20
 
+// abstention is why the last attempt of a gang did not preempt, although pods may have a lower priority.
+type abstention struct {
+	forbiddenBy string    // podgroup.Facts.PreemptionForbiddenBy
+	until       time.Time // when the PreemptionDelay ends; zero = it was over
+}
+
 // hopeless is the memory that preemption would not help.
 type hopeless struct {
 	why   string
@@ -330,7 +336,10 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	if !r.resumed {
 		return PreemptNothing, now.Add(retryInterval)
 	}
-	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil || g.neverPreempts() {
+	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil {
+		return PreemptNothing, time.Time{}
+	}
+	if g.abstention = (abstention{forbiddenBy: g.preemptionForbiddenBy()}); g.abstention.forbiddenBy != "" {
 		return PreemptNothing, time.Time{}
 	}
 	if p := g.preemption; p != nil {
@@ -351,7 +360,11 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	}
 	start := g.hopeless.until
 	if d := g.group.Spec.PreemptionDelay; d != nil {
-		if end := g.delayedSince().Add(d.Duration); end.After(start) {
+		end := g.delayedSince().Add(d.Duration)
+		if now.Before(end) {
+			g.abstention.until = end
+		}
+		if end.After(start) {
 			start = end
 		}
 	}
@@ -364,17 +377,25 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 // delayedSince returns the time from which PreemptionDelay counts: since it is complete, or was evicted last.
 func (g *gangState) delayedSince() time.Time { return later(g.completeAt, g.evictedAt) }
 
-// neverPreempts reports whether the PriorityClass of the PodGroup, or a pod that waits or is bound, forbids that the gang preempts.
-func (g *gangState) neverPreempts() bool {
-	if g.opts.NeverPreempts != nil && g.opts.NeverPreempts(g.group.Spec.PriorityClassName) {
-		return true
+// neverPreempts reports whether the gang may not preempt.
+func (g *gangState) neverPreempts() bool { return g.preemptionForbiddenBy() != "" }
+
+// preemptionForbiddenBy returns what forbids that the gang preempts: the PriorityClass of the PodGroup, or a pod that waits or is
+// bound, of several the first by name. "": nothing does.
+func (g *gangState) preemptionForbiddenBy() string {
+	if class := g.group.Spec.PriorityClassName; g.opts.NeverPreempts != nil && g.opts.NeverPreempts(class) {
+		return "PriorityClass " + class
 	}
+	first := ""
 	for _, m := range g.members {
-		if m.forbidsPreemption() {
-			return true
+		if m.forbidsPreemption() && (first == "" || m.pod.Name < first) {
+			first = m.pod.Name
 		}
 	}
-	return false
+	if first == "" {
+		return ""
+	}
+	return "pod " + first
 }
 
 // forbidsPreemption reports whether the gang may not preempt because of the pod.

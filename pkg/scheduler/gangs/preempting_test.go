@@ -579,3 +579,60 @@ func TestAGangPreemptsWithoutThePodThatForbadeIt(t *testing.T) {
 		})
 	}
 }
+
+// Facts say what keeps a refused gang from preempting: a pod, of several always the same one, or its class; or until when its delay does.
+func TestFactsSayWhyAGangDoesNotPreempt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		delay     time.Duration
+		never     []types.UID // pods whose policy it is, of high.0005 to high.0008
+		forbidden string
+		from      time.Duration // since the gang was complete; 0: there is no delay
+	}{
+		"it may": {},
+		"pods forbid it": {
+			never:     []types.UID{"high.0006", "high.0007", "high.0008"},
+			forbidden: "pod high-6",
+		},
+		"a delay": {delay: time.Minute, from: time.Minute},
+		"pods forbid it for longer than a delay": {
+			delay:     time.Minute,
+			never:     []types.UID{"high.0005"},
+			forbidden: "pod high-5",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 4)
+			key := keyNamed("high")
+			m.createGang(keyNamed("low"), 4, 4, 0)
+			m.runFor(time.Second)
+			m.createGang(key, 4, 0, 5, func(s *v2alpha2.PodGroupSpec) {
+				if tc.delay > 0 {
+					s.PreemptionDelay = &metav1.Duration{Duration: tc.delay}
+				}
+			})
+			complete := m.now
+			for range 4 {
+				m.createPod(key, 5)
+			}
+			for _, uid := range tc.never {
+				m.update(uid, func(p *corev1.Pod) { p.Spec.PreemptionPolicy = new(corev1.PreemptNever) })
+			}
+			var from time.Time
+			if tc.from > 0 {
+				from = complete.Add(tc.from)
+			}
+			for range 3 {
+				m.runFor(10 * time.Second)
+				if f, _ := m.r.Facts(key); f.PreemptionForbiddenBy != tc.forbidden || !f.PreemptsFrom.Equal(from) {
+					t.Fatalf("forbidden by %q, preempts from %v, want %q and %v", f.PreemptionForbiddenBy, f.PreemptsFrom, tc.forbidden, from)
+				}
+			}
+			m.runFor(time.Minute)
+			if f, _ := m.r.Facts(key); f.PreemptionForbiddenBy != tc.forbidden || !f.PreemptsFrom.IsZero() {
+				t.Errorf("later: forbidden by %q, preempts from %v", f.PreemptionForbiddenBy, f.PreemptsFrom)
+			}
+		})
+	}
+}

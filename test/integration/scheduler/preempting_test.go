@@ -82,9 +82,9 @@ func TestGangsEvictNobodyInVain(t *testing.T) {
 	c.create(c.pod("late-0", "late", 8).PriorityClass(high))
 	c.apply(c.group("polite").MinMember(1))
 	c.create(c.pod("polite-0", "polite", 8).PriorityClass(c.neverPreempting("polite", 2000)))
-	for _, gang := range []string{"equal", "late", "polite"} {
-		c.untilReason(gang, v2alpha2.ReasonInsufficientGPUs)
-	}
+	c.untilReason("equal", v2alpha2.ReasonInsufficientGPUs)
+	c.untilSays("late", v2alpha2.ReasonInsufficientGPUs, "it does not preempt before 20")
+	c.untilSays("polite", v2alpha2.ReasonInsufficientGPUs, "it does not preempt: pod polite-0 has preemptionPolicy Never")
 	c.stillSchedules()
 	if !sameUIDs(before, c.uids("train")) || c.boundNow("train") != 2 {
 		t.Error("pods of the gang of lower priority were evicted")
