@@ -116,7 +116,7 @@ func (c *candidates) addPod(id int) {
 	priority := count.PodPriority(pod)
 	victim := r.plainVictims[pod.UID]
 	switch {
-	case r.isExpected(victim):
+	case r.isExpected(victim), m.isDeparting(): // the latter counted in its gang when it became a victim
 		c.Ending, c.Unsettled = append(c.Ending, id), true
 	case priority >= c.work.Priority || c.confirm && victim == nil:
 	case victim != nil && (victim.of == nil || victim.of != c.own.preemption):

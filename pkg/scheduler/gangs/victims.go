@@ -283,6 +283,9 @@ func (m *member) isPlain() bool {
 
 // isDeparting reports whether the pod is being preempted, and this was not observed yet.
 func (m *member) isDeparting() bool {
+	if m == nil {
+		return false
+	}
 	_, ok := m.gang.departing[m]
 	return ok
 }
@@ -307,7 +310,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	r.beginCall(now)
 	m, isKnown := r.members[victim.UID], func(pod *corev1.Pod) bool { return r.members[pod.UID] != nil }
 	switch v := r.plainVictims[victim.UID]; {
-	case v.isDeparting(), r.preemptionOf(victim.UID).isFor(preemptor, victim.UID):
+	case v.isDeparting(), m.isDeparting(), r.preemptionOf(victim.UID).isFor(preemptor, victim.UID):
 		return nil, true, nil
 	case !r.resumed && slices.ContainsFunc(victims, isKnown):
 		return nil, false, fmt.Errorf("preempting pod %s: the PodGroups, and the evictions of an earlier process, are not known yet", victim.Name)
@@ -315,8 +318,6 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 		if r.opts.IsAssumed != nil && r.opts.IsAssumed(victim) {
 			return nil, false, nil
 		}
-	case m.isDeparting():
-		return nil, true, nil
 	case m.state == count.Pending, m.state == count.Assumed:
 		return nil, false, fmt.Errorf("preempting pod %s of gang %s: it is being bound; another attempt chooses anew", m.pod.Name, m.gang.key)
 	case !m.isBound():
@@ -352,7 +353,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 func (r *Registry) plainVictimsAmong(victims []*corev1.Pod) ([]*corev1.Pod, error) {
 	var plain []*corev1.Pod
 	for _, pod := range victims {
-		if !r.members[pod.UID].isPlain() || pod.DeletionTimestamp != nil || r.opts.IsAssumed != nil && r.opts.IsAssumed(pod) {
+		if m := r.members[pod.UID]; !m.isPlain() || m.isDeparting() || pod.DeletionTimestamp != nil || r.opts.IsAssumed != nil && r.opts.IsAssumed(pod) {
 			continue
 		}
 		if v := r.plainVictims[pod.UID]; v == nil {
