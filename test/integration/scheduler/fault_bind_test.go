@@ -21,9 +21,7 @@ func TestBindingFailsForOneOfEight(t *testing.T) {
 	c.untilBound("gang", 7)
 	since := time.Now()
 	before := c.uids("gang")
-	s := c.untilStatus("gang", "says that bindings fail", func(s v2Status) bool {
-		return s.Reason == v2alpha2.ReasonBackingOff || s.Reason == v2alpha2.ReasonBinding
-	})
+	s := c.untilSays("gang", v2alpha2.ReasonBackingOff, "binding pod "+c.namespace+"/gang-2 to node ", "denied request")
 	t.Logf("%s: %s", s.Reason, s.Summary)
 
 	c.createGang("other", 4, 1)
