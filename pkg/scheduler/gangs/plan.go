@@ -47,7 +47,7 @@ type Plan struct {
 	open      bool  // the barrier: bindings may be posted
 	aborted   bool
 	overtaken bool          // aborted in favor of a refill of the gang
-	doom      doom          // refused.go
+	doom      doom          // doomed.go
 	reason    string        // why it was aborted, or its first binding failed; "" = neither
 	progress  time.Time     // when the last member was assumed; initially when the plan was committed
 	opened    chan struct{} // closed when the barrier opens

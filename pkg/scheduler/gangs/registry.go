@@ -124,7 +124,7 @@ type Registry struct {
 	left    map[types.UID]*Plan // plans of pods that left their gang and have not been released
 
 	committing      *Plan                      // the one plan whose members are being handed out; nil = none
-	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (refused.go)
+	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (doomed.go)
 	unexplained     map[types.UID]*Plan        // members that failed for a reason that is not known yet, and their plans
 	cycles          uint64                     // of leaders that have begun
 	unwinding       int                        // members of aborted plans that are still assumed
