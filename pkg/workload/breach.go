@@ -142,22 +142,21 @@ func timeOf(t *metav1.Time) time.Time {
 }
 
 // WithReady returns copies of PodCliques in whose status the ready pods are counted from the given pods, so that no
-// unit is terminated because of an outdated status. pods may belong to any PodClique.
-func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
-	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
+// unit is terminated because of an outdated status. pods may belong to any PodClique; see CliquePodsFacts.
+func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []*v1alpha1.PodClique {
+	return recounted(cliques, pods, unreachable, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready
 		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, c.Status.ReadyReplicas)
 	})
 }
 
 // recounted returns copies of PodCliques to whose status set was applied, with the facts of each one's pods.
-func recounted(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, set func(*v1alpha1.PodClique, []lifecycle.Pod)) []*v1alpha1.PodClique {
+func recounted(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, set func(*v1alpha1.PodClique, []lifecycle.Pod)) []*v1alpha1.PodClique {
 	owned := podsByOwner(pods)
-	reachable := func(string) bool { return false } // no count depends on the result
 	counted := make([]*v1alpha1.PodClique, 0, len(cliques))
 	for _, c := range cliques {
 		c = c.DeepCopy()
-		set(c, CliquePodsFacts(c, owned[c.UID], reachable))
+		set(c, CliquePodsFacts(c, owned[c.UID], unreachable))
 		counted = append(counted, c)
 	}
 	return counted

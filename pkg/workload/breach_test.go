@@ -211,7 +211,11 @@ func TestIsUpdating(t *testing.T) {
 	}
 }
 
-// TestWithReady: ready pods are counted by owner; terminating pods and pods that ended do not count.
+// isGone reports whether a node is the one that does not respond.
+func isGone(node string) bool { return node == "gone" }
+
+// TestWithReady: ready pods are counted by owner; terminating pods, pods that ended and those of nodes that do not respond
+// do not count.
 func TestWithReady(t *testing.T) {
 	t.Parallel()
 	pod := func(owner types.UID, change func(*corev1.Pod)) *corev1.Pod {
@@ -225,9 +229,10 @@ func TestWithReady(t *testing.T) {
 	pods := []*corev1.Pod{pod("a", nil), pod("a", nil), pod("b", nil), {},
 		pod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1000, 0)} }),
 		pod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
+		pod("a", func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
 		pod("a", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })}
 	clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{UID: "a"}, Status: v1alpha1.PodCliqueStatus{ReadyReplicas: 7}}
-	if got := WithReady([]*v1alpha1.PodClique{clique}, pods)[0].Status.ReadyReplicas; got != 2 || clique.Status.ReadyReplicas != 7 {
+	if got := WithReady([]*v1alpha1.PodClique{clique}, pods, isGone)[0].Status.ReadyReplicas; got != 2 || clique.Status.ReadyReplicas != 7 {
 		t.Errorf("%d ready, want 2; the PodClique itself has %d, want 7", got, clique.Status.ReadyReplicas)
 	}
 }

@@ -260,7 +260,7 @@ func TestPodFacts(t *testing.T) {
 			t.Parallel()
 			want := alive
 			tc.want(&want)
-			got := CliquePodsFacts(clique, []*corev1.Pod{tc.pod}, func(node string) bool { return node == "gone" })
+			got := CliquePodsFacts(clique, []*corev1.Pod{tc.pod}, isGone)
 			if diff := cmp.Diff([]lifecycle.Pod{want}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

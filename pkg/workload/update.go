@@ -232,9 +232,9 @@ func WithScheduled(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha
 }
 
 // WithCounts returns copies of PodCliques in whose status pods are counted from the given pods: a status may be
-// outdated, and ready pods are deleted only on current counts. pods may belong to any PodClique.
-func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
-	return recounted(cliques, pods, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
+// outdated, and ready pods are deleted only on current counts. pods may belong to any PodClique; see CliquePodsFacts.
+func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []*v1alpha1.PodClique {
+	return recounted(cliques, pods, unreachable, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		n := lifecycle.Count(facts)
 		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.ReadyReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Ready, n.Updated
 		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, n.Ready)

@@ -40,7 +40,7 @@ func TestWithCounts(t *testing.T) {
 		clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 3,
 			Labels: map[string]string{v1alpha1.LabelPodTemplateHash: "b"}, Annotations: map[string]string{v1alpha1.AnnotationGenerationHash: "gen-b", v1alpha1.AnnotationRevision: "2"}},
 			Status: v1alpha1.PodCliqueStatus{CurrentPodCliqueSetGenerationHash: ptr.To("gen-b"), Replicas: 7}}
-		got := CliqueFacts(WithCounts([]*v1alpha1.PodClique{clique}, tc.pods)[0])
+		got := CliqueFacts(WithCounts([]*v1alpha1.PodClique{clique}, tc.pods, isGone)[0])
 		if got.Pods != tc.count || got.Updated != tc.update || got.Followed != tc.followed || !got.Observed || got.Revision != 2 {
 			t.Errorf("%s: %+v", name, got)
 		}

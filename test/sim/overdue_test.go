@@ -71,10 +71,7 @@ func overdue() func(*Cluster) error {
 // observeJobs records which PodCliques of Training workloads have enough pods that run on nodes that answer or have
 // succeeded. One that has not started is not below its minimum yet.
 func observeJobs(c *Cluster, jobs shortage) {
-	unreachable := map[string]bool{}
-	for _, node := range All[*corev1.Node](c) {
-		unreachable[node.Name] = workload.UnreachableNode(node)
-	}
+	answers := answering(c)
 	alive, failed := map[types.UID]map[int]bool{}, map[types.UID]bool{}
 	for _, pod := range All[*corev1.Pod](c) {
 		uid, index := owner(pod), workload.PodIndex(pod.Labels[v1alpha1.LabelPodClique], pod)
@@ -84,7 +81,7 @@ func observeJobs(c *Cluster, jobs shortage) {
 		switch {
 		case pod.Status.Phase == corev1.PodFailed:
 			failed[uid] = true
-		case pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodRunning && !unreachable[pod.Spec.NodeName]):
+		case pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodRunning && answers[pod.Spec.NodeName]):
 			alive[uid][index] = true
 		}
 	}

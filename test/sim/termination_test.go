@@ -85,6 +85,31 @@ func fail(c *Cluster, clique string) *corev1.Pod {
 	return pod
 }
 
+// answering returns the names of the nodes that exist and answer.
+func answering(c *Cluster) map[string]bool {
+	answers := map[string]bool{}
+	for _, node := range All[*corev1.Node](c) {
+		answers[node.Name] = !workload.UnreachableNode(node)
+	}
+	return answers
+}
+
+// loseReadyPods makes the node of a pod stop answering, without a change of its pods: they stay Ready until somebody acts.
+// isDeleted: the node is deleted; otherwise it has the taint.
+func loseReadyPods(c *Cluster, pod *corev1.Pod, isDeleted bool) {
+	c.t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
+	if isDeleted {
+		c.Timeline.Say("node %s is deleted", node.Name)
+		c.Delete(node)
+		return
+	}
+	c.Timeline.Say("node %s has the taint of unreachable nodes", node.Name)
+	Edit(c, node, func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}}
+	})
+}
+
 // shortage records since when PodCliques and scaling groups have been continuously below their minimum, and which of
 // them have ever had it, according to their pods.
 type shortage struct {
@@ -110,9 +135,9 @@ func (s shortage) justifies(key string, delay time.Duration, now time.Time) bool
 
 // observe records the state of the pods. A group counts as another one in each attempt of its set replica.
 func (s shortage) observe(c *Cluster) {
-	ready := map[types.UID]int32{}
+	ready, answers := map[types.UID]int32{}, answering(c)
 	for _, pod := range All[*corev1.Pod](c) {
-		if ref := metav1.GetControllerOf(pod); ref != nil && pod.DeletionTimestamp == nil && workload.IsReady(pod) {
+		if ref := metav1.GetControllerOf(pod); ref != nil && isUp(pod) && answers[pod.Spec.NodeName] {
 			ready[ref.UID]++
 		}
 	}

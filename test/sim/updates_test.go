@@ -112,10 +112,10 @@ func (w *updateWatch) read(c *Cluster) {
 	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
 		w.sets[set.Name] = set
 	}
-	up := map[types.UID]int32{}
+	up, answers := map[types.UID]int32{}, answering(c)
 	for _, pod := range All[*corev1.Pod](c) {
 		w.pods[pod.UID] = pod
-		if isUp(pod) {
+		if isUp(pod) && answers[pod.Spec.NodeName] {
 			up[owner(pod)]++
 		}
 	}

@@ -45,11 +45,11 @@ func (r *Reconciler) confirmUnits(ctx context.Context, seen *observation, plan *
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
 			return err
 		}
-		members := children.ControlledBy(group, cliques)
+		members, unreachable := children.ControlledBy(group, cliques), r.children.LiveUnreachable(ctx)
 		if len(plan.termination.Replicas) > 0 {
-			plan.termination = decideTermination(set, group, workload.WithReady(members, pods), now)
+			plan.termination = decideTermination(set, group, workload.WithReady(members, pods, unreachable), now)
 		}
-		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods), now)
+		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods, unreachable), now)
 	}
 	r.decideReplicas(ctx, seen, plan, i, cliques, pods, now)
 	replace := plan.replacements()

@@ -27,7 +27,7 @@ func (r *Reconciler) confirmUnit(ctx context.Context, set *v1alpha1.PodCliqueSet
 		return lifecycle.UnitDecision{}, err
 	}
 	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided on live objects
-		replace = liveTermination(set, i, groups, workload.WithReady(cliques, pods), now)
+		replace = liveTermination(set, i, groups, workload.WithReady(cliques, pods, r.children.LiveUnreachable(ctx)), now)
 		if !replace.Requested() {
 			return decide(groups, cliques, pods, replace).Recheck(), nil
 		}
