@@ -69,6 +69,12 @@ func (p *Progress) recordReached(indices ...int) {
 	}
 }
 
+// NewlyReaches reports whether the update has reached the unit with an index, and the recorded progress does not say so yet.
+// Both may be nil.
+func (p *Progress) NewlyReaches(index int, recorded *Progress) bool {
+	return p.Open() && p.Reached.Has(index) && !(recorded.Open() && recorded.Target == p.Target && recorded.Reached.Has(index))
+}
+
 // towards returns the progress of an update to the target that continues from p. A unit that is in flight stays in
 // flight. followed is the hash of the revision that all units followed last.
 func (p *Progress) towards(target Target, followed string, now time.Time) *Progress {

@@ -94,6 +94,29 @@ func TestReached(t *testing.T) {
 	}
 }
 
+// TestNewlyReaches: a new unit is created when the progress that is recorded, of the same update, has its index.
+func TestNewlyReaches(t *testing.T) {
+	t.Parallel()
+	reached := begun(targetB, made(1))
+	for name, tc := range map[string]struct {
+		progress, recorded *lifecycle.Progress
+		want               bool
+	}{
+		"no update":                         {nil, nil, false},
+		"nothing is recorded":               {reached, nil, true},
+		"other units are recorded":          {reached, begun(targetB, made(0)), true},
+		"it is recorded":                    {reached, begun(targetB, made(0, 1)), false},
+		"it is recorded, of another update": {reached, begun(targetA, made(1)), true},
+		"the recorded update has ended":     {reached, begun(targetB, made(1), overNow), true},
+		"it is not reached":                 {begun(targetB), nil, false},
+		"the update has ended":              {begun(targetB, made(1), overNow), nil, false},
+	} {
+		if got := tc.progress.NewlyReaches(1, tc.recorded); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
 // TestGroupHoldsPrevious: with which template missing PodCliques of a scaling-group replica are created.
 func TestGroupHoldsPrevious(t *testing.T) {
 	t.Parallel()

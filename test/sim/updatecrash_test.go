@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
 // generations counts the pods that were created, by host name.
@@ -79,5 +81,39 @@ func TestCrashAfterEachWriteOfARollout(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A replica that a scaling group gets while its update is paused has one template, after whichever write the controllers
+// crash.
+func TestNewReplicaOfAPausedUpdateAfterEachCrash(t *testing.T) {
+	for n := 0; ; n++ {
+		c := newRollout(t, 1, nil)
+		image(c, podCliqueSet(), "registry.example/main:2", "leader", "worker")
+		c.Advance(3 * time.Second)
+		c.Timeline.Say("the update is paused at its first replica")
+		Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType,
+				RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Paused: true}}
+		})
+		c.Advance(time.Minute)
+		if ready, _ := withImage(c, "registry.example/main:2"); ready != 3 {
+			c.Fatalf("%d pods are updated, want 3", ready)
+		}
+		c.Create(Nodes(3, 4)[2])
+		c.Timeline.Say("the group is scaled out, and muster-controller crashes after %d writes", n)
+		c.CrashAfterWrites(n)
+		Edit(c, scalingGroup(), func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 3 })
+		c.Advance(time.Minute)
+		wantAvailable(c, 11)
+		if ready, _ := withImage(c, "registry.example/main:2"); ready != 6 {
+			c.Fatalf("crash after %d writes: %d pods are of the new template, want 6", n, ready)
+		}
+		if c.Crashes == 0 {
+			if n < 12 {
+				t.Errorf("only %d writes were made", n)
+			}
+			return
+		}
 	}
 }

@@ -25,6 +25,8 @@ type groupPlan struct {
 	holds       map[int]bool                   // replicas whose missing PodCliques are created from the previous revision
 	// awaitsRevision: new replicas are not created before the group is told the newest revision.
 	awaitsRevision bool
+	// awaitsRecord: new replicas are not created before the status records that the update has reached them.
+	awaitsRecord bool
 	// update, create and remove are the PodCliques to update and to create, lowest replica first, and those to delete, by name.
 	update, create []member
 	remove         []*v1alpha1.PodClique
@@ -45,7 +47,12 @@ func (r *Reconciler) decideGroup(ctx context.Context, seen *observation, now tim
 		}
 	}
 	if awaitsNewest(seen.set, seen.group) {
-		plan.awaitsRevision = plan.units.postponeNew(seen.replicas)
+		plan.awaitsRevision = plan.units.postponeNew(seen.replicas, func(int) bool { return true })
+	}
+	// Otherwise a pass after a crash would take a new replica of which one PodClique exists for one that was not reached.
+	if plan.rollout != nil {
+		recorded := workload.GroupProgress(seen.group)
+		plan.awaitsRecord = plan.units.postponeNew(seen.replicas, func(j int) bool { return plan.rollout.Progress.NewlyReaches(j, recorded) })
 	}
 	plan.raised = lifecycle.RaisedAttempts(plan.units, func(j int) lifecycle.Attempt { return workload.GroupAttempt(seen.group, j) })
 	failed := seen.set != nil && workload.FailedReason(seen.set) != ""
@@ -100,7 +107,7 @@ func (p *groupPlan) decideMembers(seen *observation, hold *workload.Hold) {
 
 // requeueAfter returns the time until the plan has to be made again, 0: an event will tell.
 func (p *groupPlan) requeueAfter(seen *observation, now time.Time) time.Duration {
-	after := lifecycle.Sooner(lifecycle.RequeueAfter(p.units, len(p.raised) > 0), p.termination.RequeueAfter(now))
+	after := lifecycle.Sooner(lifecycle.RequeueAfter(p.units, len(p.raised) > 0 || p.awaitsRecord), p.termination.RequeueAfter(now))
 	if p.awaitsRevision {
 		after = lifecycle.Sooner(after, revisionPeriod)
 	}
@@ -177,13 +184,13 @@ func (p *groupPlan) replacements() map[int]lifecycle.Replacement {
 	return replace
 }
 
-// postponeNew removes the creation of replicas of which no PodClique exists, and reports whether there were any. existing
-// are the others.
-func (u units) postponeNew(existing []lifecycle.GroupReplica) bool {
+// postponeNew removes the creation of those replicas of which no PodClique exists and for which waits is true, and reports
+// whether there were any. existing are those with PodCliques.
+func (u units) postponeNew(existing []lifecycle.GroupReplica, waits func(j int) bool) bool {
 	postponed := false
 	for j := range u {
 		isNew := !slices.ContainsFunc(existing, func(r lifecycle.GroupReplica) bool { return r.Index == j })
-		if isNew && len(u[j].Create) > 0 {
+		if isNew && len(u[j].Create) > 0 && waits(j) {
 			u[j].Create, postponed = nil, true
 		}
 	}
