@@ -289,6 +289,31 @@ func TestAVictimThatJoinsAGang(t *testing.T) {
 	}
 }
 
+// A pod whose deletion is requested as that of a gang's pod is no victim of others, also when it counts in no gang any more.
+func TestAVictimThatLeavesItsGang(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
+	for name, priority := range map[string]int32{"high": 100, "other": 200} {
+		s.group(wrappers.MakePodGroup(name, testNamespace).UID(name).MinMember(1)).pods(wrappers.MakePod("of-"+name, testNamespace).UID("of-" + name).Gang(name).Priority(priority))
+	}
+	s.r.AbandonedEvictions(nil, s.now)
+	high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
+	pod := s.r.members["a"].pod
+	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, gang: high, stage: stageMarked, Victims: []Victim{{Pod: pod, Gang: gangG, Pods: 1, Whole: true}}}
+	high.preemption, s.r.gangs[gangG].victimOf = p, p
+	s.r.beginEvictions(p)
+	s.group(podGroup().Generation(2).SubGroup("x", 1))
+	s.r.releaseVictims(p) // the preemption ends before its last request is answered
+	running := RunningPods{Pods: []*corev1.Pod{pod}, Amount: func(int) int64 { return 1 }}
+	c := s.r.Candidates(&Work{Gang: Key{Namespace: testNamespace, Name: "other"}, Priority: 200}, running, false, s.now)
+	if len(c.Workloads) > 0 || len(c.Ending) != 1 {
+		t.Errorf("%+v may be preempted, and %d pods end, want only that the victim ends", c.Workloads, len(c.Ending))
+	}
+	if q, ends, err := s.r.Preempt(pod, []*corev1.Pod{pod}, wrappers.MakePod("pod", testNamespace).UID("pod").Priority(200).Obj(), "again", s.now); q != nil || !ends || err != nil {
+		t.Errorf("a pod preempts it: %v, %t, %v", q, ends, err)
+	}
+}
+
 // The marks of a preemption that is given up while they are written are taken back.
 func TestMarksThatFailAreTakenBack(t *testing.T) {
 	t.Parallel()
