@@ -16,11 +16,11 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// TestWithCounts: counts of the pods replace those in the status, also for whether all pods follow: a pod that ended
-// does not count as outdated.
 // sameIndices compares sets of indices by their texts.
 var sameIndices = cmp.Comparer(func(a, b lifecycle.IndexSet) bool { return a.String() == b.String() })
 
+// TestWithCounts: counts of the pods replace those in the status, also for whether all pods follow: a pod that ended
+// does not count as outdated.
 func TestWithCounts(t *testing.T) {
 	t.Parallel()
 	pod := func(template string, phase corev1.PodPhase) *corev1.Pod {
