@@ -148,6 +148,12 @@ func (p *Preempted) IsRecordedIn(status *v2alpha2.PodGroupStatus) bool {
 	return last != nil && isSameLoss(last, &c)
 }
 
+// SaysPreemptedBy reports whether the status contains a loss to this gang, "namespace/name".
+func SaysPreemptedBy(status *v2alpha2.PodGroupStatus, by string) bool {
+	c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionPreempted)
+	return c != nil && strings.Contains(c.Message, " by "+by+" (priority ")
+}
+
 // nextPreempted returns the condition Preempted that the status of f should have; nil: none. satisfied: the minimum is bound.
 //
 // The facts only know what this process has seen, so a condition of the status is kept until what the gang lost is made up

@@ -117,7 +117,7 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 			continue
 		}
 		if victims[m.gang] == nil {
-			m.gang.preempted = &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
+			m.gang.preempted = r.lossOf(p, v)
 			e.Dirty = append(e.Dirty, m.gang.key)
 		}
 		victims[m.gang] = append(victims[m.gang], m)
@@ -127,6 +127,11 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 	}
 	r.reindex(p.gang)
 	return e
+}
+
+// lossOf returns what the gang of a victim says of the preemption.
+func (r *Registry) lossOf(p *Preemption, v Victim) *podgroup.Preempted {
+	return &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
 }
 
 // isStillAllowed reports whether neither the gang nor those of the victims have changed in a way that forbids the evictions, or makes it
@@ -234,13 +239,22 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}}), true
 	}
 	p.about = aboutPreemption(p, Preempting{}) // of all that end, also of those that are terminating
+	e.Dirty = []Key{key}
+	for _, v := range p.Victims { // the process may have ended before it told their gangs
+		loser := r.gangs[v.Gang]
+		if loser != nil && loser.group != nil && loser.preempted == nil && !podgroup.SaysPreemptedBy(&loser.group.Status, key.String()) {
+			loser.preempted = r.lossOf(p, v)
+			e.Dirty = append(e.Dirty, v.Gang)
+		}
+	}
 	p.Victims = r.victimsOfEarlierProcess(p, p.Victims)
 	p.until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
 	p.about.Evicting, p.about.Until = true, p.until
 	r.reserveRoomOf(p, pods)
 	g.preemption = p
 	r.reindex(g)
-	return r.endCall(Effects{Evict: []*Preemption{p}, Dirty: []Key{key}}), true
+	e.Evict = []*Preemption{p}
+	return r.endCall(e), true
 }
 
 // AbandonedEvictions returns what is left to do for plans whose evictions no PodGroup records: of gangs that have a witness of the
@@ -293,7 +307,7 @@ func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 			continue
 		}
 		key := m.gang.key
-		victims[i].Gang = key
+		victims[i].Gang, victims[i].Priority = key, min(victims[i].Priority, m.gang.classPriority())
 		if lost[key]++; lost[key] == 1 {
 			keeps[key] = m.gang.boundMembers()
 		}

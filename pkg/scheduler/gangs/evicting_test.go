@@ -193,7 +193,29 @@ func TestWhoEndsIsToldAfterARestart(t *testing.T) {
 			if c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionPreempting); c == nil || !strings.Contains(c.Message, tc.says) {
 				t.Errorf("condition %+v, want %q", c, tc.says)
 			}
+			low := Key{Namespace: "ml", Name: "low"}
+			told := func() *podgroup.Preempted {
+				f, _ := r.Facts(low)
+				return f.Preempted
+			}
+			want := podgroup.Preempted{At: now, By: "ml/high", Priority: 100, Pods: 3, Whole: tc.keeps == 0}
+			if got := told(); got == nil || *got != want {
+				t.Fatalf("the gang says that it lost %+v, want %+v", got, want)
+			}
+			if !slices.Contains(e.Dirty, low) {
+				t.Errorf("%v are reported, want the gang that loses pods, too", e.Dirty)
+			}
 		})
+	}
+}
+
+// What a gang says of its loss by itself is not said anew by another process, with another time.
+func TestALossIsToldOnce(t *testing.T) {
+	t.Parallel()
+	lost := wrappers.MakePodGroup("low", "ml").UID("low").Generation(1).MinMember(1).Obj()
+	lost.Status = podgroup.Status(podgroup.Facts{Group: lost, Preempted: &podgroup.Preempted{At: benchStart, By: "ml/high", Pods: 1, Whole: true}}, metav1.NewTime(benchStart))
+	if !podgroup.SaysPreemptedBy(&lost.Status, "ml/high") || podgroup.SaysPreemptedBy(&lost.Status, "ml/hi") || podgroup.SaysPreemptedBy(&lost.Status, "l/high") {
+		t.Errorf("by whom is misread: %+v", lost.Status.Conditions)
 	}
 }
 
