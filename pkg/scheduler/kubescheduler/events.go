@@ -23,6 +23,9 @@ import (
 const (
 	// lateBy is the maximum delay of an event while bindings are being posted.
 	lateBy = 5 * time.Second
+	// latest is the delay from which events are posted concurrently although bindings are being posted: if these never end, more
+	// events could come than are posted one by one.
+	latest = time.Minute
 	// latePoll is how often a delayed event checks whether bindings are still being posted.
 	latePoll = 20 * time.Millisecond
 	// lateWriters is the number of events posted concurrently after the delay; while bindings are being posted it is
@@ -33,9 +36,9 @@ const (
 )
 
 // DelayScheduled delays the events "Scheduled" of the pods selected by member as long as busy reports that bindings
-// are being posted, but not longer than five seconds; after that they are posted one by one. An event costs the API
-// server as much work as a binding: without the delay, half of its capacity is used for events while gangs wait to be
-// completed. The events have the usual content, and the time of the binding. They are lost only if the process ends
+// are being posted, but not longer than five seconds; after that they are posted one by one, and after a minute
+// concurrently. An event costs the API server as much work as a binding: without the delay, half of its capacity is used for
+// events while gangs wait to be completed. The events have the usual content, and the time of the binding. They are lost only if the process ends
 // during the delay. It must be called before the scheduler runs.
 func DelayScheduled(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, busy func() bool) {
 	late := &lateEvents{busy: busy, clock: clock.RealClock{}}
@@ -160,11 +163,12 @@ func (l *lateEvents) nextEvent() (post func(), alone, more bool) {
 		l.waiting, l.running = nil, false
 		return nil, false, false
 	}
-	if busy && l.clock.Since(l.waiting[0].since) < lateBy {
+	waited := l.clock.Since(l.waiting[0].since)
+	if busy && waited < lateBy {
 		return nil, false, true
 	}
 	post = l.waiting[0].post
 	l.waiting[0] = lateEvent{} // release the reference to the pod
 	l.waiting = l.waiting[1:]
-	return post, busy, true
+	return post, busy && waited < latest, true
 }

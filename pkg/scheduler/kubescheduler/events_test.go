@@ -52,9 +52,12 @@ func TestLateEvents(t *testing.T) {
 	clock.Step(lateBy - time.Second)
 	step("an overdue one goes alone", "ab", true, true)
 	step("the next is not overdue", "ab", false, true)
+	clock.Step(latest)
+	step("one that is very late does not go alone", "abc", false, true)
 	busy = false
-	step("idle", "abc", false, true)
-	step("nothing is left", "abc", false, false)
+	add("d")
+	step("idle", "abcd", false, true)
+	step("nothing is left", "abcd", false, false)
 	if late.running {
 		t.Error("no event is waiting, but a goroutine is said to post")
 	}
