@@ -675,9 +675,10 @@ func TestPodRecreatedWhileTheWatchWasInterrupted(t *testing.T) {
 // A node that refused a member is worth another attempt when it has changed.
 func TestNodeThatRefusedAMemberIsTriedAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
+	node := func(uid string) *wrappers.NodeWrapper { return wrappers.MakeNode("n0").UID(uid).GPUs(4) } // a new object has another UID
 	changes := map[string]func(c *cluster){
 		"a label": func(c *cluster) {
-			if _, err := c.client.CoreV1().Nodes().Update(c.ctx, wrappers.MakeNode("n0").GPUs(4).Label("mood", "good").Obj(), metav1.UpdateOptions{}); err != nil {
+			if _, err := c.client.CoreV1().Nodes().Update(c.ctx, node("first").Label("mood", "good").Obj(), metav1.UpdateOptions{}); err != nil {
 				c.t.Error(err)
 			}
 		},
@@ -685,13 +686,13 @@ func TestNodeThatRefusedAMemberIsTriedAgainWhenItChanges(t *testing.T) {
 			if err := c.client.CoreV1().Nodes().Delete(c.ctx, "n0", metav1.DeleteOptions{}); err != nil {
 				c.t.Error(err)
 			}
-			c.node(wrappers.MakeNode("n0").GPUs(4))
+			c.node(node("second"))
 		},
 	}
 	for name, change := range changes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
+			c := newCluster(t).node(node("first")).gang("a", 4)
 			refusals := 0
 			c.onCycle = func(pod string) bool {
 				if pod == "a-2" {
