@@ -626,7 +626,7 @@ func (s *orderScene) endFailing() {
 			g.racks[i] = noRack
 		}
 		for _, other := range s.gangs {
-			if other.cycle > p.cycle { // it was tried while the plan was in force, and could not have this room
+			if other != g && other.cycle > p.cycle { // it was tried while the plan was in force, and could not have this room
 				other.cause.news, other.cycleSince.news = true, true
 				s.counts.freed.Add(1)
 			}
