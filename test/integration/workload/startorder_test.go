@@ -308,6 +308,7 @@ func TestOwnedObjectsChangedByHand(t *testing.T) {
 		rolesKind:    `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
 		bindingsKind: `{"subjects":[]}`,
 	} {
+		w.until("it is there", kind, func(objects []*unstructured.Unstructured) bool { return len(objects) == 1 })
 		before := w.only(kind)
 		_, err := w.dynamic.Resource(kind).Namespace(w.namespace).Patch(w.ctx, before.GetName(), types.MergePatchType, []byte(change), metav1.PatchOptions{})
 		w.must(err, "changing "+before.GetName())
