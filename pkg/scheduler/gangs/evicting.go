@@ -311,7 +311,7 @@ func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 		if lost[key]++; lost[key] == 1 {
 			keeps[key] = m.gang.boundMembers()
 		}
-		if _, departs := m.gang.departing[m]; m.isBound() && m.misplaced == "" && !departs {
+		if m.isBound() && m.misplaced == "" && !m.isDeparting() {
 			keeps[key]--
 		}
 	}

@@ -209,12 +209,29 @@ func TestWhoEndsIsToldAfterARestart(t *testing.T) {
 	}
 }
 
-// What a gang says of its loss by itself is not said anew by another process, with another time.
+// What the status of a gang says of its loss already is not said anew by another process, with another time.
 func TestALossIsToldOnce(t *testing.T) {
 	t.Parallel()
+	now, low := benchStart, Key{Namespace: "ml", Name: "low"}
+	r := newBenchRegistry()
+	high := wrappers.MakePodGroup("high", "ml").UID("high").Generation(1).MinMember(1).Obj()
+	high.Status = podgroup.Status(podgroup.Facts{Group: high, Preempting: &podgroup.Preempting{Plan: "plan", Evicting: true, Gangs: 1, Pods: 1}}, metav1.NewTime(now))
+	r.SetGroup(high, now)
+	r.SetPod(benchPod("high", 0).Priority(100).Obj(), now)
 	lost := wrappers.MakePodGroup("low", "ml").UID("low").Generation(1).MinMember(1).Obj()
-	lost.Status = podgroup.Status(podgroup.Facts{Group: lost, Preempted: &podgroup.Preempted{At: benchStart, By: "ml/high", Pods: 1, Whole: true}}, metav1.NewTime(benchStart))
-	if !podgroup.SaysPreemptedBy(&lost.Status, "ml/high") || podgroup.SaysPreemptedBy(&lost.Status, "ml/hi") || podgroup.SaysPreemptedBy(&lost.Status, "l/high") {
+	lost.Status = podgroup.Status(podgroup.Facts{Group: lost, Preempted: &podgroup.Preempted{At: now.Add(-time.Minute), By: "ml/high", Pods: 1, Whole: true}}, metav1.NewTime(now))
+	r.SetGroup(lost, now)
+	pod := benchPod("low", 0).Node("n").Obj()
+	r.SetPod(pod, now)
+	r.SetSynced(now)
+	r.SetLeading()
+	if _, ok := r.RestorePreemption(Key{Namespace: "ml", Name: "high"}, "plan", []MarkedPod{{Pod: pod, Witness: true}}, now); !ok {
+		t.Fatal("the preemption is not restored")
+	}
+	if f, _ := r.Facts(low); f.Preempted != nil {
+		t.Errorf("the gang says that it lost %+v, which its status says already", f.Preempted)
+	}
+	if podgroup.SaysPreemptedBy(&lost.Status, "ml/hi") || podgroup.SaysPreemptedBy(&lost.Status, "l/high") {
 		t.Errorf("by whom is misread: %+v", lost.Status.Conditions)
 	}
 }

@@ -424,24 +424,27 @@ func TestManyPodsWithoutAPodGroupMakeOneEvent(t *testing.T) {
 	}
 }
 
+// messageAfter returns the message of the first condition of a pod after so many seconds, "" if it has none.
+func (c *cluster) messageAfter(group, pod string, seconds int) string {
+	c.t.Helper()
+	for range seconds {
+		c.mustLook(group)
+		c.passes(time.Second)
+	}
+	c.mustLook(group)
+	for _, condition := range c.seen(pod).Status.Conditions {
+		return condition.Message
+	}
+	return ""
+}
+
 // The message of a pod follows the reason of its PodGroup after that has lasted.
 func TestTheMessageOfAPodFollowsTheReasonOfItsPodGroup(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.group(podGroup("train").MinMember(1))
 	c.pod(member("train", "a"))
-	passes := func(seconds int) string {
-		t.Helper()
-		for range seconds {
-			c.mustLook("train")
-			c.passes(time.Second)
-		}
-		c.mustLook("train")
-		for _, condition := range c.seen("a").Status.Conditions {
-			return condition.Message
-		}
-		return ""
-	}
+	passes := func(seconds int) string { return c.messageAfter("train", "a", seconds) }
 	steps := []struct {
 		name    string
 		do      func()
@@ -474,18 +477,7 @@ func TestPodsDoNotKeepAReasonThatIsOver(t *testing.T) {
 	c := newCluster(t)
 	c.group(podGroup("train").MinMember(2))
 	c.pod(member("train", "a"))
-	passes := func(seconds int) string {
-		t.Helper()
-		for range seconds {
-			c.mustLook("train")
-			c.passes(time.Second)
-		}
-		c.mustLook("train")
-		for _, condition := range c.seen("a").Status.Conditions {
-			return condition.Message
-		}
-		return ""
-	}
+	passes := func(seconds int) string { return c.messageAfter("train", "a", seconds) }
 	const lacks = "PodGroup train: WaitingForPods: needs 2 pods, 1 exist"
 	if got := passes(20); got != lacks {
 		t.Errorf("message %q, want %q", got, lacks)
