@@ -57,7 +57,7 @@ func newFaultyMarket(t *testing.T, seed int64) *faultyMarket {
 		excused: map[string]bool{}, counts: map[string]int{}}
 	f.stop = f.start.Add(5 * time.Minute)
 	f.carryOut = f.begin
-	f.isExcused = func(p *Preemption) bool { return f.excused[p.ID] }
+	f.isExcused = func(p *Preemption) bool { return f.excused[p.ID] || f.hasOverduePod() }
 	f.priorityOf = func(class string) (int32, bool) { return int32(class[0] - '0'), true }
 	f.r = f.newRegistry()
 	f.lead()
@@ -188,6 +188,16 @@ func (f *faultyMarket) change(uid types.UID, edit func(*corev1.Pod)) {
 	if f.pods[uid] != nil {
 		f.update(uid, edit)
 	}
+}
+
+// hasOverduePod reports whether a pod should have ended by now: a preemption may have counted on its room.
+func (f *faultyMarket) hasOverduePod() bool {
+	for uid := range f.pods {
+		if pod := f.pods[uid]; pod.DeletionTimestamp != nil && pod.DeletionTimestamp.Time.Before(f.now) {
+			return true
+		}
+	}
+	return false
 }
 
 // deleteVictim lets a victim terminate, for up to 20 s, or for minutes.
