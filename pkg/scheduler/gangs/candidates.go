@@ -97,14 +97,15 @@ func (c *candidates) addPod(id int) {
 		}
 		return
 	}
+	if isMember && m.gang == c.own {
+		return
+	}
+	by, departs := m.departure()
+	if departs && by == nil {
+		c.Ending, c.Unsettled = append(c.Ending, id), true
+		return
+	}
 	if isMember {
-		if m.gang == c.own {
-			return
-		}
-		if m.isDeparting() && m.gang.victimOf == nil { // its deletion was requested, and is not observed yet
-			c.Ending, c.Unsettled = append(c.Ending, id), true
-			return
-		}
 		if m.gang.collected == 0 {
 			c.gangs, c.counts = append(c.gangs, m.gang), append(c.counts, 0)
 			m.gang.collected = len(c.gangs)
@@ -116,8 +117,10 @@ func (c *candidates) addPod(id int) {
 	priority := count.PodPriority(pod)
 	victim := r.plainVictims[pod.UID]
 	switch {
-	case r.isExpected(victim), m.isDeparting(): // the latter counted in its gang when it became a victim
+	case r.isExpected(victim):
 		c.Ending, c.Unsettled = append(c.Ending, id), true
+	case departs:
+		c.Unsettled = true
 	case priority >= c.work.Priority || c.confirm && victim == nil:
 	case victim != nil && (victim.of == nil || victim.of != c.own.preemption):
 		c.Unsettled = true
@@ -171,7 +174,8 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 	switch {
 	case priority >= c.work.Priority:
 		return
-	case g.victimOf != nil && g.victimOf != c.own.preemption, c.confirm && g.victimOf == nil:
+	case g.victimOf != nil && g.victimOf != c.own.preemption, c.confirm && g.victimOf == nil,
+		slices.ContainsFunc(pods, func(p candidate) bool { return p.isDeparting() }): // their deletion was not accepted yet
 		c.Protected, c.Unsettled = c.Protected+len(pods), true
 		return
 	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:

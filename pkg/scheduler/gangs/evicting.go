@@ -110,20 +110,18 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 	p.until = p.evictionsEnd(r.now, r.opts.PreemptionTimeout)
 	p.about.Until = p.until
 	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
-	victims := map[*gangState][]*member{}
+	told := map[Key]bool{}
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
-		if m == nil || v.Gang != m.gang.key {
+		if m == nil {
 			continue
 		}
-		if victims[m.gang] == nil {
+		r.recordDeparting(m, p)
+		if v.Gang == m.gang.key && !told[v.Gang] {
+			told[v.Gang] = true
 			m.gang.preempted = r.lossOf(p, v)
-			e.Dirty = append(e.Dirty, m.gang.key)
+			e.Dirty = append(e.Dirty, v.Gang)
 		}
-		victims[m.gang] = append(victims[m.gang], m)
-	}
-	for g, members := range victims {
-		g.recordVictims(members)
 	}
 	r.reindex(p.gang)
 	return e
@@ -180,8 +178,12 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 		}
 		delete(r.plainVictims, uid)
 	}
-	for _, v := range p.Victims {
-		if x := r.plainVictims[v.Pod.UID]; x != nil && x.of == p { // otherwise it is gone, or was given up
+	for _, v := range p.Victims { // those that are not gone, and were not given up
+		m := r.members[v.Pod.UID]
+		if by, departs := m.departure(); departs && by == p {
+			m.gang.departing[m] = nil
+		}
+		if x := r.plainVictims[v.Pod.UID]; x != nil && x.of == p {
 			r.plainVictims[v.Pod.UID] = &plainVictim{due: now.Add(p.graceTime(now))}
 		}
 	}
@@ -326,7 +328,6 @@ func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 // victimsOfEarlierProcess records the victims, and returns those that have to be deleted.
 func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim {
 	var victims []Victim
-	members := map[*gangState][]*member{}
 	for _, v := range all {
 		pod, m := v.Pod, r.members[v.Pod.UID]
 		switch {
@@ -335,20 +336,17 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim
 		case m == nil:
 			r.awaitPlain(pod)
 		case pod.DeletionTimestamp == nil:
+			if m.gang.plan != nil { // it was made before this was known
+				r.abortPlan(m.gang.plan, AbortChanged, "pods of the gang are being preempted")
+			}
 			m.gang.victimOf = p // it is not planned before RecordEvicted
-			members[m.gang] = append(members[m.gang], m)
+			r.recordDeparting(m, p)
 		}
 		if !count.NeedsDeletion(pod) {
 			p.awaited = append(p.awaited, pod)
 			continue
 		}
 		victims = append(victims, v)
-	}
-	for g, lost := range members {
-		if g.plan != nil { // it was made before this was known
-			r.abortPlan(g.plan, AbortChanged, "pods of the gang are being preempted")
-		}
-		g.recordVictims(lost)
 	}
 	return victims
 }
@@ -407,7 +405,7 @@ func (r *Registry) isEnding(uid types.UID) bool {
 	return r.plainVictims[uid] != nil || m != nil && m.state != count.Succeeded
 }
 
-// plainVictim is a pod without a gang that is being preempted by a gang, or together with pods of gangs.
+// plainVictim is a pod that is being preempted as one without a gang, by a gang, or together with pods of gangs.
 type plainVictim struct {
 	of  *Preemption // by which it is to end; nil: its deletion was accepted
 	due time.Time   // when it should have ended; of is nil

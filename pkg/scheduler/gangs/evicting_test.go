@@ -328,29 +328,119 @@ func TestAVictimThatJoinsAGang(t *testing.T) {
 	}
 }
 
-// A pod whose deletion is requested as that of a gang's pod is no victim of others, also when it counts in no gang any more.
-func TestAVictimThatLeavesItsGang(t *testing.T) {
+// A pod whose deletion is requested ends, whatever gang it counts in meanwhile: it is no victim of others, nobody counts on its room
+// before its deletion was accepted, and nothing is planned for its gang before its end is observed. b is another victim of the
+// same preemption, in gang h, and c a pod of gang g that waits.
+func TestAVictimWhoseGangChanges(t *testing.T) {
 	t.Parallel()
-	s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
-	for name, priority := range map[string]int32{"high": 100, "other": 200} {
-		s.group(wrappers.MakePodGroup(name, testNamespace).UID(name).MinMember(1)).pods(wrappers.MakePod("of-"+name, testNamespace).UID("of-" + name).Gang(name).Priority(priority))
+	plain := func() *wrappers.PodWrapper { return wrappers.MakePod("a", testNamespace).UID("a").Node("n") }
+	inG := func() *wrappers.PodWrapper { return plain().Gang("g") }
+	inX := func(generation int64) *wrappers.PodGroupWrapper {
+		return podGroup().Generation(generation).SubGroup("x", 1)
 	}
-	s.r.AbandonedEvictions(nil, s.now)
+	for name, tc := range map[string]struct {
+		group  *wrappers.PodGroupWrapper // nil: there is none when the pod is chosen
+		pod    *wrappers.PodWrapper
+		change func(s *story)
+		counts bool // afterwards
+	}{
+		"nothing changes":                                   {podGroup().MinMember(1), inG(), func(*story) {}, true},
+		"without a gang, nothing changes":                   {podGroup().MinMember(1), plain(), func(*story) {}, false},
+		"its PodGroup is created":                           {nil, inG(), func(s *story) { s.group(podGroup().MinMember(1)) }, true},
+		"its sub-group is created":                          {inX(1), inG().SubGroup("y"), func(s *story) { s.group(inX(2).SubGroup("y", 1).MinSubGroup(1)) }, true},
+		"its label is corrected":                            {inX(1), inG().SubGroup("y"), func(s *story) { s.pods(inG().SubGroup("x")) }, true},
+		"it names a PodGroup by now":                        {podGroup().MinMember(1), plain(), func(s *story) { s.pods(inG()) }, true},
+		"it names a PodGroup by now, and counts in no leaf": {inX(1), plain(), func(s *story) { s.pods(inG()) }, false},
+		"its PodGroup is deleted":                           {podGroup().MinMember(1), inG(), func(s *story) { s.r.RemoveGroup(gangG, s.now) }, false},
+		"its PodGroup is created again": {podGroup().MinMember(1), inG(), func(s *story) {
+			s.r.RemoveGroup(gangG, s.now)
+			s.group(podGroup().UID("second").MinMember(1))
+		}, true},
+		"its sub-group is removed": {inX(1).SubGroup("y", 1).MinSubGroup(1), inG().SubGroup("y"), func(s *story) { s.group(inX(2)) }, false},
+		"its label is removed":     {inX(1), inG().SubGroup("x"), func(s *story) { s.pods(inG()) }, false},
+	} {
+		for _, byPod := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, for a pod: %t", name, byPod), func(t *testing.T) {
+				t.Parallel()
+				s := begin(t).group(wrappers.MakePodGroup("h", testNamespace).UID("h").MinMember(1)).pods(wrappers.MakePod("b", testNamespace).UID("b").Gang("h").Node("m"))
+				s.r.opts.PreemptionTimeout = 30 * time.Second
+				for gang, priority := range map[string]int32{"high": 100, "other": 200} {
+					s.group(wrappers.MakePodGroup(gang, testNamespace).UID(gang).MinMember(1)).pods(wrappers.MakePod("of-"+gang, testNamespace).UID("of-" + gang).Gang(gang).Priority(priority))
+				}
+				if tc.group != nil {
+					s.group(tc.group)
+				}
+				s.pods(tc.pod, memberPod("c").SubGroup("x"))
+				pods := []*corev1.Pod{tc.pod.Obj(), s.r.members["b"].pod}
+				p := s.beginsToEvict(byPod, pods)
+				tc.change(s)
+				otherGang := &Work{Gang: keyNamed("other"), Priority: 200}
+				otherGang.Gang.Namespace = testNamespace
+				check := func(ending int) {
+					t.Helper()
+					c := s.r.Candidates(otherGang, RunningPods{Pods: pods, Amount: func(int) int64 { return 1 }}, false, s.now)
+					if len(c.Workloads) > 0 || len(c.Ending) != ending || !c.Unsettled {
+						t.Errorf("%+v may be preempted, and %d pods end, want that %d end", c.Workloads, len(c.Ending), ending)
+					}
+					checkScreening(t, s.r, otherGang, pods, &c, s.now)
+					if q, ends, err := s.r.Preempt(pods[0], pods[:1], wrappers.MakePod("pod", testNamespace).UID("pod").Priority(200).Obj(), "again", s.now); q != nil || !ends || err != nil {
+						t.Errorf("a pod preempts it: %v, %t, %v", q, ends, err)
+					}
+					f, _ := s.r.Facts(gangG)
+					g := s.r.gangs[gangG]
+					if _, state := g.nextTask(g.numbers.Profile()); tc.counts && (!f.LosesPods || state != idle || g.boundMembers() != 0) {
+						t.Errorf("the gang is said to lose pods: %t, to plan: %t, to keep %d pods", f.LosesPods, state != idle, g.boundMembers())
+					}
+				}
+				check(0)
+				s.r.RecordEvicted(p, nil, s.now)
+				check(2)
+				for _, pod := range pods { // it ends as its informer tells it, with its last annotations and labels
+					if m := s.r.members[pod.UID]; m != nil {
+						pod = m.pod.DeepCopy()
+						pod.DeletionTimestamp = &metav1.Time{Time: s.now}
+						s.r.SetPod(pod, s.now)
+					} else {
+						s.r.RecordPlainPodGone(pod.UID)
+					}
+					s.gone(string(pod.UID))
+				}
+				s.after(time.Second)
+				if g := s.r.gangs[gangG]; len(s.r.plainVictims) > 0 || g.isLosingPods() || g.group != nil && s.leader() != "c" {
+					t.Errorf("the pods have ended: %v and %v are remembered, victims of %v; the leader is %q", s.r.plainVictims, g.departing, g.victimOf, s.leader())
+				}
+			})
+		}
+	}
+}
+
+// beginsToEvict lets the deletion of the pods begin for gang high, or for a pod of its priority.
+func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod) *Preemption {
+	s.t.Helper()
+	if byPod {
+		p, _, err := s.r.Preempt(pods[1], pods, wrappers.MakePod("single", testNamespace).UID("single").Priority(100).Obj(), "plan", s.now)
+		if err == nil {
+			_, _, err = s.r.RecordMarkedForPod(p, nil, s.now)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return p
+	}
 	high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
-	pod := s.r.members["a"].pod
-	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, gang: high, stage: stageMarked, Victims: []Victim{{Pod: pod, Gang: gangG, Pods: 1, Whole: true}}}
-	high.preemption, s.r.gangs[gangG].victimOf = p, p
+	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, gang: high, stage: stageMarked}
+	for _, pod := range pods {
+		v := Victim{Pod: pod, Pods: 1, Whole: true}
+		if m := s.r.members[pod.UID]; m.isPlain() {
+			s.r.plainVictims[pod.UID] = &plainVictim{of: p}
+		} else {
+			v.Gang, m.gang.victimOf = m.gang.key, p
+		}
+		p.Victims = append(p.Victims, v)
+	}
+	high.preemption = p
 	s.r.beginEvictions(p)
-	s.group(podGroup().Generation(2).SubGroup("x", 1))
-	s.r.releaseVictims(p) // the preemption ends before its last request is answered
-	running := RunningPods{Pods: []*corev1.Pod{pod}, Amount: func(int) int64 { return 1 }}
-	c := s.r.Candidates(&Work{Gang: Key{Namespace: testNamespace, Name: "other"}, Priority: 200}, running, false, s.now)
-	if len(c.Workloads) > 0 || len(c.Ending) != 1 {
-		t.Errorf("%+v may be preempted, and %d pods end, want only that the victim ends", c.Workloads, len(c.Ending))
-	}
-	if q, ends, err := s.r.Preempt(pod, []*corev1.Pod{pod}, wrappers.MakePod("pod", testNamespace).UID("pod").Priority(200).Obj(), "again", s.now); q != nil || !ends || err != nil {
-		t.Errorf("a pod preempts it: %v, %t, %v", q, ends, err)
-	}
+	return p
 }
 
 // The marks of a preemption that is given up while they are written are taken back.

@@ -43,8 +43,8 @@ type gangState struct {
 
 	lostFrom []LostPods // bound pods that the admitted gang has lost since its minimum was bound, the latest last; at most maxLost
 
-	ladder    *ladder              // what of its pods may be preempted together; nil = not known
-	departing map[*member]struct{} // victims that end, and that count as bound until this is observed; nil = none
+	ladder    *ladder                 // what of its pods may be preempted together; nil = not known
+	departing map[*member]*Preemption // see Registry.recordDeparting; nil = none
 
 	preemption *Preemption         // by which the gang makes room for itself; nil = none
 	hopeless   hopeless            // preemption would not help the gang

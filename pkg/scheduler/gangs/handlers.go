@@ -86,8 +86,10 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	r.forgetVanished(pod.UID)
 	delete(r.leftGang, pod.UID)
 	r.setState(m, old, class)
-	if !m.isBound() {
+	if v := r.plainVictims[pod.UID]; !m.isBound() {
 		delete(m.gang.departing, m)
+	} else if v.isDeparting() { // it was no member when its deletion was requested
+		r.recordDeparting(m, v.of)
 	}
 	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before the numbers tell
 	// that the pod is gone.

@@ -153,7 +153,7 @@ type Registry struct {
 	lastSearch   time.Duration              // what the last attempt took after which preemption would not help
 	nextSearch   time.Time                  // when the next gang for which it would not help may be tried again
 	unmark       []*Preemption              // for the next Effects
-	plainVictims map[types.UID]*plainVictim // pods without a gang that are being preempted by gangs, or together with pods of gangs
+	plainVictims map[types.UID]*plainVictim // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
 	renamed      map[*member]struct{}       // bound members whose pods name another PodGroup by now, or none
 
 	index   indices

@@ -283,11 +283,18 @@ func (m *member) isPlain() bool {
 
 // isDeparting reports whether the pod is being preempted, and this was not observed yet.
 func (m *member) isDeparting() bool {
+	_, departs := m.departure()
+	return departs
+}
+
+// departure returns by which preemption the pod is being deleted; nil: its deletion was accepted. departs is false if it is not
+// being deleted, or its end was observed.
+func (m *member) departure() (by *Preemption, departs bool) {
 	if m == nil {
-		return false
+		return nil, false
 	}
-	_, ok := m.gang.departing[m]
-	return ok
+	by, departs = m.gang.departing[m]
+	return by, departs
 }
 
 // Preempted are pods of a gang that are being preempted.
@@ -396,7 +403,6 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 	}
 	preempted := make([]Preempted, len(losses))
 	for i, l := range losses {
-		l.gang.recordVictims(l.members)
 		pods := podsOfMembers(l.members)
 		preempted[i] = Preempted{Group: l.gang.group, Whole: l.isWhole, Pods: pods, Node: pods[0].Spec.NodeName}
 		if slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != preempted[i].Node }) {
@@ -404,6 +410,11 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 		}
 	}
 	p.stage = stageEvicting
+	for _, v := range p.Victims {
+		if m := r.members[v.Pod.UID]; m != nil {
+			r.recordDeparting(m, p)
+		}
+	}
 	return preempted, r.endCall(Effects{}), nil
 }
 
@@ -484,17 +495,18 @@ func (g *gangState) countsWithoutVictims() gang.Counts {
 	return counts
 }
 
-// recordVictims records members that are being preempted.
-func (g *gangState) recordVictims(members []*member) {
-	if g.departing == nil {
-		g.departing = map[*member]struct{}{}
+// recordDeparting records that a member is being deleted by a preemption; nil: its deletion was accepted. It departs, and counts as
+// bound, until its end is observed, whether it was chosen as a pod of its gang or as one without a gang, and whatever it counts in by
+// now. A pod that is no member is in Registry.plainVictims until it becomes one.
+func (r *Registry) recordDeparting(m *member, by *Preemption) {
+	delete(r.plainVictims, m.pod.UID)
+	if !m.isBound() {
+		return
 	}
-	for _, m := range members {
-		if m.isBound() {
-			g.departing[m] = struct{}{}
-		}
+	if m.gang.departing == nil {
+		m.gang.departing = map[*member]*Preemption{}
 	}
-	g.ladder = nil
+	m.gang.departing[m], m.gang.ladder = by, nil
 }
 
 // isLosingPods reports whether pods of the gang are being preempted, and not all of their deletions have been observed. Nothing is
