@@ -465,28 +465,42 @@ func TestMarksThatFailAreTakenBack(t *testing.T) {
 // A gang whose pods begin to end for a pod while a gang searches for victims is left to the pod, and the gang is tried again.
 func TestVictimsThatEndForAPodMeanwhile(t *testing.T) {
 	t.Parallel()
-	l := newLargePreemption(t, podsOfNode)
-	low, high := keyOf(l.low[0]), keyOf(l.high[0])
-	var p *Preemption
-	l.meanwhile = func() {
-		var err error
-		if p, _, err = l.r.Preempt(l.low[0], l.low, wrappers.MakePod("pod", "ml").UID("pod").Priority(200).Obj(), "other", l.now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.decide(PreemptDecide)
-	if g := l.r.gangs[high]; g.preemption != nil || l.r.Reservations().Len() > 0 {
-		t.Errorf("the gang preempts: %t, with %d reservations", g.preemption != nil, l.r.Reservations().Len())
-	}
-	if l.r.gangs[low].victimOf != p {
-		t.Error("the pods do not end for the pod")
-	}
-	if lost, _, err := l.r.RecordMarkedForPod(p, nil, l.now); len(lost) != 1 || err != nil {
-		t.Errorf("the pods are marked for the pod: %+v, %v", lost, err)
-	}
-	l.now = l.now.Add(2 * retryInterval)
-	if l.apply(l.r.Tick(l.now)); l.leader == nil {
-		t.Error("the gang is not tried again")
+	for name, isDeleted := range map[string]bool{"they are being marked": false, "their deletion was accepted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLargePreemption(t, podsOfNode)
+			low, high := keyOf(l.low[0]), keyOf(l.high[0])
+			var p *Preemption
+			evict := func() {
+				if lost, _, err := l.r.RecordMarkedForPod(p, nil, l.now); len(lost) != 1 || err != nil {
+					t.Errorf("the pods are marked for the pod: %+v, %v", lost, err)
+				}
+				l.apply(l.r.RecordEvicted(p, nil, l.now))
+			}
+			l.meanwhile = func() {
+				var err error
+				if p, _, err = l.r.Preempt(l.low[0], l.low, wrappers.MakePod("pod", "ml").UID("pod").Priority(200).Obj(), "other", l.now); err != nil {
+					t.Fatal(err)
+				}
+				if isDeleted {
+					evict()
+				}
+			}
+			l.decide(PreemptDecide)
+			if g := l.r.gangs[high]; g.preemption != nil || l.r.Reservations().Len() > 0 {
+				t.Errorf("the gang preempts: %t, with %d reservations", g.preemption != nil, l.r.Reservations().Len())
+			}
+			if !isDeleted {
+				if l.r.gangs[low].victimOf != p {
+					t.Error("the pods do not end for the pod")
+				}
+				evict()
+			}
+			l.now = l.now.Add(2 * retryInterval)
+			if l.apply(l.r.Tick(l.now)); l.leader == nil {
+				t.Error("the gang is not tried again")
+			}
+		})
 	}
 }
 

@@ -472,7 +472,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
 		until: now.Add(PreparationTime(len(d.Victims))),
 	}
-	if slices.ContainsFunc(d.Victims, func(v Victim) bool { other := r.preemptionOf(v.Pod.UID); return other != nil && other != g.preemption }) {
+	if slices.ContainsFunc(d.Victims, func(v Victim) bool { return r.isVictimOfOther(v.Pod.UID, g.preemption) }) {
 		g.recordOwnChange() // they end for another since the search began: it is tried again
 		return Effects{}
 	}
