@@ -210,10 +210,11 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	highest := int32(math.MaxInt32) // of a pod that no longer names its gang
+	plainEnd := false               // pods without a gang, or that name another one, end, of whatever priority, and this was not observed yet
 	for m := range r.renamed {
 		highest = min(highest, m.gang.classPriority())
+		plainEnd = plainEnd || m.isDeparting()
 	}
-	plainEnd := false // pods without a gang end, of whatever priority, and this was not observed yet
 	for _, victim := range r.plainVictims {
 		plainEnd = plainEnd || r.isExpected(victim)
 	}

@@ -105,6 +105,8 @@ func TestScreenHolders(t *testing.T) {
 		"a pod that names another, protected gang by now":   {group: protectedGroup(), pods: []*corev1.Pod{running("a", "other", 4), running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
 		"a pod that names its gang again":                   {group: protectedGroup(), pods: []*corev1.Pod{running("a", "g", 4), running("a", "other", 4), running("a", "g", 4)}, want: Screening{MayEnd: []bool{false}, Protected: 1}},
 		"a pod of another gang that named a third one ends": {group: protectedGroup(), pods: []*corev1.Pod{running("b", "other", 4), running("b", "third", 4), running("a", "g", 4)}, change: func(r *Registry) { r.RemoveFailedPod("b", now) }, want: Screening{MayEnd: []bool{false}, Protected: 1}},
+		"a victim of another gang that names this protected one by now": {group: protectedGroup(), pods: []*corev1.Pod{running("a", "other", 9), running("a", "g", 9)},
+			change: func(r *Registry) { r.recordDeparting(r.members["a"], nil) }, want: Screening{MayEnd: []bool{true}}},
 		"a pod without a gang was deleted for a gang of a higher priority": {pods: []*corev1.Pod{running("a", "", 9)},
 			change: func(r *Registry) { r.plainVictims["a"] = &plainVictim{due: now} }, want: Screening{MayEnd: []bool{true}}},
 		"the deletion of a pod without a gang had no effect": {pods: []*corev1.Pod{running("a", "", 9)},
