@@ -62,61 +62,37 @@ type Lack struct {
 	Group *Group
 	Have  int // less than Need; leaf: pods, else satisfied direct children
 	Need  int // Group.Min
-	// Optional: a group above has its minimum without this one. Filling this group adds surplus and does not help the
-	// tree.
-	Optional bool
 }
 
-// Missing returns every group below its minimum, most urgent first; empty if there is none. A group comes before its
-// children. Groups that the tree needs come first, then the optional ones. Siblings are sorted: those that have pods
-// already (which would be wasted) come first, then those with the smallest share of the pods they need, then in spec
-// order.
+// Missing returns the groups below their minimum, each before its children; empty if the tree is satisfied. Groups below a satisfied
+// one are left out: to fill them would add surplus. Siblings are sorted: those that have pods already (which would be wasted) come
+// first, then those with the smallest share of the pods they need, then in spec order.
 // Source: KAI Scheduler's minSubGroups proposal, "Scheduler Logic Changes".
-func (t *Tree) Missing(c Counts) []Lack {
-	var needed, optional []Lack
-	var visit func(g *Group, spare bool)
-	visit = func(g *Group, spare bool) {
-		have := c[g.name]
-		if !g.IsLeaf() {
-			have = g.SatisfiedChildren(c)
-		}
-		if have < g.min {
-			lack := Lack{Group: g, Have: have, Need: g.min, Optional: spare}
-			if spare {
-				optional = append(optional, lack)
-			} else {
-				needed = append(needed, lack)
-			}
-		}
-		for _, child := range starvingOrder(g.children, c) {
-			visit(child, spare || have >= g.min)
-		}
-	}
-	visit(t.root, false)
-	return append(needed, optional...)
-}
+func (t *Tree) Missing(c Counts) []Lack { return t.root.appendMissing(nil, c) }
 
-func starvingOrder(groups []*Group, c Counts) []*Group {
-	type starving struct {
-		group        *Group
-		pods         int
-		missing, min int
+func (g *Group) appendMissing(list []Lack, c Counts) []Lack {
+	have := c[g.name]
+	if !g.IsLeaf() {
+		have = g.SatisfiedChildren(c)
 	}
-	all := make([]starving, len(groups))
-	for i, g := range groups {
-		all[i] = starving{g, g.podsBelow(c), g.MissingPods(c), g.minPods}
+	if have >= g.min {
+		return list
 	}
-	slices.SortStableFunc(all, func(a, b starving) int {
-		if (a.pods > 0) != (b.pods > 0) {
-			return b.pods - a.pods
+	list = append(list, Lack{Group: g, Have: have, Need: g.min})
+	children := slices.Clone(g.children)
+	slices.SortStableFunc(children, func(a, b *Group) int {
+		if startedA, startedB := a.podsBelow(c) > 0, b.podsBelow(c) > 0; startedA != startedB {
+			if startedA {
+				return -1
+			}
+			return 1
 		}
-		return b.missing*a.min - a.missing*b.min // larger missing/min first
+		return b.MissingPods(c)*a.minPods - a.MissingPods(c)*b.minPods // the larger share first
 	})
-	ordered := make([]*Group, len(all))
-	for i, s := range all {
-		ordered[i] = s.group
+	for _, child := range children {
+		list = child.appendMissing(list, c)
 	}
-	return ordered
+	return list
 }
 
 // podsBelow returns the pods of all leaves below the group.
@@ -131,66 +107,20 @@ func (g *Group) podsBelow(c Counts) int {
 	return n
 }
 
-// Surplus returns, per leaf, the pods of c that the tree's minimum does not need; leaves without any are left out. In
-// a leaf that the minimum uses these are the pods above minMember, in any other leaf all of them.
-//
-// The minimum uses the satisfied children that need the fewest pods first, then children that have pods, then those
-// that lack the fewest; in spec order among equals. If the smallest children are satisfied, the number of pods
-// outside the surplus is MinPods.
-func (t *Tree) Surplus(c Counts) Counts {
-	surplus := Counts{}
-	var visit func(g *Group, spare bool)
-	visit = func(g *Group, spare bool) {
-		if g.IsLeaf() {
-			n := c[g.name]
-			if !spare {
-				n -= g.min
-			}
-			if n > 0 {
-				surplus[g.name] = n
-			}
-			return
-		}
-		for i, child := range minimumOrder(g.children, c) {
-			visit(child, spare || i >= g.min)
-		}
-	}
-	visit(t.root, false)
-	return surplus
-}
+// SurplusPods returns how many pods of c the minimum of a satisfied tree does not need. The minimum uses the satisfied children that
+// need the fewest pods, the first ones in spec order among equals.
+func (t *Tree) SurplusPods(c Counts) int { return t.root.podsBelow(c) - t.root.podsOfMinimum(c) }
 
-// minimumOrder returns the groups in the order in which a parent's minimum uses them.
-func minimumOrder(groups []*Group, c Counts) []*Group {
-	type member struct {
-		group   *Group
-		missing int
-		empty   bool
+// podsOfMinimum returns how many pods the minimum of a satisfied group uses.
+func (g *Group) podsOfMinimum(c Counts) int {
+	if g.IsLeaf() {
+		return g.min
 	}
-	all := make([]member, len(groups))
-	for i, g := range groups {
-		all[i] = member{g, g.MissingPods(c), g.podsBelow(c) == 0}
+	satisfied := slices.DeleteFunc(slices.Clone(g.children), func(child *Group) bool { return !child.Satisfied(c) })
+	slices.SortStableFunc(satisfied, func(a, b *Group) int { return a.minPods - b.minPods })
+	n := 0
+	for _, child := range satisfied[:g.min] {
+		n += child.podsOfMinimum(c)
 	}
-	slices.SortStableFunc(all, func(a, b member) int {
-		switch {
-		case (a.missing == 0) != (b.missing == 0):
-			if a.missing == 0 {
-				return -1
-			}
-			return 1
-		case a.empty != b.empty:
-			if b.empty {
-				return -1
-			}
-			return 1
-		case a.missing != b.missing:
-			return a.missing - b.missing
-		default:
-			return a.group.minPods - b.group.minPods
-		}
-	})
-	ordered := make([]*Group, len(all))
-	for i, m := range all {
-		ordered[i] = m.group
-	}
-	return ordered
+	return n
 }

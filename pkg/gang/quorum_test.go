@@ -5,6 +5,7 @@ package gang_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,73 +43,68 @@ func TestQuorum(t *testing.T) {
 		counts      gang.Counts
 		satisfied   bool
 		missingPods int
-		missing     []string // path have/need, "?" for optional ones
-		surplus     gang.Counts
+		missing     []string // path have/need
+		surplus     int      // of a satisfied tree
 	}{
 		"nothing yet": {
 			tree: threeOfFour, missingPods: 24,
 			missing: []string{"root 0/3", "p0 0/8", "p1 0/8", "p2 0/8", "p3 0/8"},
-			surplus: gang.Counts{},
 		},
-		"any three of four satisfy, the fourth is optional": {
+		"any three of four satisfy, the fourth is not missing": {
 			tree: threeOfFour, counts: gang.Counts{"p0": 8, "p2": 8, "p3": 8}, satisfied: true,
-			missing: []string{"p1 0/8?"},
-			surplus: gang.Counts{},
 		},
 		"24 pods in four children satisfy nothing": {
 			tree: threeOfFour, counts: gang.Counts{"p0": 6, "p1": 6, "p2": 6, "p3": 6}, missingPods: 6,
 			missing: []string{"root 0/3", "p0 6/8", "p1 6/8", "p2 6/8", "p3 6/8"},
-			surplus: gang.Counts{"p3": 6},
 		},
 		"two satisfied, K is three: one more child is enough": {
 			tree: threeOfFour, counts: gang.Counts{"p0": 8, "p1": 8, "p3": 7}, missingPods: 1,
 			missing: []string{"root 2/3", "p3 7/8", "p2 0/8"},
-			surplus: gang.Counts{},
 		},
 		"pods in a leaf come before an empty leaf, the more starved before the less": {
 			tree: threeOfFour, counts: gang.Counts{"p1": 6, "p3": 3}, missingPods: 2 + 5 + 8,
 			missing: []string{"root 0/3", "p3 3/8", "p1 6/8", "p0 0/8", "p2 0/8"},
-			surplus: gang.Counts{},
 		},
 		"pods above minMember and a fourth child are surplus": {
 			tree: threeOfFour, counts: gang.Counts{"p0": 9, "p1": 8, "p2": 10, "p3": 8}, satisfied: true,
-			surplus: gang.Counts{"p0": 1, "p2": 2, "p3": 8},
+			surplus: 1 + 2 + 8,
+		},
+		"the minimum uses the smallest of the satisfied children": {
+			tree: func(t testing.TB) *gang.Tree {
+				return mustBuild(t, inner("", "", 1), leaf("a", "", 3), leaf("b", "", 1))
+			},
+			counts: gang.Counts{"a": 3, "b": 2}, satisfied: true,
+			surplus: 4,
 		},
 		"an optional child below its own minimum is surplus": {
 			tree: threeOfFour, counts: gang.Counts{"p0": 2, "p1": 8, "p2": 8, "p3": 8}, satisfied: true,
-			missing: []string{"p0 2/8?"},
-			surplus: gang.Counts{"p0": 2},
+			surplus: 2,
 		},
 		"heterogeneous children: decode twice is not decode and prefill": {
 			tree: leaderWorkers, counts: gang.Counts{"dl": 2, "dw": 8}, missingPods: 5,
 			missing: []string{"root 1/2", "prefill 0/2", "prefill/pl 0/1", "prefill/pw 0/4"},
-			surplus: gang.Counts{"dl": 1, "dw": 4},
 		},
 		"leaders do not make up for workers": {
 			tree: leaderWorkers, counts: gang.Counts{"dl": 1, "dw": 4, "pl": 5}, missingPods: 4,
 			missing: []string{"root 1/2", "prefill 1/2", "prefill/pw 0/4"},
-			surplus: gang.Counts{"pl": 4},
 		},
 		"unknown names and inner groups are not counted": {
 			tree: leaderWorkers, counts: gang.Counts{"decode": 9, "nobody": 9, "": 9}, missingPods: 10,
 			missing: []string{
 				"root 0/2", "decode 0/2", "decode/dl 0/1", "decode/dw 0/4", "prefill 0/2", "prefill/pl 0/1", "prefill/pw 0/4",
 			},
-			surplus: gang.Counts{},
 		},
-		"below an optional group everything is optional": {
+		"below an optional group nothing is missing": {
 			tree: func(t testing.TB) *gang.Tree {
 				return mustBuild(t, inner("", "", 1), bare("a", ""), leaf("a1", "a", 1), leaf("a2", "a", 1), leaf("b", "", 1))
 			},
 			counts: gang.Counts{"a1": 1, "b": 1}, satisfied: true,
-			missing: []string{"a 1/2?", "a/a2 0/1?"},
-			surplus: gang.Counts{"a1": 1},
+			surplus: 1,
 		},
 		"a PodGroup without sub-groups is one leaf without a name": {
 			tree:   func(t testing.TB) *gang.Tree { return mustBuild(t, leaf("", "", 4)) },
 			counts: gang.Counts{"": 3}, missingPods: 1,
 			missing: []string{"root 3/4"},
-			surplus: gang.Counts{},
 		},
 	}
 	for name, tt := range tests {
@@ -123,17 +119,13 @@ func TestQuorum(t *testing.T) {
 			}
 			var missing []string
 			for _, l := range tree.Missing(tt.counts) {
-				s := fmt.Sprintf("%s %d/%d", l.Group.Path(), l.Have, l.Need)
-				if l.Optional {
-					s += "?"
-				}
-				missing = append(missing, s)
+				missing = append(missing, fmt.Sprintf("%s %d/%d", l.Group.Path(), l.Have, l.Need))
 			}
 			if diff := cmp.Diff(tt.missing, missing); diff != "" {
 				t.Errorf("Missing (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.surplus, tree.Surplus(tt.counts)); diff != "" {
-				t.Errorf("Surplus (-want +got):\n%s", diff)
+			if tt.satisfied && tree.SurplusPods(tt.counts) != tt.surplus {
+				t.Errorf("SurplusPods = %d, want %d", tree.SurplusPods(tt.counts), tt.surplus)
 			}
 		})
 	}
@@ -241,56 +233,73 @@ func checkQuorum(t *testing.T, tree *gang.Tree, s spec, c gang.Counts) {
 		t.Fatalf("MissingPods(%v) = %d, Satisfied = %v\n%+v", c, tree.MissingPods(c), satisfied, s)
 	}
 
-	// Missing lists exactly the groups below their minimum, each once. Some are needed if and only if the tree is not
-	// satisfied.
-	below := map[string]bool{}
-	needed, optional := 0, false
+	// Missing lists exactly the groups that are below their minimum, and below no satisfied one, each once.
+	named := map[*gang.Group]bool{}
 	for _, l := range tree.Missing(c) {
-		if below[l.Group.Path()] || l.Group.Satisfied(c) || l.Have >= l.Need {
+		if named[l.Group] || l.Have >= l.Need {
 			t.Fatalf("Missing(%v) names %s twice or unnecessarily\n%+v", c, l.Group.Path(), s)
 		}
-		if optional && !l.Optional {
-			t.Fatalf("Missing(%v) has %s after an optional group\n%+v", c, l.Group.Path(), s)
-		}
-		below[l.Group.Path()], optional = true, l.Optional
-		if !l.Optional {
-			needed++
-		}
+		named[l.Group] = true
 	}
-	for _, g := range tree.Groups() {
-		if !g.Satisfied(c) && !below[g.Path()] {
-			t.Fatalf("Missing(%v) leaves %s out\n%+v", c, g.Path(), s)
+	for _, g := range slices.Concat([]*gang.Group{tree.Root()}, tree.Groups()) {
+		isMissing := true
+		for up := g; up != nil; up = up.Parent() {
+			isMissing = isMissing && !up.Satisfied(c)
 		}
-	}
-	if (needed == 0) != satisfied {
-		t.Fatalf("Missing(%v) needs %d groups, Satisfied = %v\n%+v", c, needed, satisfied, s)
+		if named[g] != isMissing {
+			t.Fatalf("Missing(%v) names %s: %v, want %v\n%+v", c, g.Path(), named[g], isMissing, s)
+		}
 	}
 
 	// A satisfied tree stays satisfied without its surplus, and is not satisfied if one more pod is removed.
-	core := gang.Counts{}
-	surplus := tree.Surplus(c)
-	for _, l := range tree.Leaves() {
-		core[l.Name()] = c[l.Name()] - surplus[l.Name()]
-		if core[l.Name()] < 0 {
-			t.Fatalf("Surplus(%v) = %v has more pods than there are\n%+v", c, surplus, s)
-		}
-	}
-	if tree.Satisfied(core) != satisfied {
-		t.Fatalf("Surplus(%v) = %v takes from the minimum\n%+v", c, surplus, s)
-	}
 	if !satisfied {
 		return
 	}
-	for name, n := range core {
-		if n == 0 {
-			continue
-		}
-		core[name]--
-		if tree.Satisfied(core) {
-			t.Fatalf("Surplus(%v) = %v misses a pod of %s\n%+v", c, surplus, name, s)
-		}
-		core[name]++
+	pods := 0
+	for _, n := range c {
+		pods += n
 	}
+	if core := pods - tree.SurplusPods(c); !s.coresByHand(s.root, c)[core] {
+		t.Fatalf("SurplusPods(%v) = %d leaves %d pods, which is no minimum\n%+v", c, tree.SurplusPods(c), core, s)
+	}
+}
+
+// coresByHand returns the sizes of all sets of counted pods that satisfy a group, and do not without any one of them.
+func (s spec) coresByHand(n gang.Node, c map[string]int) map[int]bool {
+	if !s.satisfiedByHand(n, c) {
+		return nil
+	}
+	var children []map[int]bool
+	for _, child := range s.groups {
+		if child.Parent == n.Name {
+			children = append(children, s.coresByHand(child, c))
+		}
+	}
+	if len(children) == 0 {
+		if n.MinMember == nil {
+			return map[int]bool{1: true}
+		}
+		return map[int]bool{int(*n.MinMember): true}
+	}
+	most := len(children)
+	if n.MinSubGroup != nil {
+		most = int(*n.MinSubGroup)
+	}
+	sums := make([]map[int]bool, most+1) // by number of children
+	for k := range sums {
+		sums[k] = map[int]bool{}
+	}
+	sums[0][0] = true
+	for _, child := range children {
+		for k := most; k > 0; k-- {
+			for pods := range child {
+				for sum := range sums[k-1] {
+					sums[k][sum+pods] = true
+				}
+			}
+		}
+	}
+	return sums[most]
 }
 
 // TestMissingPodsIsTheFewest compares MissingPods with trying every way of adding pods, on small trees.

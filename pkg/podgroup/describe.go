@@ -137,7 +137,6 @@ func describeLacks(tree *gang.Tree, c gang.Counts) string {
 	var leaves, groups []string
 	for _, l := range tree.Missing(c) {
 		switch {
-		case l.Optional:
 		case l.Group.IsLeaf():
 			leaves = append(leaves, fmt.Sprintf("%s lacks %d of %d", l.Group.Name(), l.Need-l.Have, l.Need))
 		case l.Group.Parent() == nil:

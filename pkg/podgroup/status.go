@@ -309,7 +309,7 @@ func describeAhead(f Facts, reason v2alpha2.Reason) string {
 // satisfiedSummary describes the bound pods and the surplus of a satisfied gang.
 func satisfiedSummary(f Facts) string {
 	s := boundOfNeeded(f) + " pods bound"
-	if n := sumCounts(f.Tree.Surplus(f.Bound)); n > 0 {
+	if n := f.Tree.SurplusPods(f.Bound); n > 0 {
 		s += fmt.Sprintf(", %d above the minimum", n)
 	}
 	s += noSuchClass(f) + boundByOthers(f)
