@@ -72,7 +72,7 @@ func (e *explanation) recordLevel(g int32) {
 		}
 		within := e.areaAbove(g)
 		areas := e.world.Areas(at.required, within)
-		for i, room := range e.roomsLeft(r.needs[0].class, at.required, within, areas) {
+		for i, room := range e.roomsLeft(r.needs[0].class, at.required, within) {
 			if at.open || areas[i] == at.area {
 				short.Domains = append(short.Domains, DomainRoom{areas[i], room})
 			}

@@ -77,7 +77,7 @@ func (pl *planner) fillLeaf(leaf int32, with *explanation) bool {
 		} else if !shares {
 			lacking.Placed, refused = pl.fillLeafIn(leaf, "", lacking.Need, with)
 		}
-		for _, domain := range pl.leafDomains(leaf, number, shares, lacking.Need, with) {
+		for _, domain := range pl.leafDomains(leaf, number, shares, with) {
 			placed, refusedHere := pl.fillLeafIn(leaf, domain, lacking.Need, with)
 			if refused.leaf < 0 || placed > lacking.Placed {
 				lacking.Placed, refused = placed, refusedHere
@@ -157,7 +157,7 @@ func (pl *planner) classWithDomains(leaf int32) (number int32, ok bool) {
 // leafDomains returns the domains to try for the pods of a leaf, best first. These are the domains that can hold all
 // pods of the current choice or, if there are none, those that can hold the pods of this leaf alone. To explain a
 // failure one domain is sufficient: the one that can hold the most pods.
-func (pl *planner) leafDomains(leaf, number int32, shares bool, need int, with *explanation) []string {
+func (pl *planner) leafDomains(leaf, number int32, shares bool, with *explanation) []string {
 	if !shares {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (pl *planner) leafDomains(leaf, number int32, shares bool, need int, with *
 		domains = pl.alternatives(number)
 	}
 	if len(domains) == 0 {
-		alone := pl.needOfLeaf(leaf, need)
+		alone := pl.needOf([]int32{leaf})
 		domains = pl.world.Domains(int(number), alone)
 		if with != nil && len(domains) == 0 {
 			domains = pl.roomiestDomain(number, alone)
@@ -192,20 +192,4 @@ func (pl *planner) roomiestDomain(number int32, need []int) []string {
 		}
 	}
 	return found
-}
-
-// needOfLeaf returns, by class, the number of pods on the stack plus the first n waiting pods of the leaf.
-func (pl *planner) needOfLeaf(leaf int32, n int) []int {
-	need := make([]int, len(pl.kinds))
-	for c := range pl.kinds {
-		need[c] = pl.kinds[c].placed
-	}
-	g := &pl.groups[leaf]
-	for i := range int32(len(g.pods)) {
-		if n > 0 && !pl.isTaken(leaf, i) {
-			need[pl.classOf(leaf, i)]++
-			n--
-		}
-	}
-	return need
 }

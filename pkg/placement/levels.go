@@ -111,16 +111,7 @@ func (pl *planner) dropDomains(n int) {
 // pinGroups sets the domains of groups with a required level by the nodes of the pods that run. Groups without such pods
 // are open. Nodes that do not exist say nothing about the domain: their pods will be deleted soon.
 func (pl *planner) pinGroups(nodes map[string][]string) {
-	below := make([][]string, len(pl.groups))
-	for i := range pl.groups {
-		if g := &pl.groups[i]; g.isLeaf() {
-			for up := int32(i); up >= 0; up = pl.groups[up].parent {
-				if pl.groups[up].required != "" {
-					below[up] = append(below[up], nodes[g.of.Name()]...)
-				}
-			}
-		}
-	}
+	below := pl.nodesBelow(nodes, func(g int32) bool { return pl.groups[g].required != "" })
 	for i := range pl.groups { // a group precedes the groups below it
 		g := &pl.groups[i]
 		if g.parent >= 0 {
@@ -146,6 +137,21 @@ func (pl *planner) pinGroups(nodes map[string][]string) {
 			pl.setArea(int32(i), first)
 		}
 	}
+}
+
+// nodesBelow returns, by group with a level, the nodes of the pods that run below it, by leaf in nodes.
+func (pl *planner) nodesBelow(nodes map[string][]string, hasLevel func(g int32) bool) [][]string {
+	below := make([][]string, len(pl.groups))
+	for i := range pl.groups {
+		if g := &pl.groups[i]; g.isLeaf() {
+			for up := int32(i); up >= 0; up = pl.groups[up].parent {
+				if hasLevel(up) {
+					below[up] = append(below[up], nodes[g.of.Name()]...)
+				}
+			}
+		}
+	}
+	return below
 }
 
 // openAbove returns the highest open group above the given one, -1 if there is none.
@@ -175,22 +181,13 @@ type requirement struct {
 // requirementOf returns what a group that has enough waiting pods needs. The classes are those of the Problem.
 func (pl *planner) requirementOf(g int32) requirement {
 	waiting := map[int32]int{}
-	var visit func(g int32)
-	visit = func(g int32) {
-		at := &pl.groups[g]
-		if at.satisfied() || !pl.possible[g] {
-			return
-		}
-		for i := range at.pods {
+	pl.visitUnsatisfied(g, func(g int32) {
+		for i, pod := range pl.groups[g].pods {
 			if !pl.isTaken(g, int32(i)) {
-				waiting[int32(at.pods[i].Class)]++
+				waiting[int32(pod.Class)]++
 			}
 		}
-		for k := at.first; k < at.end; k++ {
-			visit(k)
-		}
-	}
-	visit(g)
+	})
 	r := requirement{pods: pl.fewestPods(g)}
 	for class := range waiting {
 		n := r.pods
@@ -255,9 +252,9 @@ func (pl *planner) roomyAreasOf(level string, within Area, r *requirement) []Are
 	areas := pl.world.Areas(level, within)
 	rooms := make([][]int, len(r.needs))
 	for k, n := range r.needs {
-		rooms[k] = pl.roomsLeft(n.class, level, within, areas)
+		rooms[k] = pl.roomsLeft(n.class, level, within)
 	}
-	order := slices.DeleteFunc(pl.usedFirst(r.needs[0].class, level, within, areas), func(i int) bool {
+	order := slices.DeleteFunc(pl.usedFirst(r.needs[0].class, level, within), func(i int) bool {
 		return !r.fits(func(k int) int { return rooms[k][i] })
 	})
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.tightness(rooms[0][a]), r.tightness(rooms[0][b])) })
@@ -271,7 +268,8 @@ func (pl *planner) roomyAreasOf(level string, within Area, r *requirement) []Are
 // usedFirst returns the indexes of the domains of a level in the order in which equal ones are preferred: those in the wider
 // domain with the least room for the class first, so that other wider domains remain whole. The wider domains are those of the
 // outer keys of the level.
-func (pl *planner) usedFirst(class int32, level string, within Area, areas []Area) []int {
+func (pl *planner) usedFirst(class int32, level string, within Area) []int {
+	areas := pl.world.Areas(level, within)
 	order := make([]int, len(areas))
 	for i := range order {
 		order[i] = i
@@ -284,7 +282,7 @@ func (pl *planner) usedFirst(class int32, level string, within Area, areas []Are
 		outer := level[:k]
 		wider := pl.world.Areas(outer, within)
 		room := make(map[Area]int, len(wider))
-		for i, n := range pl.roomsLeft(class, outer, within, wider) {
+		for i, n := range pl.roomsLeft(class, outer, within) {
 			room[wider[i]] = n
 		}
 		left := make([]int, len(areas))
@@ -305,7 +303,7 @@ type roomsKey struct {
 }
 
 // roomsLeft returns World.Rooms less the pods of the class that are on the stack.
-func (pl *planner) roomsLeft(class int32, level string, within Area, areas []Area) []int {
+func (pl *planner) roomsLeft(class int32, level string, within Area) []int {
 	key := roomsKey{class, level, within}
 	rooms, known := pl.rooms[key]
 	if !known {
@@ -319,10 +317,7 @@ func (pl *planner) roomsLeft(class int32, level string, within Area, areas []Are
 		return rooms
 	}
 	rooms = slices.Clone(rooms)
-	index := make(map[Area]int, len(areas))
-	for i, area := range areas {
-		index[area] = i
-	}
+	index := indexOfAreas(pl.world.Areas(level, within))
 	for _, s := range pl.stack {
 		if pl.baseOf(s.class) != int(class) {
 			continue
@@ -332,6 +327,15 @@ func (pl *planner) roomsLeft(class int32, level string, within Area, areas []Are
 		}
 	}
 	return rooms
+}
+
+// indexOfAreas returns the index of each area in the list.
+func indexOfAreas(areas []Area) map[Area]int {
+	index := make(map[Area]int, len(areas))
+	for i, area := range areas {
+		index[area] = i
+	}
+	return index
 }
 
 // planInSomeArea calls plan, which plans a group, with each domain of an open group, which is this group or one above it,
@@ -371,13 +375,9 @@ func (pl *planner) planInSomeArea(open, g int32, budget Budget, plan func() bool
 
 // hasLevelsBelow reports whether a group that is not satisfied, below the given one, has a required level.
 func (pl *planner) hasLevelsBelow(g int32) bool {
-	at := &pl.groups[g]
-	for k := at.first; k < at.end; k++ {
-		if child := &pl.groups[k]; !child.satisfied() && pl.possible[k] && (child.required != "" || pl.hasLevelsBelow(k)) {
-			return true
-		}
-	}
-	return false
+	found := false
+	pl.visitUnsatisfied(g, func(k int32) { found = found || k != g && pl.groups[k].required != "" })
+	return found
 }
 
 // fillDomain is fillGroup for a group with a required level. Of an open group it takes the best domain or, if none may hold the
@@ -421,7 +421,7 @@ func (pl *planner) roomiestArea(g int32, r *requirement) []Area {
 	}
 	held := make([]int, len(areas))
 	for k, n := range r.needs {
-		for i, room := range pl.roomsLeft(n.class, level, within, areas) {
+		for i, room := range pl.roomsLeft(n.class, level, within) {
 			held[i] += min(room, max(n.pods, min(r.pods, r.wish[k])))
 		}
 	}

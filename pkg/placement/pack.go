@@ -50,15 +50,10 @@ func (pl *planner) sortItems(o ordering, items []item) []item {
 	sharing := func(it item) bool { return pl.kinds[it.class].kind.hasDomains() }
 	compare := func(a, b item) int {
 		if o.sharing && sharing(a) != sharing(b) {
-			if sharing(a) {
-				return -1
-			}
-			return 1
+			return trueFirst(sharing(a), sharing(b))
 		}
-		if block != nil {
-			if d := cmp.Compare(block[pl.blockOf(a)], block[pl.blockOf(b)]); d != 0 {
-				return d
-			}
+		if block != nil && pl.blockOf(a) != pl.blockOf(b) {
+			return cmp.Compare(block[pl.blockOf(a)], block[pl.blockOf(b)])
 		}
 		return cmp.Compare(class[a.class], class[b.class])
 	}
@@ -219,10 +214,7 @@ func shuffle[E any](random *shuffler, list []E) {
 
 // place places the items in order, with at most the given number of calls of Place.
 func (k *packing) place(calls int) bool {
-	need := make([]int, len(k.kinds))
-	for c := range k.kinds {
-		need[c] = k.kinds[c].placed
-	}
+	need := k.placedByClass()
 	for _, it := range k.items {
 		need[it.class] += len(it.pods)
 	}
@@ -440,12 +432,10 @@ func (pl *planner) hardestFirst(items []item) []int32 {
 	}
 	slices.SortStableFunc(classes, func(a, b int32) int {
 		switch sharesA, sharesB := pl.kinds[a].kind.hasDomains(), pl.kinds[b].kind.hasDomains(); {
-		case sharesA && sharesB:
-			return cmp.Compare(size[b], size[a])
+		case sharesA != sharesB:
+			return trueFirst(sharesA, sharesB)
 		case sharesA:
-			return -1
-		case sharesB:
-			return 1
+			return cmp.Compare(size[b], size[a])
 		}
 		return pl.hardness(a, b)
 	})
@@ -472,15 +462,20 @@ func (pl *planner) blocks(items []item) []int32 {
 		return nil
 	}
 	slices.SortStableFunc(blocks, func(a, b int32) int {
-		if shares[a] != shares[b] {
-			if shares[a] {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(size[b], size[a])
+		return cmp.Or(trueFirst(shares[a], shares[b]), cmp.Compare(size[b], size[a]))
 	})
 	return blocks
+}
+
+// trueFirst compares two values so that true comes before false.
+func trueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // end is one of the two ends of a list.

@@ -2,14 +2,16 @@
 
 package placement
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // planner is the state of planning one problem: the current placements, as a stack parallel to the World's, and what
 // is known about the classes and groups.
 type planner struct {
 	layout
-	world  World
-	demand *Demand
+	world World
 
 	derived  map[derivation]int32 // classes that World.Within returned
 	bases    map[int32]int32      // the same the other way round
@@ -117,15 +119,25 @@ func (pl *planner) meet(number int, c *class) {
 
 func (pl *planner) satisfied(g int32) bool { return pl.groups[g].satisfied() }
 
+// visitUnsatisfied calls visit for a group and all below it that are neither satisfied nor impossible, each before those below it.
+func (pl *planner) visitUnsatisfied(g int32, visit func(g int32)) {
+	at := &pl.groups[g]
+	if at.satisfied() || !pl.possible[g] {
+		return
+	}
+	visit(g)
+	for k := at.first; k < at.end; k++ {
+		pl.visitUnsatisfied(k, visit)
+	}
+}
+
 // mayFit reports whether the numbers of pods allow a plan if nothing is placed yet.
 func (pl *planner) mayFit() bool {
-	if pl.demand == nil {
-		pl.demand = demandOf(&pl.layout)
-	}
-	if !pl.demand.MayFit(func(c int) int { return pl.kinds[c].bound }) {
+	demand := demandOf(&pl.layout)
+	if !demand.MayFit(func(c int) int { return pl.kinds[c].bound }) {
 		return false
 	}
-	pl.stack = make([]step, 0, pl.demand.groups[root].total)
+	pl.stack = make([]step, 0, demand.groups[root].total)
 	return true
 }
 
@@ -291,6 +303,15 @@ func (pl *planner) placements() []Placement {
 	return plan
 }
 
+// placedByClass returns how many pods of each class are on the stack.
+func (pl *planner) placedByClass() []int {
+	placed := make([]int, len(pl.kinds))
+	for c := range pl.kinds {
+		placed[c] = pl.kinds[c].placed
+	}
+	return placed
+}
+
 // setNeed sets the number of pods, by class, that the current choice places in all.
 func (pl *planner) setNeed(need []int) {
 	if pl.need != nil && slices.Equal(pl.need, need) {
@@ -355,13 +376,7 @@ func (pl *planner) hardness(a, b int32) int {
 	if d := pl.kinds[a].capacity.Nodes - pl.kinds[b].capacity.Nodes; d != 0 {
 		return d
 	}
-	switch wa, wb := pl.weightOf(a), pl.weightOf(b); {
-	case wa > wb:
-		return -1
-	case wa < wb:
-		return 1
-	}
-	return 0
+	return cmp.Compare(pl.weightOf(b), pl.weightOf(a))
 }
 
 func (pl *planner) weightOf(number int32) int64 {

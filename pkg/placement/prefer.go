@@ -89,7 +89,7 @@ func planPreferring(p Problem, w World, budget Budget) []Placement {
 // newPreferring returns the walk for a planner of the problem.
 func newPreferring(pl *planner, p Problem) *preferring {
 	n := len(pl.groups)
-	f := &preferring{planner: pl, levels: make([][]string, n), below: make([]bool, n), running: make([][]string, n), around: map[int32][]Area{}}
+	f := &preferring{planner: pl, levels: make([][]string, n), below: make([]bool, n), around: map[int32][]Area{}}
 	for i := n - 1; i >= 0; i-- {
 		g := &pl.groups[i]
 		f.levels[i] = preferredLevels(g.required, p.Preferred[g.of.Name()])
@@ -98,15 +98,7 @@ func newPreferring(pl *planner, p Problem) *preferring {
 			f.below[g.parent] = f.below[g.parent] || f.below[i]
 		}
 	}
-	for i := range pl.groups {
-		if g := &pl.groups[i]; g.isLeaf() {
-			for up := int32(i); up >= 0; up = pl.groups[up].parent {
-				if f.prefers(up) {
-					f.running[up] = append(f.running[up], p.Nodes[g.of.Name()]...)
-				}
-			}
-		}
-	}
+	f.running = pl.nodesBelow(p.Nodes, f.prefers)
 	for i := range pl.groups {
 		if g := &pl.groups[i]; g.open {
 			f.levels[i] = append(f.levels[i], g.required)
@@ -267,14 +259,9 @@ func (f *preferring) childrenInOrder(g int32, missing int) []int32 {
 		}
 	}
 	if len(children) == missing {
-		loose := func(g int32) int {
-			if f.below[g] || f.groups[g].required != "" || f.groups[g].nests {
-				return 0
-			}
-			return 1
-		}
+		hasLevels := func(g int32) bool { return f.below[g] || f.groups[g].required != "" || f.groups[g].nests }
 		slices.SortStableFunc(children, func(a, b int32) int {
-			return cmp.Or(cmp.Compare(loose(a), loose(b)), cmp.Compare(f.fewestPods(b), f.fewestPods(a)))
+			return cmp.Or(trueFirst(hasLevels(a), hasLevels(b)), cmp.Compare(f.fewestPods(b), f.fewestPods(a)))
 		})
 	}
 	return children
@@ -339,7 +326,7 @@ func (f *preferring) appendFewest(list []Area, running []string, n need, levels 
 	}
 	level, narrower := levels[len(levels)-1], levels[:len(levels)-1]
 	areas := f.world.Areas(level, within)
-	rooms := f.roomsLeft(n.class, level, within, areas)
+	rooms := f.roomsLeft(n.class, level, within)
 	used := map[Area]int{} // nodes on which pods run
 	for _, node := range running {
 		if area, ok := f.world.AreaOf(level, within, node); ok {

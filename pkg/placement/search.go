@@ -82,15 +82,8 @@ func newSearch(pl *planner, g int32, budget Budget) *search {
 // surveyWaitingPods returns the number of waiting pods below a group that may be needed, and records of which kinds they are.
 func (s *search) surveyWaitingPods(g int32) int {
 	waiting := 0
-	var visit func(g int32)
-	visit = func(g int32) {
+	s.visitUnsatisfied(g, func(g int32) {
 		at := &s.groups[g]
-		if at.satisfied() || !s.possible[g] {
-			return
-		}
-		for k := at.first; k < at.end; k++ {
-			visit(k)
-		}
 		if !at.isLeaf() {
 			return
 		}
@@ -107,8 +100,7 @@ func (s *search) surveyWaitingPods(g int32) int {
 				break
 			}
 		}
-	}
-	visit(g)
+	})
 	return waiting
 }
 
@@ -391,21 +383,18 @@ func (s *search) isAlike(leaves []int32) bool {
 
 // needOf returns, by class, the number of pods on the stack plus those that a choice places if each leaf uses its
 // preferred pods.
-func (s *search) needOf(leaves []int32) []int {
-	need := make([]int, len(s.kinds))
-	for c := range s.kinds {
-		need[c] = s.kinds[c].placed
-	}
+func (pl *planner) needOf(leaves []int32) []int {
+	need := pl.placedByClass()
 	for _, leaf := range leaves {
-		g := &s.groups[leaf]
+		g := &pl.groups[leaf]
 		n := g.missing()
 		if !g.mixed {
 			need[g.class] += n
 			continue
 		}
 		for i := range int32(len(g.pods)) {
-			if n > 0 && !s.isTaken(leaf, i) && !s.dead(s.classOf(leaf, i)) {
-				need[s.classOf(leaf, i)]++
+			if n > 0 && !pl.isTaken(leaf, i) && !pl.dead(pl.classOf(leaf, i)) {
+				need[pl.classOf(leaf, i)]++
 				n--
 			}
 		}
@@ -443,13 +432,7 @@ func (s *search) judgeLeaf(leaf int32) feasibility {
 	}
 	g := &s.groups[leaf]
 	n := g.missing()
-	live := 0
-	for i := range int32(len(g.pods)) {
-		if !s.isTaken(leaf, i) && !s.dead(s.classOf(leaf, i)) {
-			live++
-		}
-	}
-	if live < n {
+	if len(s.offer(leaf, false)) < n {
 		return impossible
 	}
 	if !g.mixed {
@@ -457,7 +440,7 @@ func (s *search) judgeLeaf(leaf int32) feasibility {
 		if c.bound < unlimited && c.placed+n > c.bound {
 			return impossible
 		}
-		if c.kind == SharesDomain && c.placed == 0 && len(s.world.Domains(int(g.class), s.needOfLeaf(leaf, n))) == 0 {
+		if c.kind == SharesDomain && c.placed == 0 && len(s.world.Domains(int(g.class), s.needOf([]int32{leaf}))) == 0 {
 			return impossible
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 func (s *search) newArrangement() *arrangement {
 	a := &arrangement{search: s, inside: s.groups[s.group].area, known: map[int32]unit{}, alike: true, refusals: map[place][]refusal{}, usesOf: map[int32][]int64{}}
-	levels := a.readGroup(s.group, nil)
+	levels := a.readWaitingPods()
 	if !a.alike {
 		for _, class := range a.classes {
 			a.usesOf[class] = a.world.Uses(int(class))
@@ -182,27 +182,23 @@ func (a *arrangement) addTakenRoom(u *unit) {
 	}
 }
 
-// readGroup records the classes of the waiting pods of a group, and appends to levels those that are required below it.
-func (a *arrangement) readGroup(g int32, levels []string) []string {
-	at := &a.groups[g]
-	if at.satisfied() || !a.possible[g] {
-		return levels
-	}
-	if at.required != "" && g != a.group && !slices.Contains(levels, at.required) {
-		levels = append(levels, at.required)
-	}
-	for i := range at.pods {
-		if class := int32(at.pods[i].Class); !slices.Contains(a.classes, class) {
-			a.classes = append(a.classes, class)
-			a.alike = a.alike && len(a.classes) == 1 && a.kinds[class].kind == Independent
+// readWaitingPods records the classes of the waiting pods of the group that is planned, and returns the levels required below it.
+func (a *arrangement) readWaitingPods() (levels []string) {
+	a.visitUnsatisfied(a.group, func(g int32) {
+		at := &a.groups[g]
+		if at.required != "" && g != a.group && !slices.Contains(levels, at.required) {
+			levels = append(levels, at.required)
 		}
-		if !at.mixed {
-			break
+		for i := range at.pods {
+			if class := int32(at.pods[i].Class); !slices.Contains(a.classes, class) {
+				a.classes = append(a.classes, class)
+				a.alike = a.alike && len(a.classes) == 1 && a.kinds[class].kind == Independent
+			}
+			if !at.mixed {
+				break
+			}
 		}
-	}
-	for k := at.first; k < at.end; k++ {
-		levels = a.readGroup(k, levels)
-	}
+	})
 	return levels
 }
 
@@ -232,7 +228,7 @@ func (a *arrangement) sortTables() {
 func (a *arrangement) addTable(level string) {
 	areas := a.world.Areas(level, a.inside)
 	t := table{level: level, areas: make([]Area, len(areas))}
-	order := a.usedFirst(a.classes[0], level, a.inside, areas)
+	order := a.usedFirst(a.classes[0], level, a.inside)
 	for d, i := range order {
 		t.areas[d] = areas[i]
 	}
@@ -244,7 +240,7 @@ func (a *arrangement) addTable(level string) {
 		t.room = append(t.room, row)
 	}
 	for _, class := range a.classes {
-		rooms := a.roomsLeft(class, level, a.inside, areas)
+		rooms := a.roomsLeft(class, level, a.inside)
 		addRow(func(i int) int { return rooms[i] })
 	}
 	if a.uses > 0 {
@@ -261,15 +257,12 @@ func (a *arrangement) addTable(level string) {
 
 // enclosing returns, by domain of one table, the domain of another that contains it, -1 if there is none.
 func (a *arrangement) enclosing(inner, outer *table) []int32 {
-	index := make(map[Area]int32, len(outer.areas))
-	for i, area := range outer.areas {
-		index[area] = int32(i)
-	}
+	index := indexOfAreas(outer.areas)
 	list := make([]int32, len(inner.areas))
 	for i, area := range inner.areas {
 		list[i] = -1
 		if around, ok := a.world.AreaAround(outer.level, a.inside, area); ok {
-			list[i] = index[around]
+			list[i] = int32(index[around])
 		}
 	}
 	return list
