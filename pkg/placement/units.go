@@ -100,8 +100,8 @@ func (a *arrangement) usableRest(rest []int) []int {
 	return rest
 }
 
-// compareClasses sets what a pod of each class takes. It takes the room of pods of another class if it uses at least as much of each
-// resource, its nodes are among theirs, and each domain has room for as many of the others.
+// compareClasses sets what a pod of each class takes. It takes the room of pods of another class if its nodes are among theirs, and it
+// leaves no room for as many of them: see podsInsteadOf. What takes the room of pods that take the room of others takes that of these.
 func (a *arrangement) compareClasses() {
 	const maxCompared = 32
 	a.podTakes = make([][]taking, len(a.classes))
@@ -123,18 +123,7 @@ func (a *arrangement) compareClasses() {
 		}
 		for k := range a.classes {
 			n := a.podsInsteadOf(i, k)
-			if i == k || n == 0 || slices.ContainsFunc(nodes, func(classes uint32) bool { return classes>>i&1 > classes>>k&1 }) {
-				continue
-			}
-			isPlausible := func(rows [][]int) bool {
-				for d := range rows[i] {
-					if rows[i][d] > 0 && rows[k][d]/rows[i][d] < n {
-						return false
-					}
-				}
-				return true
-			}
-			if !slices.ContainsFunc(a.tables, func(t table) bool { return !isPlausible(t.room) }) {
+			if i != k && n > 0 && !slices.ContainsFunc(nodes, func(classes uint32) bool { return classes>>i&1 > classes>>k&1 }) {
 				a.podTakes[i] = append(a.podTakes[i], taking{k, n})
 			}
 		}
@@ -152,7 +141,8 @@ func (a *arrangement) classesByNode() []uint32 {
 	return slices.Compact(slices.Sorted(maps.Values(sets)))
 }
 
-// podsInsteadOf returns for how many pods of another class the resources suffice that a pod of a class uses, by index in classes.
+// podsInsteadOf returns, for two indexes in classes, for how many pods of the other class the resources suffice that a pod of the class
+// uses. There are no more than each domain has room for in place of the pods of the class: resources are not all that pods need.
 func (a *arrangement) podsInsteadOf(class, other int) int {
 	n := 0
 	for r, uses := range a.usesOf[a.classes[other]] {
@@ -160,6 +150,13 @@ func (a *arrangement) podsInsteadOf(class, other int) int {
 			const most = 1 << 16
 			if n = min(cmp.Or(n, most), int(min(a.usesOf[a.classes[class]][r]/uses, most))); n == 0 {
 				return 0
+			}
+		}
+	}
+	for _, t := range a.tables {
+		for d, room := range t.room[class] {
+			if room > 0 {
+				n = min(n, t.room[other][d]/room)
 			}
 		}
 	}
