@@ -163,46 +163,30 @@ func newBuilder(groups []Node) *builder {
 	return b
 }
 
-// walkParents fills depth and cyclic. From each group it climbs until it reaches the root, a group seen before, or the group
-// itself.
+// walkParents fills depth and cyclic. It climbs from each group to the root, to the group itself, or for as many levels as there are
+// groups.
 func (b *builder) walkParents() {
-	seen := make([]int, len(b.groups)) // 1 + the climb that reached the group first; 0: none
-	for start := range b.groups {
-		var path []int // from start upwards, groups first seen in this climb
-		at, above := start, 0
-		for {
-			if seen[at] == start+1 { // the climb reached one of its own groups: the path from here on is the cycle
-				for i := len(path) - 1; i >= 0; i-- {
-					b.cyclic[path[i]] = true
-					if path[i] == at {
-						break
-					}
-				}
-				path = nil
-				break
-			}
-			if seen[at] != 0 {
-				above = b.depth[at]
-				if above == 0 {
-					path = nil
-				}
-				break
-			}
-			seen[at] = start + 1
-			path = append(path, at)
-			if b.groups[at].Parent == "" {
-				break
-			}
-			parent, known := b.first[b.groups[at].Parent]
-			if !known {
-				path = nil
-				break
-			}
-			at = parent
+	const isRoot, isUnknown = -1, -2
+	parents := make([]int, len(b.groups))
+	for i, n := range b.groups {
+		parent, known := b.first[n.Parent]
+		switch {
+		case n.Parent == "":
+			parent = isRoot
+		case !known:
+			parent = isUnknown
 		}
-		for i := len(path) - 1; i >= 0; i-- {
-			above++
-			b.depth[path[i]] = above
+		parents[i] = parent
+	}
+	for i := range b.groups {
+		at, levels := parents[i], 1
+		for at >= 0 && at != i && levels <= len(b.groups) {
+			at = parents[at]
+			levels++
+		}
+		b.cyclic[i] = at == i
+		if at == isRoot {
+			b.depth[i] = levels
 		}
 	}
 }
