@@ -77,8 +77,21 @@ func (c *cluster) restart() {
 	c.reporter = New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
 		Busy: func() bool { return c.busy }, Nodes: corelisters.NewNodeLister(c.nodes),
+		Pods: podLister(c.t), Failed: func(gangs.Key) []*corev1.Pod { return nil },
 		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
 	})
+}
+
+// podLister returns a lister of the pods.
+func podLister(t *testing.T, pods ...*wrappers.PodWrapper) corelisters.PodLister {
+	t.Helper()
+	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for _, w := range pods {
+		if err := indexer.Add(w.Obj()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return corelisters.NewPodLister(indexer)
 }
 
 // group creates or edits a PodGroup, and updates the cache.

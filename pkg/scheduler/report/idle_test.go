@@ -120,7 +120,7 @@ func TestPodGroupOfACronJob(t *testing.T) {
 	c := newCluster(t)
 	var failed []*corev1.Pod
 	c.withMakers(nil)
-	c.reporter.statuses.makers.failed = func(gangs.Key) []*corev1.Pod { return failed }
+	c.reporter.statuses.makers.Failed = func(gangs.Key) []*corev1.Pod { return failed }
 	group := func(pods int32, generation int64) { c.group(podGroup("train").MinMember(pods).Generation(generation)) }
 	pod := func(run, name string) *wrappers.PodWrapper {
 		return member("train", run+name).Controller("Job", run, run)
@@ -195,7 +195,7 @@ func TestARunFailsBeforeTheStatusTellsOfIt(t *testing.T) {
 	var failed []*corev1.Pod
 	restart := func() {
 		c.withMakers(nil)
-		c.reporter.statuses.makers.failed = func(gangs.Key) []*corev1.Pod { return failed }
+		c.reporter.statuses.makers.Failed = func(gangs.Key) []*corev1.Pod { return failed }
 	}
 	restart()
 	pod := func(run, name string) *wrappers.PodWrapper {
@@ -244,7 +244,7 @@ func TestAFailedRunAfterOneThatSucceeded(t *testing.T) {
 	c := newCluster(t)
 	var failed []*corev1.Pod
 	c.withMakers(nil)
-	c.reporter.statuses.makers.failed = func(gangs.Key) []*corev1.Pod { return failed }
+	c.reporter.statuses.makers.Failed = func(gangs.Key) []*corev1.Pod { return failed }
 	pod := func(run, name string, hour int) *wrappers.PodWrapper {
 		return member("train", run+name).Controller("Job", run, run).CreationTimestamp(start.Add(time.Duration(hour) * time.Hour)).Node("n1")
 	}

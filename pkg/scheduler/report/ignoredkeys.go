@@ -12,9 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/events"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -30,10 +27,8 @@ const (
 // ignoredKeys tells users that labels and annotations of their pods have no effect: one event per owner. It reads
 // nothing but the owner of a ReplicaSet.
 type ignoredKeys struct {
-	client   kubernetes.Interface
-	recorder events.EventRecorder
-	pods     corelisters.PodLister // nil: no pod is looked up
-	signal   chan struct{}         // contains one value while pending is not empty
+	Options
+	signal chan struct{} // contains one value while pending is not empty
 
 	mu         sync.Mutex
 	pending    []*corev1.Pod       // guarded by mu
@@ -41,7 +36,7 @@ type ignoredKeys struct {
 }
 
 func newIgnoredKeys(o Options) *ignoredKeys {
-	return &ignoredKeys{client: o.Client, recorder: o.Recorder, pods: o.Pods, signal: make(chan struct{}, 1), remembered: sets.New[types.UID]()}
+	return &ignoredKeys{Options: o, signal: make(chan struct{}, 1), remembered: sets.New[types.UID]()}
 }
 
 // addPod examines a new pod. Bound pods are left out: this, or another process, saw them before.
@@ -90,14 +85,11 @@ func (k *ignoredKeys) emitEvents(ctx context.Context) {
 
 // dropSettled forgets pending pods that no longer wait.
 func (k *ignoredKeys) dropSettled() {
-	if k.pods == nil {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	waiting := k.pending[:0]
 	for _, pod := range k.pending {
-		if now, err := k.pods.Pods(pod.Namespace).Get(pod.Name); err == nil && now.UID == pod.UID && now.Spec.NodeName == "" {
+		if now, err := k.Pods.Pods(pod.Namespace).Get(pod.Name); err == nil && now.UID == pod.UID && now.Spec.NodeName == "" {
 			waiting = append(waiting, pod)
 		} else {
 			k.remembered.Delete(ownerUID(pod))
@@ -112,7 +104,7 @@ func (k *ignoredKeys) tellPending(ctx context.Context) {
 	k.pending = nil
 	k.mu.Unlock()
 	for _, pod := range pending {
-		emitEvent(k.recorder, k.ownerOf(ctx, pod), true, v2alpha2.EventIgnoredKeys,
+		emitEvent(k.Recorder, k.ownerOf(ctx, pod), true, v2alpha2.EventIgnoredKeys,
 			fmt.Sprintf("muster-scheduler does not obey all keys of pod %s: %s", pod.Name, podgroup.IgnoredKeys(pod)))
 	}
 }
@@ -126,7 +118,7 @@ func (k *ignoredKeys) ownerOf(ctx context.Context, pod *corev1.Pod) *corev1.Obje
 	if owner.Kind == "ReplicaSet" && owner.APIVersion == appsv1.SchemeGroupVersion.String() {
 		reading, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		set, err := k.client.AppsV1().ReplicaSets(pod.Namespace).Get(reading, owner.Name, metav1.GetOptions{})
+		set, err := k.Client.AppsV1().ReplicaSets(pod.Namespace).Get(reading, owner.Name, metav1.GetOptions{})
 		if err == nil && set.UID == owner.UID { // otherwise the ReplicaSet is told
 			if deployment := metav1.GetControllerOfNoCopy(set); deployment != nil {
 				owner = deployment

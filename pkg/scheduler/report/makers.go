@@ -6,7 +6,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -15,10 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -45,26 +40,11 @@ const (
 // cache, and an owner is read when a gang has waited for makersAfter, and then at growing intervals. If the first read
 // fails, the reason is unknown.
 type makers struct {
-	client kubernetes.Interface
-	pods   corelisters.PodLister            // nil: pods that name a PodGroup in another way are not searched
-	listed func(gangs.Key) []podgroup.Owner // Registry.Owners
-	failed func(gangs.Key) []*corev1.Pod    // nil: failed pods are not known
-	// succeeded is Registry.SucceededControllers.
-	succeeded func(gangs.Key) (sets.Set[types.UID], time.Time)
-	clock     clock.PassiveClock
-
-	owners reads[podgroup.Owner] // the field Seen and those below it
-	named  reads[podgroup.Owner] // by PodGroup: the owner that would create its pods; no Kind: none was found
-	jobs   reads[string]         // PodGroups named by Jobs of pods that are in no gang
-
-	mu         sync.Mutex
-	namespaces map[string]namespaceRead // guarded by mu; entries older than makersInterval are dropped
-}
-
-// namespaceRead caches the objects of a namespace that name PodGroups in a place without effect, by PodGroup.
-type namespaceRead struct {
-	at    time.Time
-	found map[string][]claim
+	Options
+	owners reads[types.UID, podgroup.Owner]  // the field Seen and those below it
+	named  reads[types.UID, podgroup.Owner]  // by PodGroup: the owner that would create its pods; no Kind: none was found
+	jobs   reads[types.UID, string]          // PodGroups named by Jobs of pods that are in no gang
+	claims reads[string, map[string][]claim] // by namespace, then by PodGroup: what names it in a place without effect
 }
 
 // claim is a finding, and the first pod that it concerns.
@@ -75,8 +55,9 @@ type claim struct {
 
 func newMakers(o Options) *makers {
 	return &makers{
-		client: o.Client, pods: o.Pods, listed: o.Registry.Owners, failed: o.Failed, succeeded: o.Registry.SucceededControllers, clock: o.Clock,
-		named: reads[podgroup.Owner]{longest: namedInterval}, namespaces: map[string]namespaceRead{},
+		Options: o,
+		named:   reads[types.UID, podgroup.Owner]{longest: namedInterval},
+		claims:  reads[string, map[string][]claim]{longest: func(map[string][]claim) time.Duration { return makersInterval }},
 	}
 }
 
@@ -84,14 +65,11 @@ func newMakers(o Options) *makers {
 func (m *makers) completeFacts(ctx context.Context, f *podgroup.Facts) []claim {
 	reading, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	now := m.clock.Now()
-	m.forgetExpired(now)
+	now := m.Clock.Now()
 	key := gangs.Key{Namespace: f.Namespace, Name: f.Name}
-	f.Examined, f.Owners = true, m.listed(key)
-	if m.failed != nil {
-		f.Failed = podgroup.DescribeFailures(m.failed(key), f.Owners)
-		f.Owners = withFailed(f.Owners, f.Failed.Owners)
-	}
+	f.Examined, f.Owners = true, m.Registry.Owners(key)
+	f.Failed = podgroup.DescribeFailures(m.Failed(key), f.Owners)
+	f.Owners = withFailed(f.Owners, f.Failed.Owners)
 	for i := range f.Owners[:min(len(f.Owners), maxReads)] {
 		f.Owners[i] = m.readOwner(reading, f.Namespace, f.Owners[i], now)
 	}
@@ -106,9 +84,6 @@ func (m *makers) completeFacts(ctx context.Context, f *podgroup.Facts) []claim {
 			f.Examined = false
 		}
 	}
-	if m.pods == nil {
-		return nil
-	}
 	found := m.otherClaims(reading, f.Namespace, now)[f.Name]
 	for _, c := range found {
 		f.Unclaimed = append(f.Unclaimed, c.Unclaimed)
@@ -119,11 +94,11 @@ func (m *makers) completeFacts(ctx context.Context, f *podgroup.Facts) []claim {
 // factsOfLastRun returns the facts without a run that has succeeded, if the pods of a later one have failed. Otherwise a failed run
 // of a CronJob would be said to have completed. f.Group must be the latest version.
 func (m *makers) factsOfLastRun(f podgroup.Facts) podgroup.Facts {
-	if !f.Ended && f.Pods > 0 || m.failed == nil {
+	if !f.Ended && f.Pods > 0 {
 		return f
 	}
 	key := gangs.Key{Namespace: f.Namespace, Name: f.Name}
-	failed := m.failed(key)
+	failed := m.Failed(key)
 	if len(failed) == 0 {
 		return f
 	}
@@ -131,7 +106,7 @@ func (m *makers) factsOfLastRun(f podgroup.Facts) podgroup.Facts {
 	if f.Pods == 0 {
 		failedLater = podgroup.FailedSinceCompletion(failed, &f.Group.Status)
 	} else {
-		controllers, newest := m.succeeded(key)
+		controllers, newest := m.Registry.SucceededControllers(key)
 		failedLater = podgroup.FailedLater(failed, controllers, newest)
 	}
 	if failedLater {
@@ -140,40 +115,21 @@ func (m *makers) factsOfLastRun(f podgroup.Facts) podgroup.Facts {
 	return f
 }
 
-// forgetExpired drops expired data of namespaces.
-func (m *makers) forgetExpired(now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name, read := range m.namespaces {
-		if now.Sub(read.at) >= makersInterval {
-			delete(m.namespaces, name)
-		}
-	}
-}
-
 // otherClaims returns, by PodGroup, the objects that name it in another way. It visits the pods of the namespace.
 func (m *makers) otherClaims(ctx context.Context, namespace string, now time.Time) map[string][]claim {
-	m.mu.Lock()
-	read, known := m.namespaces[namespace]
-	m.mu.Unlock()
-	if known {
-		return read.found
-	}
-	pods, err := m.pods.Pods(namespace).List(labels.Everything())
-	if err != nil {
-		return nil
-	}
-	found := findClaims(pods, func(name string, uid types.UID) string { return m.jobNames(ctx, namespace, name, uid, now) })
-	m.mu.Lock()
-	m.namespaces[namespace] = namespaceRead{at: now, found: found}
-	m.mu.Unlock()
-	return found
+	return m.claims.readIfDue(namespace, 0, now, func() (map[string][]claim, bool) {
+		pods, err := m.Pods.Pods(namespace).List(labels.Everything())
+		if err != nil {
+			return nil, false
+		}
+		return findClaims(pods, func(name string, uid types.UID) string { return m.jobNames(ctx, namespace, name, uid, now) }), true
+	})
 }
 
 // jobNames returns the PodGroup named by a Job's own annotation, "" if it names none.
 func (m *makers) jobNames(ctx context.Context, namespace, name string, uid types.UID, now time.Time) string {
 	return m.jobs.readIfDue(uid, 0, now, func() (string, bool) {
-		job, err := m.client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+		job, err := m.Client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || job.UID != uid {
 			return "", err == nil || apierrors.IsNotFound(err)
 		}

@@ -29,15 +29,9 @@ import (
 // withMakers replaces the reporter by one that has the pods and failures.
 func (c *cluster) withMakers(failed []*corev1.Pod, pods ...*wrappers.PodWrapper) {
 	c.t.Helper()
-	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	for _, w := range pods {
-		if err := indexer.Add(w.Obj()); err != nil {
-			c.t.Fatal(err)
-		}
-	}
 	c.reporter = New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
-		Busy: func() bool { return false }, Pods: corelisters.NewPodLister(indexer), Failed: func(gangs.Key) []*corev1.Pod { return failed },
+		Busy: func() bool { return false }, Pods: podLister(c.t, pods...), Failed: func(gangs.Key) []*corev1.Pod { return failed },
 		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
 	})
 }
@@ -470,7 +464,7 @@ func TestEventsAboutPodsThatNameThePodGroupOtherwiseEnd(t *testing.T) {
 	c.withMakers(nil)
 	c.group(podGroup("train").MinMember(1))
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	c.reporter.statuses.makers.pods = corelisters.NewPodLister(indexer)
+	c.reporter.statuses.makers.Pods = corelisters.NewPodLister(indexer)
 	for i := range 60 {
 		name := "cron-" + strconv.Itoa(i)
 		if err := indexer.Replace([]any{wrappers.MakePod(name, namespace).UID(name).Label(v2alpha2.PodGroupAnnotation, "train").Obj()}, ""); err != nil {

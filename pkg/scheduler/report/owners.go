@@ -41,18 +41,18 @@ func (m *makers) readOwnerObject(ctx context.Context, namespace string, o podgro
 	switch kind {
 	case statefulSetKind:
 		var set *appsv1.StatefulSet
-		if set, err = m.client.AppsV1().StatefulSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+		if set, err = m.Client.AppsV1().StatefulSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
 			o = ofStatefulSet(o, set)
 		}
 	case schema.GroupKind{Group: appsv1.GroupName, Kind: "ReplicaSet"}:
 		var set *appsv1.ReplicaSet
-		if set, err = m.client.AppsV1().ReplicaSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
+		if set, err = m.Client.AppsV1().ReplicaSets(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && set.UID == o.UID {
 			o = controlledBy(o, set)
 			o.Seen, o.Wants = true, int(ptr.Deref(set.Spec.Replicas, 1))
 		}
 	case jobKind:
 		var job *batchv1.Job
-		if job, err = m.client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
+		if job, err = m.Client.BatchV1().Jobs(namespace).Get(ctx, o.Name, metav1.GetOptions{}); err == nil && job.UID == o.UID {
 			o = ownerOfJob(o, job)
 		}
 	default:
@@ -108,7 +108,7 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 	}
 	return m.named.readIfDue(f.Group.UID, 0, now, func() (podgroup.Owner, bool) {
 		if kind != statefulSetKind {
-			job, err := m.client.BatchV1().Jobs(f.Namespace).Get(ctx, name, metav1.GetOptions{})
+			job, err := m.Client.BatchV1().Jobs(f.Namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return podgroup.Owner{}, false
 			}
@@ -117,7 +117,7 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 			}
 		}
 		if kind != jobKind {
-			set, err := m.client.AppsV1().StatefulSets(f.Namespace).Get(ctx, name, metav1.GetOptions{})
+			set, err := m.Client.AppsV1().StatefulSets(f.Namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return podgroup.Owner{}, false
 			}

@@ -15,10 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -40,13 +37,10 @@ const (
 
 // gatedPods writes the information about gated pods for users: the condition PodScheduled, and events.
 type gatedPods struct {
-	pace                                    *pacer
-	client                                  kubernetes.Interface
-	recorder                                events.EventRecorder
-	clock                                   clock.WithTicker
-	waitingForGangAfter, needsCapacityAfter time.Duration
-	queue                                   queue
-	makers                                  *makers
+	Options
+	pace   *pacer
+	queue  queue
+	makers *makers
 
 	mu    sync.Mutex
 	gangs map[gangs.Key]*gatedGang // guarded by mu; an entry belongs to the worker that processes the key
@@ -77,16 +71,12 @@ type said struct{ head, advice string }
 func saidBy(n podgroup.HeldNote) said { return said{head: n.Head, advice: n.Advice} }
 
 func newGatedPods(o Options, m *makers) *gatedPods {
-	return &gatedPods{
-		pace: newPacer(o.Registry), client: o.Client, recorder: o.Recorder, clock: o.Clock,
-		waitingForGangAfter: o.WaitingForGangAfter, needsCapacityAfter: o.NeedsCapacityAfter,
-		queue: newQueue(o.Clock), gangs: map[gangs.Key]*gatedGang{}, makers: m,
-	}
+	return &gatedPods{Options: o, pace: newPacer(o.Registry), queue: newQueue(o.Clock), makers: m, gangs: map[gangs.Key]*gatedGang{}}
 }
 
 // syncGang processes the waiting pods of one gang, and returns the time until the next of them is due.
 func (h *gatedPods) syncGang(ctx context.Context, key gangs.Key) (time.Duration, error) {
-	now := h.clock.Now()
+	now := h.Clock.Now()
 	f, ok, wait := h.pace.factsIfDue(key, now)
 	if wait > 0 {
 		return wait, nil
@@ -110,7 +100,7 @@ func (h *gatedPods) syncGang(ctx context.Context, key gangs.Key) (time.Duration,
 		}
 	}
 	var errs []error
-	notes, until := podgroup.NotesOf(f), h.clock.Now().Add(writingLimit)
+	notes, until := podgroup.NotesOf(f), h.Clock.Now().Add(writingLimit)
 	for _, w := range f.Waiting {
 		reason, due := h.reasonFor(f, w, gated, notes, now)
 		switch {
@@ -118,7 +108,7 @@ func (h *gatedPods) syncGang(ctx context.Context, key gangs.Key) (time.Duration,
 		case due > 0:
 			next = shorterWait(next, due)
 		default:
-			if !h.clock.Now().Before(until) {
+			if !h.Clock.Now().Before(until) {
 				return gather, errors.Join(errs...)
 			}
 			note := notes.NoteOf(w)
@@ -217,10 +207,10 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 		}
 	}
 	unschedulable := f.Group == nil || f.Group.Spec.MarkUnschedulable == nil || *f.Group.Spec.MarkUnschedulable
-	reason, since, after := v2alpha2.EventWaitingForGang, p.idleSince, h.waitingForGangAfter
+	reason, since, after := v2alpha2.EventWaitingForGang, p.idleSince, h.WaitingForGangAfter
 	switch {
 	case w.NeedsCapacity && unschedulable:
-		reason, since, after = corev1.PodReasonUnschedulable, gated.refusedSince, h.needsCapacityAfter
+		reason, since, after = corev1.PodReasonUnschedulable, gated.refusedSince, h.NeedsCapacityAfter
 	case w.NeedsCapacity:
 		since = w.Since
 	case w.Misplaced == "" && gated.lackingSince.After(since):
@@ -232,7 +222,7 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 		}
 		// Only the message would change. The reason of a PodGroup may change with every attempt, and some pass by themselves,
 		// so the new one must last first, and so must advice.
-		since, after = p.noteSince, h.waitingForGangAfter
+		since, after = p.noteSince, h.WaitingForGangAfter
 	}
 	return reason, max(0, since.Add(after).Sub(now))
 }
@@ -270,7 +260,7 @@ func (h *gatedPods) writeCondition(ctx context.Context, w podgroup.WaitingPod, p
 	}
 	writing, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	_, err = h.client.CoreV1().Pods(w.Pod.Namespace).Patch(writing, w.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = h.Client.CoreV1().Pods(w.Pod.Namespace).Patch(writing, w.Pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("writing condition PodScheduled of %s: %w", klog.KObj(w.Pod), err)
 	}
@@ -298,10 +288,10 @@ func (h *gatedPods) announceReason(f podgroup.Facts, w podgroup.WaitingPod, gate
 	}
 	leaves.Insert(leaf)
 	if reason == corev1.PodReasonUnschedulable {
-		emitEvent(h.recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note.Text)
+		emitEvent(h.Recorder, w.Pod, true, v2alpha2.EventFailedScheduling, note.Text)
 		return
 	}
-	emitEvent(h.recorder, w.Pod, false, reason, note.Text)
+	emitEvent(h.Recorder, w.Pod, false, reason, note.Text)
 }
 
 // reportLost emits the events about pods that have no place in the gang: one per cause, on the first pod with this
@@ -321,7 +311,7 @@ func (h *gatedPods) reportLost(f podgroup.Facts, gated *gatedGang, now time.Time
 	}
 	for _, lost := range due {
 		gated.lost.Insert(lost.Cause)
-		emitEvent(h.recorder, lost.First, true, lost.Reason, lost.Note)
+		emitEvent(h.Recorder, lost.First, true, lost.Reason, lost.Note)
 	}
 	return next
 }

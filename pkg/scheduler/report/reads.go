@@ -5,8 +5,6 @@ package report
 import (
 	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -17,15 +15,15 @@ const (
 	unusedAfter = 10 * time.Minute
 )
 
-// reads caches what was read of objects, by UID. The interval between two reads of an object begins with makersInterval
+// reads caches what was read of objects, by UID or by namespace. The interval between two reads of an object begins with makersInterval
 // and doubles while its number of pods stays the same, so that thousands of gangs that wait for days cause few requests.
-type reads[T any] struct {
+type reads[K comparable, T any] struct {
 	longest func(T) time.Duration // the maximum interval between two reads of an object; nil: maxReadInterval
 
 	mu        sync.Mutex
-	entries   map[types.UID]entry[T]      // guarded by mu
-	reading   map[types.UID]chan struct{} // guarded by mu: objects that are being read; closed at the end
-	droppedAt time.Time                   // guarded by mu: when unused entries were last dropped
+	entries   map[K]entry[T]      // guarded by mu
+	reading   map[K]chan struct{} // guarded by mu: objects that are being read; closed at the end
+	droppedAt time.Time           // guarded by mu: when unused entries were last dropped
 }
 
 type entry[T any] struct {
@@ -37,28 +35,28 @@ type entry[T any] struct {
 
 // readIfDue returns what is known of an object that has this number of pods, and reads it if that is due. If reading fails (read
 // returns false), the value of an earlier read remains. An object that is being read is waited for.
-func (r *reads[T]) readIfDue(uid types.UID, pods int, now time.Time, read func() (T, bool)) T {
+func (r *reads[K, T]) readIfDue(key K, pods int, now time.Time, read func() (T, bool)) T {
 	r.mu.Lock()
-	for r.reading[uid] != nil {
-		done := r.reading[uid]
+	for r.reading[key] != nil {
+		done := r.reading[key]
 		r.mu.Unlock()
 		<-done
 		r.mu.Lock()
 	}
 	r.dropUnused(now)
-	e, known := r.entries[uid]
+	e, known := r.entries[key]
 	age := now.Sub(e.at)
 	if known && age < e.interval && (pods == e.pods || age < makersInterval) {
 		e.used = now
-		r.entries[uid] = e
+		r.entries[key] = e
 		r.mu.Unlock()
 		return e.value
 	}
 	if r.reading == nil {
-		r.reading = map[types.UID]chan struct{}{}
+		r.reading = map[K]chan struct{}{}
 	}
 	done := make(chan struct{})
-	r.reading[uid] = done
+	r.reading[key] = done
 	r.mu.Unlock()
 
 	if known && pods == e.pods {
@@ -77,23 +75,23 @@ func (r *reads[T]) readIfDue(uid types.UID, pods int, now time.Time, read func()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.entries == nil {
-		r.entries = map[types.UID]entry[T]{}
+		r.entries = map[K]entry[T]{}
 	}
-	r.entries[uid] = e
-	delete(r.reading, uid)
+	r.entries[key] = e
+	delete(r.reading, key)
 	close(done)
 	return e.value
 }
 
 // dropUnused drops unused entries, at most once in unusedAfter. The caller holds the lock.
-func (r *reads[T]) dropUnused(now time.Time) {
+func (r *reads[K, T]) dropUnused(now time.Time) {
 	if now.Sub(r.droppedAt) < unusedAfter {
 		return
 	}
 	r.droppedAt = now
-	for uid, e := range r.entries {
+	for key, e := range r.entries {
 		if now.Sub(e.used) >= unusedAfter {
-			delete(r.entries, uid)
+			delete(r.entries, key)
 		}
 	}
 }

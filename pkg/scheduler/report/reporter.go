@@ -42,7 +42,7 @@ type StatusWriter interface {
 	UpdateStatus(ctx context.Context, group *v2alpha2.PodGroup) (*v2alpha2.PodGroup, error)
 }
 
-// Options are the dependencies and intervals of a Reporter. All except Pods and Failed are required.
+// Options are the dependencies and intervals of a Reporter. All are required.
 type Options struct {
 	Registry  *gangs.Registry
 	PodGroups StatusWriter
@@ -54,7 +54,7 @@ type Options struct {
 	// the API server as much work as a binding, and the next gangs wait for their bindings.
 	Busy func() bool
 	// Pods lists the pods of the scheduler's cache; Failed returns the failed pods that name a PodGroup, with the status that
-	// podgroup.FailedStatus keeps. Both explain why a gang lacks pods. nil: this information is omitted.
+	// podgroup.FailedStatus keeps. Both explain why a gang lacks pods.
 	Pods   corelisters.PodLister
 	Failed func(gangs.Key) []*corev1.Pod
 	// Nodes lists the nodes of the scheduler's cache, whose labels say where gangs run.

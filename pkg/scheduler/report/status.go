@@ -14,10 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -46,15 +43,10 @@ const eventDelay = 2 * time.Second
 
 // statuses writes the status of PodGroups and emits the corresponding events.
 type statuses struct {
-	pace     *pacer
-	writer   StatusWriter
-	recorder events.EventRecorder
-	clock    clock.WithTicker
-	interval time.Duration
-	busy     func() bool
-	queue    queue
-	makers   *makers
-	nodes    corelisters.NodeLister
+	Options
+	pace   *pacer
+	queue  queue
+	makers *makers
 
 	mu     sync.Mutex
 	groups map[gangs.Key]*groupStatus // guarded by mu; an entry belongs to the worker that processes the key
@@ -87,16 +79,13 @@ type groupStatus struct {
 }
 
 func newStatuses(o Options, m *makers) *statuses {
-	return &statuses{
-		pace: newPacer(o.Registry), writer: o.PodGroups, recorder: o.Recorder, clock: o.Clock, interval: o.StatusInterval, busy: o.Busy,
-		queue: newQueue(o.Clock), groups: map[gangs.Key]*groupStatus{}, makers: m, nodes: o.Nodes,
-	}
+	return &statuses{Options: o, pace: newPacer(o.Registry), queue: newQueue(o.Clock), makers: m, groups: map[gangs.Key]*groupStatus{}}
 }
 
 // syncStatus writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until it is
 // due.
 func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration, error) {
-	now := s.clock.Now()
+	now := s.Clock.Now()
 	if s.yieldsToBindings(key, now) {
 		return busyInterval, nil // nothing would be written now in any case
 	}
@@ -161,7 +150,7 @@ func (s *statuses) labelsOf(nodes map[string][]string) map[string]map[string]str
 	labels := map[string]map[string]string{}
 	for _, names := range nodes {
 		for _, name := range names {
-			if node, err := s.nodes.Get(name); err == nil { // the only error is that it does not exist
+			if node, err := s.Nodes.Get(name); err == nil { // the only error is that it does not exist
 				labels[name] = node.Labels
 			}
 		}
@@ -175,9 +164,9 @@ func (s *statuses) delayOf(change podgroup.Change) time.Duration {
 	case podgroup.Numbers:
 		return numbersInterval
 	case podgroup.Content:
-		return s.interval
+		return s.StatusInterval
 	case podgroup.First:
-		return min(firstInterval, s.interval)
+		return min(firstInterval, s.StatusInterval)
 	}
 	return 0
 }
@@ -188,7 +177,7 @@ func (s *statuses) writeStatus(ctx context.Context, key gangs.Key, group *v2alph
 	next.Status = status
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	written, err := s.writer.UpdateStatus(ctx, next)
+	written, err := s.PodGroups.UpdateStatus(ctx, next)
 	if apierrors.IsNotFound(err) {
 		s.forgetGroup(key) // the informer will report the deletion
 		return nil, nil
@@ -206,7 +195,7 @@ func (s *statuses) yieldsToBindings(key gangs.Key, now time.Time) bool {
 	s.mu.Lock()
 	st := s.groups[key]
 	s.mu.Unlock()
-	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(busyLimit)) && s.busy() && !s.pace.isUrgent(key)
+	return st != nil && !st.pendingSince.IsZero() && now.Before(st.pendingSince.Add(busyLimit)) && s.Busy() && !s.pace.isUrgent(key)
 }
 
 // reportSettled emits the event about the changes since the last event, after they have settled and the reason has been
@@ -257,7 +246,7 @@ func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgro
 	for _, c := range s.makers.completeFacts(ctx, f) {
 		if !st.claims.Has(c.pod.UID) && len(st.claims) < maxAnnounced {
 			st.claims.Insert(c.pod.UID)
-			emitEvent(s.recorder, c.pod, true, v2alpha2.EventPodGroupNotNamed,
+			emitEvent(s.Recorder, c.pod, true, v2alpha2.EventPodGroupNotNamed,
 				fmt.Sprintf("the pod is in no gang, and PodGroup %s has no pods: %s", f.Name, podgroup.UnclaimedAdvice(c.Unclaimed)))
 		}
 	}
@@ -282,7 +271,7 @@ func (s *statuses) warnOnce(st *groupStatus, f podgroup.Facts, after *v2alpha2.P
 }
 
 func (s *statuses) emitEvent(group *v2alpha2.PodGroup, e *podgroup.Event) {
-	emitEvent(s.recorder, Reference(group), e.Warning, e.Reason, e.Note)
+	emitEvent(s.Recorder, Reference(group), e.Warning, e.Reason, e.Note)
 }
 
 func isSatisfied(s *v2alpha2.PodGroupStatus) bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/kubernetes/fake"
@@ -383,9 +384,9 @@ func TestBlockedGangsDoNotFlood(t *testing.T) {
 func TestRunReachesTheLastState(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	const gangs = 50
+	const count = 50
 	var failing sync.Once
-	last := make(chan string, 10*gangs)
+	last := make(chan string, 10*count)
 	c.groups.OnUpdate(func(g *v2alpha2.PodGroup) {
 		c.registry.SetGroup(g, time.Now())
 		failing.Do(func() {
@@ -397,10 +398,10 @@ func TestRunReachesTheLastState(t *testing.T) {
 	})
 	reporter := New(Options{
 		Registry: c.registry, PodGroups: c.groups, Client: fake.NewClientset(), Recorder: c.events, Clock: clock.RealClock{},
-		Busy:           func() bool { return false },
+		Busy: func() bool { return false }, Pods: podLister(t), Failed: func(gangs.Key) []*corev1.Pod { return nil },
 		StatusInterval: 50 * time.Millisecond, WaitingForGangAfter: time.Hour, NeedsCapacityAfter: time.Hour,
 	})
-	for i := range gangs / 2 {
+	for i := range count / 2 {
 		c.group(podGroup(fmt.Sprintf("g%d", i)).MinMember(2)) // before Run and without a mark
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -409,12 +410,12 @@ func TestRunReachesTheLastState(t *testing.T) {
 		defer close(ended)
 		reporter.Run(ctx)
 	}()
-	for i := gangs / 2; i < gangs; i++ {
+	for i := count / 2; i < count; i++ {
 		c.group(podGroup(fmt.Sprintf("g%d", i)).MinMember(2))
 		reporter.MarkChanged(keyOf(fmt.Sprintf("g%d", i)))
 	}
 	var bursts sync.WaitGroup
-	for i := range gangs {
+	for i := range count {
 		bursts.Go(func() {
 			name := fmt.Sprintf("g%d", i)
 			for _, node := range []string{"", "n1"} {
@@ -427,12 +428,12 @@ func TestRunReachesTheLastState(t *testing.T) {
 	}
 	bursts.Wait()
 	deadline := time.After(30 * time.Second)
-	for done := map[string]bool{}; len(done) < gangs; {
+	for done := map[string]bool{}; len(done) < count; {
 		select {
 		case name := <-last:
 			done[name] = true
 		case <-deadline:
-			t.Fatalf("%d of %d gangs were reported admitted", len(done), gangs)
+			t.Fatalf("%d of %d gangs were reported admitted", len(done), count)
 		}
 	}
 	cancel()
