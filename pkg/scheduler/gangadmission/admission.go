@@ -17,7 +17,6 @@ import (
 type Admission struct {
 	gangs       *Gangs
 	registry    *gangs.Registry
-	handle      fwk.Handle
 	profile     kubescheduler.Profile
 	args        *config.GangAdmissionArgs
 	filterCache *kubescheduler.FilterCache // used only by the scheduling loop

@@ -86,9 +86,9 @@ func (pl *Admission) post(ctx context.Context, pod *corev1.Pod, node, mark strin
 	}
 	client := pl.gangs.bindClient
 	if client == nil {
-		client = pl.handle.ClientSet()
+		client = pl.profile.ClientSet()
 	}
-	return kubescheduler.Bind(ctx, pl.handle, client, pod, node, annotations)
+	return kubescheduler.Bind(ctx, pl.profile, client, pod, node, annotations)
 }
 
 // isPosted asks the API server whether an unanswered binding was carried out. If such a binding were treated as
@@ -97,7 +97,7 @@ func (pl *Admission) post(ctx context.Context, pod *corev1.Pod, node, mark strin
 func (pl *Admission) isPosted(ctx context.Context, pod *corev1.Pod, node string) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	now, err := pl.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	now, err := pl.profile.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	return err == nil && now.UID == pod.UID && now.Spec.NodeName == node
 }
 

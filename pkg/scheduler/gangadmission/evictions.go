@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/scheduler/evict"
@@ -176,13 +175,6 @@ func evictionOf(p *gangs.Preemption) evict.Eviction {
 		e.Victims[i] = evict.Victim{Pod: v.Pod, Gang: v.Gang, Text: text}
 	}
 	return e
-}
-
-// resumeEvictionsWhenSynced resumes evictions as soon as all existing objects were read.
-func (g *Gangs) resumeEvictionsWhenSynced(ctx context.Context, logger klog.Logger, synced []cache.InformerSynced) {
-	if cache.WaitForCacheSync(ctx.Done(), synced...) {
-		g.resumeEvictions(logger)
-	}
 }
 
 // resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted are

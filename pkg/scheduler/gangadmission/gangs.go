@@ -78,8 +78,8 @@ type Gangs struct {
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
 	reporter *report.Reporter
 	keys     *secret.KeySource
-	handles  map[string]fwk.Handle // by profile; complete before the scheduler runs
-	gated    sets.Set[string]      // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs
+	profiles map[string]kubescheduler.Profile // with GangAdmission, by name; complete before the scheduler runs
+	gated    sets.Set[string]                 // profiles with the gate enabled, which therefore admit gangs; complete before the scheduler runs
 }
 
 // New returns the shared core of one scheduler.
@@ -94,7 +94,7 @@ func New() *Gangs {
 		refusals:  kubescheduler.NewRefusals(),
 		extenders: kubescheduler.NewExtenders(),
 		leading:   make(chan struct{}),
-		handles:   map[string]fwk.Handle{},
+		profiles:  map[string]kubescheduler.Profile{},
 		gated:     sets.New[string](),
 
 		othersGates: othersGates{pods: map[types.UID]*corev1.Pod{}},
@@ -134,7 +134,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 		}
 	})
 	kubescheduler.DelayScheduled(sched, isMember, g.binds.busy)
-	for profile := range g.handles {
+	for profile := range g.profiles {
 		if !g.gated.Has(profile) {
 			klog.Background().Info("The profile orders its queue by GangAdmission and does not admit gangs: pods that name a PodGroup are scheduled one by one; enable GangGate and GangAdmission at every extension point to change that", "profile", profile)
 		}
@@ -177,7 +177,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.handles[h.ProfileName()] = h
+	g.profiles[h.ProfileName()] = profile
 	if g.args == nil {
 		g.args = args.DeepCopy()
 		g.binds = newBindLimiter(g.clock, int(args.BindParallelism))
@@ -187,7 +187,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	} else if !reflect.DeepEqual(g.args, args) {
 		return nil, fmt.Errorf("profile %s: arguments of %s differ from those of another profile; the profiles of one scheduler share one core, make them equal", h.ProfileName(), Name)
 	}
-	return &Admission{gangs: g, registry: g.registry, handle: h, profile: profile, args: g.args, filterCache: kubescheduler.NewFilterCache()}, nil
+	return &Admission{gangs: g, registry: g.registry, profile: profile, args: g.args, filterCache: kubescheduler.NewFilterCache()}, nil
 }
 
 // apply performs the actions that the registry requested. It must not be called while holding a lock that PreEnqueue
@@ -202,7 +202,7 @@ func (g *Gangs) apply(logger klog.Logger, e gangs.Effects) {
 	if len(e.Activate) == 0 {
 		return
 	}
-	g.activate(logger, g.withoutGated(logger, e.Activate))
+	g.queue.ActivateInOrder(logger, g.withoutGated(logger, e.Activate))
 }
 
 // reportVacated reports the removal of pods whose reservations have ended. At the time of their deletion the room was available
@@ -224,14 +224,7 @@ func (g *Gangs) wakeReady(logger klog.Logger, before gangs.Key) {
 
 func (g *Gangs) wake(logger klog.Logger, r backlog.Ready) {
 	g.apply(logger, r.Gangs)
-	g.activate(logger, r.Pods)
-}
-
-// activate moves pods to the active queue, in this order.
-func (g *Gangs) activate(logger klog.Logger, pods []*corev1.Pod) {
-	if len(pods) > 0 {
-		g.queue.ActivateInOrder(logger, pods)
-	}
+	g.queue.ActivateInOrder(logger, r.Pods)
 }
 
 // refuseWithoutNodes records a refusal for the gang of a leader that the scheduler did not try because there are no

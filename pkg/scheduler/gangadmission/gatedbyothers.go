@@ -42,16 +42,12 @@ func (pl *Admission) gatedByOthers(ctx context.Context, work *gangs.Work) map[*c
 // gateOf returns the reason why a plugin other than GangGate currently keeps the pod out of the scheduling queue. "":
 // none does, or it does not wait any more.
 func (g *Gangs) gateOf(ctx context.Context, pod *corev1.Pod) string {
-	h := g.handles[pod.Spec.SchedulerName]
-	if h == nil {
+	profile := g.profiles[pod.Spec.SchedulerName]
+	if profile == nil {
 		return ""
 	}
 	newest := g.observedPod(pod)
 	if newest == nil || newest.Spec.NodeName != "" {
-		return ""
-	}
-	profile, err := kubescheduler.ProfileOf(h)
-	if err != nil {
 		return ""
 	}
 	return kubescheduler.GateOfOthers(ctx, profile, newest, GateName)

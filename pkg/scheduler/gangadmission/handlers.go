@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -126,70 +125,67 @@ func stripEndedPod(obj any) (any, error) {
 }
 
 func (g *Gangs) podHandler(logger klog.Logger) cache.ResourceEventHandler {
-	set := func(obj any) { g.apply(logger, g.registry.SetPod(obj.(*corev1.Pod), g.clock.Now())) }
-	add := func(obj any) {
-		set(obj)
-		if pod := obj.(*corev1.Pod); g.handles[pod.Spec.SchedulerName] != nil {
+	set := func(pod *corev1.Pod) { g.apply(logger, g.registry.SetPod(pod, g.clock.Now())) }
+	add := func(pod *corev1.Pod) {
+		set(pod)
+		if g.profiles[pod.Spec.SchedulerName] != nil {
 			g.reporter.AddPod(pod)
 		}
 	}
-	remove := func(obj any) {
-		if uid, pod, ok := deleted(obj); ok {
-			if pod.Spec.NodeName != "" && !isMember(pod) {
-				g.registry.RecordPlainPodGone(uid)
-			}
-			g.apply(logger, g.registry.RemovePod(uid, g.clock.Now()))
+	update := func(pod *corev1.Pod) {
+		set(pod)
+		g.recheckGates(logger, pod.UID)
+	}
+	return handlerOfPods(add, update, func(pod *corev1.Pod) {
+		if pod.Spec.NodeName != "" && !isMember(pod) {
+			g.registry.RecordPlainPodGone(pod.UID)
 		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: add,
-		UpdateFunc: func(oldObj, obj any) {
-			if recreated(oldObj, obj) {
-				remove(oldObj)
-				add(obj)
-				return
-			}
-			set(obj)
-			g.recheckGates(logger, obj.(*corev1.Pod).UID)
-		},
-		DeleteFunc: remove,
-	}
+		g.apply(logger, g.registry.RemovePod(pod.UID, g.clock.Now()))
+	})
 }
 
 func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
-	set := func(obj any) {
-		pod := obj.(*corev1.Pod)
+	add := func(pod *corev1.Pod) {
 		if pod.Status.Phase == corev1.PodFailed {
 			g.apply(logger, g.registry.RemoveFailedPod(pod.UID, g.clock.Now()))
 			return
 		}
 		g.apply(logger, g.registry.SetPod(pod, g.clock.Now()))
 	}
-	remove := func(obj any) {
-		if uid, pod, ok := deleted(obj); ok {
-			g.apply(logger, g.registry.RemoveSucceededPod(uid, g.clock.Now()))
-			if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
-				// The registry does not know it any more, but the status may name it.
-				g.reporter.MarkChanged(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
-			}
+	return handlerOfPods(add, func(*corev1.Pod) {}, func(pod *corev1.Pod) {
+		g.apply(logger, g.registry.RemoveSucceededPod(pod.UID, g.clock.Now()))
+		if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
+			// The registry does not know it any more, but the status may name it.
+			g.reporter.MarkChanged(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
 		}
-	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: set,
-		UpdateFunc: func(oldObj, obj any) {
-			if recreated(oldObj, obj) {
-				remove(oldObj)
-				set(obj)
-			}
-		},
-		DeleteFunc: remove,
-	}
+	})
 }
 
-// recreated reports whether an update concerns two different pods. After an interrupted watch the informer compares
+// handlerOfPods returns a handler that calls the functions for pods. After an interrupted watch the informer compares
 // names, so a pod that was deleted and created again in the meantime (for example by a StatefulSet) appears as an
-// update.
-func recreated(oldObj, obj any) bool { return oldObj.(*corev1.Pod).UID != obj.(*corev1.Pod).UID }
+// update: it is removed and added.
+func handlerOfPods(add, update, remove func(*corev1.Pod)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { add(obj.(*corev1.Pod)) },
+		UpdateFunc: func(oldObj, newObj any) {
+			before, after := oldObj.(*corev1.Pod), newObj.(*corev1.Pod)
+			if before.UID == after.UID {
+				update(after)
+				return
+			}
+			remove(before)
+			add(after)
+		},
+		DeleteFunc: func(obj any) {
+			if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok { // the final state was missed
+				obj = tombstone.Obj
+			}
+			if pod, ok := obj.(*corev1.Pod); ok {
+				remove(pod)
+			}
+		},
+	}
+}
 
 func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 	set := func(obj any) { g.apply(logger, g.registry.SetGroup(obj.(*v2alpha2.PodGroup), g.clock.Now())) }
@@ -249,16 +245,4 @@ func (g *Gangs) topologyHandler() cache.ResourceEventHandler {
 			changed(after)
 		}
 	}}
-}
-
-// deleted returns the pod of a deletion event, including one whose final state was missed.
-func deleted(obj any) (types.UID, *corev1.Pod, bool) {
-	if tombstone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	pod, ok := obj.(*corev1.Pod)
-	if !ok {
-		return "", nil, false
-	}
-	return pod.UID, pod, true
 }

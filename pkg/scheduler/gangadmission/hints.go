@@ -12,10 +12,10 @@ import (
 
 // EventsToRegister implements fwk.EnqueueExtensions: every event that may make a refused gang fit. The scheduler passes
 // only registered events to its queue, which reports them to Backlog.Observe. The hints concern pods
-// without a gang that were refused because of reservations (filterPlain).
+// without a gang that were refused because of reservations (filterPlain). Events without a hint wake them.
 func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	all := func(resource fwk.EventResource, action fwk.ActionType) fwk.ClusterEventWithHint {
-		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}, QueueingHintFn: pl.afterChange}
+		return fwk.ClusterEventWithHint{Event: fwk.ClusterEvent{Resource: resource, ActionType: action}}
 	}
 	return []fwk.ClusterEventWithHint{
 		// Removing a node may remove a topology domain over which pods must be spread.
@@ -35,11 +35,6 @@ func (pl *Admission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHi
 		all(fwk.ResourceSlice, fwk.Add|fwk.Update),
 		all(fwk.DeviceClass, fwk.Add|fwk.Update),
 	}, nil
-}
-
-// afterChange wakes the pod.
-func (pl *Admission) afterChange(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) {
-	return fwk.Queue, nil
 }
 
 // afterPod wakes the pod after an event of a pod with a node, which may release resources or match a pod affinity, and

@@ -72,7 +72,7 @@ func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error)
 }
 
 func (s memberSource) Failed(ctx context.Context, profile kubescheduler.Profile, pod *corev1.Pod, status *fwk.Status) {
-	if pod.Spec.NodeName != "" && s.g.released.has(pod.UID) {
+	if isReleased, _ := s.g.released.has(pod.UID); isReleased && pod.Spec.NodeName != "" {
 		s.g.claims.giveBack(ctx, profile, pod)
 	}
 	s.g.recordFailedMember(ctx, profile, pod, status)

@@ -58,8 +58,8 @@ func (g *Gangs) recordFailedMember(ctx context.Context, profile kubescheduler.Pr
 	node := pod.Spec.NodeName
 	why := kubescheduler.StatusOnNode(status, node)
 	// A plan that is aborted cancels the preparation of its members. A plugin may refuse the pod nevertheless.
-	refuses := node != "" && g.released.has(pod.UID) && why.IsRejected() && why.Plugin() != Name
-	if !g.released.fails(pod.UID) && !refuses {
+	isReleased, fails := g.released.has(pod.UID)
+	if !fails && !(isReleased && node != "" && why.IsRejected() && why.Plugin() != Name) {
 		return
 	}
 	klog.FromContext(ctx).V(2).Info("Planned node did not take the pod", "pod", klog.KObj(pod), "node", node, "status", status)

@@ -534,7 +534,7 @@ func testNoGangEndsFor(t *testing.T, w *wrappers.PodWrapper) {
 	}
 	preemptor := w.UID("uid-" + w.Obj().Name).Obj()
 	if preemptor.DeletionTimestamp != nil {
-		c.pod(w).eventually("the preemptor is observed", func() bool { return !c.gangs.isGone(preemptor) })
+		c.pod(w).eventually("the preemptor is observed", func() bool { return c.gangs.observedPod(preemptor) != nil })
 	}
 	if _, err := c.gangs.preemptionHooks(&activator{}).Preempt(victims[0], victims, preemptor); err == nil || !strings.Contains(err.Error(), "it is gone") {
 		t.Errorf("the victims end for a pod that is gone: %v", err)

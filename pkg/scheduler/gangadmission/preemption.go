@@ -29,7 +29,7 @@ func (g *Gangs) preemptionHooks(handle fwk.Handle) kubescheduler.PreemptionHooks
 			}
 		},
 		Preempt: func(victim *corev1.Pod, victims []*corev1.Pod, preemptor *corev1.Pod) (bool, error) {
-			if g.isGone(victim) {
+			if g.observedPod(victim) == nil {
 				// The stock plugin lets the preemptor go on with the event of the end of its last victim, which may have come
 				// before, with those of the others of its gang.
 				handle.Activate(klog.Background(), map[string]*corev1.Pod{preemptor.Name: preemptor})
@@ -48,11 +48,6 @@ func (g *Gangs) preemptionHooks(handle fwk.Handle) kubescheduler.PreemptionHooks
 			return ends, err
 		},
 	}
-}
-
-// isGone reports whether the pod is known not to exist any more.
-func (g *Gangs) isGone(pod *corev1.Pod) bool {
-	return g.observedPod(pod) == nil
 }
 
 // observedPod returns the pod as the informer shows it, nil if it is known not to exist.

@@ -104,18 +104,12 @@ func (r *released) inSnapshot(uid types.UID) bool {
 	return ok || r.late.Has(uid)
 }
 
-// fails reports whether the pod was released because it failed itself, on its node.
-func (r *released) fails(uid types.UID) bool {
+// has reports whether the pod was released, and whether this was because it failed itself, on its node.
+func (r *released) has(uid types.UID) (isReleased, fails bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pods[uid]
-}
-
-func (r *released) has(uid types.UID) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, ok := r.pods[uid]
-	return ok
+	fails, isReleased = r.pods[uid]
+	return isReleased, fails
 }
 
 func (r *released) any() bool {
@@ -142,12 +136,12 @@ func (g *Gangs) cancelPreparation(uids []types.UID) {
 			return true
 		}
 		found := false
-		for _, h := range g.handles {
-			if pod := h.GetPodInPreBind(uid); pod != nil {
+		for _, profile := range g.profiles {
+			if pod := profile.GetPodInPreBind(uid); pod != nil {
 				found = true
 				pod.CancelPod(gangs.PlanAborted)
 			}
-			if pod := h.GetWaitingPod(uid); pod != nil {
+			if pod := profile.GetWaitingPod(uid); pod != nil {
 				found = true
 				pod.Reject(Name, gangs.PlanAborted)
 			}

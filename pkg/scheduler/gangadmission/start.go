@@ -200,7 +200,11 @@ func (g *Gangs) runWhenLeading(ctx context.Context, h fwk.Handle, client *report
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
 		Apply: func(e gangs.Effects) { g.apply(logger, e) },
 	})
-	go g.resumeEvictionsWhenSynced(ctx, logger, synced)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), synced...) {
+			g.resumeEvictions(logger)
+		}
+	}()
 	go releaser.Run(ctx)
 	g.reporter.Run(ctx)
 }
@@ -217,7 +221,7 @@ func (g *Gangs) tick(ctx context.Context) {
 			g.wakeReady(logger, gangs.Key{}) // pauses may be over
 			g.cancelPreparation(nil)
 			if ticks%ticksPerSecond == 0 {
-				g.activate(logger, g.backlog.EvaluatePods(logger))
+				g.queue.ActivateInOrder(logger, g.backlog.EvaluatePods(logger))
 				g.recheckAllGates(logger)
 				gatedPods.Set(float64(g.queue.Gated()))
 				waitingGangs.Set(float64(g.registry.WaitingGangs()))
