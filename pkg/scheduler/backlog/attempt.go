@@ -71,9 +71,9 @@ func (b *Backlog) Refuse(logger klog.Logger, a Attempt, why podgroup.Refusal) ga
 	b.updateShapes(logger)
 	now := b.clock.Now()
 	e := b.registry.RecordGangRefused(a.Gang, why, b.waitAfter(logger, a, now), now)
-	b.podMu.Lock()
-	relabeled := b.relabeledInCycle.Clone()
-	b.podMu.Unlock()
+	b.eventMu.Lock()
+	relabeled := b.inCycle.relabeled.Clone()
+	b.eventMu.Unlock()
 	b.registry.RecordRelabeled(relabeled, now) // the attempt may not have seen it
 	return e
 }
@@ -109,11 +109,11 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 		}
 	}
 	// The cache may contain the effect of an event that the attempt has not seen and that has not been observed yet.
-	b.podMu.Lock()
-	pods := b.podsInCycle
-	b.podMu.Unlock()
-	what.Missed = b.shapes.RaisedSince(a.Nodes, t.shapes, t.domains) || causes(b.during.Load())&(helps|nominationGone) != 0 ||
-		sets.New(what.Topics...).HasAny(b.labels.topics(pods)...)
+	b.eventMu.Lock()
+	missed := b.inCycle
+	b.eventMu.Unlock()
+	what.Missed = b.shapes.RaisedSince(a.Nodes, t.shapes, t.domains) || missed.causes&(helps|nominationGone) != 0 ||
+		sets.New(what.Topics...).HasAny(b.labels.topics(missed.pods)...)
 	return what
 }
 

@@ -29,35 +29,35 @@ import (
 // begins.
 type Backlog struct {
 	registry *gangs.Registry
+	clock    clock.Clock
+	signal   chan struct{} // contains one element if events occurred that have not been evaluated
 
-	// events contains the causes that have not been evaluated; during those of events since the current cycle began,
-	// which its attempt may not have seen.
-	events, during atomic.Uint32
-	signal         chan struct{} // contains one element if events occurred that have not been evaluated
-
-	clock   clock.Clock
-	vacated atomic.Bool // see ReservationsEnded
-	offered atomic.Bool // DeviceClasses may offer other extended resources than when the shapes were counted
-	// lowest is the lowest priority of any bound pod observed so far.
-	lowest atomic.Int32
-
-	// podMu guards the next fields: pods of events that have not been evaluated, and of those since the current cycle began.
-	podMu                  sync.Mutex
-	podEvents, podsInCycle podEvents
-	ended                  podEvents // pods on nodes that ended or request less; many: or there was an event of another kind that makes room
+	eventMu sync.Mutex
+	pending eventBatch // events that have not been evaluated; guarded by eventMu
+	inCycle eventBatch // those since the current cycle began, which its attempt may not have seen; guarded by eventMu
+	ended   podEvents  // pods on nodes that ended or request less; many: or there was an event of another kind that makes room; guarded by eventMu
 	// sources are the pods of events that have not been evaluated and may help gangs whose plans failed; "": not of a pod, or
-	// more than maxPodEvents.
+	// more than maxPodEvents. Guarded by eventMu.
 	sources sets.Set[types.UID]
-	// Nodes whose labels changed, likewise.
-	relabeled, relabeledInCycle sets.Set[string]
+
+	vacated atomic.Bool  // see ReservationsEnded
+	offered atomic.Bool  // DeviceClasses may offer other extended resources than when the shapes were counted
+	lowest  atomic.Int32 // the lowest priority of any bound pod observed so far
 
 	mu       sync.Mutex // acquired before the registry's lock; guards the fields below
 	shapes   *kubescheduler.Shapes
-	reserved *reservations.View       // for the calls of this moment
-	raised   map[gangs.Shape]struct{} // shapes of which more pods fit than at the last evaluation
+	reserved *reservations.View    // for the calls of this moment
+	raised   sets.Set[gangs.Shape] // shapes of which more pods fit than at the last evaluation
 	plain    *plainPods
 	labels   *labelTopics
 	compared int32 // value of lowest when the pods without a gang were last compared with it
+}
+
+// eventBatch is what events have told since some time.
+type eventBatch struct {
+	causes    causes
+	pods      podEvents
+	relabeled sets.Set[string] // nodes whose labels changed; nil: none
 }
 
 // settle is how long events are collected before they are evaluated.
@@ -67,10 +67,9 @@ const settle = 2 * time.Millisecond
 func New(c clock.Clock, shapes *kubescheduler.Shapes, registry *gangs.Registry) *Backlog {
 	b := &Backlog{
 		clock: c, registry: registry, shapes: shapes, signal: make(chan struct{}, 1),
-		raised: map[gangs.Shape]struct{}{}, plain: newPlainPods(), labels: newLabelTopics(),
-		relabeled: sets.New[string](), relabeledInCycle: sets.New[string](), sources: sets.New[types.UID](),
+		raised: sets.New[gangs.Shape](), labels: newLabelTopics(), sources: sets.New[types.UID](),
 	}
-	b.plain.fits = b.fits
+	b.plain = newPlainPods(b.fits)
 	b.lowest.Store(math.MaxInt32)
 	return b
 }
@@ -81,21 +80,22 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 	if c == 0 {
 		return
 	}
-	topics := objectTopics(event, oldObj, newObj)
-	b.podMu.Lock()
-	b.podEvents.add(topics, oldObj, newObj)
-	b.podsInCycle.add(topics, oldObj, newObj)
+	topics, relabeled := objectTopics(event, oldObj, newObj), relabeledNode(oldObj, newObj)
+	b.eventMu.Lock()
+	for _, batch := range []*eventBatch{&b.pending, &b.inCycle} {
+		batch.pods.add(topics, oldObj, newObj)
+		if relabeled != "" && batch.relabeled == nil {
+			batch.relabeled = sets.New(relabeled)
+		} else if relabeled != "" {
+			batch.relabeled.Insert(relabeled)
+		}
+	}
 	if old, isPod := oldObj.(*corev1.Pod); c&moreRoom != 0 && isPod {
 		b.ended.add(nil, old)
 	} else if c&moreRoom != 0 {
 		b.ended.many = true
 	}
-	if name := relabeledNode(oldObj, newObj); name != "" {
-		b.relabeled.Insert(name)
-		b.relabeledInCycle.Insert(name)
-	}
-	b.podMu.Unlock()
-	b.during.Or(uint32(c))
+	b.eventMu.Unlock()
 	if event.Resource == fwk.DeviceClass {
 		b.offered.Store(true)
 	}
@@ -105,7 +105,7 @@ func (b *Backlog) Observe(event fwk.ClusterEvent, oldObj, newObj any) {
 			seen = b.lowest.Load()
 		}
 	}
-	b.note(c, podOf(oldObj, newObj))
+	b.recordCauses(c, podOf(oldObj, newObj))
 }
 
 // podOf returns the pod of an event, "" if it is of another object.
@@ -134,17 +134,18 @@ func relabeledNode(oldObj, newObj any) string {
 	return updated.Name
 }
 
-// note schedules an evaluation of the causes. source is the pod of the event; "": it is not of a pod.
-func (b *Backlog) note(c causes, source types.UID) {
+// recordCauses records causes and schedules their evaluation. source is the pod of the event; "": it is not of a pod.
+func (b *Backlog) recordCauses(c causes, source types.UID) {
+	b.eventMu.Lock()
+	b.pending.causes |= c
+	b.inCycle.causes |= c
 	if c&^(boundPod|otherPods|extenderAnswers) != 0 { // these help no gang that had a plan
-		b.podMu.Lock()
 		if len(b.sources) > maxPodEvents {
 			source = ""
 		}
 		b.sources.Insert(source)
-		b.podMu.Unlock()
 	}
-	b.events.Or(uint32(c))
+	b.eventMu.Unlock()
 	select {
 	case b.signal <- struct{}{}:
 	default:
@@ -152,17 +153,14 @@ func (b *Backlog) note(c causes, source types.UID) {
 }
 
 // ExtenderAnswered records that a plan need not wait for an HTTP extender any longer.
-func (b *Backlog) ExtenderAnswered() {
-	b.during.Or(uint32(extenderAnswers))
-	b.note(extenderAnswers, "")
-}
+func (b *Backlog) ExtenderAnswered() { b.recordCauses(extenderAnswers, "") }
 
 // NominationGone records that a node on which room was kept for a nominated pod is free: no event reports it if the pod is
 // assumed on another node.
-func (b *Backlog) NominationGone() { b.note(nominationGone, "") }
+func (b *Backlog) NominationGone() { b.recordCauses(nominationGone, "") }
 
 // RoomClaimed records that a plan is in force: other gangs may have waited for the room that its gang claimed.
-func (b *Backlog) RoomClaimed() { b.note(0, "") }
+func (b *Backlog) RoomClaimed() { b.recordCauses(0, "") }
 
 // ReservationsEnded records that room that was reserved when its pods were removed is free for all: more pods of any shape
 // may fit.
@@ -170,11 +168,9 @@ func (b *Backlog) ReservationsEnded() { b.vacated.Store(true) }
 
 // AttemptBegins is called when a pod is popped, before its cycle takes its snapshot.
 func (b *Backlog) AttemptBegins() {
-	b.podMu.Lock()
-	defer b.podMu.Unlock()
-	b.during.Store(0)
-	b.podsInCycle = podEvents{}
-	b.relabeledInCycle = sets.New[string]()
+	b.eventMu.Lock()
+	defer b.eventMu.Unlock()
+	b.inCycle = eventBatch{}
 }
 
 // Ready contains the gangs and pods to be tried again.
@@ -196,11 +192,11 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 		return Ready{Gangs: b.registry.RetryWaiting(nil, topics, before, b.clock.Now())}
 	}
 	b.reserved = b.registry.Reservations()
-	b.podMu.Lock()
-	pods, ended, relabeled := b.podEvents, b.ended, b.relabeled
-	b.podEvents, b.ended, b.relabeled = podEvents{}, podEvents{}, sets.New[string]()
-	b.podMu.Unlock()
-	events, now := causes(b.events.Swap(0)), b.clock.Now()
+	b.eventMu.Lock()
+	events, ended := b.pending, b.ended
+	b.pending, b.ended = eventBatch{}, podEvents{}
+	b.eventMu.Unlock()
+	now := b.clock.Now()
 	if ended.many {
 		b.registry.RecordPreemptionMayHelp()
 	} else if len(ended.pods) > 0 {
@@ -210,25 +206,24 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 		b.shapes.UpdateOffered()
 		b.vacated.Store(true) // also for shapes that were counted with the DeviceClass before its event
 	}
-	if events&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
+	if events.causes&(moreRoom|nominationGone) != 0 { // a nominated pod may have been assumed
 		b.updateShapes(logger)
 	}
 	if b.vacated.Swap(false) {
-		for _, at := range slices.Concat(b.registry.AwaitedShapes(), b.plain.shapes()) {
-			b.raised[at] = struct{}{}
-		}
+		b.raised.Insert(b.registry.AwaitedShapes()...)
+		b.raised.Insert(b.plain.shapes()...)
 	}
-	raised := slices.Collect(maps.Keys(b.raised))
+	raised := b.raised.UnsortedList()
 	clear(b.raised)
-	b.registry.RecordRelabeled(relabeled, now)
-	topics = slices.Concat(topics, events.topics(), b.labels.topics(pods))
+	b.registry.RecordRelabeled(events.relabeled, now)
+	topics = slices.Concat(topics, events.causes.topics(), b.labels.topics(events.pods))
 	return Ready{Gangs: b.registry.RetryWaiting(raised, topics, before, now), Pods: b.plain.wake(raised, now)}
 }
 
 // takeSources returns the sources of events since the last call.
 func (b *Backlog) takeSources() sets.Set[types.UID] {
-	b.podMu.Lock()
-	defer b.podMu.Unlock()
+	b.eventMu.Lock()
+	defer b.eventMu.Unlock()
 	sources := b.sources
 	b.sources = sets.New[types.UID]()
 	return sources
@@ -242,13 +237,15 @@ func (b *Backlog) updateShapes(logger klog.Logger) {
 	shapes, domains, err := b.shapes.UpdateNodes()
 	if err != nil {
 		logger.Error(err, "Failed to count free room; refused gangs are tried later")
-		b.events.Or(uint32(moreRoom))
+		b.eventMu.Lock()
+		b.pending.causes |= moreRoom
+		b.eventMu.Unlock()
 	}
 	for _, s := range shapes {
-		b.raised[s] = struct{}{}
+		b.raised.Insert(s)
 	}
 	for _, d := range domains {
-		b.raised[d] = struct{}{}
+		b.raised.Insert(d)
 	}
 }
 

@@ -167,7 +167,7 @@ func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangs.Topic {
 }
 
 // podEvents collects what events tell: their pods, as they were before and after them, and the topics of other objects. Guarded by
-// Backlog.podMu.
+// Backlog.eventMu.
 type podEvents struct {
 	pods   []*corev1.Pod
 	topics []gangs.Topic

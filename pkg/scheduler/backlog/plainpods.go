@@ -23,7 +23,7 @@ import (
 type plainPods struct {
 	pods    map[types.UID]*plainPod
 	byShape map[gangs.Shape]*plainShape
-	fits    func(at gangs.Shape, a reservations.Asker) int // see Backlog.fits; nil: Shape.FittingPods
+	fits    func(at gangs.Shape, a reservations.Asker) int // Backlog.fits
 }
 
 type plainPod struct {
@@ -40,8 +40,8 @@ type plainShape struct {
 	woken int // number of pods that were woken
 }
 
-func newPlainPods() *plainPods {
-	return &plainPods{pods: map[types.UID]*plainPod{}, byShape: map[gangs.Shape]*plainShape{}}
+func newPlainPods(fits func(gangs.Shape, reservations.Asker) int) *plainPods {
+	return &plainPods{fits: fits, pods: map[types.UID]*plainPod{}, byShape: map[gangs.Shape]*plainShape{}}
 }
 
 // add records a pod with its shape. release is called when the pod no longer waits.
@@ -97,7 +97,7 @@ func (x *plainPods) wake(raised []gangs.Shape, now time.Time) []*corev1.Pod {
 				cmp.Compare(a.pod.UID, b.pod.UID))
 		})
 		for _, p := range asleep[:min(n, len(asleep))] {
-			if x.fits != nil && x.fits(at, askerOf(p.pod)) <= shape.woken {
+			if x.fits(at, askerOf(p.pod)) <= shape.woken {
 				break // for pods of a lower priority even less room is available
 			}
 			p.woken = now

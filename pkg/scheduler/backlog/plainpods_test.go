@@ -10,13 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
 func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	x, small, large := newPlainPods(), &fakeShape{}, &fakeShape{}
+	x := newPlainPods(func(at gangs.Shape, _ reservations.Asker) int { return at.FittingPods() })
+	small, large := &fakeShape{}, &fakeShape{}
 	released := 0
 	add := func(name string, priority int32, at gangs.Shape, since time.Duration) {
 		x.add(wrappers.MakePod(name, "ml").UID(name).Priority(priority).Obj(), at, start.Add(since), func() { released++ })
