@@ -150,8 +150,7 @@ func (w *Snapshot) relateClasses() {
 			continue
 		}
 		if !c.skip.Has(names.PodTopologySpread) && w.cache.enabledPlugins(names.PodTopologySpread) {
-			c.spread, c.kind = readSpread(c.state, w.nodes), dependent
-			c.spread.findOwnMatches(c.state, c.info.Pod.Labels)
+			c.spread, c.kind = readSpread(c.state, w.nodes, c.info.Pod.Labels), dependent
 			w.cache.hardSpread = w.cache.hardSpread || len(c.info.Pod.Spec.TopologySpreadConstraints) == 0
 		}
 		w.relateAffinity(c)

@@ -6,7 +6,6 @@ import (
 	"math"
 	"reflect"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -15,10 +14,7 @@ import (
 // spreadCounts contains PodTopologySpread's PreFilter state of a class: the number of pods that match each hard
 // constraint, by domain. The filter keeps the counts up to date, but stores only two of the domains with the fewest
 // pods, and these become inaccurate as pods are added; repairSpread corrects that.
-type spreadCounts struct {
-	constraints []spreadConstraint
-	known       bool // the state could be read
-}
+type spreadCounts struct{ constraints []spreadConstraint }
 
 type spreadConstraint struct {
 	topology *topology
@@ -34,17 +30,17 @@ type spreadConstraint struct {
 // spreadStateKey is the key of PodTopologySpread's state.
 const spreadStateKey fwk.StateKey = "PreFilterPodTopologySpread"
 
-// readSpread returns the counts of a class. The type of the state is not exported, but its fields are. If they are
-// not those of this version of kube-scheduler, known is false, and every domain is refreshed instead.
-func readSpread(state fwk.CycleState, nodes *nodeTable) *spreadCounts {
+// readSpread returns the counts of a class whose pods have these labels. The type of the state is not exported, but its fields
+// are. nil: they are not those of this version of kube-scheduler.
+func readSpread(state fwk.CycleState, nodes *nodeTable, podLabels labels.Set) *spreadCounts {
 	s := &spreadCounts{}
 	data, err := state.Read(spreadStateKey)
 	if err != nil {
-		return s
+		return nil
 	}
 	v := reflect.Indirect(reflect.ValueOf(data))
 	if v.Kind() != reflect.Struct {
-		return s
+		return nil
 	}
 	field := func(v reflect.Value, name string, kind reflect.Kind) (reflect.Value, bool) {
 		f := v.FieldByName(name)
@@ -54,54 +50,42 @@ func readSpread(state fwk.CycleState, nodes *nodeTable) *spreadCounts {
 	paths, ok2 := field(v, "CriticalPaths", reflect.Slice)
 	perDomain, ok3 := field(v, "TpValueToMatchNum", reflect.Slice)
 	if !ok1 || !ok2 || !ok3 {
-		return s
+		return nil
 	}
 	counts, ok := perDomain.Interface().([]map[string]int)
 	if !ok || len(counts) != constraints.Len() || paths.Len() != len(counts) {
-		return s
+		return nil
 	}
 	for i := range counts {
 		key, ok1 := field(constraints.Index(i), "TopologyKey", reflect.String)
 		skew, ok2 := field(constraints.Index(i), "MaxSkew", reflect.Int32)
 		domains, ok3 := field(constraints.Index(i), "MinDomains", reflect.Int32)
-		_, ok4 := field(constraints.Index(i), "Selector", reflect.Interface)
+		selects, ok4 := field(constraints.Index(i), "Selector", reflect.Interface)
 		pair := reflect.Indirect(paths.Index(i))
 		if !ok1 || !ok2 || !ok3 || !ok4 || pair.Kind() != reflect.Array || pair.Len() == 0 || pair.Index(0).Kind() != reflect.Struct {
-			return s
+			return nil
 		}
 		lowest, ok := field(pair.Index(0), "MatchNum", reflect.Int)
 		if !ok {
-			return s
+			return nil
 		}
 		c := spreadConstraint{topology: nodes.topologyOf(key.String()), skew: int(skew.Int()), domains: int(domains.Int()), counts: counts[i], lowest: lowest}
 		c.byValue = make([]int, len(c.topology.names))
 		for k, value := range c.topology.names {
 			c.byValue[k] = c.counts[value]
 		}
+		if selector, ok := selects.Interface().(labels.Selector); ok && selector.Matches(podLabels) {
+			c.self = 1
+		}
 		s.constraints = append(s.constraints, c)
 	}
-	s.known = true
 	s.readMinimums()
 	return s
 }
 
-// findOwnMatches determines which constraints count the class's own pods.
-func (s *spreadCounts) findOwnMatches(state fwk.CycleState, set labels.Set) {
-	data, err := state.Read(spreadStateKey)
-	if err != nil || !s.known {
-		return
-	}
-	constraints := reflect.Indirect(reflect.ValueOf(data)).FieldByName("Constraints")
-	for i := range s.constraints {
-		if selector, ok := constraints.Index(i).FieldByName("Selector").Interface().(labels.Selector); ok && selector.Matches(set) {
-			s.constraints[i].self = 1
-		}
-	}
-}
-
 // violatesSkew reports whether another pod on the node would certainly violate the maximum skew of a constraint.
 func (s *spreadCounts) violatesSkew(node int) bool {
-	if s == nil || !s.known {
+	if s == nil {
 		return false
 	}
 	for i := range s.constraints {
@@ -145,9 +129,6 @@ func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) err
 	if s == nil {
 		return nil
 	}
-	if !s.known {
-		return w.refreshSpread(c, info)
-	}
 	for i := range s.constraints {
 		k := &s.constraints[i]
 		if int(k.lowest.Int()) <= k.minimum {
@@ -179,30 +160,7 @@ func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) err
 	return nil
 }
 
-// refreshSpread makes PodTopologySpread re-evaluate every domain.
-func (w *Snapshot) refreshSpread(c *class, info *framework.PodInfo) error {
-	for _, key := range spreadKeys(c.info.Pod) {
-		for _, nodes := range w.nodes.topologyOf(key).nodes {
-			if err := w.touchNode(c, info, int(nodes[0])); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// spreadKeys returns the topology keys of the pod's constraints, or of the profile's defaults.
-func spreadKeys(pod *corev1.Pod) []string {
-	if len(pod.Spec.TopologySpreadConstraints) == 0 {
-		return []string{corev1.LabelHostname, corev1.LabelTopologyZone}
-	}
-	var keys []string
-	for _, c := range pod.Spec.TopologySpreadConstraints {
-		keys = append(keys, c.TopologyKey)
-	}
-	return keys
-}
-
+// touchNode makes PodTopologySpread re-evaluate the domains of a node with the pod.
 func (w *Snapshot) touchNode(c *class, info *framework.PodInfo, i int) error {
 	if status := w.f.RunPreFilterExtensionRemovePod(w.ctx, c.state, c.info.Pod, info, w.nodes.nodeWithPlanned(i)); !status.IsSuccess() {
 		return status.AsError()
