@@ -4,34 +4,41 @@ package controlplane
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	coordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
-	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // Kubelets stands in for the kubelets of all nodes. It runs in this process, watches the nodes and pods of a real API
 // server, and reports what containers would do that do not exist. Nodes have clocks of their own (SetClock) and can stop
 // reporting (Kill); pods take time to start and to end, and end with an exit code.
 //
-// What the containers of an image do is a Program (SetProgram). The annotations of pods.go control single pods.
+// What happens to a pod, and when, is in package podlife. What the containers of an image do is a podlife.Program (SetProgram);
+// the annotations of pods.go control single pods.
 //
 // A deleted pod gets SIGTERM when its kubelet sees the deletion. Its containers exit when their program does, at the
 // latest at the end of the grace period; then the pod is reported as Succeeded or Failed, and deleted with a grace period
@@ -48,23 +55,17 @@ import (
 //     off from the API server, and its pods continue where they are when it is revived.
 //   - It rejects pods that do not fit its node, evicts pods, has readiness gates, and enforces activeDeadlineSeconds and
 //     memory limits.
-//   - It serves logs and exec, reports observedGeneration, and sets node conditions other than Ready.
+//   - It serves logs and exec, reports observedGeneration and the addresses of pods, and sets node conditions other than Ready.
 type Kubelets struct {
-	client kubernetes.Interface
-	lease  time.Duration // validity of a node's lease; 0: nothing watches the nodes, and they have no leases
-	pods   cache.Indexer // by namespace/name, and by node
-	nodes  cache.Indexer
-	queue  workqueue.TypedRateLimitingInterface[work]
+	client  client.Client // reads from a cache
+	lease   time.Duration // validity of a node's lease; 0: nothing watches the nodes, and they have no leases
+	revived struct{ nodes, pods chan event.GenericEvent }
 
 	mu       sync.Mutex
-	machines map[string]*machine // guarded by mu; by node name, made on demand and kept
-	programs map[string]Program  // guarded by mu; by prefix of the image
-	lives    map[string]*podLife // guarded by mu, their content by the queue, which has a pod in one worker at a time
-	lastIP   int                 // guarded by mu
+	machines map[string]*machine               // guarded by mu; by node name, made on demand and kept
+	programs map[string]podlife.Program        // guarded by mu; by prefix of the image
+	seen     map[types.NamespacedName]*seenPod // guarded by mu, their content by the controller, which has a pod in one worker at a time
 }
-
-// work is a node or a pod (namespace/name) to look at. One of the two is "".
-type work struct{ node, pod string }
 
 // machine is a node, apart from its object.
 type machine struct {
@@ -75,65 +76,73 @@ type machine struct {
 	renewed time.Time     // when its lease was renewed; accessed by the one worker that has the node
 }
 
-// kubeletWorkers is how many statuses are written at a time.
-const kubeletWorkers = 16
+// seenPod is a pod as its kubelet saw it last.
+type seenPod struct {
+	pod  *corev1.Pod
+	life podlife.Life
+	gone bool // its deletion was confirmed
+}
 
 // byNode is an index of pods.
-const byNode = "node"
+const byNode = "spec.nodeName"
 
 // startKubelets runs kubelets for all nodes until Stop.
 func (cp *ControlPlane) startKubelets(ctx context.Context) error {
 	ctx, cp.stopKubelets = context.WithCancel(context.WithoutCancel(ctx)) // like the servers, they outlive the context of Start
-	k := &Kubelets{
-		client:   cp.client,
-		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[work](5*time.Millisecond, time.Second)),
-		machines: map[string]*machine{}, programs: map[string]Program{"": {}}, lives: map[string]*podLife{},
+	m, err := manager.New(cp.admin, manager.Options{
+		Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
+	})
+	if err != nil {
+		return err
 	}
+	k := &Kubelets{
+		client: m.GetClient(), machines: map[string]*machine{}, programs: map[string]podlife.Program{"": {}}, seen: map[types.NamespacedName]*seenPod{},
+	}
+	k.revived.nodes, k.revived.pods = make(chan event.GenericEvent), make(chan event.GenericEvent)
 	if cp.watchesNodes() {
 		k.lease = cp.options.NodeLease
 	}
-	factory := informers.NewSharedInformerFactory(cp.client, 0)
-	pods, nodes := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
-	if err := pods.AddIndexers(cache.Indexers{byNode: func(object any) ([]string, error) {
-		return []string{object.(*corev1.Pod).Spec.NodeName}, nil
-	}}); err != nil {
+	nodeOf := func(pod client.Object) []string { return []string{pod.(*corev1.Pod).Spec.NodeName} }
+	podsOf := handler.EnqueueRequestsFromMapFunc(k.podsOf)
+	options := controller.Options{ // errors: the API server is away, because tests restart it
+		MaxConcurrentReconciles: 16, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, time.Second),
+	}
+	if err := errors.Join(
+		m.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, byNode, nodeOf),
+		builder.ControllerManagedBy(m).For(&corev1.Node{}).WithOptions(options).
+			WatchesRawSource(source.Channel(k.revived.nodes, &handler.EnqueueRequestForObject{})).Complete(reconcile.Func(k.syncNode)),
+		// A node that comes back, or whose object does, has pods that wait.
+		builder.ControllerManagedBy(m).For(&corev1.Pod{}).WithOptions(options).Watches(&corev1.Node{}, podsOf).
+			WatchesRawSource(source.Channel(k.revived.pods, podsOf)).Complete(reconcile.Func(k.syncPod)),
+	); err != nil {
 		return err
 	}
-	k.pods, k.nodes = pods.GetIndexer(), nodes.GetIndexer()
-	if _, err := pods.AddEventHandler(eachEvent(func(key string) { k.queue.Add(work{pod: key}) })); err != nil {
-		return err
-	}
-	if _, err := nodes.AddEventHandler(eachEvent(func(key string) { k.queue.Add(work{node: key}) })); err != nil {
-		return err
-	}
-	factory.Start(ctx.Done())
-	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
-		if !synced {
-			return fmt.Errorf("listing %s: %w", kind, context.Cause(ctx))
+	go func() {
+		if err := m.Start(ctx); err != nil {
+			cp.say("the kubelets have ended: %v", err)
 		}
-	}
-	for range kubeletWorkers {
-		go k.work(ctx)
-	}
-	context.AfterFunc(ctx, k.queue.ShutDown)
+	}()
 	cp.kubelets = k
 	return nil
 }
 
-func eachEvent(see func(key string)) cache.ResourceEventHandler {
-	seeObject := func(object any) {
-		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-			see(key)
-		}
+// podsOf returns the pods of a node.
+func (k *Kubelets) podsOf(ctx context.Context, node client.Object) []reconcile.Request {
+	pods := &corev1.PodList{}
+	if err := k.client.List(ctx, pods, client.MatchingFields{byNode: node.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has ended
 	}
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: seeObject, UpdateFunc: func(_, object any) { seeObject(object) }, DeleteFunc: seeObject,
+	requests := make([]reconcile.Request, len(pods.Items))
+	for i := range pods.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&pods.Items[i])
 	}
+	return requests
 }
 
 // SetProgram sets what the containers do of pods whose first image has this prefix; of several the longest applies. The empty
-// prefix is all images that have no other, at first with the zero Program. Pods that are bound already keep their program.
-func (k *Kubelets) SetProgram(imagePrefix string, program Program) {
+// prefix is all images that have no other, at first with the zero Program.
+func (k *Kubelets) SetProgram(imagePrefix string, program podlife.Program) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.programs[imagePrefix] = program
@@ -164,7 +173,9 @@ func (k *Kubelets) Revive(node string) {
 	m.mu.Lock()
 	m.dead = false
 	m.mu.Unlock()
-	k.queue.Add(work{node: node})
+	revived := event.GenericEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}}
+	k.revived.nodes <- revived
+	k.revived.pods <- revived
 }
 
 func (k *Kubelets) machine(node string) *machine {
@@ -176,206 +187,133 @@ func (k *Kubelets) machine(node string) *machine {
 	return k.machines[node]
 }
 
-// program returns what containers of this image do. The caller holds mu.
-func (k *Kubelets) program(image string) Program {
+// program returns what the containers of a pod do.
+func (k *Kubelets) program(pod *corev1.Pod) podlife.Program {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	longest := ""
 	for prefix := range k.programs {
-		if strings.HasPrefix(image, prefix) && len(prefix) > len(longest) {
+		if strings.HasPrefix(pod.Spec.Containers[0].Image, prefix) && len(prefix) > len(longest) {
 			longest = prefix
 		}
 	}
-	return k.programs[longest]
-}
-
-// work looks at nodes and pods until the queue is shut down. What looks at one returns after what time to look again; 0:
-// after its next event.
-func (k *Kubelets) work(ctx context.Context) {
-	for {
-		item, stopped := k.queue.Get()
-		if stopped {
-			return
-		}
-		sync, name := k.syncPod, item.pod
-		if item.node != "" {
-			sync, name = k.syncNode, item.node
-		}
-		again, err := sync(ctx, name)
-		if err != nil { // the API server is away: tests restart it
-			k.queue.AddRateLimited(item)
-		} else {
-			k.queue.Forget(item)
-		}
-		if again > 0 {
-			k.queue.AddAfter(item, again)
-		}
-		k.queue.Done(item)
-	}
+	return annotated(k.programs[longest], pod)
 }
 
 // syncNode reports a node as ready, and renews its lease.
-func (k *Kubelets) syncNode(ctx context.Context, name string) (time.Duration, error) {
-	object, exists, err := k.nodes.GetByKey(name)
-	if err != nil || !exists {
-		return 0, err
+func (k *Kubelets) syncNode(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	node, m := &corev1.Node{}, k.machine(request.Name)
+	if err := k.client.Get(ctx, request.NamespacedName, node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	node, m := object.(*corev1.Node), k.machine(name)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.dead {
-		return 0, nil
+		return reconcile.Result{}, nil
 	}
-	for _, condition := range node.Status.Conditions {
+	before := node.DeepCopy()
+	for i, condition := range node.Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{readyAt(time.Now().Add(m.skew))}}})
-			if err != nil {
-				return 0, err
-			}
-			if _, err := k.client.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-				return 0, ignoreGone(err)
+			node.Status.Conditions[i] = readyAt(time.Now().Add(m.skew))
+			if err := k.client.Status().Patch(ctx, node, client.StrategicMergeFrom(before)); err != nil {
+				return reconcile.Result{}, ignoreGone(err)
 			}
 		}
 	}
-	// A node that comes back, or whose object does, has pods that wait.
-	keys, err := k.pods.IndexKeys(byNode, name)
-	if err != nil {
-		return 0, err
-	}
-	for _, key := range keys {
-		k.queue.Add(work{pod: key})
-	}
-	return k.renewLease(ctx, node, m)
-}
-
-// renewLease returns when the lease is to be renewed again.
-func (k *Kubelets) renewLease(ctx context.Context, node *corev1.Node, m *machine) (time.Duration, error) {
 	if k.lease == 0 {
-		return 0, nil
+		return reconcile.Result{}, nil
 	}
-	if wait := time.Until(m.renewed.Add(k.lease / 4)); wait > 0 {
-		return wait, nil
+	now := time.Now()
+	if wait := m.renewed.Add(k.lease / 4).Sub(now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	renewed := time.Now()
 	lease := coordinationv1.Lease(node.Name, corev1.NamespaceNodeLease).
 		WithOwnerReferences(applymetav1.OwnerReference().WithAPIVersion("v1").WithKind("Node").WithName(node.Name).WithUID(node.UID)).
 		WithSpec(coordinationv1.LeaseSpec().WithHolderIdentity(node.Name).WithLeaseDurationSeconds(int32(k.lease.Seconds())).
-			WithRenewTime(metav1.NewMicroTime(renewed.Add(m.skew))))
-	if _, err := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Apply(ctx, lease, metav1.ApplyOptions{FieldManager: "kubelets", Force: true}); err != nil {
-		return 0, err
+			WithRenewTime(metav1.NewMicroTime(now.Add(m.skew))))
+	if err := k.client.Apply(ctx, lease, client.FieldOwner("kubelets"), client.ForceOwnership); err != nil {
+		return reconcile.Result{}, err
 	}
-	m.renewed = renewed
-	return k.lease / 4, nil
+	m.renewed = now
+	return reconcile.Result{RequeueAfter: k.lease / 4}, nil
 }
 
-// syncPod lets the time pass for a pod, and reports its status, or that it has ended.
-func (k *Kubelets) syncPod(ctx context.Context, key string) (time.Duration, error) {
-	object, exists, err := k.pods.GetByKey(key)
-	if err != nil {
-		return 0, err
+// syncPod lets happen to a pod what is due, one event at a time: every state is reported, so that tests can rely on them on a
+// busy machine too.
+func (k *Kubelets) syncPod(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := k.client.Get(ctx, request.NamespacedName, pod); err != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.seen, request.NamespacedName)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !exists {
-		k.forget(key)
-		return 0, nil
-	}
-	pod := object.(*corev1.Pod)
-	if pod.Spec.NodeName == "" {
-		return 0, nil
-	}
-	object, exists, err = k.nodes.GetByKey(pod.Spec.NodeName)
-	if err != nil || !exists {
-		return 0, err // looked at again with its node
+	if err := k.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, &corev1.Node{}); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err) // looked at again when it is bound, or with its node
 	}
 	m := k.machine(pod.Spec.NodeName)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.dead {
-		return 0, nil
+		return reconcile.Result{}, nil
 	}
-
-	life := k.life(key, pod)
-	pod = newer(pod, life.reported)
-	life.skew = m.skew
-	late := life.next().After(life.now) && life.next().Before(time.Now())
-	if late { // every state is reported, so that tests can rely on them on a busy machine too
-		life.advance(life.next())
-	} else {
-		life.advance(time.Now())
-		life.observe(pod)
-		life.advance(life.now)
+	s, now := k.seenPod(pod), time.Now()
+	next, ok := s.life.Next(s.pod, k.program(s.pod))
+	// What was due before a newer version of the pod was seen comes first, such as what happened while its node was dead.
+	if newer := revision(pod) > revision(s.pod); newer && (!ok || next.At.After(now) || podutil.IsPodTerminal(pod)) {
+		s.pod = pod
+		s.life.See(pod, k.program(pod), now)
+		next, ok = s.life.Next(pod, k.program(pod))
 	}
-
-	if !podutil.IsPodTerminal(pod) {
-		if pod, err = k.report(ctx, pod, life, object.(*corev1.Node)); err != nil {
-			return 0, ignoreGone(err)
-		}
+	switch wait := next.At.Sub(now); {
+	case !ok || s.gone:
+		return reconcile.Result{}, nil
+	case wait > 0:
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	if pod.DeletionTimestamp != nil && life.over && !life.removed {
-		err := k.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
-			GracePeriodSeconds: ptr.To[int64](0), Preconditions: &metav1.Preconditions{UID: &pod.UID},
-		})
-		if err := ignoreGone(err); err != nil {
-			return 0, err
-		}
-		life.removed = true
-	}
-	if late {
-		return time.Nanosecond, nil
-	}
-	if next := life.next(); !next.IsZero() {
-		return max(time.Until(next), time.Nanosecond), nil
-	}
-	return 0, nil
+	err := k.report(ctx, s, next, m.skew)
+	return reconcile.Result{RequeueAfter: time.Nanosecond}, ignoreGone(err)
 }
 
-// life returns the pod's containers, which are created with the pod.
-func (k *Kubelets) life(key string, pod *corev1.Pod) *podLife {
+// seenPod returns the pod as it was seen last, now if it has not been seen.
+func (k *Kubelets) seenPod(pod *corev1.Pod) *seenPod {
+	program := k.program(pod)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	life := k.lives[key]
-	if life == nil || life.uid != pod.UID {
-		k.lastIP++
-		life = &podLife{uid: pod.UID, spec: &pod.Spec, program: k.program(pod.Spec.Containers[0].Image), now: time.Now()}
-		life.ip = fmt.Sprintf("10.244.%d.%d", k.lastIP>>8&0xff, k.lastIP&0xff)
-		k.lives[key] = life
+	key := client.ObjectKeyFromObject(pod)
+	s := k.seen[key]
+	if s == nil || s.pod.UID != pod.UID {
+		s = &seenPod{pod: pod}
+		s.life.See(pod, program, time.Now())
+		k.seen[key] = s
 	}
-	return life
+	return s
 }
 
-func (k *Kubelets) forget(key string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.lives, key)
-}
-
-// report writes the pod's status if it differs, and returns the pod as it is then. Like a kubelet it overwrites what
-// others wrote in its fields, and leaves other fields and conditions alone.
-func (k *Kubelets) report(ctx context.Context, pod *corev1.Pod, life *podLife, node *corev1.Node) (*corev1.Pod, error) {
-	status := life.status(node)
-	if status == nil {
-		return pod, nil
+// report writes what has happened to a pod, with the time of the node's clock in whole seconds, as the API server keeps it.
+// Like a kubelet it leaves fields and conditions of others alone.
+func (k *Kubelets) report(ctx context.Context, s *seenPod, event podlife.Event, skew time.Duration) error {
+	if event.Report != nil {
+		at := event.At
+		if at.Before(s.life.Latest) {
+			at = s.life.Latest
+		}
+		before, pod := s.pod.DeepCopy(), s.pod.DeepCopy()
+		event.Report(pod, metav1.NewTime(at.Add(skew).Truncate(time.Second)))
+		before.UID = "" // with the UID in it, the patch is refused for another pod of the name
+		if err := k.client.Status().Patch(ctx, pod, client.StrategicMergeFrom(before)); err != nil {
+			return err
+		}
+		s.pod = pod
+		s.life.See(pod, k.program(pod), at)
 	}
-	after := overlay(pod.Status, *status)
-	if equality.Semantic.DeepEqual(after, pod.Status) {
-		return pod, nil
+	if event.Gone {
+		if err := k.client.Delete(ctx, s.pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &s.pod.UID}); err != nil {
+			return err
+		}
+		s.gone = true
 	}
-	// With the UID in it, the patch is refused for another pod of the name.
-	patch, err := client.StrategicMergeFrom(&corev1.Pod{Status: pod.Status}).Data(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: after})
-	if err != nil {
-		return nil, err
-	}
-	pod, err = k.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	if err != nil {
-		return nil, err
-	}
-	life.reported = pod
-	return pod, nil
-}
-
-// newer returns the newer one of two versions of a pod. The second may be nil, or of an earlier pod.
-func newer(pod, reported *corev1.Pod) *corev1.Pod {
-	if reported == nil || reported.UID != pod.UID || revision(reported) < revision(pod) {
-		return pod
-	}
-	return reported
+	return nil
 }
 
 // revision returns the resource version as a number: those of the API server are comparable.

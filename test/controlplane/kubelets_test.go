@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // inWords returns what a pod's status says: phase, whether it is ready or terminating, and its containers.
@@ -115,7 +117,7 @@ func TestKubeletsRunPods(t *testing.T) {
 	k, pods := shared.Kubelets(), shared.Client().CoreV1().Pods(namespace)
 	const short = 30 * time.Millisecond
 
-	for image, program := range map[string]Program{
+	for image, program := range map[string]podlife.Program{
 		"slow":    {StartsAfter: short},
 		"fades":   {UnreadyAfter: 2 * short},
 		"ignores": {StopsAfter: time.Hour},

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-project/muster/test/podlife"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -120,7 +121,7 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 	// 2. The node is unknown, and its pods are not ready.
 	unknown := readyAt(time.Now())
 	unknown.Status, unknown.Reason, unknown.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
-	if err := errors.Join(cp.setReadyOf(ctx, name, unknown), cp.setPodsReady(ctx, name, corev1.ConditionFalse)); err != nil {
+	if err := errors.Join(cp.setReadyOf(ctx, name, unknown), cp.setPodsReady(ctx, name, false)); err != nil {
 		return err
 	}
 	return cp.untilNode(ctx, name, func(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isLifecycleTaint) })
@@ -130,7 +131,7 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 // after.
 func (cp *ControlPlane) RestoreNode(ctx context.Context, name string) error {
 	if cp.kubelets == nil {
-		if err := errors.Join(cp.setReadyOf(ctx, name, readyAt(time.Now())), cp.setPodsReady(ctx, name, corev1.ConditionTrue)); err != nil {
+		if err := errors.Join(cp.setReadyOf(ctx, name, readyAt(time.Now())), cp.setPodsReady(ctx, name, true)); err != nil {
 			return err
 		}
 	}
@@ -230,13 +231,13 @@ func rewrite[T any](
 }
 
 // setPodsReady sets the Ready condition of all running pods of the node.
-func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, status corev1.ConditionStatus) error {
+func (cp *ControlPlane) setPodsReady(ctx context.Context, node string, ready bool) error {
 	pods, err := cp.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running,spec.nodeName=" + node})
 	if err != nil {
 		return err
 	}
 	for _, pod := range pods.Items {
-		err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { setReady(pod, status) })
+		err := cp.changePodStatus(ctx, pod.Namespace, pod.Name, func(pod *corev1.Pod) { podlife.SetReady(pod, ready, metav1.Now()) })
 		if client.IgnoreNotFound(err) != nil { // it may be deleted at any time
 			return err
 		}

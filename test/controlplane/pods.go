@@ -5,13 +5,18 @@ package controlplane
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // Annotations of a pod that say what its containers do, beyond what the program of its image does. They may be set and
@@ -45,19 +50,45 @@ const BrokenImage = unpullable + "server:1"
 // unpullable is the registry that does not exist.
 const unpullable = "registry.invalid/"
 
+// exitSIGTERM is the exit code of a container that ends as soon as it gets SIGTERM.
+const exitSIGTERM = 143
+
+// annotated returns what the containers of a pod do whose image has this program. They exit with 143 after SIGTERM unless one
+// of the two says otherwise.
+func annotated(program podlife.Program, pod *corev1.Pod) podlife.Program {
+	text := func(annotation string) string { return pod.Annotations[annotation] }
+	for annotation, duration := range map[string]*time.Duration{
+		StartAfterAnnotation: &program.AcceptedAfter, ExitAfterAnnotation: &program.ExitsAfter, LingerAnnotation: &program.StopsAfter,
+	} {
+		if d, err := time.ParseDuration(text(annotation)); err == nil {
+			*duration = d
+		}
+	}
+	if program.StopCode == nil {
+		program.StopCode = new(int32(exitSIGTERM))
+	}
+	for annotation, code := range map[string]**int32{ExitCodeAnnotation: &program.ExitCode, StopCodeAnnotation: &program.StopCode} {
+		if n, err := strconv.Atoi(text(annotation)); err == nil {
+			*code = new(int32(n))
+		}
+	}
+	program.Held, program.Stuck, program.Unready = text(HoldAnnotation) == "true", text(StuckAnnotation) == "true", text(ReadyAnnotation) == "false"
+	program.Unpullable = slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return strings.HasPrefix(c.Image, unpullable) })
+	return program
+}
+
 // StartPod makes a bound pod Running and Ready in a cluster without kubelets.
 func (cp *ControlPlane) StartPod(ctx context.Context, namespace, name string) error {
 	return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) {
-		now := metav1.Now()
-		pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
-		setReady(pod, corev1.ConditionTrue)
+		podlife.Run(pod, metav1.Now())
+		podlife.SetReady(pod, true, metav1.Now())
 	})
 }
 
 // ExitPod makes a running pod exit with this code and returns when it has finished: Succeeded for 0, otherwise Failed.
 func (cp *ControlPlane) ExitPod(ctx context.Context, namespace, name string, code int) error {
 	if cp.kubelets == nil {
-		return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) { exit(pod, code) })
+		return cp.changePodStatus(ctx, namespace, name, func(pod *corev1.Pod) { podlife.Exit(pod, int32(code), metav1.Now()) })
 	}
 	if err := cp.AnnotatePod(ctx, namespace, name, map[string]string{ExitCodeAnnotation: strconv.Itoa(code)}); err != nil {
 		return err
@@ -105,21 +136,4 @@ func (cp *ControlPlane) untilPod(ctx context.Context, namespace, name string, do
 func (cp *ControlPlane) changePodStatus(ctx context.Context, namespace, name string, edit func(*corev1.Pod)) error {
 	pods := cp.client.CoreV1().Pods(namespace)
 	return rewrite(ctx, name, pods.Get, edit, pods.UpdateStatus)
-}
-
-func setReady(pod *corev1.Pod, value corev1.ConditionStatus) {
-	for _, kind := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
-		setCondition(&pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: value, LastTransitionTime: metav1.Now()})
-	}
-}
-
-func exit(pod *corev1.Pod, code int) {
-	pod.Status.Phase = corev1.PodSucceeded
-	if code != 0 {
-		pod.Status.Phase = corev1.PodFailed
-	}
-	setReady(pod, corev1.ConditionFalse)
-	pod.Status.ContainerStatuses = containerStatuses(pod.Spec.Containers, corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), FinishedAt: metav1.Now()},
-	}, false)
 }

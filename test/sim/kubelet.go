@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // Kubelet simulates the kubelets of all nodes: it starts bound pods, makes them ready, and removes those that are being
@@ -52,10 +54,10 @@ type Kubelet struct {
 // pods.
 const lostAfter = 5 * time.Minute
 
-// podState is the kubelet's state of a bound pod: the times at which it observed what it acts on.
+// podState is a bound pod as its kubelet saw it last.
 type podState struct {
-	pod                                *corev1.Pod
-	bound, running, ready, terminating time.Time
+	pod  *corev1.Pod
+	life podlife.Life
 }
 
 func newKubelet(api *API) *Kubelet {
@@ -78,22 +80,13 @@ func (k *Kubelet) see(c Change) {
 	if pod.Spec.NodeName == "" {
 		return
 	}
-	now := k.api.clock.Now()
 	s := k.pods[pod.UID]
 	if s == nil {
-		s = &podState{bound: now}
+		s = &podState{}
 		k.pods[pod.UID] = s
 	}
-	if pod.Status.Phase == corev1.PodRunning && s.running.IsZero() {
-		s.running = now
-	}
-	if workload.IsReady(pod) && s.ready.IsZero() {
-		s.ready = now
-	}
-	if pod.DeletionTimestamp != nil && s.terminating.IsZero() {
-		s.terminating = now
-	}
 	s.pod = pod
+	s.life.See(pod, podlife.Program{}, k.api.clock.Now())
 }
 
 // kubeletAction is an action of a kubelet on a pod, with its time.
@@ -105,15 +98,11 @@ type kubeletAction struct {
 // actions returns the next actions of the kubelets, the earliest first.
 func (k *Kubelet) actions() []kubeletAction {
 	k.mu.Lock()
-	states := make([]*podState, 0, len(k.pods))
-	lost, sick := map[string]time.Time{}, map[types.UID]bool{}
+	states := make([]podState, 0, len(k.pods))
 	for _, s := range k.pods {
-		states = append(states, s)
-		sick[s.pod.UID] = k.sick[s.pod.UID]
+		states = append(states, *s)
 	}
-	for node, since := range k.lost {
-		lost[node] = since
-	}
+	lost, sick := maps.Clone(k.lost), maps.Clone(k.sick)
 	k.mu.Unlock()
 	var actions []kubeletAction
 	for _, s := range states {
@@ -121,40 +110,43 @@ func (k *Kubelet) actions() []kubeletAction {
 		add := func(at time.Time, what string, do func() error) {
 			actions = append(actions, kubeletAction{at, step{"kubelet: pod " + pod.Name + " " + what, do}})
 		}
-		over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 		if since, isLost := lost[pod.Spec.NodeName]; isLost {
-			if s.terminating.IsZero() && !over {
+			if s.life.Terminating.IsZero() && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
 				add(since.Add(lostAfter), "is deleted, for its node does not answer", func() error {
 					return tolerant(k.api.Delete(context.Background(), pod))
 				})
 			}
-			continue
-		}
-		switch {
-		case !s.terminating.IsZero() && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) > 0:
-			// It has finished, and exists until its finalizers are removed.
-		case !s.terminating.IsZero():
-			wait := min(k.linger(pod), seconds(*pod.DeletionGracePeriodSeconds))
-			add(s.terminating.Add(wait), "has ended and goes", func() error {
-				if err := k.stop(pod); err != nil {
-					return err
-				}
-				zero, uid := int64(0), pod.UID
-				return tolerant(k.api.Delete(context.Background(), pod, client.Preconditions{UID: &uid}, client.GracePeriodSeconds(zero)))
-			})
-		case over:
-		case pod.Status.Phase == corev1.PodPending && !k.waits(pod):
-			add(s.bound.Add(k.StartAfter), "starts", func() error { return k.setStatus(pod, k.runs) })
-		case k.FadeAfter > 0 && workload.IsReady(pod) && strings.HasPrefix(pod.Spec.Containers[0].Image, k.FadingImage):
-			add(s.ready.Add(k.FadeAfter), "is no longer ready", func() error { return k.FailReadiness(pod) })
-		case pod.Status.Phase == corev1.PodRunning && !workload.IsReady(pod) && !sick[pod.UID]:
-			add(s.running.Add(k.ReadyAfter), "becomes ready", func() error {
-				return k.setStatus(pod, func(p *corev1.Pod) { k.setReady(p, true) })
-			})
+		} else if event, ok := s.life.Next(pod, k.program(pod, sick[pod.UID])); ok {
+			add(event.At, event.What, func() error { return k.report(pod, event) })
 		}
 	}
 	slices.SortFunc(actions, func(x, y kubeletAction) int { return cmp.Or(x.at.Compare(y.at), strings.Compare(x.name, y.name)) })
 	return actions
+}
+
+// program returns what the containers of a pod do.
+func (k *Kubelet) program(pod *corev1.Pod, sick bool) podlife.Program {
+	program := podlife.Program{
+		Held:          pod.Status.Phase == corev1.PodPending && k.waits(pod),
+		AcceptedAfter: k.StartAfter, ReadyAfter: k.ReadyAfter, Unready: sick, StopsAfter: k.linger(pod), StopCode: k.StopCode,
+	}
+	if strings.HasPrefix(pod.Spec.Containers[0].Image, k.FadingImage) {
+		program.UnreadyAfter = k.FadeAfter
+	}
+	return program
+}
+
+// report writes what has happened to a pod.
+func (k *Kubelet) report(pod *corev1.Pod, event podlife.Event) error {
+	if event.Report != nil {
+		if err := k.setStatus(pod, event.Report); err != nil {
+			return err
+		}
+	}
+	if !event.Gone {
+		return nil
+	}
+	return tolerant(k.api.Delete(context.Background(), pod, client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
 }
 
 func (k *Kubelet) linger(pod *corev1.Pod) time.Duration {
@@ -203,47 +195,20 @@ func (k *Kubelet) waits(pod *corev1.Pod) bool {
 	return false
 }
 
-// setStatus edits the status of the newest version of a pod, as kubelets do.
-func (k *Kubelet) setStatus(pod *corev1.Pod, edit func(*corev1.Pod)) error {
+// setStatus edits the status of the newest version of a pod, as kubelets do, at the time of its node's clock.
+func (k *Kubelet) setStatus(pod *corev1.Pod, edit func(pod *corev1.Pod, clock metav1.Time)) error {
 	newest := &corev1.Pod{}
 	if err := k.api.Get(context.Background(), client.ObjectKeyFromObject(pod), newest); err != nil || newest.UID != pod.UID {
 		return client.IgnoreNotFound(err)
 	}
-	edit(newest)
+	edit(newest, metav1.NewTime(k.api.now().Add(k.Skew[pod.Spec.NodeName])))
 	return tolerant(k.api.Status().Update(context.Background(), newest))
-}
-
-// nowOn returns the time by the clock of the pod's node.
-func (k *Kubelet) nowOn(pod *corev1.Pod) metav1.Time {
-	return metav1.NewTime(k.api.now().Add(k.Skew[pod.Spec.NodeName]))
-}
-
-// runs starts the containers of a pod.
-func (k *Kubelet) runs(pod *corev1.Pod) {
-	now := k.nowOn(pod)
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.StartTime = &now
-	setPodCondition(pod, corev1.PodInitialized, true, now)
-	pod.Status.ContainerStatuses = nil
-	for _, c := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
-		})
-	}
-}
-
-func (k *Kubelet) setReady(pod *corev1.Pod, ready bool) {
-	setPodCondition(pod, corev1.ContainersReady, ready, k.nowOn(pod))
-	setPodCondition(pod, corev1.PodReady, ready, k.nowOn(pod))
-	for i := range pod.Status.ContainerStatuses {
-		pod.Status.ContainerStatuses[i].Ready = ready
-	}
 }
 
 // FailReadiness makes the readiness probe of a running pod fail, until PassReadiness.
 func (k *Kubelet) FailReadiness(pod *corev1.Pod) error {
 	k.setSick(pod, true)
-	return k.setStatus(pod, func(p *corev1.Pod) { k.setReady(p, false) })
+	return k.setStatus(pod, func(p *corev1.Pod, clock metav1.Time) { podlife.SetReady(p, false, clock) })
 }
 
 // PassReadiness lets the readiness probe of a pod pass again.
@@ -263,57 +228,29 @@ func (k *Kubelet) setSick(pod *corev1.Pod, sick bool) {
 // and ready after ReadyAfter, or the pod is Succeeded or Failed.
 func (k *Kubelet) Exit(pod *corev1.Pod, code int32) error {
 	again := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && code != 0
-	if again {
-		k.mu.Lock()
-		if s := k.pods[pod.UID]; s != nil {
-			s.running = k.api.clock.Now()
-		}
-		k.mu.Unlock()
+	if !again {
+		return k.setStatus(pod, func(p *corev1.Pod, clock metav1.Time) { podlife.Exit(p, code, clock) })
 	}
-	return k.setStatus(pod, func(p *corev1.Pod) {
-		k.setReady(p, false)
-		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: k.nowOn(p)}}
-		for i := range p.Status.ContainerStatuses {
-			if again {
-				p.Status.ContainerStatuses[i].LastTerminationState = ended
-				p.Status.ContainerStatuses[i].RestartCount++
-			} else {
-				p.Status.ContainerStatuses[i].State = ended
-			}
-		}
-		switch {
-		case again:
-		case code == 0:
-			p.Status.Phase = corev1.PodSucceeded
-		default:
-			p.Status.Phase = corev1.PodFailed
-		}
-	})
-}
-
-// stop reports the exit of the containers of a pod that is being deleted, with StopCode.
-func (k *Kubelet) stop(pod *corev1.Pod) error {
-	if k.StopCode == nil || pod.Status.Phase != corev1.PodRunning {
-		return nil
+	k.mu.Lock()
+	if s := k.pods[pod.UID]; s != nil {
+		s.life.Running = k.api.clock.Now()
 	}
-	return k.setStatus(pod, func(p *corev1.Pod) {
-		k.setReady(p, false)
+	k.mu.Unlock()
+	return k.setStatus(pod, func(p *corev1.Pod, clock metav1.Time) {
+		podlife.SetReady(p, false, clock)
 		for i := range p.Status.ContainerStatuses {
-			p.Status.ContainerStatuses[i].State = corev1.ContainerState{
-				Terminated: &corev1.ContainerStateTerminated{ExitCode: *k.StopCode, FinishedAt: k.nowOn(p)}}
-		}
-		p.Status.Phase = corev1.PodFailed
-		if *k.StopCode == 0 {
-			p.Status.Phase = corev1.PodSucceeded
+			s := &p.Status.ContainerStatuses[i]
+			s.RestartCount++
+			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: clock}
 		}
 	})
 }
 
 // Evict makes a pod Failed, like a kubelet under memory pressure.
 func (k *Kubelet) Evict(pod *corev1.Pod) error {
-	return k.setStatus(pod, func(p *corev1.Pod) {
-		k.setReady(p, false)
+	return k.setStatus(pod, func(p *corev1.Pod, clock metav1.Time) {
 		p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
+		podlife.SetReady(p, false, clock)
 	})
 }
 
@@ -327,7 +264,7 @@ func (k *Kubelet) LoseNode(name string) error {
 	}
 	for _, pod := range all[*corev1.Pod](k.api) {
 		if pod.Spec.NodeName == name && workload.IsReady(pod) {
-			if err := k.setStatus(pod, func(p *corev1.Pod) { setPodCondition(p, corev1.PodReady, false, k.api.now()) }); err != nil {
+			if err := k.setStatus(pod, func(p *corev1.Pod, _ metav1.Time) { podlife.SetCondition(p, corev1.PodReady, false, k.api.now()) }); err != nil {
 				return err
 			}
 		}

@@ -30,7 +30,7 @@ func preempt(c *Cluster, pods ...*corev1.Pod) {
 	c.t.Helper()
 	cordon(c, true)
 	for _, pod := range pods {
-		must(c.t, c.Kubelet.setStatus(pod, func(p *corev1.Pod) {
+		must(c.t, c.Kubelet.setStatus(pod, func(p *corev1.Pod, _ metav1.Time) {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 				Reason: corev1.PodReasonPreemptionByScheduler, LastTransitionTime: c.API.now(), Message: mark})
 		}))

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // change stores an object in place of another, nil for none, and notifies the watchers. a.mu is held.
@@ -340,24 +342,7 @@ func (a *API) bind(key types.NamespacedName, uid types.UID, node string, annotat
 	for k, v := range annotations {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, k, v)
 	}
-	setPodCondition(next, corev1.PodScheduled, true, a.now())
+	podlife.SetCondition(next, corev1.PodScheduled, true, a.now())
 	a.change(t, there, next)
 	return nil
-}
-
-// setPodCondition sets a condition of a pod.
-func setPodCondition(pod *corev1.Pod, kind corev1.PodConditionType, is bool, now metav1.Time) {
-	value := corev1.ConditionFalse
-	if is {
-		value = corev1.ConditionTrue
-	}
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == kind {
-			if c.Status != value {
-				c.Status, c.LastTransitionTime = value, now
-			}
-			return
-		}
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind, Status: value, LastTransitionTime: now})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/podlife"
 )
 
 var (
@@ -43,7 +44,7 @@ func startMuster(cp *controlplane.ControlPlane, ctx context.Context) (err error)
 
 // usual is what containers do unless a test says otherwise. They start in one write, as nothing here depends on the
 // states before, and linger for as long as shows that they do.
-var usual = controlplane.Program{StopsAfter: 100 * time.Millisecond}
+var usual = podlife.Program{StopsAfter: 100 * time.Millisecond}
 
 // controllerArgs are those of muster-controller. The stories of stalled updates would have to wait for ten minutes.
 var controllerArgs = []string{"--stalled-update-after=5s"}

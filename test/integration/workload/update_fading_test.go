@@ -15,13 +15,14 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // fading is an image whose containers become ready, and are not ready 1.5 s later, for good.
 const fading = "registry.example/fades:2"
 
 // fades is its program. As a real one, and unlike the other images of these tests, it takes a while to start.
-var fades = controlplane.Program{StartsAfter: time.Second, UnreadyAfter: 1500 * time.Millisecond, StopsAfter: 100 * time.Millisecond}
+var fades = podlife.Program{StartsAfter: time.Second, UnreadyAfter: 1500 * time.Millisecond, StopsAfter: 100 * time.Millisecond}
 
 // fleets are sets of many equal units, of which each level has its own rollout.
 var fleets = map[string]struct {
