@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,36 +38,12 @@ type view struct {
 	selects   labels.Selector
 	transform toolscache.TransformFunc
 
-	objects map[types.NamespacedName]client.Object // not modified in place
-	ordered []client.Object                        // the same by key; slices that were read are not modified
-	pending []Change                               // not delivered yet
-	settled int                                    // number of pending changes, from the front, whose order is fixed
+	objects toolscache.Indexer // not modified in place
+	pending []Change           // not delivered yet
+	settled int                // number of pending changes, from the front, whose order is fixed
 	held    bool
 
-	indexes  map[string]*index
 	handlers []toolscache.ResourceEventHandler
-}
-
-// index finds objects by the values of an index function.
-type index struct {
-	values  client.IndexerFunc
-	ordered map[string][]client.Object // by value, as those of the view
-}
-
-// put stores an object in place of the object of its key; nil removes that.
-func (i *index) put(key types.NamespacedName, before, after client.Object) {
-	if before != nil {
-		for _, v := range i.values(before) {
-			if i.ordered[v] = with(i.ordered[v], key, nil); len(i.ordered[v]) == 0 {
-				delete(i.ordered, v)
-			}
-		}
-	}
-	if after != nil {
-		for _, v := range i.values(after) {
-			i.ordered[v] = with(i.ordered[v], key, after)
-		}
-	}
 }
 
 // newViewCache returns a cache that has listed all objects and watches from now on. options.ByObject can restrict and
@@ -75,7 +51,7 @@ func (i *index) put(key types.NamespacedName, before, after client.Object) {
 func newViewCache(api *API, options cache.Options) *viewCache {
 	c := &viewCache{api: api, views: map[schema.GroupVersionKind]*view{}}
 	for gvk, t := range api.tables {
-		c.views[gvk] = &view{table: t, selects: labels.Everything(), objects: map[types.NamespacedName]client.Object{}, indexes: map[string]*index{}}
+		c.views[gvk] = &view{table: t, selects: labels.Everything(), objects: toolscache.NewIndexer(keyOf, toolscache.Indexers{})}
 	}
 	for kind, by := range options.ByObject {
 		t, err := api.tableOf(kind)
@@ -103,20 +79,37 @@ func newViewCache(api *API, options cache.Options) *viewCache {
 	return c
 }
 
+// keyOf returns the key of an object in a view.
+func keyOf(o any) (string, error) { return client.ObjectKeyFromObject(o.(client.Object)).String(), nil }
+
+// sorted returns objects of a view by key.
+func sorted(objects []any) []client.Object {
+	list := make([]client.Object, len(objects))
+	for i, o := range objects {
+		list[i] = o.(client.Object)
+	}
+	slices.SortFunc(list, func(x, y client.Object) int {
+		return cmp.Or(strings.Compare(x.GetNamespace(), y.GetNamespace()), strings.Compare(x.GetName(), y.GetName()))
+	})
+	return list
+}
+
+// get returns the object of a key, nil if the view has none.
+func (v *view) get(key types.NamespacedName) client.Object {
+	there, _, err := v.objects.GetByKey(key.String())
+	utilruntime.Must(err)
+	o, _ := there.(client.Object)
+	return o
+}
+
 // show updates one object of the view, nil if it is gone, and returns the view's object before and after; nil if the
 // view has none.
 func (v *view) show(key types.NamespacedName, now client.Object) (before, after client.Object) {
-	before = v.objects[key]
-	defer func() {
-		if before != nil || after != nil {
-			v.ordered = with(v.ordered, key, after)
-		}
-		for _, i := range v.indexes {
-			i.put(key, before, after)
-		}
-	}()
+	before = v.get(key)
 	if now == nil || !v.selects.Matches(labels.Set(now.GetLabels())) {
-		delete(v.objects, key)
+		if before != nil {
+			utilruntime.Must(v.objects.Delete(before))
+		}
 		return before, nil
 	}
 	if v.transform != nil {
@@ -124,7 +117,7 @@ func (v *view) show(key types.NamespacedName, now client.Object) (before, after 
 		utilruntime.Must(err)
 		now = transformed.(client.Object)
 	}
-	v.objects[key] = now
+	utilruntime.Must(v.objects.Update(now))
 	return before, now
 }
 
@@ -194,7 +187,7 @@ func (c *viewCache) Get(_ context.Context, key client.ObjectKey, into client.Obj
 	o := client.GetOptions{}
 	o.ApplyOptions(options)
 	c.mu.RLock()
-	there := c.views[t.gvk].objects[key]
+	there := c.views[t.gvk].get(key)
 	c.mu.RUnlock()
 	if there == nil {
 		return apierrors.NewNotFound(t.resource, key.Name)
@@ -202,7 +195,7 @@ func (c *viewCache) Get(_ context.Context, key client.ObjectKey, into client.Obj
 	return fill(into, there, t.gvk, o.UnsafeDisableDeepCopy != nil && *o.UnsafeDisableDeepCopy)
 }
 
-// List implements client.Reader. A field selector has to name an index.
+// List implements client.Reader. A field selector has to name one index.
 func (c *viewCache) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	t, err := c.api.tableOf(into)
 	if err != nil {
@@ -210,31 +203,20 @@ func (c *viewCache) List(_ context.Context, into client.ObjectList, options ...c
 	}
 	o := client.ListOptions{}
 	o.ApplyOptions(options)
+	objects := c.views[t.gvk].objects
 	c.mu.RLock()
-	v := c.views[t.gvk]
-	all, err := v.selected(o.FieldSelector)
+	all := objects.List()
+	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
+		fields := o.FieldSelector.Requirements()
+		if all, err = objects.ByIndex(fields[0].Field, fields[0].Value); len(fields) > 1 {
+			err = fmt.Errorf("no index answers %s", o.FieldSelector)
+		}
+	}
 	c.mu.RUnlock()
 	if err != nil {
 		return err
 	}
-	return fillList(into, all, &o, t.gvk)
-}
-
-// selected returns the objects of the view with the index value that a selector requests; all objects if it requests
-// none.
-func (v *view) selected(selector fields.Selector) ([]client.Object, error) {
-	if selector == nil || selector.Empty() {
-		return v.ordered, nil
-	}
-	requirements := selector.Requirements()
-	if len(requirements) > 1 {
-		return nil, fmt.Errorf("no index answers %s", selector)
-	}
-	i := v.indexes[requirements[0].Field]
-	if i == nil {
-		return nil, fmt.Errorf("index with name field:%s does not exist", requirements[0].Field)
-	}
-	return i.ordered[requirements[0].Value], nil
+	return fillList(into, sorted(all), &o, t.gvk)
 }
 
 // IndexField implements client.FieldIndexer.
@@ -243,17 +225,9 @@ func (c *viewCache) IndexField(_ context.Context, kind client.Object, field stri
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v := c.views[t.gvk]
-	if v.indexes[field] != nil {
-		return fmt.Errorf("%s has an index %s already", t.gvk.Kind, field)
-	}
-	v.indexes[field] = &index{values, map[string][]client.Object{}}
-	for key, o := range v.objects {
-		v.indexes[field].put(key, nil, o)
-	}
-	return nil
+	return c.views[t.gvk].objects.AddIndexers(toolscache.Indexers{
+		field: func(o any) ([]string, error) { return values(o.(client.Object)), nil },
+	})
 }
 
 // GetInformer implements cache.Informers.
@@ -280,7 +254,7 @@ type informer struct {
 func (i informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.cache.mu.Lock()
 	i.view.handlers = append(i.view.handlers, h)
-	objects := i.view.ordered
+	objects := sorted(i.view.objects.List())
 	i.cache.mu.Unlock()
 	for _, o := range objects {
 		h.OnAdd(o, true)

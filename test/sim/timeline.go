@@ -4,8 +4,10 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -91,113 +93,88 @@ func (l *Timeline) see(c Change) {
 	case c.Old.GetDeletionTimestamp() == nil && c.New.GetDeletionTimestamp() != nil:
 		l.add(c.GVK.Kind, "terminating", name)
 	}
-	if c.New == nil {
-		return
-	}
 	if clique, ok := c.New.(*v1alpha1.PodClique); ok {
 		l.wanted[c.Key.String()] = clique.Spec.Replicas
 	}
-	l.seeReplicas(c)
-	l.seePhase(c)
-	l.seeConditions(c)
-}
-
-// seeReplicas records a change of spec.replicas.
-func (l *Timeline) seeReplicas(c Change) {
-	if c.Old == nil {
-		return
-	}
-	was, is := replicasOf(c.Old), replicasOf(c.New)
-	if was != is {
-		l.entryOf(c.GVK.Kind+" "+c.Key.Name, "replicas", was).is = is
+	if c.New != nil {
+		l.seeValues(c)
 	}
 }
 
-// seePhase records a change of the phase of a Training workload.
-func (l *Timeline) seePhase(c Change) {
-	set, ok := c.New.(*v1alpha1.PodCliqueSet)
-	if !ok || set.Spec.WorkloadType != v1alpha1.WorkloadTypeTraining {
-		return
-	}
-	was := ""
-	if c.Old != nil {
-		was = string(c.Old.(*v1alpha1.PodCliqueSet).Status.Phase)
-	}
-	if is := string(set.Status.Phase); is != was {
-		l.entryOf(c.GVK.Kind+" "+c.Key.Name, "phase", was).is = is
-	}
-}
-
-// replicasOf returns spec.replicas as text, "" for kinds that have none.
-func replicasOf(o client.Object) string {
-	spec := reflect.ValueOf(o).Elem().FieldByName("Spec")
-	if !spec.IsValid() || spec.Kind() != reflect.Struct {
-		return ""
-	}
-	replicas := reflect.Indirect(spec.FieldByName("Replicas"))
-	if !replicas.IsValid() {
-		return ""
-	}
-	return fmt.Sprint(replicas.Interface())
-}
-
-// seeConditions records conditions whose status or reason has changed. Reasons of MinAvailableBreached=False are not
-// recorded.
-func (l *Timeline) seeConditions(c Change) {
+// seeValues records values that have changed, and those that are gone, in the order of their names.
+func (l *Timeline) seeValues(c Change) {
 	before := map[string]string{}
 	if c.Old != nil {
-		for _, condition := range conditions(c.Old) {
-			before[condition.Type] = short(condition)
+		for _, v := range valuesOf(c.Old) {
+			before[v.name] = v.is
 		}
 	}
-	for _, condition := range conditions(c.New) {
-		was := before[condition.Type]
-		if was == "" && condition.Type == v1alpha1.ConditionMinAvailableBreached {
-			was = notBreached
+	record := func(name, was, is string) {
+		if name == breached {
+			was = cmp.Or(was, notBreached)
 		}
-		delete(before, condition.Type)
-		if is := short(condition); is != was {
-			l.entryOf(c.GVK.Kind+" "+c.Key.Name, ofCondition+condition.Type, was).is = is
+		if was != is && (is != "" || was != notBreached) {
+			l.entryOf(c.GVK.Kind+" "+c.Key.Name, name, was).is = is
 		}
 	}
-	var gone []string
-	for kind, was := range before {
-		if was == notBreached {
-			continue
+	for _, v := range valuesOf(c.New) {
+		if v.name != "replicas" || c.Old != nil {
+			record(v.name, before[v.name], v.is)
 		}
-		gone = append(gone, kind)
+		delete(before, v.name)
 	}
-	slices.Sort(gone)
-	for _, kind := range gone {
-		l.entryOf(c.GVK.Kind+" "+c.Key.Name, ofCondition+kind, before[kind]).is = ""
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		record(name, before[name], "")
 	}
 }
 
-func short(c metav1.Condition) string {
-	if c.Type == v1alpha1.ConditionMinAvailableBreached && c.Status == metav1.ConditionFalse {
-		return notBreached
+// value is a value of an object whose changes are recorded.
+type value struct{ name, is string }
+
+const (
+	// ofCondition is the prefix of the names of conditions; pods of a PodClique can be Succeeded too.
+	ofCondition = "condition "
+	breached    = ofCondition + v1alpha1.ConditionMinAvailableBreached
+	// notBreached is the value of MinAvailableBreached False, whatever its reason; an absent condition counts as this too.
+	notBreached = "False"
+)
+
+// valuesOf returns the values of an object: spec.replicas, the phase of a Training workload, and its conditions.
+func valuesOf(o client.Object) []value {
+	var values []value
+	if replicas := reflect.Indirect(fieldOf(o, "Spec", "Replicas")); replicas.IsValid() {
+		values = append(values, value{"replicas", fmt.Sprint(replicas.Interface())})
 	}
-	return string(c.Status) + " (" + c.Reason + ")"
+	if set, ok := o.(*v1alpha1.PodCliqueSet); ok && set.Spec.WorkloadType == v1alpha1.WorkloadTypeTraining {
+		values = append(values, value{"phase", string(set.Status.Phase)})
+	}
+	for _, c := range conditions(o) {
+		is := string(c.Status) + " (" + c.Reason + ")"
+		if c.Type == v1alpha1.ConditionMinAvailableBreached && c.Status == metav1.ConditionFalse {
+			is = notBreached
+		}
+		values = append(values, value{ofCondition + c.Type, is})
+	}
+	return values
 }
-
-// ofCondition is the prefix of verbs about conditions; pods of a PodClique can be Succeeded too.
-const ofCondition = "condition "
-
-// notBreached is the value of MinAvailableBreached False; an absent condition counts as this too.
-const notBreached = "False"
 
 // conditions returns the conditions in the status of an object of grove.io or scheduling.run.ai.
 func conditions(o client.Object) []metav1.Condition {
-	s := status(o)
-	if !s.IsValid() || s.Kind() != reflect.Struct {
-		return nil
-	}
-	field := s.FieldByName("Conditions")
+	field := fieldOf(o, "Status", "Conditions")
 	if !field.IsValid() {
 		return nil
 	}
 	list, _ := field.Interface().([]metav1.Condition)
 	return list
+}
+
+// fieldOf returns a field of the spec or status of an object, not valid if its kind has none.
+func fieldOf(o client.Object, part, name string) reflect.Value {
+	of := reflect.ValueOf(o).Elem().FieldByName(part)
+	if !of.IsValid() || of.Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	return of.FieldByName(name)
 }
 
 // seePod records a change of a pod under its owner.
@@ -449,6 +426,6 @@ func (l *Timeline) Golden(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(want, []byte(got)) {
-		t.Errorf("the timeline differs from %s (-want +got):\n%s", path, cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
+		t.Errorf("the timeline differs from %s (-want +got):\n%s", path, gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
 	}
 }
