@@ -110,6 +110,7 @@ type setPlan struct {
 	training         *lifecycle.TrainingOutcome   // nil: nothing new, or it is an Inference workload
 	update           *lifecycle.SetUpdateDecision // nil: a Training workload
 	holds            map[int]*workload.Hold       // replicas that keep an earlier template
+	awaitsRecord     []bool                       // of each replica: the status does not say yet that the update has reached it
 	recordedReplicas []v1alpha1.RecordedReplicas
 }
 
@@ -159,9 +160,24 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 		// No child gets a turn, and none is told the revision, also not of the replica that was being updated.
 		set.Status.UpdateProgress.CurrentlyUpdating, set.Status.UpdateProgress.ReachedIndices = nil, ""
 	}
+	plan.awaitsRecord = awaitRecord(seen.live, plan.update, len(plan.units))
 	plan.recordedReplicas = workload.RecordedReplicas(set, plan.current)
 	plan.holds, err = r.heldReplicas(ctx, set, seen.facts, owned)
 	return plan, err
+}
+
+// awaitRecord returns for each of n replicas whether the update has reached it and the status of the set does not record that
+// yet. Its objects are created afterwards: otherwise a pass after a crash would take a new replica of which one PodClique
+// exists for one that was not reached, and create the others from the previous template. d may be nil.
+func awaitRecord(live *v1alpha1.PodCliqueSet, d *lifecycle.SetUpdateDecision, n int) []bool {
+	waits := make([]bool, n)
+	if d != nil {
+		recorded := workload.SetProgress(live)
+		for i := range waits {
+			waits[i] = d.Progress.NewlyReaches(i, recorded)
+		}
+	}
+	return waits
 }
 
 // requeueAfter returns the time until the plan has to be made again, 0: an event will tell. progressed: the pass has changed

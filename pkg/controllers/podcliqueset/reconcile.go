@@ -115,8 +115,8 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 		if err := r.children.SpecUnchanged(ctx, seen.live); err != nil {
 			return err
 		}
-		if plan.units[i].Attempt != workload.SetAttempt(set, i) || plan.training != nil && plan.training.Failure != "" {
-			return nil // the replica is replaced, or the workload fails, which must be recorded first
+		if plan.units[i].Attempt != workload.SetAttempt(set, i) || plan.awaitsRecord[i] || plan.training != nil && plan.training.Failure != "" {
+			return nil // the replica is replaced, the update reaches it, or the workload fails, which must be recorded first
 		}
 		want := wantedReplica(set, seen.revision, i, owned, plan.current, plan.holds[i])
 		names[i] = want.names()
@@ -142,7 +142,7 @@ func (r *Reconciler) createOrUpdateReplicas(ctx context.Context, name types.Name
 		return children.CreateOrUpdate(ctx, r.children, nil, services[k])
 	})
 	for i := range names {
-		if names[i] == nil { // the replica is replaced, or the batches ended before it
+		if names[i] == nil { // a decision must be recorded first, or the batches ended before it
 			names[i] = wantedReplica(set, seen.revision, i, owned, plan.current, plan.holds[i]).names()
 		}
 	}
