@@ -4,12 +4,14 @@ package gangadmission
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -238,6 +240,63 @@ func TestDevicesVanishWhileAGangIsPlanned(t *testing.T) {
 		t.Fatalf("pods %v are bound without the devices of another", bound)
 	}
 	c.addSlice().wholeOf("a", len(claimNames))
+}
+
+// Kube-scheduler nominates the node of a pod that it prepares, with a write before all others. Members of which only the claims are
+// written need none (docs/decisions, G18); pods without a gang, and members that a driver prepares, are nominated.
+func TestWhoIsNominatedWithDevices(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		create func(c *cluster)
+		bound  int // pods that are bound in the end
+		// prepared: the driver has to prepare devices before the binding, and does not do it.
+		prepared bool
+		want     []string
+	}{
+		"a gang": {bound: len(claimNames), create: func(c *cluster) { c.gangWithClaims() }},
+		"a pod without a gang": {bound: 1, want: []string{"plain"}, create: func(c *cluster) {
+			c.pod(wrappers.MakePod("plain", "ml").Spec(func(s *corev1.PodSpec) {
+				s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claimNames[0]}}
+			}))
+		}},
+		"a gang whose devices the driver prepares": {prepared: true, want: []string{"a-0", "a-1", "a-2"}, create: func(c *cluster) { c.gangWithClaims() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).withDevices()
+			if tc.prepared {
+				resources := c.client.ResourceV1().ResourceSlices()
+				slice, err := resources.Get(c.ctx, "n0", metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range slice.Spec.Devices {
+					slice.Spec.Devices[i].BindingConditions, slice.Spec.Devices[i].BindingFailureConditions = []string{"attached"}, []string{"failed"}
+				}
+				if _, err := resources.Update(c.ctx, slice, metav1.UpdateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tc.create(c)
+			c.run().eventually("bound, or nominated", func() bool {
+				return len(c.boundOf("")) == tc.bound && len(c.nominated()) >= len(tc.want)
+			})
+			if diff := cmp.Diff(tc.want, c.nominated()); diff != "" {
+				t.Errorf("nominated pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// nominated returns the pods in whose status a nominated node was written, once for each write.
+func (c *cluster) nominated() (pods []string) {
+	for _, a := range c.client.Actions() {
+		if patch, ok := a.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), `"nominatedNodeName":"`) {
+			pods = append(pods, patch.GetName())
+		}
+	}
+	slices.Sort(pods)
+	return pods
 }
 
 // waitUntil waits in a plugin until the informers of the scheduler have seen a change.

@@ -300,6 +300,32 @@ func TestMembersOfAnAbortedPlanHaveNoNominatedNode(t *testing.T) {
 	}
 }
 
+// Members that follow the one whose node refused it wait at Permit until the plan is aborted. Their nodes are not nominated.
+func TestMembersThatWaitForAnAbortAreNotNominated(t *testing.T) {
+	t.Parallel()
+	var cycles atomic.Int32
+	c := newCluster(t, opinions(func(point, _, node string) *fwk.Status {
+		switch point {
+		case "Filter":
+			if cycles.Add(1) == 1 {
+				return fwk.NewStatus(fwk.Unschedulable, "in a bad mood")
+			}
+		case "Unreserve":
+			cycles.Add(100) // a member had its cycle after the first one
+		}
+		return nil
+	})).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).gang("a", 4)
+	c.gangs.refusals.KnownFor = 300 * time.Millisecond
+	c.run().wholeOf("a", 4)
+	if cycles.Load() < 100 {
+		t.Error("no member was released with the plan")
+	}
+	// In the second attempt a plugin prepares all of them.
+	if diff := cmp.Diff([]string{"a-0", "a-1", "a-2", "a-3"}, c.nominated()); diff != "" {
+		t.Errorf("nominated pods (-want +got):\n%s", diff)
+	}
+}
+
 func TestFailedBindingIsRepaired(t *testing.T) {
 	for name, post := range map[string]bool{"not posted": false, "posted, and the answer lost": true} {
 		t.Run(name, func(t *testing.T) {

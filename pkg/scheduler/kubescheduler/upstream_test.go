@@ -51,17 +51,17 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 			"RemovePod", // a pod that is forgotten (ForgetPod) was never bound
 			"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
 				"RemoveNode RemovePodGroupMember UpdateNode UpdatePod UpdatePodGroupMember UpdateSnapshot"},
-		{reflect.TypeFor[framework.Framework](), // lateFramework
-			"EventRecorder",
+		{reflect.TypeFor[framework.Framework](), // lateFramework, unnominatedFramework
+			"EventRecorder RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
 			"APICacher APIDispatcher Activate AddNominatedPod AddPodInPreBind AddWaitingPod ClientSet Close DeleteNominatedPodIfExists " +
 				"EnqueueExtensions Extenders GetNodeHint GetPodInPreBind GetWaitingPod HasFilterPlugins HasPostFilterPlugins HasScorePlugins " +
 				"IterateOverWaitingPods KubeConfig ListPlugins NominatedPodsForNode Parallelizer PercentageOfNodesToScore PodGroupManager " +
 				"PodGroupPostFilterPlugins PreEnqueuePlugins ProfileName QueueSortFunc RejectWaitingPod RemovePodInPreBind RunBindPlugins " +
 				"RunFilterPlugins RunFilterPluginsWithNominatedPods RunPermitPlugins RunPlacementGeneratePlugins RunPlacementScorePlugins " +
-				"RunPostBindPlugins RunPostFilterPlugins RunPreBindPlugins RunPreBindPreFlights RunPreFilterExtensionAddPod " +
+				"RunPostBindPlugins RunPostFilterPlugins RunPreFilterExtensionAddPod " +
 				"RunPreFilterExtensionRemovePod RunPreFilterPlugins RunPreScorePlugins RunReservePluginsReserve RunReservePluginsUnreserve " +
 				"RunScorePlugins SetAPICacher SetPodActivator SetPodNominator SharedCSIManager SharedDRAManager SharedInformerFactory SignPod " +
-				"SnapshotSharedLister StoreScheduleResults UpdateNominatedPod WaitOnPermit WillWaitOnPermit"},
+				"SnapshotSharedLister StoreScheduleResults UpdateNominatedPod WaitOnPermit"},
 		{reflect.TypeFor[events.EventRecorderLogger](), "Eventf WithLogger", ""}, // lateRecorder
 		{reflect.TypeFor[preemption.Interface](), // guardedPreemption
 			"SelectVictimsOnNode", "CandidatesToVictimsMap GetOffsetAndNumCandidates OrderedScoreFuncs PodEligibleToPreemptOthers"},
@@ -76,7 +76,8 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 			t.Errorf("methods of %s (-reviewed +of this version):\n%s", tc.kind, diff)
 		}
 	}
-	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled the Profiles.
+	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and SkipNominations
+	// the Profiles.
 	want := strings.Fields("APIDispatcher Cache Extenders FailureHandler NextPod Profiles SchedulePod SchedulingQueue StopEverything")
 	var got []string
 	for kind, i := reflect.TypeFor[scheduler.Scheduler](), 0; i < kind.NumField(); i++ {
