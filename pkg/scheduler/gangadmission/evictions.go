@@ -190,7 +190,8 @@ func (g *Gangs) resumeEvictions(logger klog.Logger) {
 			victims[plan] = append(victims[plan], gangs.MarkedPod{Pod: pod, Witness: evict.IsWitness(pod)})
 		}
 	}
-	for key, plan := range g.registry.RecordedEvictions() {
+	for _, recorded := range g.registry.RecordedEvictions() {
+		key, plan := recorded.Gang, recorded.Plan
 		logger.Info("Continuing the evictions of an earlier process", "podGroup", key, "plan", plan, "victims", len(victims[plan]))
 		effects, ok := g.registry.RestorePreemption(key, plan, victims[plan], g.clock.Now())
 		if ok { // else the PodGroup is gone by now

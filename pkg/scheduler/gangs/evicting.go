@@ -3,6 +3,8 @@
 package gangs
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -195,21 +197,27 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 	return r.endCall(e)
 }
 
-// RecordedEvictions returns, by gang, the plans whose evictions had begun according to the status of the PodGroups, and of
-// which this process knows nothing: those of an earlier process.
-func (r *Registry) RecordedEvictions() map[Key]string {
+// RecordedEviction is a plan whose evictions had begun according to the status of the gang's PodGroup.
+type RecordedEviction struct {
+	Gang Key
+	Plan string
+}
+
+// RecordedEvictions returns, sorted by gang, the recorded evictions of which this process knows nothing: those of an earlier process.
+func (r *Registry) RecordedEvictions() []RecordedEviction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	plans := map[Key]string{}
+	var recorded []RecordedEviction
 	for key, g := range r.gangs {
 		if g.group == nil || g.preemption != nil {
 			continue
 		}
 		if plan, evicting, ok := podgroup.RecordedPreemption(&g.group.Status); ok && evicting {
-			plans[key] = plan
+			recorded = append(recorded, RecordedEviction{Gang: key, Plan: plan})
 		}
 	}
-	return plans
+	slices.SortFunc(recorded, func(a, b RecordedEviction) int { return compareNames(a.Gang, b.Gang) })
+	return recorded
 }
 
 // MarkedPod is a pod with the mark of a plan. Witness: the mark says that the deletions have begun.
@@ -269,7 +277,8 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 	r.beginCall(now)
 	r.resumed = true
 	var e Effects
-	for plan, of := range marked {
+	for _, plan := range slices.Sorted(maps.Keys(marked)) {
+		of := marked[plan]
 		begun := map[*gangState]bool{}
 		for _, x := range of {
 			if m := r.members[x.Pod.UID]; m != nil && x.Witness {

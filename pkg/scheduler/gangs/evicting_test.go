@@ -108,13 +108,13 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 			r.SetSynced(now)
 			r.SetLeading()
 			var e Effects
-			for key, plan := range r.RecordedEvictions() {
-				effects, ok := r.RestorePreemption(key, plan, marked[plan], now)
+			for _, x := range r.RecordedEvictions() {
+				effects, ok := r.RestorePreemption(x.Gang, x.Plan, marked[x.Plan], now)
 				if !ok {
-					t.Errorf("nothing is restored for %v", key)
+					t.Errorf("nothing is restored for %v", x.Gang)
 				}
 				e.add(effects)
-				delete(marked, plan)
+				delete(marked, x.Plan)
 			}
 			e.add(r.AbandonedEvictions(marked, now.Add(time.Second)))
 			want := func(what string, got []*Preemption, want []int) {

@@ -76,7 +76,7 @@ func (w *priorityCounts) hasFrom(priority int32) bool {
 func newIndices() indices {
 	return indices{
 		timers:   count.NewHeap(func(a, b *gangState) bool { return a.due.Before(b.due) }, func(g *gangState) *int { return &g.inTimers }),
-		first:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inFirst }),
+		first:    count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inFirst }),
 		partials: sets.New[Key](), units: newPriorityCounts(), minimums: newPriorityCounts(), gated: map[*gangState]struct{}{}, yielding: map[*gangState]struct{}{},
 	}
 }

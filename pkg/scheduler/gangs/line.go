@@ -4,7 +4,6 @@ package gangs
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -55,7 +54,7 @@ func (r *Registry) updateLine(now time.Time) []Key {
 		if c := a.rank.Compare(b.rank); c != 0 {
 			return c
 		}
-		return strings.Compare(a.key.String(), b.key.String())
+		return compareNames(a.key, b.key)
 	})
 	before := r.line.places
 	r.line = line{at: now, places: make(map[*gangState]linePlace, len(waiting))}

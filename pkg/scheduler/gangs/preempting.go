@@ -303,7 +303,7 @@ func (r *Registry) retryFirstHopeless() {
 		case !r.isWaitingForSearch(g):
 			delete(r.toSearch, g)
 		case r.now.Before(g.hopeless.until):
-		case first == nil || g.leaderRank().Compare(first.leaderRank()) < 0:
+		case first == nil || compareInQueue(g, first) < 0:
 			first = g
 		}
 	}

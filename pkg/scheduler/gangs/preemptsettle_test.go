@@ -66,6 +66,7 @@ type market struct {
 	preempted map[string]int    // by gang: how often it ended as a whole
 	decisions map[string]int    // by preemptor: how often it ended others
 	victims   int
+	history   []string // what has happened
 
 	searchTakes time.Duration                   // of a search without victims
 	searches    int                             // number of these
@@ -112,6 +113,7 @@ func (m *market) newRegistry() *Registry {
 		Amount:   func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 1} },
 		Priority: m.priorityOf,
 		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
+			m.say("plan %s of %s: %s", p.ID, p.Gang.Name, outcome)
 			if outcome == PreemptionOvertaken {
 				m.overtaken[p.Gang.Name]++
 			}
@@ -218,7 +220,16 @@ func (m *market) update(uid types.UID, edit func(*corev1.Pod)) {
 	m.apply(m.r.SetPod(pod, m.now))
 }
 
+// say records an event.
+func (m *market) say(format string, args ...any) {
+	m.history = append(m.history, m.now.Sub(m.start).String()+": "+fmt.Sprintf(format, args...))
+	m.t.Log(m.history[len(m.history)-1])
+}
+
 func (m *market) apply(e Effects) {
+	for _, pod := range e.Activate {
+		m.history = append(m.history, pod.Name+" is activated")
+	}
 	for _, pod := range e.Activate {
 		if ok, _ := m.r.MayEnterQueue(pod); ok {
 			m.active[pod.UID] = pod
@@ -516,7 +527,7 @@ func (m *market) schedule() {
 	if plan == nil {
 		m.t.Fatalf("the plan of %s is stale: %s", work.Gang.Name, why)
 	}
-	m.t.Logf("%s: %s (priority %d) %s is bound: %v", m.now.Sub(m.start), work.Gang.Name, work.Priority, work.Task, placements)
+	m.say("%s (priority %d) %s is bound: %v", work.Gang.Name, work.Priority, work.Task, placements)
 	m.bindAll(work, placements)
 }
 
@@ -537,7 +548,7 @@ func (m *market) makeRoom(work *Work) time.Time {
 		m.searches++
 		return m.r.RecordHopeless(work.Gang, m.why, m.final, m.searchTakes, m.now)
 	case len(decision.Victims) > 0:
-		m.t.Logf("%s: %s (priority %d) step %d ends %v for %v beside %d ending", m.now.Sub(m.start), work.Gang.Name, work.Priority, step, names(decision.Victims), decision.Placements, len(decision.Awaited))
+		m.say("%s (priority %d) step %d ends %v for %v beside %d ending", work.Gang.Name, work.Priority, step, names(decision.Victims), decision.Placements, len(decision.Awaited))
 		m.apply(m.r.RecordPreemption(work, decision, m.now))
 		return time.Time{}
 	}

@@ -305,12 +305,8 @@ func (s *simulation) resumeEvictions() {
 			victims[plan] = append(victims[plan], MarkedPod{Pod: s.pods[uid], Witness: witness})
 		}
 	}
-	plans := s.r.RecordedEvictions()
-	for _, key := range simulatedKeys {
-		plan, ok := plans[key]
-		if !ok {
-			continue
-		}
+	for _, x := range s.r.RecordedEvictions() {
+		key, plan := x.Gang, x.Plan
 		s.say("the evictions of plan %s of %s go on", plan, key.Name)
 		if s.evictor.begun[plan] == nil {
 			s.evictor.begun[plan] = []types.UID{} // what was to be checked was checked

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,13 +119,48 @@ func (g *gangState) leaderRank() Rank {
 	return rank
 }
 
-// sortByRank sorts in the order of the queue. Items of the same rank keep their order.
-func sortByRank[T comparable](items []T, rankOf func(T) Rank) {
+// compareInQueue compares gangs in the order of the queue, and those of the same rank by name.
+func compareInQueue(a, b *gangState) int {
+	if c := a.leaderRank().Compare(b.leaderRank()); c != 0 {
+		return c
+	}
+	return compareNames(a.key, b.key)
+}
+
+// sortByRank sorts in the order of the queue. Items of the same rank are sorted by name: many gangs have it after a restart, because
+// their PodGroups record whole seconds.
+func sortByRank[T comparable](items []T, rankOf func(T) Rank, nameOf func(T) Key) {
 	ranks := make(map[T]Rank, len(items))
 	for _, x := range items {
 		ranks[x] = rankOf(x)
 	}
-	slices.SortStableFunc(items, func(a, b T) int { return ranks[a].Compare(ranks[b]) })
+	slices.SortFunc(items, func(a, b T) int {
+		if c := ranks[a].Compare(ranks[b]); c != 0 {
+			return c
+		}
+		return compareNames(nameOf(a), nameOf(b))
+	})
+}
+
+// sortGangs sorts gangs in the order of the queue.
+func sortGangs(gangs []*gangState) {
+	sortByRank(gangs, (*gangState).leaderRank, func(g *gangState) Key { return g.key })
+}
+
+// compareIndexed is compareInQueue with the ranks by which the gangs are in an index.
+func compareIndexed(a, b *gangState) int {
+	if c := a.rank.Compare(b.rank); c != 0 {
+		return c
+	}
+	return compareNames(a.key, b.key)
+}
+
+// compareNames compares by namespace and name.
+func compareNames(a, b Key) int {
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
 }
 
 // firstByRank returns the first gang of a heap that is in the order of the queue. ok is false if the heap is empty.

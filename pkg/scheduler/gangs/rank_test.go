@@ -11,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -315,5 +318,48 @@ func TestPrecedenceOfABrokenGangEnds(t *testing.T) {
 			tell(s)
 			s.members("d").wantRank(Minimum, TierNormal)
 		})
+	}
+}
+
+// Gangs that were complete at the same time, as after a restart, are tried in the order of their names, so that equal facts lead to equal
+// decisions.
+func TestGangsOfTheSameRankAreTriedByName(t *testing.T) {
+	t.Parallel()
+	for range 5 { // the order of a map is another one each time
+		s := begin(t)
+		s.r.synced = false // as the PodGroups and pods are listed
+		var want []string
+		for i := range 20 {
+			name := fmt.Sprintf("g%02d", i)
+			want = append(want, name)
+			s.group(wrappers.MakePodGroup(name, testNamespace).UID(name).MinMember(1)).pods(wrappers.MakePod(name, testNamespace).UID(name).Gang(name))
+		}
+		s.effects = s.r.SetSynced(s.now)
+		wantActivated := func(what string, want []string) {
+			t.Helper()
+			var got []string
+			for _, pod := range s.effects.Activate {
+				got = append(got, pod.Name)
+			}
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Fatalf("%s (-want +got):\n%s", what, diff)
+			}
+		}
+		wantActivated("after the start", want)
+		room := &fakeShape{}
+		for _, name := range want {
+			pod := s.r.members[types.UID(name)].pod
+			s.r.MayEnterQueue(pod)
+			s.r.RecordPopped(pod.UID)
+			work, why := s.r.BeginAttempt(pod)
+			if work == nil {
+				t.Fatal(why)
+			}
+			s.r.RecordGangRefused(work.Gang, podgroup.Refusal{}, Wait{Needs: []Need{{room, 1}}, Topics: []Topic{Anything}}, s.now)
+			s.r.RecordCycleFailed(pod.UID, s.now)
+		}
+		room.fits = 3
+		s.effects = s.r.RetryWaiting([]Shape{room}, nil, Key{}, s.now)
+		wantActivated("three fit", want[:3])
 	}
 }

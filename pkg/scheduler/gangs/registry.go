@@ -221,7 +221,7 @@ func (r *Registry) endCall(e Effects) Effects {
 				return m.gang.leaderRank()
 			}
 			return Rank{Priority: count.PodPriority(pod), Tier: TierNormal, Time: r.now}
-		})
+		}, func(pod *corev1.Pod) Key { return Key{Namespace: pod.Namespace, Name: pod.Name} })
 	}
 	if len(r.cancelled) > 0 {
 		e.Cancel = append(e.Cancel, r.cancelled...)

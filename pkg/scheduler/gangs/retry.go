@@ -163,13 +163,21 @@ func newWaiters() *count.Heap[*waiter] {
 func newWaitList() waitList {
 	return waitList{
 		all: map[*gangState]struct{}{}, byShape: map[Shape]*count.Heap[*waiter]{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
-		informed:    count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inInformed }),
-		turns:       count.NewHeap(func(a, b *gangState) bool { return a.wait.turn.Before(b.wait.turn) }, func(g *gangState) *int { return &g.inTurns }),
-		paused:      count.NewHeap(func(a, b *gangState) bool { return a.rank.Compare(b.rank) < 0 }, func(g *gangState) *int { return &g.inPaused }),
+		informed:    count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inInformed }),
+		turns:       count.NewHeap(comesBefore, func(g *gangState) *int { return &g.inTurns }),
+		paused:      count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inPaused }),
 		unheard:     map[*gangState]struct{}{},
 		afterEvents: budget{share: informedShare}, afterChange: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
 		afterFailures: budget{share: repeatShare},
 	}
+}
+
+// comesBefore reports whether the turn of a refused gang comes before that of another one.
+func comesBefore(a, b *gangState) bool {
+	if c := a.wait.turn.Compare(b.wait.turn); c != 0 {
+		return c < 0
+	}
+	return compareNames(a.key, b.key) < 0
 }
 
 // addGang enters what a gang waits for into the indices.
@@ -463,7 +471,7 @@ func (r *Registry) retryLacking(lacking []*gangState) Effects {
 		}
 	}
 	gangs := claiming.UnsortedList()
-	sortByRank(gangs, (*gangState).leaderRank)
+	sortGangs(gangs)
 	var e Effects
 	claimed := claims{pods: map[Shape]int{}, groups: map[Need]int{}, fitting: map[Need]int{}}
 	for _, g := range gangs {

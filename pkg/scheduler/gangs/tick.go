@@ -68,7 +68,7 @@ func sortDue(due []*gangState, now time.Time) {
 	if len(due) < 2 {
 		return
 	}
-	sortByRank(due, (*gangState).leaderRank)
+	sortGangs(due)
 	late := func(g *gangState) bool { return !g.putOff.IsZero() && now.Sub(g.putOff) >= fairAfter }
 	slices.SortStableFunc(due, func(a, b *gangState) int {
 		switch {
