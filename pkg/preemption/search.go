@@ -160,16 +160,14 @@ func (s *search) findAmong(units []int) {
 		sufficient := slices.Clone(s.list)
 		s.restoreApart()
 		few := slices.Clone(s.list)
-		for _, back := range []func([]int) []int{s.latestFirst(order), s.byValue} {
-			for _, start := range [][]int{few, sufficient} { // the second one only if a planner that is not exact fails now
-				if s.selectUnits(start); s.reduce(back) {
-					s.record()
-					break
-				}
+		for _, start := range [][]int{few, sufficient} { // the second one only if a planner that is not exact fails now
+			if s.selectUnits(start); s.reduce() {
+				s.record()
+				break
 			}
-			if s.isSpent() {
-				return
-			}
+		}
+		if s.isSpent() {
+			return
 		}
 	}
 	if !s.found && len(units) <= maxLeftOut {
@@ -249,15 +247,15 @@ func (s *search) restoreApart() {
 	}
 }
 
-// reduce takes units back as long as there is a plan without them, in the order that the function gives them. The result is minimal.
+// reduce takes units back as long as there is a plan without them, the most valuable first. The result is minimal.
 // It returns false if there is no plan in the first place, or if the time is over before each unit was tried: somebody would end who
 // is not needed.
-func (s *search) reduce(order func([]int) []int) bool {
+func (s *search) reduce() bool {
 	if !s.plan() {
 		return false
 	}
 	start := s.selection()
-	units := order(start)
+	units := s.byValue(start)
 	for _, u := range units {
 		s.restoreBesidePlan(u)
 	}
@@ -269,7 +267,7 @@ func (s *search) reduce(order func([]int) []int) bool {
 	if s.byNumbers && !s.plan() && !s.late { // a filter refuses what the numbers allow
 		s.byNumbers = false
 		s.selectUnits(start)
-		return s.reduce(order)
+		return s.reduce()
 	}
 	return !s.late
 }
@@ -362,7 +360,7 @@ func (s *search) findByLeavingOut(units []int) bool {
 	for _, u := range units {
 		s.addInPlaceOfParts(u)
 	}
-	if !s.reduce(s.byValue) {
+	if !s.reduce() {
 		return false
 	}
 	for w := range s.Workloads {
@@ -410,7 +408,7 @@ func (s *search) exchangeFor(out, units []int) bool {
 		}
 		s.selectUnits(slices.DeleteFunc(slices.Clone(s.best), func(u int) bool { return slices.Contains(out, u) }))
 		s.addIfAllowed(in)
-		if s.selected[in] && s.areAllowed(out) && s.isCheaper() && s.reduce(s.byValue) && s.record() {
+		if s.selected[in] && s.areAllowed(out) && s.isCheaper() && s.reduce() && s.record() {
 			return true
 		}
 	}
@@ -455,19 +453,6 @@ func (s *search) byValue(units []int) []int {
 	units = slices.Clone(units)
 	slices.SortFunc(units, func(a, b int) int { return cmp.Compare(s.rank[b], s.rank[a]) })
 	return units
-}
-
-// latestFirst returns a function that returns the selected units from the end of the order to its beginning.
-func (s *search) latestFirst(order []int) func([]int) []int {
-	return func(units []int) []int {
-		sorted := make([]int, 0, len(units))
-		for _, u := range slices.Backward(order) {
-			if s.selected[u] {
-				sorted = append(sorted, u)
-			}
-		}
-		return sorted
-	}
 }
 
 // mayFit reports whether the numbers allow a plan. It asks only for the capacity of each class.
