@@ -185,7 +185,7 @@ func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool
 				break
 			}
 			culprits = append(culprits, a.order[at])
-			a.order = move(a.order, a.order[at], toFront)
+			a.order = withFirst(a.order, a.order[at])
 			a.undoUnits(base, domains)
 		}
 		learned, seen := false, map[likeIn]bool{}

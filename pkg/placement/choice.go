@@ -23,8 +23,8 @@ type limit struct {
 type order int
 
 const (
-	preferredFirst order = iota // children that are certain to fit by themselves first, then in order of preference
-	cheapestFirst               // likewise, and among equals those that lack the fewest pods
+	preferredFirst order = iota // those with bound pods first, then in spec order
+	cheapestFirst               // those that lack the fewest pods first, among equals as preferredFirst
 )
 
 // maxKinds bounds the number of alternatives that are derived from one choice.
@@ -36,7 +36,6 @@ type chooser struct {
 	like   *likeness
 	group  int32
 	opaque bool    // a group with a required level is a unit although groups below have one too
-	free   bool    // a group has more children to choose from than it lacks
 	below  []int32 // the group and all groups below it that are neither satisfied nor impossible, a group before its children
 
 	estimates []feasibility // by likeness, of leaves
@@ -45,7 +44,6 @@ type chooser struct {
 	// Of one choice, by group:
 	ok     []bool
 	pods   []int // pods lacking in the leaves chosen below
-	doubts []int // number of doubtful leaves among them
 	picks  []span
 	spare  [][2]int32 // likenesses of up to two different kinds of children that were not chosen; 0: none
 	arena  []int32
@@ -56,8 +54,8 @@ type chooser struct {
 type span struct{ first, end int32 }
 
 type option struct {
-	group        int32
-	pods, doubts int
+	group int32
+	pods  int
 }
 
 // feasibility is the estimate whether a leaf can have its minimum if nothing else is placed.
@@ -66,7 +64,6 @@ type feasibility int8
 const (
 	unknown    feasibility = iota
 	fits                   // or nothing is known that rules it out
-	doubtful               // was not placed, which does not prove that it cannot be placed
 	impossible             // cannot be placed, neither alone nor beside others
 )
 
@@ -75,7 +72,6 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility, opaque
 	c.below = append(c.below, g)
 	for i := 0; i < len(c.below); i++ {
 		at := &pl.groups[c.below[i]]
-		before := len(c.below)
 		if c.isUnit(c.below[i]) {
 			continue
 		}
@@ -84,26 +80,20 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility, opaque
 				c.below = append(c.below, k)
 			}
 		}
-		c.free = c.free || !at.isLeaf() && len(c.below)-before > at.missing()
 	}
 	n := len(pl.groups)
-	c.ok, c.pods, c.doubts = make([]bool, n), make([]int, n), make([]int, n)
+	c.ok, c.pods = make([]bool, n), make([]int, n)
 	c.picks, c.spare = make([]span, n), make([][2]int32, n)
 	return c
 }
 
 // chooseLeaves returns the leaves to fill so that the group is satisfied. Of each group it chooses as many children as the
-// group lacks: the first ones in the given order, and among equals those with bound pods before the others, then in
-// spec order. It returns false if the limits, or impossible leaves, leave too few children.
+// group lacks: the first ones in the given order. It returns false if the limits, or impossible leaves, leave too few children.
 func (c *chooser) chooseLeaves(limits []limit, by order) (leaves []int32, ok bool) {
 	c.arena = c.arena[:0]
 	for _, g := range slices.Backward(c.below) {
 		if c.isUnit(g) {
-			v := c.feasibilityOf(g)
-			c.ok[g], c.pods[g], c.doubts[g] = v != impossible, c.fewestPods(g), 0
-			if v == doubtful {
-				c.doubts[g] = 1
-			}
+			c.ok[g], c.pods[g] = c.feasibilityOf(g) != impossible, c.fewestPods(g)
 		} else {
 			c.pickChildren(g, limits, by)
 		}
@@ -121,21 +111,16 @@ func (c *chooser) pickChildren(g int32, limits []limit, by order) {
 	for _, bound := range []bool{true, false} {
 		for k := at.first; k < at.end; k++ {
 			if c.groups[k].bound == bound && !c.satisfied(k) && c.possible[k] && c.ok[k] {
-				c.wanted = append(c.wanted, option{k, c.pods[k], c.doubts[k]})
+				c.wanted = append(c.wanted, option{k, c.pods[k]})
 			}
 		}
 	}
-	compare := func(a, b option) int {
-		if by == preferredFirst {
-			return cmp.Compare(a.doubts, b.doubts)
-		}
-		return cmp.Or(cmp.Compare(a.doubts, b.doubts), cmp.Compare(a.pods, b.pods))
-	}
-	if !slices.IsSortedFunc(c.wanted, compare) {
-		slices.SortStableFunc(c.wanted, compare)
+	byPods := func(a, b option) int { return cmp.Compare(a.pods, b.pods) }
+	if by == cheapestFirst && !slices.IsSortedFunc(c.wanted, byPods) {
+		slices.SortStableFunc(c.wanted, byPods)
 	}
 	missing := at.missing()
-	c.pods[g], c.doubts[g], c.spare[g] = 0, 0, [2]int32{}
+	c.pods[g], c.spare[g] = 0, [2]int32{}
 	c.picks[g] = span{int32(len(c.arena)), int32(len(c.arena))}
 	limited := slices.ContainsFunc(limits, func(l limit) bool { return l.parent == g })
 	var chosen []int // by limits
@@ -156,7 +141,6 @@ func (c *chooser) pickChildren(g int32, limits []limit, by order) {
 			c.arena = append(c.arena, o.group)
 			c.picks[g].end++
 			c.pods[g] += o.pods
-			c.doubts[g] += o.doubts
 			continue
 		}
 		spare := &c.spare[g]

@@ -67,12 +67,12 @@ func (pl *planner) sortItems(o ordering, items []item) []item {
 // blockOf returns the parent of an item's leaf, or the root if the leaf is the root.
 func (pl *planner) blockOf(it item) int32 { return max(root, pl.groups[it.leaf].parent) }
 
-// moveItem returns the order with the item's class, and its block, moved to the front or the back.
-func (pl *planner) moveItem(o ordering, it item, to end) ordering {
-	o.classes = move(o.classes, it.class, to)
+// moveToFront returns the order with the item's class, and its block, moved to the front.
+func (pl *planner) moveToFront(o ordering, it item) ordering {
+	o.classes = withFirst(o.classes, it.class)
 	o.sharing = o.sharing && pl.kinds[it.class].kind.hasDomains()
 	if o.blocks != nil {
-		o.blocks = move(o.blocks, pl.blockOf(it), to)
+		o.blocks = withFirst(o.blocks, pl.blockOf(it))
 	}
 	return o
 }
@@ -91,34 +91,19 @@ func (pl *planner) packAlike(leaves []int32) bool {
 	return true
 }
 
-// packLeaves places the missing pods of all the leaves. For a leaf with more waiting pods than it lacks, it tries the
-// preferred pods first and, if that fails, those that are easiest to place. On failure some pods may remain on the
-// stack.
+// packLeaves places the missing pods of all the leaves: as many of each leaf's pods as it lacks, the preferred ones or, if the planner
+// is thrifty, those that are easiest to place. On failure some pods may remain on the stack.
 //
 // extra bounds the calls of Place that finding domains may cost, in addition to one per pod and order.
-func (pl *planner) packLeaves(leaves []int32, extra int) bool {
-	base := len(pl.stack)
-	if pl.packPods(leaves, pl.thrifty, extra) {
-		return true
-	}
-	if pl.isStopped() || !slices.ContainsFunc(leaves, pl.offersEasier) {
-		return false
-	}
-	pl.undoAbove(base)
-	return pl.packPods(leaves, !pl.thrifty, extra)
-}
-
-// packPods places as many of each leaf's pods as the leaf lacks: the preferred ones, or those that are easiest to
-// place.
 //
 // Classes that are hard to place come first: with two free nodes of 8 GPUs and 1 GPU, a pod with 1 GPU may occupy the
 // node that the pod with 8 GPUs needs. If an order fails, the class that failed is moved to the front, until an order
 // repeats. Pods that must share domains mostly share them with pods of sibling leaves, and a wrong domain is detected
 // earliest if the pods of these leaves are placed one after another. If there are such pods, orders by block are
 // therefore tried first.
-func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
+func (pl *planner) packLeaves(leaves []int32, extra int) bool {
 	k := &packing{planner: pl}
-	items, ok := k.itemsOf(leaves, func(leaf int32) []int32 { return pl.offer(leaf, easiest) })
+	items, ok := k.itemsOf(leaves, func(leaf int32) []int32 { return pl.offer(leaf, pl.thrifty) })
 	if !ok {
 		return false
 	}
@@ -151,11 +136,7 @@ func (pl *planner) packPods(leaves []int32, easiest bool, extra int) bool {
 			if order.classes == nil {
 				break
 			}
-			culprit := k.culprit
-			order = pl.moveItem(order, culprit, toFront)
-			if slices.ContainsFunc(tried, order.equal) && pl.kinds[culprit.class].kind != Independent {
-				order = pl.moveItem(order, culprit, toBack) // it may need other pods to be placed before it
-			}
+			order = pl.moveToFront(order, k.culprit)
 		}
 	}
 	return false
@@ -404,20 +385,6 @@ func (pl *planner) offer(leaf int32, easiest bool) []int32 {
 	return pods
 }
 
-// offersEasier reports whether the leaf could use pods that are easier to place than the preferred ones.
-func (pl *planner) offersEasier(leaf int32) bool {
-	g := &pl.groups[leaf]
-	n := g.missing()
-	if !g.mixed || g.waiting() <= n {
-		return false
-	}
-	preferred, easiest := pl.offer(leaf, false), pl.offer(leaf, true)
-	if len(preferred) < n {
-		return false
-	}
-	return slices.ContainsFunc(easiest[:n], func(i int32) bool { return !slices.Contains(preferred[:n], i) })
-}
-
 // hardestFirst returns the items' classes. Classes that have domains come first, the one with the most to place at
 // the front. The others follow: those with the fewest feasible nodes first, then the heavier, then in order of first
 // appearance.
@@ -478,19 +445,7 @@ func trueFirst(a, b bool) int {
 	return 1
 }
 
-// end is one of the two ends of a list.
-type end bool
-
-const (
-	toFront end = true
-	toBack  end = false
-)
-
-// move returns the list with one element moved to an end.
-func move[E comparable](list []E, element E, to end) []E {
-	rest := slices.DeleteFunc(slices.Clone(list), func(e E) bool { return e == element })
-	if to == toFront {
-		return append([]E{element}, rest...)
-	}
-	return append(rest, element)
+// withFirst returns the list with one of its elements moved to the front.
+func withFirst[E comparable](list []E, element E) []E {
+	return append([]E{element}, slices.DeleteFunc(slices.Clone(list), func(e E) bool { return e == element })...)
 }

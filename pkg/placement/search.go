@@ -44,7 +44,6 @@ type search struct {
 	seen     map[string]bool // keys of the choices and limits seen so far
 	packed   [][]int32       // the first choices, kept to be tried in other orders
 	unproven int             // choices that failed although other orders, or other nodes, may succeed
-	judged   int             // calls of Place that judging single leaves has cost
 
 	outerLimit int // planner.limit before the search
 
@@ -55,14 +54,12 @@ type search struct {
 }
 
 const (
-	// firstChoices is how often each waiting pod may be tried in addition to the budget: once to judge its leaf, and
-	// once each in the first walk, in the preferred and in the cheapest choice.
+	// firstChoices is how often each waiting pod may be tried in addition to the budget: in the first walk, and in the preferred
+	// and the cheapest choice, which may try a pod again in another order.
 	firstChoices = 4
 	// maxConsidered bounds the choices that are considered. Most of them look the same to the World as one that was
 	// already tried.
 	maxConsidered = 1024
-	// maxJudged bounds the calls of Place that judging single leaves may cost.
-	maxJudged = 1024
 	// maxShuffled is how many choices are tried in other orders.
 	maxShuffled = 8
 )
@@ -268,29 +265,15 @@ func (s *search) exploreChoices() bool {
 		if !ok {
 			continue
 		}
-		next := s.nextLimits(leaves, limits)
 		if s.packChoice(leaves) {
 			return true
 		}
-		if s.tooMany(s.needOf(leaves)) { // the next choice derived from this one may fit
-			open = append(next, open...)
-		} else {
-			open = append(open, next...)
-		}
+		open = append(open, s.deriveLimits(leaves, limits)...)
 	}
 	return false
 }
 
-// nextLimits returns the limits that lead from a choice to choices with fewer children of one kind and that were not seen
-// before. Kinds of leaves whose pods are scarcest relative to their capacity come first.
-func (s *search) nextLimits(leaves []int32, limits []limit) [][]limit {
-	want := s.capacityShare(s.needOf(leaves))
-	leaves = slices.Clone(leaves)
-	slices.SortStableFunc(leaves, func(a, b int32) int { return cmp.Compare(want(b), want(a)) })
-	return s.deriveLimits(leaves, limits)
-}
-
-// deriveLimits returns the limits that lead to choices with fewer children of one kind of the choice, in its order.
+// deriveLimits returns the limits that lead from a choice to choices with fewer children of one kind and that were not seen before.
 func (s *search) deriveLimits(leaves []int32, limits []limit) [][]limit {
 	var next [][]limit
 	kinds := s.choices.replaceable(leaves)
@@ -310,29 +293,6 @@ func (s *search) deriveLimits(leaves []int32, limits []limit) [][]limit {
 		}
 	}
 	return next
-}
-
-// capacityShare returns the share of the capacity for a leaf's pods that is needed; 1 means all of it.
-func (s *search) capacityShare(need []int) func(leaf int32) float64 {
-	byClass := make([]float64, len(need))
-	for c := range s.kinds {
-		if k := &s.kinds[c]; k.present && k.bound < unlimited {
-			byClass[c] = float64(need[c]) / float64(max(1, k.bound))
-		} else if k.present {
-			byClass[c] = float64(need[c]) / float64(1+k.capacity.Nodes)
-		}
-	}
-	return func(leaf int32) float64 {
-		g := &s.groups[leaf]
-		most := 0.0
-		for i := range g.pods {
-			most = max(most, byClass[s.classOf(leaf, int32(i))])
-			if !g.mixed {
-				break
-			}
-		}
-		return most
-	}
 }
 
 // hasDependentPods reports whether the choice contains pods that depend on others.
@@ -425,7 +385,7 @@ func (s *search) tooMany(need []int) bool {
 	return false
 }
 
-// judgeLeaf estimates whether a leaf can be placed alone.
+// judgeLeaf estimates by numbers whether a leaf can be placed alone.
 func (s *search) judgeLeaf(leaf int32) feasibility {
 	if s.timeIsOver() {
 		return fits
@@ -444,20 +404,7 @@ func (s *search) judgeLeaf(leaf int32) feasibility {
 			return impossible
 		}
 	}
-	if !s.choices.free || s.judged >= maxJudged {
-		return fits
-	}
-	mark, calls := len(s.stack), s.calls
-	ok := s.packLeaves([]int32{leaf}, s.extra)
-	s.undoAbove(mark)
-	s.judged += s.calls - calls
-	switch {
-	case ok || s.isStopped():
-		return fits
-	case !g.mixed && s.kinds[g.class].kind == Independent:
-		return impossible
-	}
-	return doubtful // for pods that differ, or depend on others, one failed order proves nothing
+	return fits
 }
 
 // keyOf returns equal strings for choices that look the same to the World.
