@@ -39,9 +39,6 @@ func (pl *planner) newExplanation() *explanation {
 	return with
 }
 
-// recordGroup records that a group has too few children that can be satisfied.
-func (e *explanation) recordGroup(g int32, can int) { e.can[g] = can }
-
 // recordLeaf records what a leaf lacks. If the leaf has enough pods, it also records why nodes refuse them.
 func (e *explanation) recordLeaf(leaf int32, lacking LeafShortfall, refused blame) {
 	if lacking.Available >= lacking.Need {

@@ -53,7 +53,7 @@ func (pl *planner) fillBelow(g int32, with *explanation) bool {
 		}
 	}
 	if missing > 0 && with != nil {
-		with.recordGroup(g, int(at.min)-missing)
+		with.can[g] = int(at.min) - missing
 	}
 	return missing == 0
 }

@@ -79,7 +79,7 @@ func planPreferring(p Problem, w World, budget Budget) []Placement {
 			}
 		}
 		all := newPlanner(narrowed, w, budget.preferencesExpired)
-		if all.planGroup(root, Budget{Attempts: budget.Attempts, Placements: budget.Placements}) {
+		if all.planGroup(root, budget) {
 			return all.placements()
 		}
 	}
