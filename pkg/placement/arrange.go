@@ -171,7 +171,7 @@ func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool
 	defer clear(a.refusals)
 	domains := len(a.domains)
 	for n := 0; a.alike || n < assignments; n++ {
-		if a.isStopped() || !a.assign() {
+		if a.isStopped() || !a.assignDomains() {
 			return false
 		}
 		a.setOrder(by)
@@ -193,7 +193,7 @@ func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool
 			// Of a class that a domain refuses there may be thousands of pods, and nothing is learned from the others.
 			if key := (likeIn{a.placeOf(at), a.units[a.order[at]].like}); a.alike || !seen[key] {
 				seen[key] = true
-				learned = a.learn(at, base) || learned
+				learned = a.learnRefusal(at, base) || learned
 			}
 		}
 		a.undoUnits(base, domains)
@@ -224,7 +224,7 @@ func (a *arrangement) setOrder(by sequence) {
 	}
 	slices.SortStableFunc(a.order, func(i, k int) int {
 		x, y := &a.units[i], &a.units[k]
-		finer, heavier := cmp.Compare(rank(x), rank(y)), cmp.Compare(a.heaviest(y), a.heaviest(x))
+		finer, heavier := cmp.Compare(rank(x), rank(y)), cmp.Compare(a.heaviestWeight(y), a.heaviestWeight(x))
 		if by == heaviestFirst {
 			return cmp.Or(cmp.Compare(a.restOf(i), a.restOf(k)), heavier, finer)
 		}
@@ -241,8 +241,8 @@ func (a *arrangement) restOf(i int) int {
 	return 0
 }
 
-// heaviest returns the weight of the unit's heaviest pods, 0 if all are alike.
-func (a *arrangement) heaviest(u *unit) int64 {
+// heaviestWeight returns the weight of the unit's heaviest pods, 0 if all are alike.
+func (a *arrangement) heaviestWeight(u *unit) int64 {
 	most := int64(0)
 	if a.alike {
 		return 0
@@ -305,13 +305,13 @@ func (a *arrangement) undoUnits(height, domains int) {
 	a.dropDomains(domains)
 }
 
-// learn records why the unit with that index in order could not be placed in its domain. It returns false if that is known
+// learnRefusal records why the unit with that index in order could not be placed in its domain. It returns false if that is known
 // already.
-func (a *arrangement) learn(at, base int) bool {
+func (a *arrangement) learnRefusal(at, base int) bool {
 	i := a.order[at]
 	u := &a.units[i]
 	if !a.alike {
-		return a.refuse(at)
+		return a.recordRefusal(at)
 	}
 	room := 0
 	for _, s := range a.stack[base:] {
@@ -334,19 +334,19 @@ func (a *arrangement) learn(at, base int) bool {
 		known = &a.tables[u.table].room[0][a.chosen[i]]
 	}
 	if room >= *known || !refused {
-		return a.opaque && a.refuse(at)
+		return a.opaque && a.recordRefusal(at)
 	}
 	*known = room
 	return true
 }
 
-// refuse records that a unit, by its index in order, could not be placed beside those before it whose domains overlap with
+// recordRefusal records that a unit, by its index in order, could not be placed beside those before it whose domains overlap with
 // its own. It returns false if that is known already.
-func (a *arrangement) refuse(at int) bool {
+func (a *arrangement) recordRefusal(at int) bool {
 	in := a.placeOf(at)
 	refused := refusal{}
 	for k := range at + 1 {
-		if other := a.placeOf(k); a.overlap(in, other) {
+		if other := a.placeOf(k); a.domainsOverlap(in, other) {
 			if refused[other] == nil {
 				refused[other] = content{}
 			}
@@ -371,8 +371,8 @@ func (a *arrangement) placeOf(at int) place {
 	return place{-1, 0}
 }
 
-// overlap reports whether two domains may have nodes in common.
-func (a *arrangement) overlap(x, y place) bool {
+// domainsOverlap reports whether two domains may have nodes in common.
+func (a *arrangement) domainsOverlap(x, y place) bool {
 	if x.table < 0 || y.table < 0 {
 		return true
 	}
@@ -428,10 +428,10 @@ func (s *search) tryUnits() bool {
 			return false
 		}
 		a.setChoice(groups, false)
-		ok := a.assign()
+		ok := a.assignDomains()
 		if !ok && !a.alike && a.steps > maxSteps {
 			a.setChoice(groups, true)
-			ok = a.assign()
+			ok = a.assignDomains()
 		}
 		if !ok {
 			return false

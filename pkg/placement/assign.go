@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// assign finds domains for all units of the choice by their numbers.
-func (a *arrangement) assign() bool {
+// assignDomains finds domains for all units of the choice by their numbers.
+func (a *arrangement) assignDomains() bool {
 	a.left = append(a.left[:0], a.total...)
 	a.hash, a.failed, a.steps, a.contents, a.ledger = 0, map[uint64]bool{}, 0, map[place]content{}, ledger{}
 	for i := range a.tables {
@@ -26,7 +26,7 @@ func (a *arrangement) assign() bool {
 	}
 	for i := range a.tables {
 		for d := range a.tables[i].areas {
-			a.hash += a.mix(i, d)
+			a.hash += a.hashOfDomain(i, d)
 		}
 	}
 	if a.alike { // what refused pods changes their room
@@ -138,8 +138,8 @@ func (u *unit) takesOf(row int) int {
 	return 0
 }
 
-// mix returns a number for what is left in a domain, the same for twins in which nothing was refused.
-func (a *arrangement) mix(table, d int) uint64 {
+// hashOfDomain returns a number for what is left in a domain, the same for twins in which nothing was refused.
+func (a *arrangement) hashOfDomain(table, d int) uint64 {
 	domain := int(a.twins[table][d])
 	if len(a.refusals[place{table, int32(d)}]) > 0 {
 		domain = len(a.tables[table].areas) + d
@@ -165,7 +165,7 @@ func (a *arrangement) state(i int) uint64 {
 	number := state.number()
 	for zone := a.units[i].zone; zone >= 0; zone = a.units[zone].zone {
 		// Units in the zone are confined to this domain: what is left in its twins is no substitute for what is left in it.
-		state = shuffler(number ^ uint64(a.chosen[zone]) ^ a.mix(a.units[zone].table, int(a.chosen[zone])))
+		state = shuffler(number ^ uint64(a.chosen[zone]) ^ a.hashOfDomain(a.units[zone].table, int(a.chosen[zone])))
 		number = state.number()
 	}
 	return number
@@ -225,12 +225,12 @@ func (a *arrangement) assignFrom(i int) bool {
 func (a *arrangement) assignTo(i int, d int32) (ok, ends bool) {
 	u := &a.units[i]
 	a.chosen[i] = d
-	a.take(u, int(d), 1)
+	a.takeDomain(u, int(d), 1)
 	isPossible := !a.isOverdrawn(u.table, int(d)) && !a.isRefused(u, int(d))
 	if isPossible && a.assignFrom(i+1) {
 		return true, true
 	}
-	a.take(u, int(d), -1)
+	a.takeDomain(u, int(d), -1)
 	if !isPossible {
 		a.steps++
 	}
@@ -246,11 +246,11 @@ func (a *arrangement) assignLoose(i int) bool {
 			return false
 		}
 	}
-	a.take(u, 0, 1)
+	a.takeDomain(u, 0, 1)
 	if !a.isRefused(u, 0) && a.assignFrom(i+1) {
 		return true
 	}
-	a.take(u, 0, -1)
+	a.takeDomain(u, 0, -1)
 	return false
 }
 
@@ -409,17 +409,17 @@ func (a *arrangement) holds(u *unit, d int) bool {
 	return true
 }
 
-// take puts the unit into the domain (1), or takes it back (-1).
-func (a *arrangement) take(u *unit, d, sign int) {
+// takeDomain puts the unit into the domain (1), or takes it back (-1).
+func (a *arrangement) takeDomain(u *unit, d, sign int) {
 	change := func(table, d int) {
-		a.hash -= a.mix(table, d)
+		a.hash -= a.hashOfDomain(table, d)
 		if !u.isZone {
 			a.tables[table].changeLeft(d, u.takes, sign)
 		}
 		if a.ledger.room != nil {
 			a.movePledge(u, table, d, sign)
 		}
-		a.hash += a.mix(table, d)
+		a.hash += a.hashOfDomain(table, d)
 	}
 	if u.table >= 0 {
 		change(u.table, d)

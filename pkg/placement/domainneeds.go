@@ -111,7 +111,7 @@ func (e *estimate) leastInDomain(g int32, n *DomainNeed) int {
 
 // fewestOf is fewestOfClass of an estimate.
 func (e *estimate) fewestOf(g, class int32) int {
-	return e.least(g, func(leaf int32) int {
+	return e.leastSum(g, func(leaf int32) int {
 		at := &e.groups[leaf]
 		if i := slices.IndexFunc(e.counts[leaf], func(n need) bool { return n.class == class }); i >= 0 {
 			return max(0, at.missing()-(len(at.pods)-e.counts[leaf][i].pods))

@@ -37,7 +37,7 @@ func (pl *planner) newEnumeration(leaves []int32) *enumeration {
 	e := &enumeration{planner: pl, failed: map[string]bool{}}
 	for _, leaf := range leaves {
 		n := pl.groups[leaf].missing()
-		for _, pod := range pl.offer(leaf, false) {
+		for _, pod := range pl.offeredPods(leaf, false) {
 			if n == 0 {
 				break
 			}

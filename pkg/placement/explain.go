@@ -65,7 +65,7 @@ func (e *explanation) recordLevel(g int32) {
 		r := e.requirementOf(g)
 		short.Pods, short.Class, short.Need, short.Runs = r.pods, int(r.needs[0].class), r.needs[0].pods, !at.open
 		if short.Runs {
-			short.Confined = int(e.derive(r.needs[0].class, at.area))
+			short.Confined = int(e.deriveClass(r.needs[0].class, at.area))
 		}
 		within := e.areaAbove(g)
 		areas := e.world.Areas(at.required, within)

@@ -37,7 +37,7 @@ func (a *arrangement) openLedger() {
 	a.ledger = l
 	for i := range a.units {
 		if u := &a.units[i]; !u.isZone {
-			a.pledge(u, len(a.tables), 0, 1)
+			a.pledgeRoom(u, len(a.tables), 0, 1)
 		}
 	}
 	for d := range a.tables[0].areas {
@@ -45,8 +45,8 @@ func (a *arrangement) openLedger() {
 	}
 }
 
-// around returns the table and the index of the next wider domain around one: the last table for all nodes.
-func (a *arrangement) around(table, d int) (int, int) {
+// domainAround returns the table and the index of the next wider domain around one: the last table for all nodes.
+func (a *arrangement) domainAround(table, d int) (int, int) {
 	for j := table + 1; j < len(a.tables); j++ {
 		if outer := a.tables[table].outer[j][d]; outer >= 0 {
 			return j, int(outer)
@@ -60,7 +60,7 @@ func (a *arrangement) updateRoom(table, d int) {
 	for {
 		outer, o := 0, 0
 		if table < len(a.tables) {
-			outer, o = a.around(table, d)
+			outer, o = a.domainAround(table, d)
 		}
 		for class, takes := range a.podTakes {
 			room := unlimited
@@ -99,7 +99,7 @@ func (a *arrangement) hasRoom(u *unit, d int) bool {
 	if u.zone >= 0 {
 		zone = a.units[u.zone].table
 	}
-	for table := u.table; table < zone; table, d = a.around(table, d) {
+	for table := u.table; table < zone; table, d = a.domainAround(table, d) {
 		if a.ledger.room[table][class][d] < 1 {
 			return false
 		}
@@ -107,8 +107,8 @@ func (a *arrangement) hasRoom(u *unit, d int) bool {
 	return true
 }
 
-// pledge adds what a unit takes to a domain, with that sign.
-func (a *arrangement) pledge(u *unit, table, d, sign int) {
+// pledgeRoom adds what a unit takes to a domain, with that sign.
+func (a *arrangement) pledgeRoom(u *unit, table, d, sign int) {
 	for _, take := range u.takes {
 		if take.row < len(a.classes) {
 			a.ledger.pledged[table][take.row][d] += sign * take.n
@@ -124,10 +124,10 @@ func (a *arrangement) movePledge(u *unit, table, d, sign int) {
 		zone, in = a.units[u.zone].table, int(a.chosen[u.zone])
 	}
 	if table == u.table && (table > 0 || u.isZone) {
-		a.pledge(u, table, d, sign)
+		a.pledgeRoom(u, table, d, sign)
 	}
 	if table == zone && d == in {
-		a.pledge(u, table, d, -sign)
+		a.pledgeRoom(u, table, d, -sign)
 	}
 }
 
@@ -142,7 +142,7 @@ func (a *arrangement) isOverdrawn(table, d int) bool {
 		if table == len(a.tables) {
 			return false
 		}
-		table, d = a.around(table, d)
+		table, d = a.domainAround(table, d)
 	}
 	return false
 }
@@ -164,7 +164,7 @@ func (a *arrangement) domainsByLoss(i int) (domains []int32, all bool) {
 	seen := map[uint64]bool{}
 	all = true
 	for d := range a.domainsByTightness(u) {
-		state := a.mix(u.table, int(d))
+		state := a.hashOfDomain(u.table, int(d))
 		if seen[state] {
 			continue
 		}
@@ -177,7 +177,7 @@ func (a *arrangement) domainsByLoss(i int) (domains []int32, all bool) {
 			break
 		}
 		a.chosen[i] = d
-		a.take(u, int(d), 1)
+		a.takeDomain(u, int(d), 1)
 		if !a.isOverdrawn(u.table, int(d)) {
 			loss := 0.0
 			for class, n := range before {
@@ -185,7 +185,7 @@ func (a *arrangement) domainsByLoss(i int) (domains []int32, all bool) {
 			}
 			list = append(list, candidate{d, loss})
 		}
-		a.take(u, int(d), -1)
+		a.takeDomain(u, int(d), -1)
 	}
 	slices.SortStableFunc(list, func(x, y candidate) int { return cmp.Compare(x.loss, y.loss) })
 	for _, c := range list {

@@ -13,8 +13,8 @@ type derivation struct {
 	area  Area
 }
 
-// within returns the class of a Problem's class within an area that setArea has set.
-func (pl *planner) within(class int32, area Area) int32 {
+// classWithin returns the class of a Problem's class within an area that setArea has set.
+func (pl *planner) classWithin(class int32, area Area) int32 {
 	if area == 0 {
 		return class
 	}
@@ -40,8 +40,8 @@ func (pl *planner) placedLike(class int) int {
 	return n
 }
 
-// derive asks the World for the class within an area.
-func (pl *planner) derive(base int32, area Area) int32 {
+// deriveClass asks the World for the class within an area.
+func (pl *planner) deriveClass(base int32, area Area) int32 {
 	if area == 0 {
 		return base
 	}
@@ -57,7 +57,7 @@ func (pl *planner) derive(base int32, area Area) int32 {
 	for len(pl.kinds) <= int(number) {
 		pl.kinds = append(pl.kinds, class{})
 	}
-	pl.meet(int(number), &pl.kinds[number])
+	pl.initClass(int(number), &pl.kinds[number])
 	return number
 }
 
@@ -68,10 +68,10 @@ func (pl *planner) setArea(g int32, area Area) {
 	if at.isLeaf() && len(at.pods) > 0 {
 		if at.mixed {
 			for i := range at.pods {
-				pl.derive(int32(at.pods[i].Class), area)
+				pl.deriveClass(int32(at.pods[i].Class), area)
 			}
 		} else {
-			at.class = pl.derive(int32(at.pods[0].Class), area)
+			at.class = pl.deriveClass(int32(at.pods[0].Class), area)
 		}
 	}
 	for k := at.first; k < at.end; k++ {
@@ -208,7 +208,7 @@ func (pl *planner) requirementOf(g int32) requirement {
 // fewestOfClass returns the fewest pods of a class of the Problem with which a group that has enough waiting pods can be
 // satisfied.
 func (pl *planner) fewestOfClass(g, class int32) int {
-	return pl.least(g, func(leaf int32) int {
+	return pl.leastSum(g, func(leaf int32) int {
 		at, others := &pl.groups[leaf], 0
 		for i := range at.pods {
 			if !pl.isTaken(leaf, int32(i)) && int32(at.pods[i].Class) != class {

@@ -103,7 +103,7 @@ func (pl *planner) packAlike(leaves []int32) bool {
 // therefore tried first.
 func (pl *planner) packLeaves(leaves []int32, extra int) bool {
 	k := &packing{planner: pl}
-	items, ok := k.itemsOf(leaves, func(leaf int32) []int32 { return pl.offer(leaf, pl.thrifty) })
+	items, ok := k.itemsOf(leaves, func(leaf int32) []int32 { return pl.offeredPods(leaf, pl.thrifty) })
 	if !ok {
 		return false
 	}
@@ -113,7 +113,7 @@ func (pl *planner) packLeaves(leaves []int32, extra int) bool {
 	}
 	byClass := ordering{classes: pl.hardestFirst(items)}
 	starts := []ordering{byClass}
-	if blocks := pl.blocks(items); blocks != nil {
+	if blocks := pl.blocksOf(items); blocks != nil {
 		starts = []ordering{{sharing: true, blocks: blocks, classes: byClass.classes}, byClass}
 	} else if slices.ContainsFunc(items, func(it item) bool { return pl.kinds[it.class].kind == SeeksDomain }) {
 		starts = []ordering{{sharing: true}, byClass}
@@ -147,7 +147,7 @@ func (pl *planner) packShuffled(leaves []int32, seed uint64, extra int) bool {
 	random := shuffler(seed)
 	k := &packing{planner: pl}
 	items, ok := k.itemsOf(leaves, func(leaf int32) []int32 {
-		pods := pl.offer(leaf, seed%4 == 3)
+		pods := pl.offeredPods(leaf, seed%4 == 3)
 		if pl.groups[leaf].mixed && seed%4 != 3 {
 			shuffle(&random, pods)
 		}
@@ -223,7 +223,7 @@ func (k *packing) placeFrom(i int) bool {
 			return k.placeApart(i, it, nil)
 		}
 		if k.placeItem(it, k.domainFor(it.class, "")) < len(it.pods) {
-			k.fail(i)
+			k.recordFailed(i)
 			return false
 		}
 	}
@@ -243,8 +243,8 @@ func (k *packing) bringForward(i int) {
 	}
 }
 
-// fail records that item i could not be placed.
-func (k *packing) fail(i int) {
+// recordFailed records that item i could not be placed.
+func (k *packing) recordFailed(i int) {
 	if i >= k.furthest {
 		k.furthest, k.culprit = i, k.items[i]
 	}
@@ -265,7 +265,7 @@ func (k *packing) placeInSome(i int, it item) bool {
 			break
 		}
 	}
-	k.fail(i)
+	k.recordFailed(i)
 	return false
 }
 
@@ -306,7 +306,7 @@ func (k *packing) placeApart(i int, it item, done []string) bool {
 	if len(k.spares[it.leaf]) > 0 && !k.isStopped() && k.placeItem(it, "") == len(it.pods) && k.placeFrom(i+1) {
 		return true
 	}
-	k.fail(i)
+	k.recordFailed(i)
 	return false
 }
 
@@ -365,17 +365,17 @@ func (k *packing) itemsOf(leaves []int32, offer func(leaf int32) []int32) ([]ite
 	return items, true
 }
 
-// dead reports whether no node could take a pod of the class, even with nothing placed.
-func (pl *planner) dead(number int32) bool { return pl.kinds[number].bound == 0 }
+// fitsNowhere reports whether no node could take a pod of the class, even with nothing placed.
+func (pl *planner) fitsNowhere(number int32) bool { return pl.kinds[number].bound == 0 }
 
-// offer returns the waiting pods of a leaf, without those that no node could ever take. They are sorted by preference
+// offeredPods returns the waiting pods of a leaf, without those that no node could ever take. They are sorted by preference
 // or, if easiest is set, by ease of placement: the most feasible nodes first, then the lighter pod, then by
 // preference.
-func (pl *planner) offer(leaf int32, easiest bool) []int32 {
+func (pl *planner) offeredPods(leaf int32, easiest bool) []int32 {
 	g := &pl.groups[leaf]
 	pods := make([]int32, 0, g.waiting())
 	for i := range int32(len(g.pods)) {
-		if !pl.isTaken(leaf, i) && !pl.dead(pl.classOf(leaf, i)) {
+		if !pl.isTaken(leaf, i) && !pl.fitsNowhere(pl.classOf(leaf, i)) {
 			pods = append(pods, i)
 		}
 	}
@@ -409,9 +409,9 @@ func (pl *planner) hardestFirst(items []item) []int32 {
 	return classes
 }
 
-// blocks returns the parents of the items' leaves: first those whose pods share a domain, then those with the most to
+// blocksOf returns the parents of the items' leaves: first those whose pods share a domain, then those with the most to
 // place. It returns nil if no pod depends on others or there is only one parent.
-func (pl *planner) blocks(items []item) []int32 {
+func (pl *planner) blocksOf(items []item) []int32 {
 	var blocks []int32
 	size := make([]int64, len(pl.groups))
 	shares := make([]bool, len(pl.groups))

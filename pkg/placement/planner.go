@@ -95,7 +95,7 @@ func newPlanner(p Problem, w World, expired func() bool) *planner {
 		for k := range pl.groups[i].pods {
 			number := pl.groups[i].pods[k].Class
 			if c := &pl.kinds[number]; !c.present {
-				pl.meet(number, c)
+				pl.initClass(number, c)
 			}
 			if !pl.groups[i].mixed {
 				break
@@ -105,8 +105,8 @@ func newPlanner(p Problem, w World, expired func() bool) *planner {
 	return pl
 }
 
-// meet initializes a class with the answers of the World.
-func (pl *planner) meet(number int, c *class) {
+// initClass initializes a class with the answers of the World.
+func (pl *planner) initClass(number int, c *class) {
 	*c = class{present: true, kind: pl.world.Kind(number), capacity: pl.world.Capacity(number), bound: unlimited,
 		refusedAt: -1, roomAt: -1, refusedVersion: -1}
 	if c.kind == Independent {
@@ -158,7 +158,7 @@ func (pl *planner) classOf(leaf, pod int32) int32 {
 	if !g.mixed {
 		return g.class
 	}
-	return pl.within(int32(g.pods[pod].Class), g.area)
+	return pl.classWithin(int32(g.pods[pod].Class), g.area)
 }
 
 // isTaken reports whether a waiting pod of a leaf is on the stack.

@@ -205,7 +205,7 @@ func (f *preferring) fillInOneDomain(g int32, area Area, narrower []string, n ne
 	if f.hasPreferencesBelow(g) {
 		return false
 	}
-	f.save(g)
+	f.saveArea(g)
 	f.groups[g].open = false
 	f.setArea(g, area)
 	if f.planGroup(g, Budget{}) {
@@ -270,7 +270,7 @@ func (f *preferring) childrenInOrder(g int32, missing int) []int32 {
 // fillLeafInAreas places as many pods as a leaf lacks, each in the first area that takes it.
 func (f *preferring) fillLeafInAreas(leaf int32, areas []Area) bool {
 	at := &f.groups[leaf]
-	f.save(leaf)
+	f.saveArea(leaf)
 	first := 0 // area that may take another pod
 	for i := range int32(len(at.pods)) {
 		if at.satisfied() || f.late {
@@ -358,8 +358,8 @@ func (f *preferring) appendFewest(list []Area, running []string, n need, levels 
 
 func (f *preferring) mark() walkMark { return walkMark{len(f.stack), len(f.domains), len(f.saved)} }
 
-// save records the area of a group whose area is about to change.
-func (f *preferring) save(g int32) {
+// saveArea records the area of a group whose area is about to change.
+func (f *preferring) saveArea(g int32) {
 	f.saved = append(f.saved, savedArea{g, f.groups[g].area, f.groups[g].open})
 }
 

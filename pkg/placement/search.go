@@ -130,12 +130,12 @@ func (s *search) runAlike() bool {
 
 // fewestPods returns the fewest pods that satisfy a group whose waiting pods are sufficient.
 func (pl *planner) fewestPods(g int32) int {
-	return pl.least(g, func(leaf int32) int { return pl.groups[leaf].missing() })
+	return pl.leastSum(g, func(leaf int32) int { return pl.groups[leaf].missing() })
 }
 
-// least returns the least sum over leaves that satisfy a group whose waiting pods are sufficient. ofLeaf returns what a leaf
+// leastSum returns the least sum over leaves that satisfy a group whose waiting pods are sufficient. ofLeaf returns what a leaf
 // that lacks pods contributes.
-func (pl *planner) least(g int32, ofLeaf func(leaf int32) int) int {
+func (pl *planner) leastSum(g int32, ofLeaf func(leaf int32) int) int {
 	at := &pl.groups[g]
 	missing := at.missing()
 	switch {
@@ -147,7 +147,7 @@ func (pl *planner) least(g int32, ofLeaf func(leaf int32) int) int {
 	var values []int
 	for k := at.first; k < at.end; k++ {
 		if !pl.satisfied(k) && pl.possible[k] {
-			values = append(values, pl.least(k, ofLeaf))
+			values = append(values, pl.leastSum(k, ofLeaf))
 		}
 	}
 	return sumOfSmallest(values, missing)
@@ -353,7 +353,7 @@ func (pl *planner) needOf(leaves []int32) []int {
 			continue
 		}
 		for i := range int32(len(g.pods)) {
-			if n > 0 && !pl.isTaken(leaf, i) && !pl.dead(pl.classOf(leaf, i)) {
+			if n > 0 && !pl.isTaken(leaf, i) && !pl.fitsNowhere(pl.classOf(leaf, i)) {
 				need[pl.classOf(leaf, i)]++
 				n--
 			}
@@ -392,7 +392,7 @@ func (s *search) judgeLeaf(leaf int32) feasibility {
 	}
 	g := &s.groups[leaf]
 	n := g.missing()
-	if len(s.offer(leaf, false)) < n {
+	if len(s.offeredPods(leaf, false)) < n {
 		return impossible
 	}
 	if !g.mixed {

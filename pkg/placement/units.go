@@ -19,7 +19,7 @@ func (s *search) newArrangement() *arrangement {
 		a.uses = len(a.usesOf[a.classes[0]])
 	}
 	for _, class := range a.classes {
-		inside := a.derive(class, a.inside)
+		inside := a.deriveClass(class, a.inside)
 		a.total = append(a.total, max(0, a.kinds[inside].capacity.Pods-a.kinds[class].placed))
 	}
 	for range a.uses {
@@ -134,7 +134,7 @@ func (a *arrangement) compareClasses() {
 func (a *arrangement) classesByNode() []uint32 {
 	sets := map[string]uint32{}
 	for i, class := range a.classes {
-		for _, node := range a.world.Nodes(int(a.derive(class, a.inside)), unlimited) {
+		for _, node := range a.world.Nodes(int(a.deriveClass(class, a.inside)), unlimited) {
 			sets[node] |= 1 << i
 		}
 	}
@@ -314,7 +314,7 @@ func (u *unit) addTaking(row, n int) {
 
 // leastUse returns the least amount of a resource that a group that has enough waiting pods needs.
 func (a *arrangement) leastUse(g int32, resource int) int {
-	return a.least(g, func(leaf int32) int {
+	return a.leastSum(g, func(leaf int32) int {
 		at := &a.groups[leaf]
 		var amounts []int
 		for i := range at.pods {
@@ -522,7 +522,7 @@ func (a *arrangement) appendSection(s *section, zone int) {
 	if s.group >= 0 {
 		z := unit{group: s.group, isZone: true, zone: zone}
 		z.table, z.pinned = a.domainsFor(s.group)
-		a.narrow(&z)
+		a.narrowToZone(&z)
 		a.units = append(a.units, z)
 		zone = at
 	}
@@ -535,7 +535,7 @@ func (a *arrangement) appendSection(s *section, zone int) {
 		if k == len(s.sections) || i < len(s.units) && (s.units[i].pinned >= 0 || s.units[i].size >= s.sections[k].size) {
 			u := s.units[i]
 			u.zone = zone
-			a.narrow(&u)
+			a.narrowToZone(&u)
 			if a.scarce && !a.opaque {
 				a.addTakenRoom(&u)
 			}
@@ -595,8 +595,8 @@ func (a *arrangement) splitLoose(s *section, zone int) {
 	})
 }
 
-// narrow replaces the level of a unit or zone that is wider than that of the zone around it: it has the zone's domain.
-func (a *arrangement) narrow(u *unit) {
+// narrowToZone replaces the level of a unit or zone that is wider than that of the zone around it: it has the zone's domain.
+func (a *arrangement) narrowToZone(u *unit) {
 	if u.zone < 0 {
 		return
 	}

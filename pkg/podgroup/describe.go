@@ -105,7 +105,7 @@ func schedulerAdvice(f Facts) string {
 
 // otherSchedulerAdvice returns the advice for pods that wait for another scheduler.
 func otherSchedulerAdvice(f Facts) string {
-	text := fmt.Sprintf("%s: %s of %s", schedulerAdvice(f), message.Count(f.Foreign, "pod"), schedulers(f.ForeignNames))
+	text := fmt.Sprintf("%s: %s of %s", schedulerAdvice(f), message.Count(f.Foreign, "pod"), schedulerNames(f.ForeignNames))
 	switch {
 	case f.Unattended:
 		text += "; no scheduler has reacted to them: perhaps none of that name runs"
@@ -115,15 +115,15 @@ func otherSchedulerAdvice(f Facts) string {
 	return text
 }
 
-// boundByOthers describes pods that were not started as a gang. "": there are none.
-func boundByOthers(f Facts) string {
+// describeBoundByOthers describes pods that were not started as a gang. "": there are none.
+func describeBoundByOthers(f Facts) string {
 	if f.BoundByOthers == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s bound one by one by %s: %s to start them together", message.Count(f.BoundByOthers, "pod"), schedulers(f.OtherNames), schedulerAdvice(f))
+	return fmt.Sprintf("; %s bound one by one by %s: %s to start them together", message.Count(f.BoundByOthers, "pod"), schedulerNames(f.OtherNames), schedulerAdvice(f))
 }
 
-func schedulers(names []string) string {
+func schedulerNames(names []string) string {
 	return message.Plural(len(names), "scheduler ", "schedulers ") + message.ListNames(names, maxNamed, len(names), ", ")
 }
 
@@ -148,8 +148,8 @@ func describeLacks(tree *gang.Tree, c gang.Counts) string {
 	return message.ListNames(leaves, maxNamed, len(leaves), ", ") + "; complete: " + message.ListNames(groups, maxNamed, len(groups), ", ")
 }
 
-// noSuchClass reports that the PodGroup's priority class does not exist. "": it exists, or none is named.
-func noSuchClass(f Facts) string {
+// describeMissingClass reports that the PodGroup's priority class does not exist. "": it exists, or none is named.
+func describeMissingClass(f Facts) string {
 	if f.NoSuchClass == "" {
 		return ""
 	}

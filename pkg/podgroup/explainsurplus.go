@@ -48,7 +48,7 @@ func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
 		if in := known.describeDomain(p, u.group, pin); reason == v2alpha2.ReasonFragmented && in != "" {
 			reason = v2alpha2.ReasonTopologyUnavailable
 			if pin.Runs {
-				switch inside, what := u.confine(world, pin.Domains[0].Area).judgeRoom(known); inside {
+				switch inside, what := u.confine(world, pin.Domains[0].Area).judgeUnitRoom(known); inside {
 				case "":
 				case v2alpha2.ReasonNodesUnavailable:
 					reason, text, in = inside, what, ""
@@ -186,14 +186,14 @@ func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
 		}
 		return v2alpha2.ReasonNoNodeMatches, text
 	}
-	if reason, text := u.judgeRoom(world); reason != "" {
+	if reason, text := u.judgeUnitRoom(world); reason != "" {
 		return reason, text
 	}
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
 }
 
-// judgeRoom does the same for a unit whose pods exist and match nodes. "": the numbers alone do not say why.
-func (u unit) judgeRoom(world Capacities) (v2alpha2.Reason, string) {
+// judgeUnitRoom does the same for a unit whose pods exist and match nodes. "": the numbers alone do not say why.
+func (u unit) judgeUnitRoom(world Capacities) (v2alpha2.Reason, string) {
 	if text := u.closedRoom(world); text != "" {
 		return v2alpha2.ReasonNodesUnavailable, "cannot be placed: " + text
 	}
@@ -266,7 +266,7 @@ func (u unit) judgeAmounts(world Capacities) (v2alpha2.Reason, string) {
 		case s.pods > s.slots:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, and the nodes it could use would hold only %d of them if they were empty", what, s.slots)
 		case s.asked > s.free:
-			return insufficient(name), what + ", " + s.room.freeText(s.free, world.HeldByLower([]int{s.class}, name))
+			return insufficientReason(name), what + ", " + s.room.freeText(s.free, world.HeldByLower([]int{s.class}, name))
 		}
 	}
 	return "", ""

@@ -27,10 +27,10 @@ func (r ResourceCapacity) reasonFor(pods int) v2alpha2.Reason {
 	case !r.holdsPods(pods):
 		return v2alpha2.ReasonNodesUnavailable
 	case r.PerPod*int64(pods) > r.Free:
-		return insufficient(r.Resource)
+		return insufficientReason(r.Resource)
 	}
 	if lacking := r.otherLacking(pods); lacking != nil {
-		return insufficient(lacking.Resource)
+		return insufficientReason(lacking.Resource)
 	}
 	return v2alpha2.ReasonFragmented
 }
@@ -136,9 +136,9 @@ func (r ResourceCapacity) piecesText(pods int) string {
 	return text + "which is room for " + message.Count(r.SlotsNow, "pod")
 }
 
-// insufficient returns the reason for a resource that is not sufficiently free. GPUs are extended resources, whose
+// insufficientReason returns the reason for a resource that is not sufficiently free. GPUs are extended resources, whose
 // names contain a domain.
-func insufficient(resource corev1.ResourceName) v2alpha2.Reason {
+func insufficientReason(resource corev1.ResourceName) v2alpha2.Reason {
 	if strings.Contains(string(resource), "/") {
 		return v2alpha2.ReasonInsufficientGPUs
 	}

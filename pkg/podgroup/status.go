@@ -184,11 +184,11 @@ func dominantVerdict(f Facts) assessment {
 	if f.Leaving > 0 {
 		v.message += fmt.Sprintf("; %s being deleted", message.Count(f.Leaving, "bound pod"))
 	}
-	v.message += boundByOthers(f) + describeStrays(f)
+	v.message += describeBoundByOthers(f) + describeStrays(f)
 	if f.Partial {
 		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, released if the rest cannot follow", message.Count(sumCounts(f.Bound), "pod"))
 	}
-	v.summary = fmt.Sprintf("%s pods bound%s; %s", boundOfNeeded(f), noSuchClass(f), v.message)
+	v.summary = fmt.Sprintf("%s pods bound%s; %s", boundOfNeeded(f), describeMissingClass(f), v.message)
 	return v
 }
 
@@ -312,7 +312,7 @@ func satisfiedSummary(f Facts) string {
 	if n := f.Tree.SurplusPods(f.Bound); n > 0 {
 		s += fmt.Sprintf(", %d above the minimum", n)
 	}
-	s += noSuchClass(f) + boundByOthers(f)
+	s += describeMissingClass(f) + describeBoundByOthers(f)
 	if f.MisplacedTotal > 0 {
 		s += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
 	}

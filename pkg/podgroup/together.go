@@ -135,7 +135,7 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	if i, k := t.lackingSubset(present); i >= 0 {
 		name := t.nodes.Resources[k]
 		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)))
-		return insufficient(name), text + lowerText(name, t.known.HeldByLower(t.subsets[i], name))
+		return insufficientReason(name), text + lowerText(name, t.known.HeldByLower(t.subsets[i], name))
 	}
 	text := describeFragmentation(t.Tree, blocked, t.known)
 	switch {
@@ -272,7 +272,7 @@ func (t *together) lackingSubset(w *imagined) (subset, resource int) {
 	for _, extended := range []bool{true, false} {
 		for i, some := range t.subsets {
 			for k, name := range t.nodes.Resources {
-				if name != Places && extended == (insufficient(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sumResource(some, k) {
+				if name != Places && extended == (insufficientReason(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sumResource(some, k) {
 					return i, k
 				}
 			}
