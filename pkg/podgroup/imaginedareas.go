@@ -35,14 +35,24 @@ type confinement struct {
 	area  placement.Area
 }
 
-// Areas implements placement.World. The areas are in the order of their first nodes.
+// division is the areas of a level inside another one, in the order of their first nodes.
+type division struct {
+	areas []placement.Area
+	index map[placement.Area]int // in areas, by domain
+}
+
+// Areas implements placement.World.
 func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
+	return w.divide(level, within).areas
+}
+
+// divide returns the division of an area by a level.
+func (w *imagined) divide(level string, within placement.Area) *division {
 	key := areaKey{level: level, within: within}
-	list, known := w.lists[key]
-	if known {
-		return list
+	if d, known := w.divisions[key]; known {
+		return d
 	}
-	var numbers []int32 // by domain: 1 + index in list; a look-up in a map for each node would take most of the time
+	var numbers []int32 // by domain: 1 + index in areas; a look-up in a map for each node would take most of the time
 	var nodes, sizes []int32
 	var domains []placement.Area
 	if within == 0 {
@@ -63,32 +73,19 @@ func (w *imagined) Areas(level string, within placement.Area) []placement.Area {
 		sizes[numbers[domain]-1]++
 	}
 	first, all := len(w.areas), make([]int32, len(nodes)) // one array for all areas
-	w.areas, list = slices.Grow(w.areas, len(domains)), make([]placement.Area, len(domains))
+	w.areas = slices.Grow(w.areas, len(domains))
+	d := &division{make([]placement.Area, len(domains)), make(map[placement.Area]int, len(domains))}
 	for k, domain := range domains {
 		w.areas = append(w.areas, imaginedArea{areaKey{level, domain, within}, all[:0:sizes[k]]})
-		list[k], all = placement.Area(first+k+1), all[sizes[k]:]
+		d.areas[k], d.index[domain] = placement.Area(first+k+1), k
+		all = all[sizes[k]:]
 	}
 	for _, i := range nodes {
 		at := &w.areas[first+int(numbers[w.of.Levels[level][i]])-1]
 		at.nodes = append(at.nodes, i)
 	}
-	w.lists[key] = list
-	return list
-}
-
-// indexOf returns, by domain, the index of its area in Areas.
-func (w *imagined) indexOf(level string, within placement.Area) map[placement.Area]int {
-	key := areaKey{level: level, within: within}
-	index, known := w.indexes[key]
-	if !known {
-		list := w.Areas(level, within)
-		index = make(map[placement.Area]int, len(list))
-		for k, a := range list {
-			index[w.areas[a-1].domain] = k
-		}
-		w.indexes[key] = index
-	}
-	return index
+	w.divisions[key] = d
+	return d
 }
 
 // isIn reports whether a node is in the area.
@@ -105,14 +102,13 @@ func (w *imagined) isIn(a placement.Area, node int32) bool {
 
 // nodesByArea divides nodes by the areas of a level.
 func (w *imagined) nodesByArea(level string, within placement.Area, nodes []int32) [][]int32 {
-	list := w.Areas(level, within)
-	parts := make([][]int32, len(list))
-	if len(list) == 0 {
+	d := w.divide(level, within)
+	parts := make([][]int32, len(d.areas))
+	if len(parts) == 0 {
 		return parts
 	}
-	index := w.indexOf(level, within)
 	all := make([]int32, 0, len(w.of.Nodes)) // one array for all parts
-	for k, a := range list {
+	for k, a := range d.areas {
 		n := len(all)
 		all = all[:n+len(w.areas[a-1].nodes)]
 		parts[k] = all[n:n:len(all)]
@@ -123,7 +119,7 @@ func (w *imagined) nodesByArea(level string, within placement.Area, nodes []int3
 			continue
 		}
 		if domain[i] != last { // neighbours are often in the same domain: no look-up
-			last, k = domain[i], index[domain[i]]
+			last, k = domain[i], d.index[domain[i]]
 		}
 		parts[k] = append(parts[k], i)
 	}
@@ -184,11 +180,11 @@ func (w *imagined) AreaOf(level string, within placement.Area, node string) (pla
 }
 
 func (w *imagined) areaOf(level string, within placement.Area, node int32) (placement.Area, bool) {
-	list, domains := w.Areas(level, within), w.of.Levels[level]
+	d, domains := w.divide(level, within), w.of.Levels[level]
 	if int(node) >= len(domains) || domains[node] == 0 || !w.isIn(within, node) {
 		return 0, false
 	}
-	return list[w.indexOf(level, within)[domains[node]]], true
+	return d.areas[d.index[domains[node]]], true
 }
 
 // HasNode implements placement.World.

@@ -57,13 +57,12 @@ type imagined struct {
 	used  [][][]bool // as Apart, by domain: a pod of the class is there
 	stack []imaginedPod
 
-	areas    []imaginedArea                     // by placement.Area - 1
-	indexes  map[areaKey]map[placement.Area]int // by level and area: indexOf, as far as asked
-	lists    map[areaKey][]placement.Area       // by level and area: Areas, as far as asked
-	takers   map[classIn][][]int32              // takersIn, as far as asked
-	rooms    map[classIn][]int                  // Rooms, as far as asked: they do not depend on the pods that are placed
-	confined map[confinement]int                // number of a class
-	useful   []int32                            // nodes that are in order of any class
+	areas     []imaginedArea        // by placement.Area - 1
+	divisions map[areaKey]*division // divide, as far as asked
+	takers    map[classIn][][]int32 // takersIn, as far as asked
+	rooms     map[classIn][]int     // Rooms, as far as asked: they do not depend on the pods that are placed
+	confined  map[confinement]int   // number of a class
+	useful    []int32               // nodes that are in order of any class
 }
 
 type imaginedPod struct {
@@ -75,7 +74,7 @@ type imaginedPod struct {
 func (v *Inventory) imagineNodes(empty, open bool) *imagined {
 	classes := len(v.Requests)
 	w := &imagined{of: v, open: open, empty: empty, room: make([]int64, 0, len(v.Nodes)*len(v.Resources)), base: make([]int, classes), order: make([][]int32, classes), from: make([]int, classes), used: make([][][]bool, classes),
-		indexes: map[areaKey]map[placement.Area]int{}, lists: map[areaKey][]placement.Area{}, takers: map[classIn][][]int32{}, rooms: map[classIn][]int{}, confined: map[confinement]int{}}
+		divisions: map[areaKey]*division{}, takers: map[classIn][][]int32{}, rooms: map[classIn][]int{}, confined: map[confinement]int{}}
 	for i := range v.Nodes {
 		w.room = append(w.room, w.firstRoom(int32(i))...)
 	}
