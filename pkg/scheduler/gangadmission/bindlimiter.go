@@ -4,8 +4,8 @@ package gangadmission
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +21,7 @@ type bindLimiter struct {
 	mu      sync.Mutex
 	unused  int
 	all     int
-	waiting waiters
+	waiting []*waiter     // the next one first
 	short   chan struct{} // closed and set to nil when the queue becomes short; nil: no caller waits for it
 	lastAt  time.Time     // when a plan last came into force or a slot became unused; zero: never
 }
@@ -33,14 +33,13 @@ type turn struct {
 	index    int
 }
 
-func (a turn) before(b turn) bool {
-	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.plan, b.plan), cmp.Compare(a.index, b.index)) < 0
+func (a turn) compare(b turn) int {
+	return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.plan, b.plan), cmp.Compare(a.index, b.index))
 }
 
 type waiter struct {
 	turn    turn
 	granted chan struct{} // closed when the slot is granted to this waiter
-	at      int           // in the heap; -1 = not in it
 }
 
 func newBindLimiter(c clock.Clock, n int) *bindLimiter {
@@ -56,7 +55,8 @@ func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
 		return nil
 	}
 	w := &waiter{turn: at, granted: make(chan struct{})}
-	heap.Push(&l.waiting, w)
+	i, _ := slices.BinarySearchFunc(l.waiting, at, func(w *waiter, at turn) int { return w.turn.compare(at) })
+	l.waiting = slices.Insert(l.waiting, i, w)
 	l.mu.Unlock()
 	select {
 	case <-w.granted:
@@ -64,11 +64,12 @@ func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if w.at < 0 { // granted in the meantime: pass the slot on
+		i := slices.Index(l.waiting, w)
+		if i < 0 { // granted in the meantime: pass the slot on
 			l.grantNext()
 			return ctx.Err()
 		}
-		heap.Remove(&l.waiting, w.at)
+		l.waiting = slices.Delete(l.waiting, i, i+1)
 		l.shorter()
 		return ctx.Err()
 	}
@@ -87,7 +88,8 @@ func (l *bindLimiter) grantNext() {
 		l.lastAt = l.clock.Now()
 		return
 	}
-	close(heap.Pop(&l.waiting).(*waiter).granted)
+	close(l.waiting[0].granted)
+	l.waiting = slices.Delete(l.waiting, 0, 1)
 	l.shorter()
 }
 
@@ -144,27 +146,4 @@ func (l *bindLimiter) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unused < l.all || l.clock.Since(l.lastAt) < burstGap
-}
-
-// waiters is a heap with the next waiter to be granted on top.
-type waiters []*waiter
-
-func (h waiters) Len() int           { return len(h) }
-func (h waiters) Less(i, j int) bool { return h[i].turn.before(h[j].turn) }
-func (h waiters) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
-}
-func (h *waiters) Push(x any) {
-	w := x.(*waiter)
-	w.at = len(*h)
-	*h = append(*h, w)
-}
-func (h *waiters) Pop() any {
-	old := *h
-	w := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	w.at = -1
-	return w
 }

@@ -48,19 +48,12 @@ func (b disruptionBudgets) ofEach(pods []*corev1.Pod) func(i int) []int {
 	}
 	numbers := make([][]int, len(pods))
 	for i, pod := range pods {
-		numbers[i] = b.of(pod)
-	}
-	return func(i int) []int { return numbers[i] }
-}
-
-// of returns the numbers of the budgets that the end of the pod counts against.
-func (b disruptionBudgets) of(pod *corev1.Pod) []int {
-	var numbers []int
-	for _, m := range b.byNamespace[pod.Namespace] {
-		_, counted := m.budget.Status.DisruptedPods[pod.Name] // its eviction was counted already
-		if !counted && m.selector.Matches(labels.Set(pod.Labels)) {
-			numbers = append(numbers, m.number)
+		for _, m := range b.byNamespace[pod.Namespace] {
+			_, counted := m.budget.Status.DisruptedPods[pod.Name] // its eviction was counted already
+			if !counted && m.selector.Matches(labels.Set(pod.Labels)) {
+				numbers[i] = append(numbers[i], m.number)
+			}
 		}
 	}
-	return numbers
+	return func(i int) []int { return numbers[i] }
 }

@@ -63,9 +63,9 @@ func (pl *Admission) PreFilterExtensions() fwk.PreFilterExtensions { return nil 
 
 // Filter implements fwk.FilterPlugin. The scheduler also tries a nominated or hinted node that is not in PreFilter's
 // result.
-func (pl *Admission) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
+func (pl *Admission) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	if !isMember(pod) {
-		return filterPlain(ctx, state, node)
+		return filterPlain(state, node)
 	}
 	data, err := state.Read(stateKey)
 	if err != nil {
@@ -113,7 +113,7 @@ func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.
 }
 
 // filterPlain keeps pods without a gang out of room that is reserved at their priority or a higher one.
-func filterPlain(_ context.Context, state fwk.CycleState, node fwk.NodeInfo) *fwk.Status {
+func filterPlain(state fwk.CycleState, node fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(plainKey)
 	if err != nil {
 		return nil

@@ -58,13 +58,6 @@ func (g *Gangs) observedPod(pod *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// isDeleted reports whether the pod is known to be terminating, or not to exist any more. A pod that waits terminates if it has a
-// finalizer, as pods of Jobs do.
-func (g *Gangs) isDeleted(pod *corev1.Pod) bool {
-	known := g.observedPod(pod)
-	return known == nil || known.DeletionTimestamp != nil
-}
-
 // evictForPod ends the victims of a pod without a gang as those of a gang (docs/decisions, G24): if one of them cannot be marked, or
 // the preemptor is deleted by then, none is deleted; otherwise all of them are, whatever becomes of it. It returns an error if some
 // are left after the first attempt.
@@ -75,7 +68,8 @@ func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Pree
 		defer cancel()
 		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
 	})
-	if err == nil && g.isDeleted(p.Pod) {
+	// A pod that waits terminates if it has a finalizer, as pods of Jobs do.
+	if known := g.observedPod(p.Pod); err == nil && (known == nil || known.DeletionTimestamp != nil) {
 		err = fmt.Errorf("preempting for pod %s: it is gone or terminating; no victim is deleted", klog.KObj(p.Pod))
 	}
 	preempted, effects, err := g.registry.RecordMarkedForPod(p, err, g.clock.Now())
