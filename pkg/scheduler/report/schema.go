@@ -56,9 +56,11 @@ type openAPISchema struct {
 	Properties map[string]openAPISchema `json:"properties"`
 	Items      *openAPISchema           `json:"items"`
 	Preserves  bool                     `json:"x-kubernetes-preserve-unknown-fields"`
-	Kinds      []struct {
-		Kind string `json:"kind"`
-	} `json:"x-kubernetes-group-version-kind"`
+	Kinds      []openAPIKind            `json:"x-kubernetes-group-version-kind"`
+}
+
+type openAPIKind struct {
+	Kind string `json:"kind"`
 }
 
 // missingFields returns those of schemaFields that the document of the API group lacks, and the status subresource if
@@ -75,11 +77,7 @@ func missingFields(document []byte) ([]string, error) {
 	}
 	var missing []string
 	for _, schema := range doc.Components.Schemas {
-		if !slices.ContainsFunc(schema.Kinds, func(k struct {
-			Kind string `json:"kind"`
-		}) bool {
-			return k.Kind == "PodGroup"
-		}) {
+		if !slices.Contains(schema.Kinds, openAPIKind{"PodGroup"}) {
 			continue
 		}
 		for _, field := range schemaFields {
