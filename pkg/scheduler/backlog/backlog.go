@@ -234,18 +234,18 @@ func (b *Backlog) noneWaits() bool { return len(b.plain.pods) == 0 && b.registry
 
 // updateShapes updates the numbers of fitting pods, and records the shapes of which more pods fit.
 func (b *Backlog) updateShapes(logger klog.Logger) {
-	shapes, domains, err := b.shapes.UpdateNodes()
+	raised, err := b.shapes.UpdateNodes()
 	if err != nil {
 		logger.Error(err, "Failed to count free room; refused gangs are tried later")
 		b.eventMu.Lock()
 		b.pending.causes |= moreRoom
 		b.eventMu.Unlock()
 	}
-	for _, s := range shapes {
-		b.raised.Insert(s)
+	for shape := range raised.Shapes {
+		b.raised.Insert(shape)
 	}
-	for _, d := range domains {
-		b.raised.Insert(d)
+	for domain := range raised.Domains {
+		b.raised.Insert(domain)
 	}
 }
 

@@ -162,10 +162,8 @@ func (w *Snapshot) FreeIn(level string, within placement.Area) [][]int64 {
 			if !slices.ContainsFunc(w.classes, func(c *class) bool { return c.refuse == nil && c.known.reasons[i] == 0 }) {
 				continue
 			}
-			node := w.nodes.currentNode(int(i))
-			allocatable, requested := node.GetAllocatable(), node.GetRequested()
 			for r, name := range names {
-				free[k][r] += max(0, amountOf(allocatable, name)-amountOf(requested, name))
+				free[k][r] += max(0, freeOn(w.nodes.currentNode(int(i)), name))
 			}
 		}
 	}
@@ -295,7 +293,7 @@ func (w *Snapshot) nodesIn(a placement.Area, domain string) []int32 {
 	if domain == "" {
 		return nodes
 	}
-	key, value := splitDomain(domain)
+	key, value, _ := strings.Cut(domain, "=")
 	top := w.nodes.topologyOf(key)
 	v, found := top.number[value]
 	switch {

@@ -46,7 +46,7 @@ type class struct {
 
 	blocked     []*blocked          // counts of planned pods of other classes that exclude this class
 	blocks      []*blocked          // counts of other classes to which its pods contribute
-	spread      *spreadCounts       // nil: no hard spread constraint
+	spread      spreadCounts        // nil: no hard spread constraint
 	near        *nearness           // nil: no required affinity
 	attracts    []*nearness         // of the classes that its pods attract
 	follows     []*class            // other classes that match its required affinity
@@ -59,7 +59,6 @@ type class struct {
 	devices     *deviceDemand       // nil: no devices need to be allocated
 	limits      map[int]limit       // by node: how many more pods the real cycles accept; nil: no limit is known
 	limitsUntil time.Time           // when the first of the limits expires
-	plannedOn   map[int]int         // by node: planned pods; maintained if limits is not nil
 	notExtended map[int]string      // by node: why the extenders do not take the class there
 	known       *filterResults      // nil: not judged yet
 	scan        scan                // over all nodes
@@ -135,9 +134,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 			c.unbound = append(c.unbound, unboundVolume+pod.Namespace+"/"+v.ClaimName)
 		}
 	}
-	if c.limits, c.limitsUntil = opts.Refusals.limitsByNode(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices); c.limits != nil {
-		c.plannedOn = map[int]int{}
-	}
+	c.limits, c.limitsUntil = opts.Refusals.limitsByNode(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices)
 	return c, nil
 }
 
@@ -255,14 +252,22 @@ type exclusion struct {
 	counts   int32
 }
 
-// exclusionsOf returns the topologies over which the pods of the class exclude each other.
+// exclusiveTopologies returns the topologies over which the pods of the class exclude each other by anti-affinity.
+func (w *Snapshot) exclusiveTopologies(c *class) []*topology {
+	var out []*topology
+	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
+		if term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
+			out = append(out, w.nodes.topologyOf(term.TopologyKey))
+		}
+	}
+	return out
+}
+
+// exclusionsOf returns an exclusion for each of the exclusiveTopologies.
 func (w *Snapshot) exclusionsOf(c *class) []*exclusion {
 	var out []*exclusion
-	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
-		if c.refuse == nil && term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
-			top := w.nodes.topologyOf(term.TopologyKey)
-			out = append(out, &exclusion{topology: top, used: make([]int32, len(top.names))})
-		}
+	for _, top := range w.exclusiveTopologies(c) {
+		out = append(out, &exclusion{topology: top, used: make([]int32, len(top.names))})
 	}
 	return out
 }

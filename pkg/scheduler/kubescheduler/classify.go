@@ -62,27 +62,23 @@ func addTermKeys(pod *corev1.Pod, keys map[string]bool) {
 	if affinity == nil {
 		return
 	}
-	add := func(t *corev1.PodAffinityTerm) {
-		addSelector(t.LabelSelector, keys)
-		for _, key := range slices.Concat(t.MatchLabelKeys, t.MismatchLabelKeys) {
-			keys[key] = true
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		terms := slices.Clone(required)
+		for i := range preferred {
+			terms = append(terms, preferred[i].PodAffinityTerm)
+		}
+		for i := range terms {
+			addSelector(terms[i].LabelSelector, keys)
+			for _, key := range slices.Concat(terms[i].MatchLabelKeys, terms[i].MismatchLabelKeys) {
+				keys[key] = true
+			}
 		}
 	}
 	if a := affinity.PodAffinity; a != nil {
-		for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-			add(&a.RequiredDuringSchedulingIgnoredDuringExecution[i])
-		}
-		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-			add(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
-		}
+		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	if a := affinity.PodAntiAffinity; a != nil {
-		for i := range a.RequiredDuringSchedulingIgnoredDuringExecution {
-			add(&a.RequiredDuringSchedulingIgnoredDuringExecution[i])
-		}
-		for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-			add(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].PodAffinityTerm)
-		}
+		add(a.RequiredDuringSchedulingIgnoredDuringExecution, a.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 }
 

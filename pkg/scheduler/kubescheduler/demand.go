@@ -62,12 +62,10 @@ func (d *demand) countSlots(free func(k int) int64) (slots, lacking int) {
 
 // freeOn returns what the node has free of requests[k], or of pods.
 func (d *demand) freeOn(node fwk.NodeInfo, k int) int64 {
-	name := corev1.ResourcePods
-	if k < len(d.requests) {
-		name = d.requests[k].name
+	if k == len(d.requests) {
+		return freeOn(node, corev1.ResourcePods)
 	}
-	total, used := amountsOf(node, name)
-	return total - used
+	return freeOn(node, d.requests[k].name)
 }
 
 // slotsOnNode returns how many such pods the node has room for.
@@ -187,6 +185,20 @@ func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
 		}
 	}
 	return name, n
+}
+
+// amountsOf returns how much of a resource, or how many pods, a node has and uses.
+func amountsOf(node fwk.NodeInfo, name corev1.ResourceName) (total, used int64) {
+	if name == corev1.ResourcePods {
+		return int64(node.GetAllocatable().GetAllowedPodNumber()), int64(len(node.GetPods()))
+	}
+	return amountOf(node.GetAllocatable(), name), amountOf(node.GetRequested(), name)
+}
+
+// freeOn returns how much of a resource, or how many pods, a node has left; negative if it uses more than it has.
+func freeOn(node fwk.NodeInfo, name corev1.ResourceName) int64 {
+	total, used := amountsOf(node, name)
+	return total - used
 }
 
 // amountOf returns millicores for CPU, and bytes for memory and ephemeral storage.

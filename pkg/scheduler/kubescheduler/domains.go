@@ -124,10 +124,8 @@ func (w *Snapshot) countRoomIn(main corev1.ResourceName, nodes []int32, linked [
 		if !takesAny {
 			continue
 		}
-		node := w.nodes.currentNode(int(i))
-		allocatable, requested := node.GetAllocatable(), node.GetRequested()
 		for k, r := range total {
-			free[k] += max(0, amountOf(allocatable, r.name)-amountOf(requested, r.name))
+			free[k] += max(0, freeOn(w.nodes.currentNode(int(i)), r.name))
 		}
 	}
 	for k := range linked {

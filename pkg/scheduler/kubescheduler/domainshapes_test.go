@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -27,12 +28,12 @@ func TestDomainsAreForgotten(t *testing.T) {
 	shapes := newShapes(
 		func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
 		func(*corev1.Pod) framework.Framework { return c.f })
-	update := func() []*DomainShape {
-		_, raised, err := shapes.UpdateNodes()
+	update := func() sets.Set[*DomainShape] {
+		raised, err := shapes.UpdateNodes()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return raised
+		return raised.Domains
 	}
 	update()
 	shape, err := shapes.TrackShape(c.ctx, wrappers.MakePod("p", "ml").GPUs(1).Obj())
@@ -104,7 +105,7 @@ func TestANodeComesToADomainDuringAnAttempt(t *testing.T) {
 				func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
 				func(*corev1.Pod) framework.Framework { return c.f })
 			c.sched.Cache.UpdateNode(klog.Background(), tt.before, tt.after)
-			if _, _, err := shapes.UpdateNodes(); err != nil {
+			if _, err := shapes.UpdateNodes(); err != nil {
 				t.Fatal(err)
 			}
 			shape, err := shapes.TrackShape(c.ctx, wrappers.MakePod("p", "ml").GPUs(1).Obj())
@@ -137,7 +138,7 @@ func BenchmarkDomainShapes(b *testing.B) {
 			func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
 			func(*corev1.Pod) framework.Framework { return c.f })
 		update := func() {
-			if _, _, err := shapes.UpdateNodes(); err != nil {
+			if _, err := shapes.UpdateNodes(); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -52,7 +52,7 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 			continue
 		case w.reserved != nil && w.hasOnlyReserved(c, i):
 			why = RoomReserved
-		case c.limits != nil && w.isLimited(c, i):
+		case w.isLimited(c, i):
 			why = c.limits[i].why
 		default:
 			why = w.refusalReason(c, i, len(w.nodes.planned[i].pods) == 0)
@@ -139,11 +139,8 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 		}
 		matching = append(matching, n)
 		for k, name := range resources {
-			total, free := total[columns[k]], total[columns[k]]-used[columns[k]]
-			if len(w.reserved) > 0 {
-				free -= w.reserved[i].from(c.leaf).Resources[name]
-			}
-			free = max(0, free)
+			total := total[columns[k]]
+			free := max(0, total-used[columns[k]]-w.reserved[i].from(c.leaf).Resources[name])
 			each[k].Nodes++
 			each[k].Total += total
 			each[k].Free += free
@@ -177,7 +174,7 @@ func (w *Snapshot) offering(c *class, resources int, offers func(resource int, t
 // unavailableNodes describes the closed nodes, by the cause, as far as a resource is concerned.
 func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavailable map[closure][]int32) []podgroup.UnavailableNodes {
 	var out []podgroup.UnavailableNodes
-	for _, by := range slices.SortedFunc(maps.Keys(unavailable), closure.compare) {
+	for _, by := range slices.SortedFunc(maps.Keys(unavailable), func(a, b closure) int { return cmp.Compare(a.cause, b.cause) }) {
 		nodes := unavailable[by]
 		u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes)}
 		u.Slots, _ = w.sumSlots(c, nodes, w.emptySlots)
@@ -241,8 +238,6 @@ func (w *Snapshot) useOf(c *class, i int) nodeUse {
 // closure is the reason why nodes are closed to a class, and the action that would open them.
 type closure struct{ cause, advice string }
 
-func (a closure) compare(b closure) int { return cmp.Compare(a.cause, b.cause) }
-
 // whyClosed returns why a node that may otherwise match the class refuses it, and the action that would open it: the node is
 // cordoned, not ready, or has a taint that the class does not tolerate. "": none of these applies.
 func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
@@ -300,7 +295,7 @@ func (w *Snapshot) freeSlots(c *class, i int32) int {
 	switch {
 	case w.roomOn(c, int(i)).use.taken && c.refuse == nil:
 		return 0
-	case (len(w.reserved) == 0 || w.reserved[int(i)] == nil) && w.nodes.planned[i].gone == 0:
+	case w.reserved[int(i)] == nil && w.nodes.planned[i].gone == 0:
 		return int(w.roomOn(c, int(i)).free)
 	}
 	columns, d, reserved := w.columnsOf(c), &c.known.demand, w.reserved[int(i)].from(c.leaf)
@@ -315,11 +310,7 @@ func (w *Snapshot) sumSlots(c *class, nodes []int32, slots func(*class, int32) i
 	for _, i := range nodes {
 		n = min(n+slots(c, i), math.MaxInt32)
 	}
-	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
-		if !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
-			continue
-		}
-		top := w.nodes.topologyOf(term.TopologyKey)
+	for _, top := range w.exclusiveTopologies(c) {
 		used, bound := map[int32]bool{}, 0
 		for _, i := range nodes {
 			switch v, room := top.value[i], slots(c, i); {
@@ -331,7 +322,7 @@ func (w *Snapshot) sumSlots(c *class, nodes []int32, slots func(*class, int32) i
 			}
 		}
 		if bound < n {
-			n, apart = bound, term.TopologyKey
+			n, apart = bound, top.key
 		}
 	}
 	return n, apart

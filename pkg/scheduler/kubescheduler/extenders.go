@@ -26,7 +26,7 @@ import (
 // pause. Safe for concurrent use.
 type Extenders struct {
 	// Patience is how long one plan waits for the answers to all of its questions. Answered is called without a lock
-	// when a plan that was refused because of an extender may succeed by now; nil: nobody is told. Both may be changed
+	// when a plan that was refused because of an extender may succeed by now. Both may be changed
 	// before the first plan only.
 	Patience time.Duration
 	Answered func()
@@ -87,7 +87,7 @@ type ExtenderFailure struct {
 
 // NewExtenders returns an Extenders that has asked nothing.
 func NewExtenders() *Extenders {
-	return &Extenders{Patience: extenderPatience, states: map[fwk.Extender]*extenderState{}, gangs: map[types.NamespacedName]*asked{}}
+	return &Extenders{Patience: extenderPatience, Answered: func() {}, states: map[fwk.Extender]*extenderState{}, gangs: map[types.NamespacedName]*asked{}}
 }
 
 // inquiry contains the questions of one plan. It is used by one goroutine.
@@ -279,7 +279,7 @@ func (a *inquiry) beginQuestion(list []fwk.Extender, pod *corev1.Pod, nodes []fw
 		return nil, nil, &ExtenderFailure{Message: g.why, Until: g.until}
 	case a.last != nil: // asked before by this plan
 	case g.open > 0:
-		return nil, nil, &ExtenderFailure{Message: g.isWaiting()}
+		return nil, nil, &ExtenderFailure{Message: g.unansweredMessage()}
 	case now.Sub(g.at) >= answersKept:
 		clear(g.answers)
 	}
@@ -306,7 +306,7 @@ func (a *inquiry) beginQuestion(list []fwk.Extender, pod *corev1.Pod, nodes []fw
 
 const whatToDo = "Repair or remove it, or set ignorable: true if pods may be placed without it"
 
-func (g *asked) isWaiting() string {
+func (g *asked) unansweredMessage() string {
 	return fmt.Sprintf("extender %s has not answered yet; the gang is tried again when it does", g.about)
 }
 
@@ -322,7 +322,7 @@ func (a *inquiry) resultOf(q *question) (*answer, *ExtenderFailure) {
 			e.stateOf(x).late++
 		}
 		a.last = q
-		return nil, &ExtenderFailure{Message: q.about.isWaiting()}
+		return nil, &ExtenderFailure{Message: q.about.unansweredMessage()}
 	case q.failure != "":
 		return nil, &ExtenderFailure{Message: q.failure, Until: q.about.until}
 	}
@@ -360,12 +360,6 @@ func (e *Extenders) askInOrder(q *question, logger klog.Logger) {
 	close(q.done)
 	e.mu.Unlock()
 	if lastAnswered {
-		e.recordAnswer()
-	}
-}
-
-func (e *Extenders) recordAnswer() {
-	if e.Answered != nil {
 		e.Answered()
 	}
 }
@@ -466,7 +460,7 @@ func (e *Extenders) callExtender(q *question, x fwk.Extender, request func() err
 		pause := min(minKnown<<min(state.failures, 10), maxKnown)
 		state.failures++
 		state.until = now.Add(pause)
-		time.AfterFunc(pause, e.recordAnswer)
+		time.AfterFunc(pause, e.Answered)
 	}
 	return err
 }

@@ -4,12 +4,15 @@ package kubescheduler
 
 import (
 	"encoding/json"
+	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/cel"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
@@ -78,13 +81,16 @@ func (v *FilterCache) bindProfile(f framework.Framework) {
 	if v.filters != nil {
 		return
 	}
-	v.filters, v.scores = []string{}, []string{}
-	for _, plugin := range f.ListPlugins().Filter.Enabled {
-		v.filters = append(v.filters, plugin.Name)
+	v.filters, v.scores = namesOf(f.ListPlugins().Filter), namesOf(f.ListPlugins().Score)
+}
+
+// namesOf returns the names of the enabled plugins, never nil.
+func namesOf(plugins config.PluginSet) []string {
+	names := []string{}
+	for _, plugin := range plugins.Enabled {
+		names = append(names, plugin.Name)
 	}
-	for _, plugin := range f.ListPlugins().Score.Enabled {
-		v.scores = append(v.scores, plugin.Name)
-	}
+	return names
 }
 
 // otherReason stands for the reasons that are too many.
@@ -120,7 +126,7 @@ func (w *Snapshot) resultsOf(c *class) *filterResults {
 	v.uses++
 	known.used = v.uses
 	if len(v.kinds) > keptRequirements {
-		v.forgetOldest()
+		deleteLeastUsed(v.kinds, func(known *filterResults) int64 { return known.used })
 	}
 	if known.layout != v.nodes.layout {
 		known.moveResults(&v.nodes)
@@ -129,23 +135,17 @@ func (w *Snapshot) resultsOf(c *class) *filterResults {
 	return known
 }
 
-func (v *FilterCache) enabledPlugins(filter string) bool {
-	for _, name := range v.filters {
-		if name == filter {
-			return true
-		}
-	}
-	return false
-}
+func (v *FilterCache) enabledPlugins(name string) bool { return slices.Contains(v.filters, name) }
 
-func (v *FilterCache) forgetOldest() {
-	oldest, used := "", int64(0)
-	for key, known := range v.kinds {
-		if oldest == "" || known.used < used {
-			oldest, used = key, known.used
+// deleteLeastUsed deletes the entry that was used least recently.
+func deleteLeastUsed[T any](entries map[string]T, usedAt func(T) int64) {
+	oldest, used := "", int64(math.MaxInt64)
+	for key, entry := range entries {
+		if at := usedAt(entry); at < used {
+			oldest, used = key, at
 		}
 	}
-	delete(v.kinds, oldest)
+	delete(entries, oldest)
 }
 
 // moveResults moves the results to the current positions of the nodes. A generation identifies one state of one node.
@@ -220,8 +220,7 @@ func (w *Snapshot) refreshResults(c *class, known *filterResults) {
 				generation = unsettled
 			}
 		}
-		free := amountOf(t.nodes[i].GetAllocatable(), c.resource) - amountOf(t.nodes[i].GetRequested(), c.resource)
-		known.setResult(i, generation, why, slots, free)
+		known.setResult(i, generation, why, slots, freeOn(t.nodes[i], c.resource))
 	}
 }
 

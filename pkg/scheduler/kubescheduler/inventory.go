@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -66,24 +65,13 @@ func (w *Snapshot) positionsOf(nodes map[string][]string) map[int]bool {
 
 // inventoryRequests sets the resources, and the requests of the classes.
 func (w *Snapshot) inventoryRequests(v *podgroup.Inventory) {
-	v.Resources = []corev1.ResourceName{corev1.ResourcePods}
-	for _, c := range w.classes {
-		w.findNodesOf(c)
-		for _, r := range c.known.demand.requests {
-			if !slices.Contains(v.Resources, r.name) {
-				v.Resources = append(v.Resources, r.name)
-			}
-		}
-	}
-	for _, c := range w.classes {
-		requests := make([]int64, len(v.Resources))
+	v.Resources = append([]corev1.ResourceName{corev1.ResourcePods}, w.resources()...)
+	for index, c := range w.classes {
+		pods := int64(0)
 		if c.known.demand.pods {
-			requests[0] = 1
+			pods = 1
 		}
-		for _, r := range c.known.demand.requests {
-			requests[slices.Index(v.Resources, r.name)] = r.amount
-		}
-		v.Requests = append(v.Requests, requests)
+		v.Requests = append(v.Requests, append([]int64{pods}, w.Uses(index)...))
 	}
 }
 
@@ -133,10 +121,7 @@ func (w *Snapshot) columnsIn(resources []corev1.ResourceName) []int {
 // addInventoryAmounts adds what a node has, and has free beside what is reserved for others, of each of the resources.
 func (w *Snapshot) addInventoryAmounts(i int, resources []corev1.ResourceName, columns []int, total, free []int64) {
 	has, used := w.amountsOn(i)
-	var on *reservedOnNode
-	if len(w.reserved) > 0 {
-		on = w.reserved[i]
-	}
+	on := w.reserved[i]
 	for r, column := range columns {
 		left := has[column] - used[column]
 		switch {
@@ -179,7 +164,7 @@ func (w *Snapshot) inventoryByDomain(p placement.Problem) *podgroup.Inventory {
 		}
 		w.addInventoryAmounts(i, v.Resources, columns, n.Total, n.Free)
 		n.Total[places] += int64(w.emptySlots(c, int32(i)))
-		if w.nodes.planned[i].gone == 0 && (len(w.reserved) == 0 || w.reserved[i] == nil) {
+		if w.nodes.planned[i].gone == 0 && w.reserved[i] == nil {
 			n.Free[places] += int64(w.roomOn(c, i).free)
 			continue
 		}
@@ -279,14 +264,6 @@ func slotsIn(amounts, requests []int64) int64 {
 	return slots
 }
 
-// amountsOf returns how much of a resource, or how many pods, a node has and uses.
-func amountsOf(node fwk.NodeInfo, name corev1.ResourceName) (total, used int64) {
-	if name == corev1.ResourcePods {
-		return int64(node.GetAllocatable().GetAllowedPodNumber()), int64(len(node.GetPods()))
-	}
-	return amountOf(node.GetAllocatable(), name), amountOf(node.GetRequested(), name)
-}
-
 // apartOn returns the domains of the nodes over which pods of the class exclude each other: because of podAntiAffinity, or of
 // host ports.
 func (w *Snapshot) apartOn(c *class, nodes []int32) [][]int32 {
@@ -298,13 +275,10 @@ func (w *Snapshot) apartOn(c *class, nodes []int32) [][]int32 {
 		}
 		apart = append(apart, each)
 	}
-	for _, term := range c.info.GetRequiredAntiAffinityTerms() {
-		if !term.Matches(c.info.Pod, w.namespaceLabels(c.info.Pod.Namespace)) {
-			continue
-		}
-		values, domains := w.nodes.topologyOf(term.TopologyKey).value, make([]int32, len(nodes))
+	for _, top := range w.exclusiveTopologies(c) {
+		domains := make([]int32, len(nodes))
 		for k, i := range nodes {
-			domains[k] = values[i]
+			domains[k] = top.value[i]
 		}
 		apart = append(apart, domains)
 	}

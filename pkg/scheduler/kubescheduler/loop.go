@@ -88,7 +88,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		queue.forgetGonePod(f, info.Pod)
 		members.Requeued(info.Pod.UID)
 	}
-	l := &loop{queue: queue, members: members, hooks: hooks, turns: turns}
+	l := &loop{queue: queue, members: members, turns: turns}
 	sched.NextPod = l.nextPod
 	return queue
 }
@@ -97,7 +97,6 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 type loop struct {
 	queue        *Queue
 	members      MemberSource
-	hooks        QueueHooks
 	turns        *turns
 	wasUnwinding bool
 }
@@ -122,7 +121,7 @@ func (l *loop) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 
 // beginCycle begins the cycle of a pod that is in no plan.
 func (l *loop) beginCycle(pod *corev1.Pod) {
-	if l.hooks.Gated(pod) {
+	if l.queue.hooks.Gated(pod) {
 		l.waitForUnwinding() // a plan may have been aborted while the queue was empty, or while another one was handed out
 		l.members.Pace()
 	}
@@ -176,11 +175,20 @@ func countRefusal(f framework.Framework, status *fwk.Status, start time.Time) {
 	}
 }
 
+// newestVersion returns the pod as the informer's store has it, nil if it does not exist any more.
+func newestVersion(f framework.Framework, pod *corev1.Pod) *corev1.Pod {
+	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || newest.UID != pod.UID {
+		return nil
+	}
+	return newest
+}
+
 // clearNomination removes the node that the binding cycle announced for a pod (status.nominatedNodeName), as the stock
 // failure handler does.
 func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
-	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || newest.UID != pod.UID || newest.Status.NominatedNodeName == "" {
+	newest := newestVersion(f, pod)
+	if newest == nil || newest.Status.NominatedNodeName == "" {
 		return
 	}
 	cleared := newest.Status.DeepCopy()
@@ -193,8 +201,8 @@ func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod
 // gateFailedPod gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains. It does
 // what the stock failure handler does, but without its event and its write to the API server in the scheduling loop.
 func (q *Queue) gateFailedPod(f framework.Framework, pod *corev1.Pod) {
-	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || newest.UID != pod.UID || newest.Spec.NodeName != "" {
+	newest := newestVersion(f, pod)
+	if newest == nil || newest.Spec.NodeName != "" {
 		q.Done(pod.UID)
 		return
 	}
@@ -204,8 +212,7 @@ func (q *Queue) gateFailedPod(f framework.Framework, pod *corev1.Pod) {
 // forgetGonePod removes a gated pod that was deleted or bound while its failed cycle ended, because its deletion may
 // have been processed before it was gated again. The informer's store is updated before its handlers are called.
 func (q *Queue) forgetGonePod(f framework.Framework, pod *corev1.Pod) {
-	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-	if err == nil && newest.UID == pod.UID && newest.Spec.NodeName == "" {
+	if newest := newestVersion(f, pod); newest != nil && newest.Spec.NodeName == "" {
 		return
 	}
 	q.mu.Lock()

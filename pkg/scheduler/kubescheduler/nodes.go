@@ -287,9 +287,3 @@ func (t *nodeTable) imagesKeyOf(pod *corev1.Pod) string {
 	slices.Sort(present)
 	return strings.Join(present, "\n")
 }
-
-// splitDomain splits "key=value".
-func splitDomain(domain string) (key, value string) {
-	key, value, _ = strings.Cut(domain, "=")
-	return key, value
-}

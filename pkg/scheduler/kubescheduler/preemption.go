@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -188,16 +189,7 @@ func (g *guardedPreemption) completeUnits(victims []*corev1.Pod, v *PreemptionVi
 		losses = spareLosses(losses, node, fitsIf)
 	}
 	all := podsOfLosses(losses)
-	slices.SortStableFunc(all, func(a, b *corev1.Pod) int {
-		switch {
-		case g.MoreImportantPod(a, b):
-			return -1
-		case g.MoreImportantPod(b, a):
-			return 1
-		default:
-			return 0
-		}
-	})
+	sort.SliceStable(all, func(i, j int) bool { return g.MoreImportantPod(all[i], all[j]) })
 	return all
 }
 

@@ -77,7 +77,7 @@ func (w *Snapshot) rankingOf(c *class) *ranking {
 	if r == nil {
 		r = newRanking(len(t.nodes))
 		if len(known.rankings) == keptRankings {
-			known.forgetRanking()
+			deleteLeastUsed(known.rankings, func(r *ranking) int64 { return r.used })
 		}
 		known.rankings[images] = r
 	}
@@ -132,16 +132,6 @@ func (w *Snapshot) updateRanking(c *class, r *ranking, changed []int) {
 		}
 		slices.SortFunc(r.order, r.compare)
 	}
-}
-
-func (known *filterResults) forgetRanking() {
-	oldest, used := "", int64(-1)
-	for key, r := range known.rankings {
-		if used < 0 || r.used < used {
-			oldest, used = key, r.used
-		}
-	}
-	delete(known.rankings, oldest)
 }
 
 // rankForPlan orders the nodes for this plan only, because a score depends on other nodes or other pods.

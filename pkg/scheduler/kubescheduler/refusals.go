@@ -291,7 +291,16 @@ func hashOfObjects(parts ...string) uint64 {
 // isLimited reports whether as many pods of the class are planned on the node as real cycles accept.
 func (w *Snapshot) isLimited(c *class, i int) bool {
 	l, ok := c.limits[i]
-	return ok && c.plannedOn[i] >= l.accepted
+	if !ok {
+		return false
+	}
+	planned := 0
+	for _, pod := range w.nodes.planned[i].pods {
+		if pod == c.planned {
+			planned++
+		}
+	}
+	return planned >= l.accepted
 }
 
 // KnownUntil returns when the first of the refusals that this plan has taken into account expires. Zero: there were

@@ -52,12 +52,11 @@ func FitsBeside(reserved *reservations.View, node fwk.NodeInfo, pod reservations
 	crosses := func(free, wanted, kept int64) bool {
 		return kept > 0 && wanted > 0 && free >= wanted && free-kept < wanted
 	}
-	allocatable, requested := node.GetAllocatable(), node.GetRequested()
-	if crosses(int64(allocatable.GetAllowedPodNumber()-len(node.GetPods())), pod.Pods, kept.Pods) {
+	if crosses(freeOn(node, corev1.ResourcePods), pod.Pods, kept.Pods) {
 		return false
 	}
 	for name, wanted := range pod.Resources {
-		if crosses(amountOf(allocatable, name)-amountOf(requested, name), wanted, kept.Resources[name]) {
+		if crosses(freeOn(node, name), wanted, kept.Resources[name]) {
 			return false
 		}
 	}

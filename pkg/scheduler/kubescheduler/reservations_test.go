@@ -283,7 +283,7 @@ func TestShapesBesideReservations(t *testing.T) {
 						list = slices.Clone(list[1:])
 					}
 				}
-				if _, _, err := shapes.UpdateNodes(); err != nil {
+				if _, err := shapes.UpdateNodes(); err != nil {
 					t.Fatal(err)
 				}
 				for _, gang := range []string{"a", "z"} {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,14 +94,13 @@ func (s *Shapes) TrackShape(ctx context.Context, pod *corev1.Pod) (*Shape, error
 		if _, status, _ := f.RunPreFilterPlugins(ctx, state, pod); !status.IsSuccess() && !status.IsRejected() {
 			return nil, fmt.Errorf("running PreFilter plugins for pod %s: %w", klog.KObj(pod), status.AsError())
 		}
-		var filters []string
-		for _, plugin := range f.ListPlugins().Filter.Enabled {
-			filters = append(filters, plugin.Name)
-		}
 		shape = &Shape{
-			key: key, pod: pod, profile: f, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), demand: demandOf(ctx, f, filters, info, state),
+			key: key, pod: pod, profile: f, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), slots: make([]int64, len(s.nodes)),
+			demand: demandOf(ctx, f, namesOf(f.ListPlugins().Filter), info, state),
 		}
-		shape.recountSlots(s.nodes)
+		for i, n := range s.nodes {
+			shape.setSlots(i, shape.slotsOn(n))
+		}
 		s.shapes[key] = shape
 	}
 	shape.users++
@@ -126,18 +124,16 @@ func (s *Shapes) UpdateOffered() {
 	}
 }
 
-// UpdateNodes reads the current state of the scheduler's cache. It returns the shapes, sorted, of which more pods fit on
-// some node than before, even if the total has decreased, and those with domains, in no order: of which more pods fit on
-// some node of the domain.
-func (s *Shapes) UpdateNodes() ([]*Shape, []*DomainShape, error) {
+// UpdateNodes reads the current state of the scheduler's cache, and returns of which shapes there is more room.
+func (s *Shapes) UpdateNodes() (RaisedShapes, error) {
+	raised := RaisedShapes{Shapes: sets.New[*Shape](), Domains: sets.New[*DomainShape]()}
 	if err := s.refresh(s.snapshot); err != nil {
-		return nil, nil, fmt.Errorf("taking over the nodes of the scheduler's cache: %w", err)
+		return raised, fmt.Errorf("taking over the nodes of the scheduler's cache: %w", err)
 	}
 	list, err := s.snapshot.NodeInfos().List()
 	if err != nil {
-		return nil, nil, fmt.Errorf("listing the nodes of the scheduler's cache: %w", err)
+		return raised, fmt.Errorf("listing the nodes of the scheduler's cache: %w", err)
 	}
-	raised := raisedShapes{shapes: map[string]*Shape{}, domains: sets.New[*DomainShape]()}
 	if !s.positionsHold(list) {
 		s.moveNodes(list, &raised)
 	}
@@ -150,17 +146,14 @@ func (s *Shapes) UpdateNodes() ([]*Shape, []*DomainShape, error) {
 		s.reserved.slots = nil
 		s.setNode(i, n, &raised)
 	}
-	out := make([]*Shape, 0, len(raised.shapes))
-	for _, key := range slices.Sorted(maps.Keys(raised.shapes)) {
-		out = append(out, raised.shapes[key])
-	}
-	return out, raised.domains.UnsortedList(), nil
+	return raised, nil
 }
 
-// raisedShapes are the shapes of which more pods fit on some node.
-type raisedShapes struct {
-	shapes  map[string]*Shape
-	domains sets.Set[*DomainShape]
+// RaisedShapes are the shapes of which more pods fit on some node than before, even if the total has decreased, and those of
+// which more pods fit on some node of the domain.
+type RaisedShapes struct {
+	Shapes  sets.Set[*Shape]
+	Domains sets.Set[*DomainShape]
 }
 
 // RaisedSince reports whether, as of the last Update, more pods of one of the shapes fit on some node than in the
@@ -206,7 +199,7 @@ func (s *Shapes) positionsHold(list []fwk.NodeInfo) bool {
 }
 
 // moveNodes processes a different list of nodes, and keeps the counts of nodes in both lists.
-func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *raisedShapes) {
+func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *RaisedShapes) {
 	before := make(map[fwk.NodeInfo]int, len(s.nodes))
 	for i, n := range s.nodes {
 		before[n] = i
@@ -245,7 +238,7 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *raisedShapes) {
 }
 
 // setNode records the slots and the domains of a node that changed.
-func (s *Shapes) setNode(i int, n fwk.NodeInfo, raised *raisedShapes) {
+func (s *Shapes) setNode(i int, n fwk.NodeInfo, raised *RaisedShapes) {
 	s.setLevels(i, n.Node())
 	for _, shape := range s.shapes {
 		shape.setNode(i, n, raised)
@@ -254,21 +247,13 @@ func (s *Shapes) setNode(i int, n fwk.NodeInfo, raised *raisedShapes) {
 }
 
 // setNode records the slots on a node that changed.
-func (s *Shape) setNode(i int, n fwk.NodeInfo, raised *raisedShapes) {
+func (s *Shape) setNode(i int, n fwk.NodeInfo, raised *RaisedShapes) {
 	before := s.slots[i]
 	if s.setSlots(i, s.slotsOn(n)) {
-		raised.shapes[s.key] = s
+		raised.Shapes.Insert(s)
 	}
 	for _, l := range s.levels {
-		l.setNode(l.level.before, l.level.of[i], before, s.slots[i], func(d *DomainShape) { raised.domains.Insert(d) })
-	}
-}
-
-// recountSlots recomputes the slots of all nodes.
-func (s *Shape) recountSlots(nodes []fwk.NodeInfo) {
-	s.slots, s.fits = make([]int64, len(nodes)), 0
-	for i, n := range nodes {
-		s.setSlots(i, s.slotsOn(n))
+		l.setNode(l.level.before, l.level.of[i], before, s.slots[i], func(d *DomainShape) { raised.Domains.Insert(d) })
 	}
 }
 

@@ -116,12 +116,12 @@ func TestShapesFollowTheCache(t *testing.T) {
 					shapes.UpdateOffered()
 				}
 
-				raised, raisedDomains, err := shapes.UpdateNodes()
+				raised, err := shapes.UpdateNodes()
 				if err != nil {
 					t.Fatal(err)
 				}
 				fresh := newShapes(refresh, profile)
-				if _, _, err := fresh.UpdateNodes(); err != nil {
+				if _, err := fresh.UpdateNodes(); err != nil {
 					t.Fatal(err)
 				}
 				c.refresh()
@@ -138,7 +138,7 @@ func TestShapesFollowTheCache(t *testing.T) {
 					for node, slots := range got {
 						more = more || slots > before[name][node]
 					}
-					if is := slices.Contains(raised, shape); more && !is {
+					if is := raised.Shapes.Has(shape); more && !is {
 						t.Fatalf("step %d, %s: more pods fit on a node (%v, before %v), and Update does not say so", step, name, got, before[name])
 					}
 					for key, want := range trackDomains(fresh, anew) {
@@ -152,7 +152,7 @@ func TestShapesFollowTheCache(t *testing.T) {
 							}
 							return got[node] > before[name][node] || !isInDomain(key, seen[node])
 						})
-						if more && !slices.Contains(raisedDomains, d) {
+						if more && !raised.Domains.Has(d) {
 							t.Fatalf("step %d, %s, %s: more pods fit on a node of the domain, and Update does not say so", step, name, key)
 						}
 					}
@@ -221,7 +221,7 @@ func TestShapesAreSharedAndForgotten(t *testing.T) {
 	c := newCluster(t, wrappers.MakeNode("n").GPUs(8).Obj())
 	shapes := newShapes(func(s *cache.Snapshot) error { return c.sched.Cache.UpdateSnapshot(klog.Background(), s) },
 		func(*corev1.Pod) framework.Framework { return c.f })
-	if _, _, err := shapes.UpdateNodes(); err != nil {
+	if _, err := shapes.UpdateNodes(); err != nil {
 		t.Fatal(err)
 	}
 	track := func(pod *corev1.Pod) *Shape {

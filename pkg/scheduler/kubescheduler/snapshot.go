@@ -378,9 +378,6 @@ func (w *Snapshot) countPlanned(c *class, i, delta int) {
 	for _, near := range c.attracts {
 		near.countPlanned(i, delta)
 	}
-	if c.limits != nil {
-		c.plannedOn[i] += delta
-	}
 	if w.reserved != nil {
 		w.countReserved(c, i, delta)
 	}

@@ -322,10 +322,10 @@ func TestNodesThatRefusedAreNotUsed(t *testing.T) {
 func TestSpreadStateIsRead(t *testing.T) {
 	w := newCluster(t, append(racks(3, 8), classPod("a").Label("app", "a").Node("n1").Obj())...).world(spread(classPod("a"), "zone", "a", 1).Obj())
 	s := w.classes[0].spread
-	if s == nil || len(s.constraints) != 1 {
+	if len(s) != 1 {
 		t.Fatalf("read %+v", s)
 	}
-	k := s.constraints[0]
+	k := s[0]
 	if diff := cmp.Diff(map[string]int{"z0": 0, "z1": 1, "z2": 0}, k.counts); diff != "" || k.skew != 1 || k.self != 1 || k.minimum != 0 {
 		t.Errorf("read %+v; counts (-want +got):\n%s", k, diff)
 	}

@@ -14,7 +14,7 @@ import (
 // spreadCounts contains PodTopologySpread's PreFilter state of a class: the number of pods that match each hard
 // constraint, by domain. The filter keeps the counts up to date, but stores only two of the domains with the fewest
 // pods, and these become inaccurate as pods are added; repairSpread corrects that.
-type spreadCounts struct{ constraints []spreadConstraint }
+type spreadCounts []spreadConstraint
 
 type spreadConstraint struct {
 	topology *topology
@@ -32,8 +32,8 @@ const spreadStateKey fwk.StateKey = "PreFilterPodTopologySpread"
 
 // readSpread returns the counts of a class whose pods have these labels. The type of the state is not exported, but its fields
 // are. nil: they are not those of this version of kube-scheduler.
-func readSpread(state fwk.CycleState, nodes *nodeTable, podLabels labels.Set) *spreadCounts {
-	s := &spreadCounts{}
+func readSpread(state fwk.CycleState, nodes *nodeTable, podLabels labels.Set) spreadCounts {
+	var s spreadCounts
 	data, err := state.Read(spreadStateKey)
 	if err != nil {
 		return nil
@@ -77,19 +77,16 @@ func readSpread(state fwk.CycleState, nodes *nodeTable, podLabels labels.Set) *s
 		if selector, ok := selects.Interface().(labels.Selector); ok && selector.Matches(podLabels) {
 			c.self = 1
 		}
-		s.constraints = append(s.constraints, c)
+		s = append(s, c)
 	}
 	s.readMinimums()
 	return s
 }
 
 // violatesSkew reports whether another pod on the node would certainly violate the maximum skew of a constraint.
-func (s *spreadCounts) violatesSkew(node int) bool {
-	if s == nil {
-		return false
-	}
-	for i := range s.constraints {
-		c := &s.constraints[i]
+func (s spreadCounts) violatesSkew(node int) bool {
+	for i := range s {
+		c := &s[i]
 		v := c.topology.value[node]
 		if v < 0 || c.byValue[v]+c.self-c.minimum > c.skew {
 			return true
@@ -99,12 +96,9 @@ func (s *spreadCounts) violatesSkew(node int) bool {
 }
 
 // readCounts copies the filter's counts after a pod was added to or removed from the node.
-func (s *spreadCounts) readCounts(node int) {
-	if s == nil {
-		return
-	}
-	for i := range s.constraints {
-		c := &s.constraints[i]
+func (s spreadCounts) readCounts(node int) {
+	for i := range s {
+		c := &s[i]
 		if v := c.topology.value[node]; v >= 0 {
 			c.byValue[v] = c.counts[c.topology.names[v]]
 		}
@@ -112,9 +106,9 @@ func (s *spreadCounts) readCounts(node int) {
 	s.readMinimums()
 }
 
-func (s *spreadCounts) readMinimums() {
-	for i := range s.constraints {
-		c := &s.constraints[i]
+func (s spreadCounts) readMinimums() {
+	for i := range s {
+		c := &s[i]
 		if c.minimum = int(c.lowest.Int()); len(c.counts) < c.domains {
 			c.minimum = 0
 		}
@@ -126,11 +120,8 @@ func (s *spreadCounts) readMinimums() {
 // inaccurate.
 func (w *Snapshot) repairSpread(c *class, info *framework.PodInfo, node int) error {
 	s := c.spread
-	if s == nil {
-		return nil
-	}
-	for i := range s.constraints {
-		k := &s.constraints[i]
+	for i := range s {
+		k := &s[i]
 		if int(k.lowest.Int()) <= k.minimum {
 			continue
 		}

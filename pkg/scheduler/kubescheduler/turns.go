@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +53,7 @@ type turns struct {
 func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	now := t.clock.Now()
 	plan, priority, passable, passes := t.members.Committing()
-	t.queue.promises.keepPromise(passes)
+	t.queue.promises.kept.Store(passes)
 	continued := plan != 0 && (passes || t.passes) // the plan before passes, or is passed by, this one
 	t.passes = passes
 	switch {
@@ -81,7 +82,7 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 			if !t.queue.hooks.Gated(pod) { // for gangs the registry knows it
 				t.tried[pod.UID] = pod
 			}
-			t.queue.promises.keepPromise(true)
+			t.queue.promises.kept.Store(true)
 			return info
 		}
 	}
@@ -117,16 +118,7 @@ func (t *turns) activePassers(priority int32) []*corev1.Pod {
 			infos = append(infos, info)
 		}
 	}
-	slices.SortFunc(infos, func(a, b *framework.QueuedPodInfo) int {
-		switch {
-		case t.less(a, b):
-			return -1
-		case t.less(b, a):
-			return 1
-		default:
-			return 0
-		}
-	})
+	sort.Slice(infos, func(i, j int) bool { return t.less(infos[i], infos[j]) })
 	pods := make([]*corev1.Pod, len(infos))
 	for i, info := range infos {
 		pods[i] = info.Pod
@@ -149,8 +141,6 @@ type promises struct {
 	mu    sync.Mutex
 	infos map[string]*framework.PodInfo // by class: that of one member, with its resources; guarded by mu
 }
-
-func (p *promises) keepPromise(kept bool) { p.kept.Store(kept) }
 
 // forgetAll is called when another plan begins.
 func (p *promises) forgetAll() {

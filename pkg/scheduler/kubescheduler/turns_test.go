@@ -152,7 +152,7 @@ func TestLeadersThatPassKeepThePace(t *testing.T) {
 	s.add(leader, passer("plain").Obj())
 	s.activate(leader)
 	s.cycles(50)
-	l := &loop{queue: s.q, members: s.plan, hooks: s.q.hooks, turns: s.turns}
+	l := &loop{queue: s.q, members: s.plan, turns: s.turns}
 	for range 2 {
 		if _, err := l.nextPod(klog.Background()); err != nil {
 			t.Fatal(err)
