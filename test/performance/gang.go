@@ -35,6 +35,7 @@ type gang struct {
 	gpus    int64 // of each pod; 0: a little CPU instead
 	indexed bool  // each pod has a label with its number
 	plain   bool  // pods without a gang
+	devices bool  // each pod has a ResourceClaim with its name
 	// The image and the PriorityClass of the pods, and the node label of the topology level that the gang requires; "": none.
 	image, priorityClass, level string
 }
@@ -102,6 +103,12 @@ func (g gang) pod(c contest, i int) *corev1.Pod {
 		w.Label(indexLabel, fmt.Sprint(i))
 	}
 	w.PriorityClass(g.priorityClass).Spec(func(s *corev1.PodSpec) { s.Containers[0].Image = cmp.Or(g.image, wrappers.Image) })
+	if g.devices {
+		w.Spec(func(s *corev1.PodSpec) {
+			claim := g.podName(i)
+			s.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: &claim}}
+		})
+	}
 	switch g.api(c) {
 	case musterGangs:
 		w.Gang(g.name)
@@ -159,6 +166,8 @@ func drainedGangs(o options, v variant) []gang {
 			g.roles, g.subGroups, g.minSubGroups = g.subGroups, 0, 0
 		case "bare":
 			g.subGroups, g.minSubGroups = 0, 0
+		case "claims":
+			g.devices, g.gpus = true, 0
 		}
 	}
 	return gangs

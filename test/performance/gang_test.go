@@ -72,6 +72,14 @@ func TestPodsOfAGang(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("muster (-want +got):\n%s", diff)
 	}
+	got = gang{name: "g", pods: 8, devices: true}.pod(contestNamed(stock), 5)
+	want = wrappers.MakePod("g-00005", namespace).SchedulerName("default-scheduler").CPU("10m").Spec(func(s *corev1.PodSpec) {
+		claim := "g-00005"
+		s.ResourceClaims = []corev1.PodResourceClaim{{Name: "device", ResourceClaimName: &claim}}
+	}).Obj()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a pod with a device (-want +got):\n%s", diff)
+	}
 	got = tree.pod(contestNamed(coscheduling), 5)
 	if got.Labels[coschedulingLabel] != "g" || got.Spec.SchedulerName != "default-scheduler" || got.Annotations[v2alpha2.PodGroupAnnotation] != "" {
 		t.Errorf("coscheduling: %v %v %s", got.Labels, got.Annotations, got.Spec.SchedulerName)

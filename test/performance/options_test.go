@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		},
 		"an unknown shape": {
 			env:     map[string]string{"SHAPE": "drain"},
-			wantErr: `unknown shape "drain"; known: drain-1000, drain-5000, small-gangs, trees, plain, big-gang, refused, restart, waiting, throughput, huge-gang, preempt, workload`,
+			wantErr: `unknown shape "drain"; known: drain-1000, drain-5000, small-gangs, trees, plain, big-gang, refused, restart, waiting, throughput, huge-gang, devices, preempt, workload`,
 		},
 		"the other build without its path": {
 			args:    []string{"-contestants=muster,muster-before"},

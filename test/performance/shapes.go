@@ -138,6 +138,12 @@ var allShapes = []shape{
 		targets: []target{{kind: firstToLast, contestant: floor, bound: 1.5}},
 	},
 	{
+		name: "devices", about: "a gang of 512 on 64 nodes, all there before the scheduler starts, with a ResourceClaim of a device for each pod and with extended resources",
+		defaults: options{nodes: 64, gangs: 1, podsPerGang: 512}, variants: "claims,resources",
+		prepare: prepareDevices, measure: measureDrain, startsScheduler: true,
+		targets: []target{{kind: lastBind, variant: "claims", otherVariant: "resources", bound: 1.5}, {kind: lastBind, variant: "claims", contestant: stock}},
+	},
+	{
 		name: "preempt", about: "20 gangs of 32 arrive, one after the other, on 1,000 nodes full of gangs of lower priority",
 		defaults: options{nodes: 1000, gangs: 20, podsPerGang: 32},
 		prepare:  preparePreemption, measure: measurePreemption, noFloor: true,

@@ -62,6 +62,11 @@ func TestBenchmarksWork(t *testing.T) {
 			figures:     []string{"first_to_last_bind_seconds", "plain_meanwhile_p99_ms", "plain_alone_p50_ms"},
 		},
 		{
+			name: "pods have claims of devices", shape: "devices", contestants: []string{"muster"},
+			environment: []string{"VARIANTS=claims", "PODS_PER_GANG=8"},
+			figures:     []string{"last_bind_seconds", "writes_per_pod:resourceclaims/status"},
+		},
+		{
 			name: "gangs take the room of others", shape: "preempt", contestants: preempting,
 			environment: []string{"GANGS=2", "PODS_PER_GANG=4", "SETTLE=1"},
 			figures:     []string{"arrival_to_last_bind_p50_ms", "decision_p50_ms", "confirmation_p50_ms", "victims_per_pod", "preemptions_wasted"},
