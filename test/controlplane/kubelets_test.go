@@ -373,7 +373,7 @@ func TestLeaseOfADeadNodeExpires(t *testing.T) {
 	defer cp.Stop()
 	nodes := newNodes(t, cp, NodeOptions{Count: 2})
 	cp.Kubelets().Kill(nodes[0])
-	if err := cp.untilNode(ctx, nodes[0], func(node *corev1.Node) bool { return !nodeReady(node) }); err != nil {
+	if err := untilNamed(ctx, cp.client.CoreV1().Nodes(), nodes[0], func(node *corev1.Node) bool { return !nodeReady(node) }); err != nil {
 		t.Fatal(err)
 	}
 	alive, err := cp.Client().CoreV1().Nodes().Get(ctx, nodes[1], metav1.GetOptions{})

@@ -93,20 +93,8 @@ func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options Schedu
 // SchedulerProcess describes a program with the flags of kube-scheduler that serves on a free port of loopback, without leader
 // election. args come last and override others.
 func SchedulerProcess(name, path, kubeconfig string, args ...string) (ProcessOptions, error) {
-	address, port, err := freeAddress()
-	if err != nil {
-		return ProcessOptions{}, err
-	}
-	return ProcessOptions{
-		Name: name, Path: path, ReadyURL: "https://" + address + "/readyz",
-		Args: append([]string{
-			"--authentication-kubeconfig=" + kubeconfig,
-			"--authorization-kubeconfig=" + kubeconfig,
-			"--bind-address=127.0.0.1",
-			fmt.Sprintf("--secure-port=%d", port),
-			"--leader-elect=false",
-		}, args...),
-	}, nil
+	url, serving, err := delegatingServer(kubeconfig)
+	return ProcessOptions{Name: name, Path: path, ReadyURL: url + "/readyz", Args: append(serving, args...)}, err
 }
 
 // writeSchedulerConfig writes a scheduler configuration, nil: the one of manifests/scheduler, with this kubeconfig in it:

@@ -124,7 +124,7 @@ func (cp *ControlPlane) LoseNode(ctx context.Context, name string) error {
 	if err := errors.Join(cp.setReadyOf(ctx, name, unknown), cp.setPodsReady(ctx, name, false)); err != nil {
 		return err
 	}
-	return cp.untilNode(ctx, name, func(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isLifecycleTaint) })
+	return untilNamed(ctx, cp.client.CoreV1().Nodes(), name, func(node *corev1.Node) bool { return slices.ContainsFunc(node.Spec.Taints, isLifecycleTaint) })
 }
 
 // RestoreNode reverts LoseNode, and returns when the node is ready and free of taints. Its pods become ready again soon
@@ -184,11 +184,6 @@ func (cp *ControlPlane) waitForNodes(ctx context.Context, names ...string) error
 		}
 		return ready.IsSuperset(waiting)
 	})
-}
-
-func (cp *ControlPlane) untilNode(ctx context.Context, name string, done func(*corev1.Node) bool) error {
-	return Until(ctx, cp.client.CoreV1().Nodes(), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
-		func(nodes []*corev1.Node) bool { return len(nodes) == 1 && done(nodes[0]) })
 }
 
 // nodeReady reports whether pods can be scheduled to the node, as far as its kubelet is concerned.

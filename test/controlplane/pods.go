@@ -129,8 +129,7 @@ func (cp *ControlPlane) RemovePod(ctx context.Context, namespace, name string) e
 func PodReady(pod *corev1.Pod) bool { return podutil.IsPodReady(pod) }
 
 func (cp *ControlPlane) untilPod(ctx context.Context, namespace, name string, done func(*corev1.Pod) bool) error {
-	return Until(ctx, cp.client.CoreV1().Pods(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + name},
-		func(pods []*corev1.Pod) bool { return len(pods) == 1 && done(pods[0]) })
+	return untilNamed(ctx, cp.client.CoreV1().Pods(namespace), name, done)
 }
 
 func (cp *ControlPlane) changePodStatus(ctx context.Context, namespace, name string, edit func(*corev1.Pod)) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,22 +135,17 @@ func (cp *ControlPlane) watchesNodes() bool {
 }
 
 func (cp *ControlPlane) describeControllerManager() (string, []string, error) {
-	address, port, err := freeAddress()
+	kubeconfig, err := cp.Kubeconfig("system:kube-controller-manager")
 	if err != nil {
 		return "", nil, err
 	}
-	kubeconfig, err := cp.Kubeconfig("system:kube-controller-manager")
+	address, args, err := delegatingServer(kubeconfig)
 	controllers := "*"
 	if !cp.watchesNodes() {
 		controllers = "*,-node-lifecycle-controller"
 	}
-	return "https://" + address + "/healthz", append([]string{
+	return address + "/healthz", slices.Concat(args, []string{
 		"--kubeconfig=" + kubeconfig,
-		"--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
-		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", port),
-		"--leader-elect=false",
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + cp.authority.path("sa.key"),
 		"--root-ca-file=" + cp.authority.path("ca.crt"),
@@ -159,7 +155,20 @@ func (cp *ControlPlane) describeControllerManager() (string, []string, error) {
 		fmt.Sprintf("--node-monitor-grace-period=%s", cp.options.NodeLease+cp.options.NodeLease/4),
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
-	}, cp.options.ControllerManagerArgs...), err
+	}, cp.options.ControllerManagerArgs), err
+}
+
+// delegatingServer returns the address, and the flags, of a server of Kubernetes on a free port of loopback that asks the API
+// server who its clients are. It takes part in no leader election.
+func delegatingServer(kubeconfig string) (url string, args []string, err error) {
+	address, port, err := freeAddress()
+	return "https://" + address, []string{
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", port),
+		"--leader-elect=false",
+	}, err
 }
 
 // waitForNamespaces waits for the namespaces that every cluster has; the API server creates them after it is ready.
@@ -179,8 +188,7 @@ func (cp *ControlPlane) waitForServiceAccount(ctx context.Context, namespace str
 	if !cp.options.WithControllerManager {
 		return nil
 	}
-	return Until(ctx, cp.client.CoreV1().ServiceAccounts(namespace), metav1.ListOptions{FieldSelector: "metadata.name=default"},
-		func(found []*corev1.ServiceAccount) bool { return len(found) == 1 })
+	return untilNamed(ctx, cp.client.CoreV1().ServiceAccounts(namespace), "default", func(*corev1.ServiceAccount) bool { return true })
 }
 
 // CreateNamespace creates a namespace in which pods can be created immediately.

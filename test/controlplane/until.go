@@ -56,6 +56,11 @@ func Until[P client.Object, L runtime.Object](ctx context.Context, client ListWa
 	}
 }
 
+// untilNamed is Until for the object of this name, which has to exist.
+func untilNamed[P client.Object, L runtime.Object](ctx context.Context, client ListWatcher[L], name string, done func(P) bool) error {
+	return Until(ctx, client, metav1.ListOptions{FieldSelector: "metadata.name=" + name}, func(found []P) bool { return len(found) == 1 && done(found[0]) })
+}
+
 // watchOnce lists, then watches from there. It returns false when the watch ends before done is satisfied.
 func watchOnce[P client.Object, L runtime.Object](ctx context.Context, client ListWatcher[L], options metav1.ListOptions, done func([]P) bool) (bool, error) {
 	list, err := client.List(ctx, options)
