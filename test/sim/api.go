@@ -182,11 +182,9 @@ func (a *API) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 	if err != nil {
 		return err
 	}
-	a.mu.Lock()
-	there := t.objects[key]
-	a.mu.Unlock()
-	if there == nil {
-		return apierrors.NewNotFound(t.resource, key.Name)
+	there, err := a.stored(t, key)
+	if err != nil {
+		return err
 	}
 	return fill(into, there, t.gvk, false)
 }

@@ -48,20 +48,25 @@ func (c apiClient) tableFor(o client.Object, dryRun bool) (*table, error) {
 	return c.api.tableOf(o)
 }
 
+// write calls do for the table of an object, and puts the object that was stored into o.
+func (c apiClient) write(o client.Object, dryRun bool, do func(*table) (client.Object, error)) error {
+	t, err := c.tableFor(o, dryRun)
+	if err != nil {
+		return err
+	}
+	stored, err := do(t)
+	if err != nil {
+		return err
+	}
+	return fill(o, stored, t.gvk, false)
+}
+
 // Create implements client.Writer. With dry-run, Refuse is asked, and nothing is stored.
 func (c apiClient) Create(_ context.Context, o client.Object, options ...client.CreateOption) error {
 	applied := &client.CreateOptions{}
 	applied.ApplyOptions(options)
 	dryRun := len(applied.DryRun) > 0
-	t, err := c.tableFor(o, dryRun)
-	if err != nil {
-		return err
-	}
-	made, err := c.api.create(t, o, dryRun)
-	if err != nil {
-		return err
-	}
-	return fill(o, made, t.gvk, false)
+	return c.write(o, dryRun, func(t *table) (client.Object, error) { return c.api.create(t, o, dryRun) })
 }
 
 // Update implements client.Writer.
@@ -70,17 +75,11 @@ func (c apiClient) Update(_ context.Context, o client.Object, _ ...client.Update
 }
 
 func (c apiClient) put(o client.Object, verb Verb) error {
-	t, err := c.tableFor(o, false)
-	if err != nil {
-		return err
-	}
-	written, err := c.api.update(t, client.ObjectKeyFromObject(o), verb, func(client.Object) (client.Object, error) {
-		return o.DeepCopyObject().(client.Object), nil
+	return c.write(o, false, func(t *table) (client.Object, error) {
+		return c.api.update(t, client.ObjectKeyFromObject(o), verb, func(client.Object) (client.Object, error) {
+			return o.DeepCopyObject().(client.Object), nil
+		})
 	})
-	if err != nil {
-		return err
-	}
-	return fill(o, written, t.gvk, false)
 }
 
 // Patch implements client.Writer, for merge patches and strategic merge patches.
@@ -89,19 +88,13 @@ func (c apiClient) Patch(_ context.Context, o client.Object, p client.Patch, _ .
 }
 
 func (c apiClient) patch(o client.Object, p client.Patch, verb Verb) error {
-	t, err := c.tableFor(o, false)
-	if err != nil {
-		return err
-	}
-	data, err := p.Data(o)
-	if err != nil {
-		return err
-	}
-	written, err := c.api.patch(t, client.ObjectKeyFromObject(o), verb, p.Type(), data)
-	if err != nil {
-		return err
-	}
-	return fill(o, written, t.gvk, false)
+	return c.write(o, false, func(t *table) (client.Object, error) {
+		data, err := p.Data(o)
+		if err != nil {
+			return nil, err
+		}
+		return c.api.patch(t, client.ObjectKeyFromObject(o), verb, p.Type(), data)
+	})
 }
 
 // Delete implements client.Writer.

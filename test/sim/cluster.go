@@ -204,18 +204,13 @@ func (c *Cluster) passesOf(q *controllerQueue) []step {
 				c.passing = q
 				defer func() { c.passing = nil }()
 			}
-			c.failed(q.name, r.Name, q.run(context.Background(), r)) // retried, as it is in a cluster
+			if err := q.run(context.Background(), r); err != nil && !errors.Is(err, errCrashed) {
+				c.note(fmt.Sprintf("%s: %s failed: %v", q.name, r.Name, err)) // retried, as it is in a cluster
+			}
 			return nil
 		}})
 	}
 	return steps
-}
-
-// failed records the error of a pass, if it has one.
-func (c *Cluster) failed(controller, name string, err error) {
-	if err != nil && !errors.Is(err, errCrashed) {
-		c.note(fmt.Sprintf("%s: %s failed: %v", controller, name, err))
-	}
 }
 
 func (c *Cluster) kubeletSteps() []step {

@@ -37,6 +37,11 @@ func (a *API) garbage() []step {
 
 	dependents := map[types.UID][]client.Object{}
 	var steps []step
+	add := func(what string, do func() error) { steps = append(steps, step{"garbage collector: " + what, do}) }
+	collect := func(o client.Object) { add("deletes "+describe(o), func() error { return a.collect(o) }) }
+	drop := func(o client.Object, owner string, which func(metav1.OwnerReference) bool) {
+		add(describe(o)+" loses the reference to an owner that "+owner, func() error { return a.dropReferences(o, which) })
+	}
 	for _, o := range objects {
 		gone, left := 0, 0
 		for _, ref := range o.GetOwnerReferences() {
@@ -51,11 +56,9 @@ func (a *API) garbage() []step {
 		switch {
 		case gone == 0:
 		case left > 0:
-			steps = append(steps, step{"garbage collector: " + describe(o) + " loses the reference to an owner that is gone", func() error {
-				return a.dropReferences(o, func(r metav1.OwnerReference) bool { return alive[r.UID] == nil })
-			}})
+			drop(o, "is gone", func(r metav1.OwnerReference) bool { return alive[r.UID] == nil })
 		case o.GetDeletionTimestamp() == nil:
-			steps = append(steps, step{"garbage collector: deletes " + describe(o), func() error { return a.collect(o) }})
+			collect(o)
 		}
 	}
 	for _, owner := range objects {
@@ -67,26 +70,22 @@ func (a *API) garbage() []step {
 		if !orphans && !foreground {
 			continue
 		}
-		waits := false
 		for _, o := range dependents[owner.GetUID()] {
-			waits = true
 			switch {
 			case orphans || hasOther(o, owner, alive):
-				steps = append(steps, step{"garbage collector: " + describe(o) + " loses the reference to an owner that goes", func() error {
-					return a.dropReferences(o, func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
-				}})
+				drop(o, "goes", func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
 			case o.GetDeletionTimestamp() == nil:
-				steps = append(steps, step{"garbage collector: deletes " + describe(o), func() error { return a.collect(o) }})
+				collect(o)
 			}
 		}
-		if !waits {
-			steps = append(steps, step{"garbage collector: lets " + describe(owner) + " go", func() error {
+		if len(dependents[owner.GetUID()]) == 0 {
+			add("lets "+describe(owner)+" go", func() error {
 				next := owner.DeepCopyObject().(client.Object)
 				next.SetFinalizers(slices.DeleteFunc(next.GetFinalizers(), func(f string) bool {
 					return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 				}))
 				return tolerant(a.Update(context.Background(), next))
-			}})
+			})
 		}
 	}
 	if len(steps) == 0 {

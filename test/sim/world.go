@@ -3,7 +3,7 @@
 package sim
 
 import (
-	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -79,38 +79,26 @@ func (w *world) subtractReserved(reserved *reservations.View, work *gangs.Work) 
 	}
 }
 
+// amounts returns quantities as numbers, in millicores for CPU.
 func amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	m := make(map[corev1.ResourceName]int64, len(list))
-	for name := range list {
-		m[name] = amount(name, list)
+	for name, quantity := range list {
+		m[name] = quantity.Value()
+		if name == corev1.ResourceCPU {
+			m[name] = quantity.MilliValue()
+		}
 	}
 	return m
 }
 
-// amount returns a quantity, in millicores for CPU.
-func amount(name corev1.ResourceName, list corev1.ResourceList) int64 {
-	quantity := list[name]
-	if name == corev1.ResourceCPU {
-		return quantity.MilliValue()
-	}
-	return quantity.Value()
-}
-
-// requests returns the requests of the containers of a pod, and one pod.
+// requests returns the requests of the containers of a pod, and one pod. What a container only limits it requests, too.
 func requests(pod *corev1.Pod) map[corev1.ResourceName]int64 {
 	sum := map[corev1.ResourceName]int64{corev1.ResourcePods: 1}
 	for _, c := range pod.Spec.Containers {
-		list := c.Resources.Requests.DeepCopy()
-		for name, quantity := range c.Resources.Limits {
-			if _, ok := list[name]; !ok {
-				if list == nil {
-					list = corev1.ResourceList{}
-				}
-				list[name] = quantity
-			}
-		}
-		for name := range list {
-			sum[name] += amount(name, list)
+		of := amounts(c.Resources.Limits)
+		maps.Copy(of, amounts(c.Resources.Requests))
+		for name, n := range of {
+			sum[name] += n
 		}
 	}
 	return sum
@@ -222,20 +210,13 @@ func (w *world) Weight(class int) int64 {
 
 // resourceOf returns the dominant resource of a pod: the extended resource of which it requests most, else CPU.
 func resourceOf(pod *corev1.Pod) corev1.ResourceName {
-	request := requests(pod)
-	var names []corev1.ResourceName
-	for name := range request {
-		if strings.Contains(string(name), "/") {
-			names = append(names, name)
+	request, most := requests(pod), corev1.ResourceCPU
+	for _, name := range slices.Sorted(maps.Keys(request)) {
+		if strings.Contains(string(name), "/") && (most == corev1.ResourceCPU || request[name] > request[most]) {
+			most = name
 		}
 	}
-	slices.SortFunc(names, func(x, y corev1.ResourceName) int {
-		return cmp.Or(cmp.Compare(request[y], request[x]), cmp.Compare(x, y))
-	})
-	if len(names) == 0 {
-		return corev1.ResourceCPU
-	}
-	return names[0]
+	return most
 }
 
 // ResourceCapacity implements podgroup.Capacities.

@@ -52,6 +52,16 @@ func (a *API) refused(verb Verb, o client.Object) error {
 	return a.Refuse(verb, o)
 }
 
+// stored returns an object as it is stored.
+func (a *API) stored(t *table, key types.NamespacedName) (client.Object, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if there := t.objects[key]; there != nil {
+		return there, nil
+	}
+	return nil, apierrors.NewNotFound(t.resource, key.Name)
+}
+
 // create stores a new object, except with dry-run, and returns it.
 func (a *API) create(t *table, o client.Object, dryRun bool) (client.Object, error) {
 	if o.GetResourceVersion() != "" {
@@ -106,11 +116,9 @@ func (a *API) now() metav1.Time { return metav1.NewTime(a.clock.Now()).Rfc3339Co
 // update applies edit to a copy of an object and stores it: only its status, or all but its status. It returns the
 // stored object.
 func (a *API) update(t *table, key types.NamespacedName, verb Verb, edit func(there client.Object) (client.Object, error)) (client.Object, error) {
-	a.mu.Lock()
-	there := t.objects[key]
-	a.mu.Unlock()
-	if there == nil {
-		return nil, apierrors.NewNotFound(t.resource, key.Name)
+	there, err := a.stored(t, key)
+	if err != nil {
+		return nil, err
 	}
 	next, err := edit(there.DeepCopyObject().(client.Object))
 	if err != nil {
@@ -127,7 +135,7 @@ func (a *API) update(t *table, key types.NamespacedName, verb Verb, edit func(th
 	}
 	switch {
 	case next.GetUID() != "" && next.GetUID() != there.GetUID():
-		return nil, conflict(t, key.Name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", next.GetUID(), there.GetUID()))
+		return nil, precondition(t, key.Name, "UID", string(next.GetUID()), string(there.GetUID()))
 	case next.GetResourceVersion() == "" && t.custom:
 		return nil, apierrors.NewBadRequest("metadata.resourceVersion: must be specified for an update")
 	case next.GetResourceVersion() != "" && next.GetResourceVersion() != there.GetResourceVersion():
@@ -206,6 +214,10 @@ func conflict(t *table, name, text string) error {
 	return apierrors.NewConflict(t.resource, name, errors.New(text))
 }
 
+func precondition(t *table, name, field, asked, is string) error {
+	return conflict(t, name, fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", field, asked, field, is))
+}
+
 // patch stores an object with a patch applied to it.
 func (a *API) patch(t *table, key types.NamespacedName, verb Verb, kind types.PatchType, data []byte) (client.Object, error) {
 	return a.update(t, key, verb, func(there client.Object) (client.Object, error) {
@@ -238,11 +250,9 @@ func (a *API) patch(t *table, key types.NamespacedName, verb Verb, kind types.Pa
 
 // remove deletes an object, or marks it as being deleted.
 func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions) error {
-	a.mu.Lock()
-	there := t.objects[key]
-	a.mu.Unlock()
-	if there == nil {
-		return apierrors.NewNotFound(t.resource, key.Name)
+	there, err := a.stored(t, key)
+	if err != nil {
+		return err
 	}
 	if err := a.refused(Delete, there); err != nil {
 		return err
@@ -255,9 +265,9 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 	if p := o.Preconditions; p != nil {
 		switch {
 		case p.UID != nil && *p.UID != there.GetUID():
-			return conflict(t, key.Name, fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, there.GetUID()))
+			return precondition(t, key.Name, "UID", string(*p.UID), string(there.GetUID()))
 		case p.ResourceVersion != nil && *p.ResourceVersion != there.GetResourceVersion():
-			return conflict(t, key.Name, fmt.Sprintf("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, there.GetResourceVersion()))
+			return precondition(t, key.Name, "ResourceVersion", *p.ResourceVersion, there.GetResourceVersion())
 		}
 	}
 
