@@ -18,7 +18,6 @@ import (
 	coordinationv1 "k8s.io/client-go/applyconfigurations/coordination/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/util/workqueue"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -260,7 +259,7 @@ func (k *Kubelets) syncPod(ctx context.Context, request reconcile.Request) (reco
 	s, now := k.seenPod(pod), time.Now()
 	next, ok := s.life.Next(s.pod, k.program(s.pod))
 	// What was due before a newer version of the pod was seen comes first, such as what happened while its node was dead.
-	if newer := revision(pod) > revision(s.pod); newer && (!ok || next.At.After(now) || podutil.IsPodTerminal(pod)) {
+	if newer := revision(pod) > revision(s.pod); newer && (!ok || next.At.After(now) || podlife.Over(pod)) {
 		s.pod = pod
 		s.life.See(pod, k.program(pod), now)
 		next, ok = s.life.Next(pod, k.program(pod))

@@ -93,7 +93,7 @@ func (cp *ControlPlane) ExitPod(ctx context.Context, namespace, name string, cod
 	if err := cp.AnnotatePod(ctx, namespace, name, map[string]string{ExitCodeAnnotation: strconv.Itoa(code)}); err != nil {
 		return err
 	}
-	return cp.untilPod(ctx, namespace, name, podutil.IsPodTerminal)
+	return cp.untilPod(ctx, namespace, name, podlife.Over)
 }
 
 // AnnotatePod sets annotations of a pod.

@@ -11,8 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Program is what the containers of a pod do. With the zero Program a pod is started as soon as it is bound, runs and is
@@ -57,7 +58,7 @@ func (l *Life) See(pod *corev1.Pod, program Program, now time.Time) {
 		{&l.Bound, true},
 		{&l.Accepted, pod.Status.StartTime != nil},
 		{&l.Running, running},
-		{&l.Ready, podutil.IsPodReady(pod)},
+		{&l.Ready, workload.IsReady(pod)},
 		{&l.ExitDecided, running && program.ExitCode != nil},
 		{&l.Terminating, pod.DeletionTimestamp != nil},
 	} {
@@ -85,7 +86,7 @@ func (l *Life) Next(pod *corev1.Pod, program Program) (Event, bool) {
 // change returns the next change of a pod that is not deleted and does not end.
 func (l *Life) change(pod *corev1.Pod, program Program) (Event, bool) {
 	faded := program.UnreadyAfter > 0 && !l.Ready.IsZero() && !l.Latest.Before(l.Ready.Add(program.UnreadyAfter))
-	switch ready := podutil.IsPodReady(pod); {
+	switch ready := workload.IsReady(pod); {
 	case pod.Status.Phase == corev1.PodPending && !program.Held && l.Accepted.IsZero():
 		return Event{At: l.Bound.Add(program.AcceptedAfter), What: "starts", Report: program.accept}, true
 	case pod.Status.Phase == corev1.PodPending && !l.Accepted.IsZero() && !program.Unpullable:
@@ -105,7 +106,7 @@ func (l *Life) change(pod *corev1.Pod, program Program) (Event, bool) {
 // end returns the end of a pod that is deleted.
 func (l *Life) end(pod *corev1.Pod, program Program) (Event, bool) {
 	grace := time.Duration(ptr.Deref(pod.DeletionGracePeriodSeconds, 0)) * time.Second
-	over, reported := podutil.IsPodTerminal(pod), program.StopCode != nil
+	over, reported := Over(pod), program.StopCode != nil
 	end := Event{At: l.Terminating, What: "has ended and goes", Gone: true}
 	switch {
 	case grace == 0 && (over || !reported):

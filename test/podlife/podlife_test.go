@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 var bound = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -20,7 +21,7 @@ var bound = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // inWords returns what a pod's status says: phase, whether it is ready or terminating, and its containers.
 func inWords(pod *corev1.Pod) string {
 	words := []string{string(pod.Status.Phase)}
-	if podutil.IsPodReady(pod) {
+	if workload.IsReady(pod) {
 		words = append(words, "ready")
 	}
 	if pod.DeletionTimestamp != nil {

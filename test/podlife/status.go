@@ -9,6 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Over reports whether a pod has ended: nothing of it runs any more, whoever has reported that.
+func Over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
 // exitSIGKILL is the exit code of a container that was killed.
 const exitSIGKILL = 137
 

@@ -111,7 +111,7 @@ func (k *Kubelet) actions() []kubeletAction {
 			actions = append(actions, kubeletAction{at, step{"kubelet: pod " + pod.Name + " " + what, do}})
 		}
 		if since, isLost := lost[pod.Spec.NodeName]; isLost {
-			if s.life.Terminating.IsZero() && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+			if s.life.Terminating.IsZero() && !podlife.Over(pod) {
 				add(since.Add(lostAfter), "is deleted, for its node does not answer", func() error {
 					return tolerant(k.api.Delete(context.Background(), pod))
 				})

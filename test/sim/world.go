@@ -17,6 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/pkg/workload"
+	"github.com/muster-project/muster/test/podlife"
 )
 
 func compareKeys(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) }
@@ -52,7 +53,7 @@ func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 		w.nodes = append(w.nodes, n)
 	}
 	take := func(pod *corev1.Pod, node string) {
-		if n := byName[node]; n != nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
+		if n := byName[node]; n != nil && !podlife.Over(pod) {
 			n.add(requests(pod), -1)
 		}
 	}

@@ -305,7 +305,7 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 func gracePeriod(o client.Object, asked *int64) int64 {
 	pod, ok := o.(*corev1.Pod)
 	switch {
-	case !ok || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+	case !ok || pod.Spec.NodeName == "" || podlife.Over(pod):
 		return 0
 	case asked != nil:
 		return *asked
