@@ -122,12 +122,25 @@ func (v *view) show(key types.NamespacedName, now client.Object) (before, after 
 }
 
 // settle fixes the order of the changes since the last call: changes that one step made to several objects are ordered
-// by the names of the objects.
+// by the names of the objects, those of objects that it created first. A pass creates before it deletes and before it
+// removes finalizers, and a watch keeps that order.
 func (c *viewCache) settle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, v := range c.views {
-		slices.SortStableFunc(v.pending[v.settled:], func(x, y Change) int { return strings.Compare(x.Key.String(), y.Key.String()) })
+		isNew := map[types.NamespacedName]bool{}
+		for _, change := range slices.Backward(v.pending[v.settled:]) {
+			isNew[change.Key] = change.Old == nil // the first change of the key decides
+		}
+		rank := func(c Change) int {
+			if isNew[c.Key] {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(v.pending[v.settled:], func(x, y Change) int {
+			return cmp.Or(cmp.Compare(rank(x), rank(y)), strings.Compare(x.Key.String(), y.Key.String()))
+		})
 		v.settled = len(v.pending)
 	}
 }

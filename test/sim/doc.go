@@ -12,7 +12,7 @@
 //	c.Advance(time.Minute)
 //	c.Timeline.Golden(t, "start")
 //
-// Pods fail by Kubelet.FailReadiness, Exit and Evict, nodes by LoseNode. testdata has the timelines of whole scenarios;
+// Pods fail by Kubelet.FailReadiness, Exit and Evict, nodes by LoseNode and DeleteNode. testdata has the timelines of whole scenarios;
 // termination-climbs.txt is a good example.
 //
 // Real parts: the reconcilers with their watch handlers, predicates, cache selectors and indexes, registered with a

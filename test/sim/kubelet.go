@@ -47,12 +47,16 @@ type Kubelet struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState // guarded by mu; bound pods only
 	lost map[string]time.Time    // guarded by mu; unreachable nodes, and since when
+	gone map[string]*corev1.Node // guarded by mu; those of them that were deleted
 	sick map[types.UID]bool      // guarded by mu; pods with failing readiness probes
 }
 
 // lostAfter is how long pods stay on an unreachable node before they are deleted: the toleration that admission adds to
 // pods.
 const lostAfter = 5 * time.Minute
+
+// orphanedAfter is how long pods stay on a node that was deleted before the pod garbage collector deletes them.
+const orphanedAfter = 40 * time.Second
 
 // podState is a bound pod as its kubelet saw it last.
 type podState struct {
@@ -61,7 +65,7 @@ type podState struct {
 }
 
 func newKubelet(api *API) *Kubelet {
-	k := &Kubelet{api: api, pods: map[types.UID]*podState{}, lost: map[string]time.Time{}, sick: map[types.UID]bool{}}
+	k := &Kubelet{api: api, pods: map[types.UID]*podState{}, lost: map[string]time.Time{}, gone: map[string]*corev1.Node{}, sick: map[types.UID]bool{}}
 	api.watch(k.see)
 	return k
 }
@@ -102,7 +106,7 @@ func (k *Kubelet) actions() []kubeletAction {
 	for _, s := range k.pods {
 		states = append(states, *s)
 	}
-	lost, sick := maps.Clone(k.lost), maps.Clone(k.sick)
+	lost, gone, sick := maps.Clone(k.lost), maps.Clone(k.gone), maps.Clone(k.sick)
 	k.mu.Unlock()
 	var actions []kubeletAction
 	for _, s := range states {
@@ -111,7 +115,9 @@ func (k *Kubelet) actions() []kubeletAction {
 			actions = append(actions, kubeletAction{at, step{"kubelet: pod " + pod.Name + " " + what, do}})
 		}
 		if since, isLost := lost[pod.Spec.NodeName]; isLost {
-			if s.life.Terminating.IsZero() && !podlife.Over(pod) {
+			if isGone := gone[pod.Spec.NodeName] != nil; isGone && (s.life.Terminating.IsZero() || *pod.DeletionGracePeriodSeconds > 0) {
+				add(since.Add(orphanedAfter), "is deleted, for its node was deleted", func() error { return k.deleteOrphaned(pod) })
+			} else if !isGone && s.life.Terminating.IsZero() && !podlife.Over(pod) {
 				add(since.Add(lostAfter), "is deleted, for its node does not answer", func() error {
 					return tolerant(k.api.Delete(context.Background(), pod))
 				})
@@ -272,11 +278,46 @@ func (k *Kubelet) LoseNode(name string) error {
 	return nil
 }
 
-// RestoreNode makes a lost node reachable again.
+// DeleteNode deletes a node that has stopped answering. The conditions of its pods stay as they are, and the garbage
+// collector deletes them after orphanedAfter.
+func (k *Kubelet) DeleteNode(name string) error {
+	node := &corev1.Node{}
+	if err := k.api.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
+		return err
+	}
+	k.mu.Lock()
+	k.lost[name], k.gone[name] = k.api.clock.Now(), node
+	k.mu.Unlock()
+	return k.api.Delete(context.Background(), node)
+}
+
+// deleteOrphaned fails a pod whose node was deleted, and deletes it by force.
+func (k *Kubelet) deleteOrphaned(pod *corev1.Pod) error {
+	if err := k.setStatus(pod, func(p *corev1.Pod, _ metav1.Time) {
+		if p.Status.Phase != corev1.PodSucceeded {
+			p.Status.Phase = corev1.PodFailed
+		}
+	}); err != nil {
+		return err
+	}
+	uid := pod.UID
+	return tolerant(k.api.Delete(context.Background(), pod, client.Preconditions{UID: &uid}, client.GracePeriodSeconds(0)))
+}
+
+// RestoreNode makes a lost node reachable again. One that was deleted is registered again, with the pods that are left.
 func (k *Kubelet) RestoreNode(name string) error {
 	k.mu.Lock()
+	deleted := k.gone[name]
 	delete(k.lost, name)
+	delete(k.gone, name)
 	k.mu.Unlock()
+	if deleted != nil {
+		node := deleted.DeepCopy()
+		node.ResourceVersion, node.UID = "", ""
+		if err := k.api.Create(context.Background(), node); err != nil {
+			return fmt.Errorf("registering node %s again: %w", name, err)
+		}
+	}
 	return k.setNode(name, corev1.ConditionTrue)
 }
 

@@ -142,12 +142,9 @@ func invariants() func(*Cluster) error {
 			}
 			created[clique.UID] = true
 		}
-		hosts, bound, unreachable := map[string]string{}, map[string]int{}, map[string]bool{}
-		for _, node := range All[*corev1.Node](c) {
-			unreachable[node.Name] = workload.UnreachableNode(node)
-		}
+		hosts, bound, answers := map[string]string{}, map[string]int{}, answering(c)
 		for _, pod := range All[*corev1.Pod](c) {
-			if unreachable[pod.Spec.NodeName] && pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(c.Clock.Now()) {
+			if pod.Spec.NodeName != "" && !answers[pod.Spec.NodeName] && pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(c.Clock.Now()) {
 				lost[pod.UID] = true
 			}
 			if lost[pod.UID] || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {

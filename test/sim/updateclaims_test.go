@@ -27,7 +27,7 @@ func claims(c *Cluster) error {
 	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
 		sets[set.Name] = set
 	}
-	cliques, names, unreachable := map[types.UID]bool{}, map[string]bool{}, map[string]bool{}
+	cliques, names, answers := map[types.UID]bool{}, map[string]bool{}, answering(c)
 	replicas := map[string]int{} // of a PodClique: other pods are deleted, whatever template they have
 	for _, q := range All[*v1alpha1.PodClique](c) {
 		cliques[q.UID], names[q.Name] = q.DeletionTimestamp == nil, q.DeletionTimestamp == nil
@@ -36,9 +36,6 @@ func claims(c *Cluster) error {
 	groups := map[string]int{} // replicas that a scaling group wants: others are deleted, whatever template they have
 	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
 		groups[g.Name] = int(g.Spec.Replicas)
-	}
-	for _, node := range All[*corev1.Node](c) {
-		unreachable[node.Name] = workload.UnreachableNode(node)
 	}
 	ending := map[string]string{} // a pod of an earlier template that terminates, by set
 	taken := map[string]bool{}    // host names of pods that are not being deleted; a pod that was lost with its node may have one of them
@@ -54,7 +51,7 @@ func claims(c *Cluster) error {
 			continue // the group is scaled in
 		}
 		index, _ := strconv.Atoi(pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex])
-		if int32(index) < set.Spec.Replicas && names[pod.Labels[v1alpha1.LabelPodClique]] && !unreachable[pod.Spec.NodeName] &&
+		if int32(index) < set.Spec.Replicas && names[pod.Labels[v1alpha1.LabelPodClique]] && (answers[pod.Spec.NodeName] || pod.Spec.NodeName == "") &&
 			!(pod.DeletionTimestamp != nil && (taken[pod.Spec.Hostname] || isSurplus(pod, replicas))) {
 			ending[set.Name] = pod.Name
 		}

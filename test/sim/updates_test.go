@@ -84,12 +84,14 @@ func userDeletes(c *Cluster, pod *corev1.Pod) {
 // updateWatch is the state of the checks, of the present step and of the one before.
 type updateWatch struct {
 	sets    map[string]*v1alpha1.PodCliqueSet
+	answers map[string]bool // nodes that exist and answer
 	pods    map[types.UID]*corev1.Pod
 	cliques map[string]*v1alpha1.PodClique
 	groups  map[string]*v1alpha1.PodCliqueScalingGroup
 	members map[string]int // available members of a replica of a scaling group, by memberKey
 
 	before    map[types.UID]*corev1.Pod // pods of the step before
+	answered  map[string]bool           // nodes that answered in the step before
 	available map[string][]int          // available replicas of scaling groups in the step before
 	flying    map[flight]string         // the replica of the set
 	attempts  map[string]int32          // of replicas of scaling groups
@@ -112,10 +114,11 @@ func (w *updateWatch) read(c *Cluster) {
 	for _, set := range All[*v1alpha1.PodCliqueSet](c) {
 		w.sets[set.Name] = set
 	}
-	up, answers := map[types.UID]int32{}, answering(c)
+	w.answers = answering(c)
+	up := map[types.UID]int32{}
 	for _, pod := range All[*corev1.Pod](c) {
 		w.pods[pod.UID] = pod
-		if isUp(pod) && answers[pod.Spec.NodeName] {
+		if isUp(pod) && w.answers[pod.Spec.NodeName] {
 			up[owner(pod)]++
 		}
 	}
@@ -160,7 +163,7 @@ func (w *updateWatch) isOutdated(pod *corev1.Pod, q *v1alpha1.PodClique) bool {
 
 // remember stores the objects with which the next step is compared.
 func (w *updateWatch) remember() {
-	w.before, w.available = w.pods, map[string][]int{}
+	w.before, w.answered, w.available = w.pods, w.answers, map[string][]int{}
 	for name, g := range w.groups {
 		for j := range int(g.Spec.Replicas) {
 			if w.isAvailable(g, j) {
@@ -227,7 +230,7 @@ func (w *updateWatch) checkPods() error {
 			continue
 		}
 		excess[q.UID]++
-		if !workload.IsReady(pod) {
+		if !workload.IsReady(pod) || !w.answered[pod.Spec.NodeName] {
 			continue
 		}
 		up[q.UID]++
