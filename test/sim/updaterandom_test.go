@@ -24,17 +24,10 @@ import (
 // controllers and the scheduler restart, caches are held back, and new pods start late or never become ready. After all
 // faults have ended, every pod has the newest template.
 func TestUpdatesInAnyOrder(t *testing.T) {
-	runs := 20
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		runs *= n
-	}
-	seeds := []int64{175, 1375, 1789, 3865} // each found a fault of the controllers or of the oracle
-	for seed := range int64(runs) {
-		seeds = append(seeds, seed+1)
-	}
-	for _, seed := range seeds {
+	// Each of the former seeds found a fault of the controllers or of the oracle.
+	for _, seed := range append([]int64{175, 1375, 1789, 3865}, seeds(20)...) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			f := newUpdateFuzz(t, seed)
+			f := newUpdateFuzz(t, seed, Options{Nodes: Nodes(30, 4)})
 			for range 4 + f.random.Intn(8) {
 				f.act()
 				if f.random.Intn(2) == 0 {
@@ -55,6 +48,22 @@ func TestUpdatesInAnyOrder(t *testing.T) {
 	}
 }
 
+// seeds returns this many seeds, ROUNDS times as many if that is set, from FIRST on, which is 1 unless it is set.
+func seeds(runs int) []int64 {
+	from := func(variable string) int {
+		n, err := strconv.Atoi(os.Getenv(variable))
+		if err != nil {
+			return 1
+		}
+		return max(n, 1)
+	}
+	var seeds []int64
+	for i := range runs * from("ROUNDS") {
+		seeds = append(seeds, int64(from("FIRST")+i))
+	}
+	return seeds
+}
+
 // updateFuzz is a set whose template is edited in random ways.
 type updateFuzz struct {
 	*Cluster
@@ -65,14 +74,20 @@ type updateFuzz struct {
 	onDelete bool // the strategy was OnDelete, or is
 	sick     []*corev1.Pod
 	lost     []string
-	least    map[string]int32 // minAvailable of standalone cliques and groups
+	least    map[string]int32         // minAvailable of standalone cliques and groups
+	past     []map[string]podTemplate // the templates of the set so far
+	isFull   bool                     // all nodes are cordoned
 }
 
-func newUpdateFuzz(t *testing.T, seed int64) *updateFuzz {
+// newUpdateFuzz returns a cluster in which a random set is available. options are completed.
+func newUpdateFuzz(t *testing.T, seed int64, options Options) *updateFuzz {
 	random := rand.New(rand.NewSource(seed))
 	f := &updateFuzz{random: random, least: map[string]int32{}, version: 1}
 	f.set = f.randomSet()
-	f.Cluster = New(t, Options{Nodes: Nodes(30, 4), Seed: seed, Check: onChange(both(invariants(), both(both(terminations(), overdue()), updates())))})
+	f.past = append(f.past, templatesOf(f.set))
+	options.Seed = seed
+	options.Check = onChange(both(invariants(), both(both(terminations(), overdue()), updates())))
+	f.Cluster = New(t, options)
 	breakImages(f.Cluster)
 	f.Kubelet.Linger = time.Duration(random.Intn(10)) * time.Second
 	f.Kubelet.LingerUpTo = time.Duration(random.Intn(20)) * time.Second
@@ -130,6 +145,7 @@ func (f *updateFuzz) edit(what string, change func(*v1alpha1.PodCliqueSet)) {
 	Edit(f.Cluster, f.set.DeepCopy(), func(s *v1alpha1.PodCliqueSet) {
 		before := s.DeepCopy()
 		change(s)
+		f.past = append(f.past, templatesOf(s))
 		f.edited = f.edited || !reflect.DeepEqual(before.Spec.Template, s.Spec.Template)
 	})
 }
@@ -284,6 +300,8 @@ func (f *updateFuzz) heal() {
 		f.Kubelet.PassReadiness(pod)
 	}
 	f.Kubelet.ReadyAfter = 2 * time.Second
+	f.rollTo(0, false)
+	cordon(f.Cluster, false)
 	current := f.set.DeepCopy()
 	Edit(f.Cluster, current, func(*v1alpha1.PodCliqueSet) {})
 	if f.onDelete {
