@@ -63,7 +63,11 @@ func (c *Client) EndsUnreachable(ctx context.Context, before, after *corev1.Pod)
 // does not show is looked up in the API server: pods may run on a new node before the cache shows it. The function is
 // for one goroutine. An error counts as a response: what is not known ends nothing.
 func (c *Client) Unreachable(ctx context.Context) func(node string) bool {
-	live := c.LiveUnreachable(ctx)
+	return c.cachedUnreachable(ctx, c.LiveUnreachable(ctx))
+}
+
+// cachedUnreachable is Unreachable, given LiveUnreachable.
+func (c *Client) cachedUnreachable(ctx context.Context, live func(node string) bool) func(node string) bool {
 	return func(name string) bool {
 		node := &corev1.Node{}
 		err := c.client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy)
@@ -74,7 +78,15 @@ func (c *Client) Unreachable(ctx context.Context) func(node string) bool {
 	}
 }
 
-// LiveUnreachable is Unreachable according to the API server. Every node is read once.
+// StillUnreachable is Unreachable, confirmed by the API server, for decisions that end something because nodes do not
+// respond: only nodes that do not respond according to the cache are read. Every node is read once.
+func (c *Client) StillUnreachable(ctx context.Context) func(node string) bool {
+	live := c.LiveUnreachable(ctx)
+	cached := c.cachedUnreachable(ctx, live)
+	return func(name string) bool { return cached(name) && live(name) }
+}
+
+// LiveUnreachable is Unreachable according to the API server, for decisions that need nodes to respond. Every node is read once.
 func (c *Client) LiveUnreachable(ctx context.Context) func(node string) bool {
 	read := map[string]bool{}
 	return func(name string) bool {

@@ -45,11 +45,11 @@ func (r *Reconciler) confirmUnits(ctx context.Context, seen *observation, plan *
 		if err := r.children.EnsureUpToDate(ctx, set); err != nil {
 			return err
 		}
-		members, unreachable := children.ControlledBy(group, cliques), r.children.LiveUnreachable(ctx)
+		members := children.ControlledBy(group, cliques)
 		if len(plan.termination.Replicas) > 0 {
-			plan.termination = decideTermination(set, group, workload.WithReady(members, pods, unreachable), now)
+			plan.termination = decideTermination(set, group, workload.WithReady(members, pods, r.children.StillUnreachable(ctx)), now)
 		}
-		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods, unreachable), now)
+		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods, r.children.LiveUnreachable(ctx)), now)
 	}
 	r.decideReplicas(ctx, seen, plan, i, cliques, pods, now)
 	replace := plan.replacements()
