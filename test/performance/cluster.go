@@ -38,12 +38,13 @@ type cluster struct {
 	client  *kubernetes.Clientset
 	objects client.Client // for objects of any kind
 	dynamic *dynamic.DynamicClient
-	admin   *http.Client // for what the API server tells about itself
+	http    *http.Client // for what programs tell about themselves
+	server  string       // URL of the API server
 	nodes   []string
 	pods    *podWatch                   // from before the start of the scheduler
 	program controlplane.ProcessOptions // the scheduler; prepared, not started
 	process *controlplane.Process       // nil before startScheduler, and for the floor
-	failed  chan error                  // receives an error when a program exits by itself, or the floor cannot post
+	failed  chan error                  // receives an error when a program exits by itself, or what is done meanwhile fails
 	probed  int                         // probes so far
 }
 
@@ -54,7 +55,7 @@ func (s shape) run(ctx context.Context, o options, c contest, earlier outcome, o
 	}
 	cp := got(controlplane.Start(ctx, s.servers))
 	defer cp.Stop()
-	cl := &cluster{o: o, c: c, variant: out.variant, earlier: earlier, cp: cp, failed: make(chan error, 2)}
+	cl := &cluster{o: o, c: c, variant: out.variant, earlier: earlier, cp: cp, failed: make(chan error, maxFailures)}
 	cl.connect()
 	cl.nodes = got(cp.CreateNodes(ctx, controlplane.NodeOptions{Count: o.nodes, GPUs: o.gpus}))
 	// Muster's custom resources are there for every contestant: they cost the API server something.
@@ -71,12 +72,34 @@ func (s shape) run(ctx context.Context, o options, c contest, earlier outcome, o
 	if !s.startsScheduler {
 		cl.startReady(ctx)
 	}
-	err := attempt(func() { s.measure(ctx, cl, out) })
+	err := attempt(func() {
+		s.measure(ctx, cl, out)
+		select {
+		case err := <-cl.failed:
+			must(err)
+		default:
+		}
+		must(checkNodes(out.bindings, o.gpus))
+	})
 	if err != nil && cl.process != nil && cl.process.Running() {
 		err = fmt.Errorf("%w; the end of the scheduler's log:\n%s", err, cl.process.LogTail(15))
 	}
 	must(err)
 }
+
+// checkNodes reports a node that got more pods than it has GPUs.
+func checkNodes(bindings []binding, gpus int) error {
+	pods := map[string]int{}
+	for _, b := range bindings {
+		if pods[b.node]++; pods[b.node] > gpus {
+			return fmt.Errorf("node %s got more pods than its %d GPUs", b.node, gpus)
+		}
+	}
+	return nil
+}
+
+// maxFailures is how many of a run there can be: of two programs, and of two things that are done meanwhile.
+const maxFailures = 4
 
 // startScheduler starts the contestant's program, without waiting until it is ready.
 func (cl *cluster) startScheduler() {
@@ -84,7 +107,7 @@ func (cl *cluster) startScheduler() {
 		cl.process = cl.cp.NewProcess(cl.program)
 	}
 	must(cl.process.Start())
-	cl.failed = make(chan error, 1)
+	cl.failed = make(chan error, maxFailures)
 	cl.failWith(cl.process)
 }
 
@@ -95,6 +118,33 @@ func (cl *cluster) failWith(process *controlplane.Process) {
 		<-done
 		failed <- process.EndedEarly()
 	}()
+}
+
+// meanwhile does something in the background until stop is called. If it fails before, the run ends.
+func (cl *cluster) meanwhile(ctx context.Context, do func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	failed, ended := cl.failed, make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := attempt(func() { do(ctx) }); err != nil && ctx.Err() == nil {
+			failed <- err
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// pause returns after so long.
+func pause(ctx context.Context, length time.Duration) {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		must(context.Cause(ctx))
+	}
 }
 
 // startReady starts the contestant's program and returns once it is ready. The floor has none.
@@ -131,9 +181,12 @@ func (cl *cluster) connect() {
 	config, scheme := cl.cp.Admin(), runtime.NewScheme()
 	config.UserAgent = "muster-bench"
 	must(errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v2alpha2.AddToScheme(scheme)))
-	cl.admin = got(rest.HTTPClientFor(config))
 	cl.objects = got(client.New(config, client.Options{Scheme: scheme}))
 	cl.dynamic = got(dynamic.NewForConfig(config))
+	cl.server = config.Host
+	anyone := rest.CopyConfig(config)
+	anyone.Insecure, anyone.CAData = true, nil // a scheduler signs its own certificate
+	cl.http = got(rest.HTTPClientFor(anyone))
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	cl.client = got(kubernetes.NewForConfig(config))
@@ -213,40 +266,30 @@ const fillerPrefix = "filler-"
 
 func fillerName(i, n int) string { return fmt.Sprintf("%s%05d-%d", fillerPrefix, i, n) }
 
-// churn replaces one filler after the other, perSecond of them, until ctx ends: each is deleted, and a similar one is
+// churn replaces one filler after the other, o.churn a second, until ctx ends: each is deleted, and a similar one is
 // created for the scheduler to bind, which fits only on that node.
-func (cl *cluster) churn(ctx context.Context, perSecond int) error {
-	if perSecond == 0 {
-		return nil
+func (cl *cluster) churn(ctx context.Context) {
+	if cl.o.churn == 0 {
+		return
 	}
-	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
+	ticker := time.NewTicker(time.Second / time.Duration(cl.o.churn))
 	defer ticker.Stop()
 	fillers := len(cl.nodes) * fillersPerNode
-	for i := 0; ; i++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C: // the work is to replace so many a second
-		}
+	for i := 0; ctx.Err() == nil; i++ {
 		// Fillers far apart, so that no node is met twice in a row.
 		filler, n := (i*7919)%fillers, i/fillers
-		err := cl.deletePod(ctx, fillerName(filler, n))
-		if err == nil {
-			err = cl.createPod(ctx, cl.filler(filler, n+1).SchedulerName(cl.c.schedulerName).Obj())
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
+		must(cl.deletePod(ctx, fillerName(filler, n)))
+		must(cl.createPod(ctx, cl.filler(filler, n+1).SchedulerName(cl.c.schedulerName).Obj()))
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
 		}
 	}
 }
 
-// startPosting posts bindings in the background; an error is sent to failed.
+// startPosting posts the bindings of the floor in the background.
 func (cl *cluster) startPosting(ctx context.Context, gangs []gang) {
-	go func() {
-		if err := attempt(func() { cl.post(ctx, gangs, cl.earlier.bindings) }); err != nil {
-			cl.failed <- err
-		}
-	}()
+	cl.meanwhile(ctx, func(ctx context.Context) { cl.post(ctx, gangs, cl.earlier.bindings) })
 }
 
 // post is the floor: it posts the earlier bindings of a scheduler in the same order; without any, it fills node after

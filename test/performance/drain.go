@@ -28,7 +28,6 @@ func prepareDrain(ctx context.Context, cl *cluster) {
 
 // measureDrain starts the scheduler, and measures until the last pod is bound.
 func measureDrain(ctx context.Context, cl *cluster, out *outcome) {
-	profiles := cl.profiler(ctx)
 	writesBefore := cl.countWrites(ctx)
 	cl.collectGarbage(ctx)
 	collectionsBefore, serverBefore := cl.countCollections(ctx), serverUsage()
@@ -37,11 +36,12 @@ func measureDrain(ctx context.Context, cl *cluster, out *outcome) {
 	// 1. From the start to the last binding.
 	gangs := drainedGangs(cl.o, cl.variant)
 	d := &drained{start: time.Now(), gangOf: gangOf(gangs), needed: gangs[0].needed()}
+	waitForProfiles := func() {}
 	if cl.c.program == nil {
 		cl.startPosting(ctx, gangs)
 	} else {
 		cl.startScheduler()
-		defer profiles.begin(ctx)()
+		waitForProfiles = cl.profileScheduler(ctx)
 	}
 	cl.until(ctx, stall, 0, cl.pods.allBound(podNames(gangs...)))
 	d.bindings = cl.pods.bindingsOf(gangs...)
@@ -51,10 +51,9 @@ func measureDrain(ctx context.Context, cl *cluster, out *outcome) {
 
 	// 2. Events and conditions may be written later than the bindings to which they refer.
 	d.writes, d.quiet = cl.settledWrites(ctx, writesBefore)
-	profiles.heap(ctx)
+	waitForProfiles()
 	d.measure(out)
 	out.bindings = d.bindings
-	must(checkNodes(d.bindings, cl.o.gpus))
 }
 
 // measure adds the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
@@ -86,35 +85,24 @@ func (d *drained) measure(out *outcome) {
 	first, last, pods := d.bindings[0].at, d.bindings[len(d.bindings)-1].at, float64(len(d.bindings))
 
 	out.add(lastBind, since(d.start, last))
-	out.add(lastWrite, max(since(d.start, last), since(d.start, d.quiet))) // events and conditions are written after the bindings
-	out.add(firstBind, since(d.start, first))
+	out.add("last_write_seconds", max(since(d.start, last), since(d.start, d.quiet))) // events and conditions are written after the bindings
+	out.add("first_bind_seconds", since(d.start, first))
 	out.add(podsPerSecond, pods/since(d.start, last))
-	out.addQuantiles(gangLatency, latencies, 0.5, 0.99)
-	out.addQuantiles(bindSpread, spreads, 0.5, 1)
-	out.add(partialGangSeconds, partial)
-	out.add(heldGPUSeconds, held)
+	out.addQuantiles("gang_latency_%s_seconds", latencies, 0.5, 0.99)
+	out.addQuantiles("bind_spread_%s_ms", spreads, 0.5, 1)
+	out.add("partial_gang_seconds", partial)
+	out.add("held_gpu_seconds", held)
 	d.process.add(out, usage{})
 	out.add(serverCPU, d.server.Seconds())
-	out.add(serverCollected, d.collections)
+	out.add("server_collections", d.collections)
 	out.addWrites(writesPerPod, d.writes, pods)
-}
-
-// checkNodes reports a node that got more pods than it has GPUs.
-func checkNodes(bindings []binding, gpus int) error {
-	pods := map[string]int{}
-	for _, b := range bindings {
-		if pods[b.node]++; pods[b.node] > gpus {
-			return fmt.Errorf("node %s got more pods than its %d GPUs", b.node, gpus)
-		}
-	}
-	return nil
 }
 
 // measureRestart has the scheduler bind the gangs of the shape, then kills it with SIGKILL o.kills times. While it is away,
 // a plain pod and a gang are created; the clock runs from the start of the new process.
 func measureRestart(ctx context.Context, cl *cluster, out *outcome) {
 	cl.untilBound(ctx, drainedGangs(cl.o, cl.variant)...)
-	must(pause(ctx, cl.o.settle))
+	pause(ctx, cl.o.settle)
 	var first, ready, whole latencies
 	for kill := range cl.o.kills {
 		cl.kill()
@@ -132,7 +120,80 @@ func measureRestart(ctx context.Context, cl *cluster, out *outcome) {
 		whole.add(began, last)
 	}
 	out.add(restartFirst, quantile(first.seconds, 0.5))
-	out.add(kind{"restart_gang_seconds", "new process to a bound gang of 4, s", "%.2f"}, quantile(whole.seconds, 0.5))
-	out.add(kind{"restart_ready_seconds", "new process to ready, s", "%.2f"}, quantile(ready.seconds, 0.5))
+	out.add("restart_gang_seconds", quantile(whole.seconds, 0.5))
+	out.add("restart_ready_seconds", quantile(ready.seconds, 0.5))
 	cl.usage().add(out, usage{})
+}
+
+// measureArrival creates a gang for a running scheduler, and measures its creation, binding and, with probes, deletion,
+// while plain pods are timed.
+func measureArrival(ctx context.Context, cl *cluster, out *outcome) {
+	g := arriving(cl.o, cl.variant)
+	var alone, probed latencies
+	for range cl.o.probes {
+		cl.probe(ctx, onePod, &alone)
+	}
+	before, serverBefore := cl.usage(), serverUsage()
+	stopProbes := cl.meanwhile(ctx, func(ctx context.Context) {
+		for cl.o.probes > 0 && ctx.Err() == nil {
+			cl.probe(ctx, onePod, &probed)
+		}
+	})
+	defer stopProbes()
+
+	// 1. Created.
+	cl.createPodGroups(ctx, g)
+	began := time.Now()
+	cl.createPods(ctx, g)
+	allThere := time.Now()
+
+	// 2. Bound.
+	if cl.c.program == nil {
+		cl.startPosting(ctx, []gang{g})
+	} else {
+		defer cl.profileScheduler(ctx)()
+	}
+	first, last := cl.untilBound(ctx, g)
+	out.add(firstToLast, since(first, last))
+	out.add(toFirstBind, 1000*since(allThere, first))
+	out.add(lastBind, since(allThere, last))
+	out.add("created_seconds", since(began, allThere))
+	out.add("last_bind_per_created_ratio", since(allThere, last)/since(began, allThere)) // runs differ by a third in both: docs/performance-history.md
+	cl.usage().add(out, before)
+	out.add(serverCPU, (serverUsage() - serverBefore).Seconds())
+	out.bindings = cl.pods.bindingsOf(g)
+	if cl.o.probes == 0 {
+		return
+	}
+
+	// 3. Deleted.
+	deleting := time.Now()
+	cl.deleteGangs(ctx, g)
+	cl.until(ctx, stall, limit, cl.pods.allGone(podNames(g)))
+	gone := time.Now()
+	stopProbes()
+	out.add("deleted_seconds", since(deleting, gone))
+	out.addQuantiles("plain_alone_%s_ms", alone.seconds, 0.5, 0.99)
+	out.addQuantiles("plain_meanwhile_%s_ms", probed.seconds, 0.5, 0.99, 1)
+	out.addQuantiles("plain_while_created_%s_ms", probed.between(began, allThere), 0.5, 0.99)
+	out.addQuantiles("plain_while_bound_%s_ms", probed.between(allThere, last), 0.5, 0.99)
+	out.addQuantiles("plain_while_deleted_%s_ms", probed.between(deleting, gone), 0.5, 0.99)
+	out.add(plainNever, float64(probed.never))
+}
+
+// arriving returns the gang of a variant: every pod wants one GPU.
+func arriving(o options, v variant) gang {
+	g := gang{name: "gang", pods: o.podsPerGang, gpus: 1, indexed: v.kind == "index"}
+	switch v.kind {
+	case "pods":
+		g.pods = v.n
+	case "subgroups": // n of m pods, all of them needed
+		g.pods, g.subGroups, g.minSubGroups = v.n*v.m, v.n, v.n
+	}
+	return g
+}
+
+// profileScheduler fetches profiles of the scheduler from now on; see profile.
+func (cl *cluster) profileScheduler(ctx context.Context) (wait func()) {
+	return cl.profile(ctx, 5*time.Second, map[string]string{cl.c.name: addressOf(cl.program.ReadyURL)})
 }

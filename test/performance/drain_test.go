@@ -12,7 +12,7 @@ import (
 
 var start = time.Unix(1000, 0)
 
-func at(seconds float64) time.Time {
+func after(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
@@ -20,43 +20,43 @@ func TestMeasure(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		run  drained
-		want map[kind]float64 // without zeros
+		want map[string]float64 // without zeros
 	}{
 		"gangs one after the other are partial only while their own bindings are posted": {
 			run: drained{
 				bindings: []binding{
-					{pod: "a1", at: at(1)}, {pod: "a2", at: at(1.5)},
-					{pod: "b1", at: at(2)}, {pod: "b2", at: at(4)},
+					{pod: "a1", at: after(1)}, {pod: "a2", at: after(1.5)},
+					{pod: "b1", at: after(2)}, {pod: "b2", at: after(4)},
 				},
 				process: usage{cpu: 3 * time.Second, mebibytes: 10},
 				server:  2 * time.Second, collections: 3,
 				writes: map[string]int64{"pods/binding": 4, "events": 2},
-				quiet:  at(4.5),
+				quiet:  after(4.5),
 			},
-			want: map[kind]float64{
-				firstBind: 1, lastBind: 4, lastWrite: 4.5, podsPerSecond: 1,
-				gangLatency.at(0.5): 2.75, gangLatency.at(0.99): 4, bindSpread.at(0.5): 1250, bindSpread.at(1): 2000,
-				partialGangSeconds: 2.5, heldGPUSeconds: 2.5,
-				schedulerCPU: 3, schedulerMemory: 10, serverCPU: 2, serverCollected: 3,
-				writesPerPod: 1.5, writesOf("pods/binding"): 1, writesOf("events"): 0.5,
+			want: map[string]float64{
+				"first_bind_seconds": 1, lastBind: 4, "last_write_seconds": 4.5, podsPerSecond: 1,
+				at("gang_latency_%s_seconds", 0.5): 2.75, at("gang_latency_%s_seconds", 0.99): 4, at("bind_spread_%s_ms", 0.5): 1250, at("bind_spread_%s_ms", 1): 2000,
+				"partial_gang_seconds": 2.5, "held_gpu_seconds": 2.5,
+				"scheduler_cpu_seconds": 3, schedulerMemory: 10, serverCPU: 2, "server_collections": 3,
+				writesPerPod: 1.5, "writes_per_pod:pods/binding": 1, "writes_per_pod:events": 0.5,
 			},
 		},
 		"a gang is whole once what it needs is bound, and what comes later is surplus": {
 			run: drained{needed: 1, bindings: []binding{
-				{pod: "a1", at: at(1)}, {pod: "b1", at: at(2)}, {pod: "a2", at: at(3)}, {pod: "b2", at: at(4)},
+				{pod: "a1", at: after(1)}, {pod: "b1", at: after(2)}, {pod: "a2", at: after(3)}, {pod: "b2", at: after(4)},
 			}},
-			want: map[kind]float64{
-				firstBind: 1, lastBind: 4, lastWrite: 4, podsPerSecond: 1, gangLatency.at(0.5): 1.5, gangLatency.at(0.99): 2,
+			want: map[string]float64{
+				"first_bind_seconds": 1, lastBind: 4, "last_write_seconds": 4, podsPerSecond: 1, at("gang_latency_%s_seconds", 0.5): 1.5, at("gang_latency_%s_seconds", 0.99): 2,
 			},
 		},
 		"interleaved gangs hold what they cannot use": {
 			run: drained{bindings: []binding{
-				{pod: "a1", at: at(1)}, {pod: "b1", at: at(1)}, {pod: "b2", at: at(3)}, {pod: "a2", at: at(3)},
+				{pod: "a1", at: after(1)}, {pod: "b1", at: after(1)}, {pod: "b2", at: after(3)}, {pod: "a2", at: after(3)},
 			}},
-			want: map[kind]float64{
-				firstBind: 1, lastBind: 3, lastWrite: 3, podsPerSecond: 4.0 / 3,
-				gangLatency.at(0.5): 3, gangLatency.at(0.99): 3, bindSpread.at(0.5): 2000, bindSpread.at(1): 2000,
-				partialGangSeconds: 4, heldGPUSeconds: 4,
+			want: map[string]float64{
+				"first_bind_seconds": 1, lastBind: 3, "last_write_seconds": 3, podsPerSecond: 4.0 / 3,
+				at("gang_latency_%s_seconds", 0.5): 3, at("gang_latency_%s_seconds", 0.99): 3, at("bind_spread_%s_ms", 0.5): 2000, at("bind_spread_%s_ms", 1): 2000,
+				"partial_gang_seconds": 4, "held_gpu_seconds": 4,
 			},
 		},
 	} {
@@ -64,15 +64,15 @@ func TestMeasure(t *testing.T) {
 			t.Parallel()
 			test.run.start = start
 			test.run.gangOf = map[string]string{"a1": "a", "a2": "a", "b1": "b", "b2": "b"}
-			got := map[kind]float64{}
+			got := map[string]float64{}
 			var out outcome
 			test.run.measure(&out)
 			for _, f := range out.figures {
 				if f.value != 0 {
-					got[f.kind] = f.value
+					got[f.key] = f.value
 				}
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(kind{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 				t.Errorf("measure (-want +got):\n%s", diff)
 			}
 		})

@@ -13,59 +13,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is a kind of figure. The key names it in the JSON lines and ends in its unit; the title names it in the table. A family has %s in
-// both, for one of its quantiles; see at.
-type kind struct{ key, title, format string }
-
-// The kinds that targets, tests or several shapes have; the others are where they are added.
-var (
-	firstBind          = kind{"first_bind_seconds", "first bind, s", "%.2f"}
-	lastBind           = kind{"last_bind_seconds", "last bind, s", "%.2f"}
-	lastWrite          = kind{"last_write_seconds", "last write of any kind, s", "%.1f"}
-	podsPerSecond      = kind{"pods_per_second", "pods per second", "%.0f"}
-	gangLatency        = kind{"gang_latency_%s_seconds", "gang latency, %s, s", "%.2f"}
-	bindSpread         = kind{"bind_spread_%s_ms", "bind spread of a gang, %s, ms", "%.0f"}
-	partialGangSeconds = kind{"partial_gang_seconds", "partial gangs, gang-seconds", "%.1f"}
-	heldGPUSeconds     = kind{"held_gpu_seconds", "held by partial gangs, GPU-seconds", "%.1f"}
-	toFirstBind        = kind{"last_created_to_first_bind_ms", "last pod created to first bind, ms", "%.0f"}
-	firstToLast        = kind{"first_to_last_bind_seconds", "first to last bind, s", "%.2f"}
-	plainPod           = kind{"plain_%s_ms", "plain pod, %s, ms", "%.0f"}
-	plainNever         = kind{"plain_never", "plain pods not bound in time", "%.0f"}
-	gangOfFour         = kind{"gang_%s_ms", "gang of 4, %s, ms", "%.0f"}
-	quietCPU           = kind{"quiet_cpu_percent", "scheduler CPU when nothing changes, % of a core", "%.1f"}
-	quietWrites        = kind{"quiet_writes_per_minute", "API writes per minute when nothing changes", "%.0f"}
-	refusal            = kind{"verdict_%s_ms", "refusal of the gang, %s, ms", "%.0f"}
-	arrivedBound       = kind{"arrival_to_last_bind_%s_ms", "first pod created to last bind of a gang, %s, ms", "%.0f"}
-	victimsPerPod      = kind{"victims_per_pod", "victims per pod", "%.2f"}
-	gangsCut           = kind{"incomplete_victim_gangs", "gangs left without a part of their minimum", "%.0f"}
-	decided            = kind{"decision_%s_ms", "decision, %s, ms", "%.1f"}
-	preemptionWasted   = kind{"preemptions_wasted", "evictions without placement", "%.0f"}
-	restartFirst       = kind{"restart_first_bind_seconds", "new process to first bind, s", "%.2f"}
-	schedulerCPU       = kind{"scheduler_cpu_seconds", "scheduler CPU, s", "%.2f"}
-	schedulerMemory    = kind{"scheduler_peak_mib", "scheduler peak memory, MiB", "%.0f"}
-	serverCPU          = kind{"server_cpu_seconds", "API server and etcd CPU, s", "%.2f"}
-	serverCollected    = kind{"server_collections", "API server garbage collections", "%.0f"}
-	writesPerPod       = kind{"writes_per_pod", "API writes per pod", "%.2f"}
-	podsReady          = kind{"last_ready_seconds", "last pod ready, s", "%.1f"}
-	podsGone           = kind{"last_gone_seconds", "last pod gone, s", "%.1f"}
-	settled            = kind{"settled_seconds", "Available, or nothing left, s", "%.1f"}
-	writesButEvents    = kind{"writes_per_pod_but_events", "API writes per pod, but events", "%.2f"}
+// The keys of the figures that targets, tests or several shapes have; the others are where they are added. A key names a figure in the
+// tables and in results.jsonl, and tells its unit. A family has %s in place of one of its quantiles; see at.
+const (
+	lastBind         = "last_bind_seconds"
+	firstToLast      = "first_to_last_bind_seconds"
+	toFirstBind      = "last_created_to_first_bind_ms"
+	podsPerSecond    = "pods_per_second"
+	plainPod         = "plain_%s_ms"
+	plainNever       = "plain_never"
+	gangOfFour       = "gang_%s_ms"
+	quietCPU         = "quiet_cpu_percent"
+	quietWrites      = "quiet_writes_per_minute"
+	refusal          = "verdict_%s_ms"
+	arrivedBound     = "arrival_to_last_bind_%s_ms"
+	victimsPerPod    = "victims_per_pod"
+	gangsCut         = "incomplete_victim_gangs"
+	decided          = "decision_%s_ms"
+	preemptionWasted = "preemptions_wasted"
+	restartFirst     = "restart_first_bind_seconds"
+	schedulerMemory  = "scheduler_peak_mib"
+	serverCPU        = "server_cpu_seconds"
+	writesPerPod     = "writes_per_pod"
+	writesButEvents  = "writes_per_pod_but_events"
+	podsReady        = "last_ready_seconds"
+	podsGone         = "last_gone_seconds"
+	settled          = "settled_seconds" // the sets are Available, or nothing is left
 )
 
-// at returns the kind of a quantile of a family.
-func (k kind) at(q float64) kind {
-	name := map[float64][2]string{0.5: {"p50", "median"}, 0.99: {"p99", "99 of 100"}, 1: {"max", "longest"}}[q]
-	return kind{strings.Replace(k.key, "%s", name[0], 1), strings.Replace(k.title, "%s", name[1], 1), k.format}
-}
-
-// writesOf is the share of one resource in writesPerPod.
-func writesOf(resource string) kind {
-	return kind{"writes_per_pod:" + resource, "  of them " + resource, "%.2f"}
+// at returns the key of a quantile of a family.
+func at(family string, q float64) string {
+	return strings.Replace(family, "%s", map[float64]string{0.5: "p50", 0.99: "p99", 1: "max"}[q], 1)
 }
 
 // figure is one measured value.
 type figure struct {
-	kind  kind
+	key   string
 	value float64
 }
 
@@ -91,34 +74,50 @@ func (r outcome) inSteps() []outcome {
 }
 
 // add appends a figure, unless it is NaN: the median of no values.
-func (r *outcome) add(k kind, value float64) {
+func (r *outcome) add(key string, value float64) {
 	if !math.IsNaN(value) {
-		r.figures = append(r.figures, figure{k, value})
+		r.figures = append(r.figures, figure{key, value})
 	}
 }
 
 // addPositive is add without zeros.
-func (r *outcome) addPositive(k kind, value float64) {
+func (r *outcome) addPositive(key string, value float64) {
 	if value > 0 {
-		r.add(k, value)
+		r.add(key, value)
 	}
 }
 
 // addQuantiles adds quantiles of durations in seconds, in the unit of the family.
-func (r *outcome) addQuantiles(family kind, seconds []float64, quantiles ...float64) {
+func (r *outcome) addQuantiles(family string, seconds []float64, quantiles ...float64) {
 	for _, q := range quantiles {
 		value := quantile(seconds, q)
-		if strings.HasSuffix(family.key, "_ms") {
+		if strings.HasSuffix(family, "_ms") {
 			value *= 1000
 		}
-		r.add(family.at(q), value)
+		r.add(at(family, q), value)
+	}
+}
+
+// addWrites adds the writes per pod, and the share of each resource that is not next to none.
+func (r *outcome) addWrites(total string, writes map[string]int64, pods float64) {
+	all := 0.0
+	for resource, n := range writes {
+		if total != writesButEvents || resource != "events" {
+			all += float64(n) / pods
+		}
+	}
+	r.add(total, all)
+	for _, resource := range slices.Sorted(maps.Keys(writes)) {
+		if perPod := float64(writes[resource]) / pods; perPod >= 0.005 {
+			r.add(writesPerPod+":"+resource, perPod)
+		}
 	}
 }
 
 // get returns the value of the key, NaN if the run has none.
 func (r outcome) get(key string) float64 {
 	for _, f := range r.figures {
-		if f.kind.key == key {
+		if f.key == key {
 			return f.value
 		}
 	}
@@ -133,8 +132,7 @@ func (r outcome) headline() string {
 	if len(r.figures) == 0 {
 		return "nothing measured"
 	}
-	f := r.figures[0]
-	return f.kind.title + " " + fmt.Sprintf(f.kind.format, f.value)
+	return r.figures[0].key + " " + digits(r.figures[0].value)
 }
 
 // firstLine leaves out the scheduler's log, which results.jsonl has.
@@ -154,36 +152,16 @@ func series(runs []outcome, key string) []float64 {
 	return all
 }
 
-// kindsOf returns the kinds that any of the runs has: those of the first run first, in its order.
-func kindsOf(runs ...[]outcome) []kind {
-	var found []kind
-	for _, r := range slices.Concat(runs...) {
-		for _, f := range r.figures {
-			if !slices.Contains(found, f.kind) {
-				found = append(found, f.kind)
-			}
-		}
-	}
-	return found
-}
-
-// addWrites adds the writes per pod, and the share of each resource that is not next to none.
-func (r *outcome) addWrites(total kind, writes map[string]int64, pods float64) {
-	all := 0.0
-	for resource, n := range writes {
-		if total != writesButEvents || resource != "events" {
-			all += float64(n) / pods
-		}
-	}
-	r.add(total, all)
-	for _, resource := range slices.Sorted(maps.Keys(writes)) {
-		if perPod := float64(writes[resource]) / pods; perPod >= 0.005 {
-			r.add(writesOf(resource), perPod)
-		}
-	}
-}
-
 func since(a, b time.Time) float64 { return b.Sub(a).Seconds() }
+
+// digits prints three digits of a value, and all before the point.
+func digits(value float64) string {
+	places := 2
+	for limit := 10.0; value >= limit && places > 0; limit *= 10 {
+		places--
+	}
+	return fmt.Sprintf("%.*f", places, value)
+}
 
 // quantile returns the smallest of the values that at least the share q of them does not exceed; for the median of an even
 // number, the mean of the two in the middle. NaN for none.

@@ -22,7 +22,7 @@ func main() {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := bench(ctx, plans, os.Stdout); err != nil {
+	if err := attempt(func() { bench(ctx, plans, os.Stdout) }); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -65,40 +65,31 @@ type entry struct{ variant, contestant string }
 // results are the runs of one shape, round after round.
 type results map[entry][]outcome
 
-// bench runs the shapes one after the other and prints a table of each.
-func bench(ctx context.Context, plans []plan, out io.Writer) error {
+// bench runs the shapes one after the other and prints a table of each. It ends with an error if muster did not finish one.
+func bench(ctx context.Context, plans []plan, out io.Writer) {
 	var failed error
 	for _, p := range plans {
 		fmt.Fprintf(out, "%s: %s.\n%d nodes x %d GPUs, %d rounds.\n\n", p.shape.name, p.shape.about, p.o.nodes, p.o.gpus, p.o.repeat)
-		all := results{}
-		if err := p.run(ctx, out, all); err != nil {
-			return fmt.Errorf("%s: %w", p.shape.name, err)
-		}
-		fmt.Fprintln(out)
-		if err := report(out, p, all); err != nil {
-			return err
-		}
+		all := p.run(ctx, out)
+		report(out, p, all)
 		for _, v := range p.o.variants {
-			for _, r := range all[entry{v.name, muster}] {
-				if r.unfinished != "" {
-					failed = errors.Join(failed, fmt.Errorf("%s %s: muster did not finish", p.shape.name, v.name))
-				}
+			if slices.ContainsFunc(all[entry{v.name, muster}], func(r outcome) bool { return r.unfinished != "" }) {
+				failed = errors.Join(failed, fmt.Errorf("%s %s: muster did not finish", p.shape.name, v.name))
 			}
 		}
 	}
 	if dir := plans[0].o.out; dir != "" {
 		fmt.Fprintf(out, "results.jsonl is in %s\n", dir)
 	}
-	return failed
+	must(failed)
 }
 
 // run runs every contestant in every variant o.repeat times, interleaved. Every round begins with another variant. A run of the
 // workload has all of its variants, which are its steps.
-func (p plan) run(ctx context.Context, out io.Writer, all results) error {
-	variants := p.o.variants
+func (p plan) run(ctx context.Context, out io.Writer) results {
+	all, variants := results{}, p.o.variants
 	if p.shape.name == workloadShape {
 		variants = []variant{{}}
-		p.o.describeWorkload(out)
 	}
 	for round := range p.o.repeat {
 		for _, v := range rotated(variants, round) {
@@ -106,33 +97,25 @@ func (p plan) run(ctx context.Context, out io.Writer, all results) error {
 			for _, name := range p.inTurn(round) {
 				r := outcome{variant: v}
 				err := attempt(func() { p.shape.run(ctx, p.o, contestNamed(name), earlier, &r) })
-				var late unfinished
-				if errors.As(err, &late) && p.shape.name != workloadShape { // a step of which follows from the one before
+				if late := (unfinished{}); errors.As(err, &late) {
 					r.unfinished = err.Error()
 				} else if err != nil {
-					return fmt.Errorf("round %d, %s %s: %w", round+1, v.name, name, err)
+					must(fmt.Errorf("%s: round %d, %s %s: %w", p.shape.name, round+1, v.name, name, err))
 				}
 				if earlier.bindings == nil || name == muster {
 					earlier = r
 				}
 				for _, step := range r.inSteps() {
-					if err := p.record(out, all, round, name, step); err != nil {
-						return err
-					}
+					of := entry{step.variant.name, name}
+					all[of] = append(all[of], step)
+					fmt.Fprintf(out, "round %d  %-12s %-14s %s  (load average before %s)\n", round+1, of.variant, name, step.headline(), step.load)
+					p.appendLine(time.Now(), name, round, step)
 				}
 			}
 		}
 	}
-	return nil
-}
-
-// record adds a run to the results, prints a line about it, and appends it to results.jsonl.
-func (p plan) record(out io.Writer, all results, round int, name string, r outcome) error {
-	r.bindings = nil
-	of := entry{r.variant.name, name}
-	all[of] = append(all[of], r)
-	fmt.Fprintf(out, "round %d  %-12s %-14s %s  (load average before %s)\n", round+1, r.variant.name, name, r.headline(), r.load)
-	return p.appendLine(time.Now(), name, round, r)
+	fmt.Fprintln(out)
+	return all
 }
 
 // inTurn returns the contestants in the order of a round: the first one changes, so that neither always finds the

@@ -120,7 +120,7 @@ func (s shape) plan(args []string) (p plan, shapes string, err error) {
 	for seconds, to := range map[*int]*time.Duration{&settle: &o.settle, &window: &o.window, &quiet: &o.quiet, &patience: &o.patience} {
 		*to = time.Duration(*seconds) * time.Second
 	}
-	if s.noProbes {
+	if s.defaults.probes == 0 { // the shape has none, whatever the user sets
 		o.probes = 0
 	}
 	p = plan{s, o}
@@ -194,6 +194,8 @@ func (p *plan) setWorkload(steps string, floored bool) error {
 	if pods != 1000 || o.sets*o.replicas*o.cliques != 500 {                // for others there is only the ratio to the floor
 		p.shape.targets = slices.DeleteFunc(slices.Clone(p.shape.targets), func(t target) bool { return t.bound != 0 })
 	}
+	p.shape.about = fmt.Sprintf("%d PodCliqueSets x %d replicas x %d replicas of a scaling group (0: none) x %d cliques x %d pods of one GPU = %d pods",
+		o.sets, o.replicas, o.groupReplicas, o.cliques, o.podsPerClique, pods)
 	return o.setVariants(steps)
 }
 

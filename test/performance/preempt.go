@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -50,17 +49,14 @@ func runningGangs(o options) []gang {
 // measurePreemption creates gangs of higher priority, each after the one before it was bound, and measures how long that
 // takes and which pods end for it.
 func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
-	must(pause(ctx, cl.o.settle))                                 // the status of the running gangs is written
-	metrics := func() map[string]*dto.MetricFamily { return nil } // of muster only
-	if cl.c.api == musterGangs {
-		reader := cl.reader(ctx)
-		metrics = func() map[string]*dto.MetricFamily {
-			return fetchMetrics(ctx, reader, addressOf(cl.program.ReadyURL)+"/metrics")
+	pause(ctx, cl.o.settle)                                    // the status of the running gangs is written
+	outcomes := func(metric, label string) map[string]sample { // of muster only
+		if cl.c.api != musterGangs {
+			return nil
 		}
+		return byLabel(cl.metrics(ctx, addressOf(cl.program.ReadyURL))[metric], label)
 	}
-	searches := func() map[string]sample {
-		return byLabel(metrics()["muster_preemption_decision_duration_seconds"], "result")
-	}
+	searches := func() map[string]sample { return outcomes("muster_preemption_decision_duration_seconds", "result") }
 	before, last := cl.usage(), searches()
 	arriving := cl.o.equalGangs()
 	var bound latencies
@@ -71,7 +67,7 @@ func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 		cl.createGangs(ctx, arriving[i])
 		_, whole := cl.untilBound(ctx, arriving[i])
 		bound.add(began, whole)
-		must(pause(ctx, 10*probeGap)) // the scheduler counts the outcome and writes the status
+		pause(ctx, 10*probeGap) // the scheduler counts the outcome and writes the status
 		now := searches()
 		decisions = append(decisions, now["decided"].meanSince(last["decided"])...)
 		confirmations = append(confirmations, now["confirmed"].meanSince(last["confirmed"])...)
@@ -79,31 +75,28 @@ func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 	}
 	out.addQuantiles(arrivedBound, bound.seconds, 0.5, 1)
 	out.addQuantiles(decided, decisions, 0.5, 1)
-	out.addQuantiles(kind{"confirmation_%s_ms", "confirmation on a new snapshot, %s, ms", "%.1f"}, confirmations, 0.5, 1)
-	if cl.c.api == musterGangs {
-		outcomes := byLabel(metrics()["muster_preemptions_total"], "outcome")
-		out.add(kind{"preemptions_placed", "preemptions after which the gang was bound", "%.0f"}, outcomes["placed"].sum)
-		out.add(preemptionWasted, outcomes["wasted"].sum)
+	out.addQuantiles("confirmation_%s_ms", confirmations, 0.5, 1)
+	if results := outcomes("muster_preemptions_total", "outcome"); results != nil {
+		out.add("preemptions_placed", results["placed"].sum)
+		out.add(preemptionWasted, results["wasted"].sum)
 	}
-	must(cl.addVictims(out, arriving))
+	cl.addVictims(out, arriving)
 	cl.usage().add(out, before)
 }
 
-// addVictims adds what the running gangs have lost, and fails if a node has more pods than GPUs.
-func (cl *cluster) addVictims(out *outcome, arrived []gang) error {
+// addVictims adds what the running gangs have lost, and the bindings of their other pods to those of the gangs that arrived.
+func (cl *cluster) addVictims(out *outcome, arrived []gang) {
 	running, gone := runningGangs(cl.o), cl.pods.deletedPods()
 	l := lossesOf(running, gone)
 	out.add(victimsPerPod, float64(l.pods)/float64(cl.o.pods()))
-	out.add(kind{"victim_gangs_per_gang", "gangs that lost pods, per gang", "%.1f"}, float64(l.gangs)/float64(len(arrived)))
+	out.add("victim_gangs_per_gang", float64(l.gangs)/float64(len(arrived)))
 	out.add(gangsCut, float64(l.incomplete))
 	out.bindings = cl.pods.bindingsOf(arrived...)
-	all := slices.Clone(out.bindings)
 	for i, name := range podNames(running...) {
 		if !slices.Contains(gone, name) {
-			all = append(all, binding{pod: name, node: cl.nodes[i/cl.o.gpus]})
+			out.bindings = append(out.bindings, binding{pod: name, node: cl.nodes[i/cl.o.gpus]})
 		}
 	}
-	return checkNodes(all, cl.o.gpus)
 }
 
 // losses describe what gangs have lost that need all of their pods: pods, gangs that lost any, and gangs of which some pods

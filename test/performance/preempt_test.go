@@ -3,7 +3,6 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,7 +49,7 @@ func TestLosses(t *testing.T) {
 
 func TestPreemptionMetrics(t *testing.T) {
 	t.Parallel()
-	families := parseMetrics(strings.NewReader(`# TYPE muster_preemption_decision_duration_seconds histogram
+	families := parseMetrics([]byte(`# TYPE muster_preemption_decision_duration_seconds histogram
 muster_preemption_decision_duration_seconds_bucket{result="decided",le="+Inf"} 4
 muster_preemption_decision_duration_seconds_sum{result="decided"} 0.2
 muster_preemption_decision_duration_seconds_count{result="decided"} 4

@@ -16,14 +16,11 @@ import (
 )
 
 // report prints a table for each variant of the shape, a column for each contestant, and whether targets are reached.
-func report(out io.Writer, p plan, all results) error {
+func report(out io.Writer, p plan, all results) {
 	fmt.Fprintf(out, "Median of %d, in parentheses least and most. Clients of stock and coscheduling: %d requests per second, burst %d. %d CPUs for\neverything: the programs, API server, etcd and the watching client.\n\n",
 		p.o.repeat, p.o.qps, p.o.burst, runtime.NumCPU())
 	for _, v := range p.o.variants {
-		if err := table(out, p, v, all); err != nil {
-			return err
-		}
-		fmt.Fprintln(out)
+		table(out, p, v, all)
 	}
 	for _, t := range p.shape.targets {
 		for _, v := range p.o.variants {
@@ -33,53 +30,57 @@ func report(out io.Writer, p plan, all results) error {
 		}
 	}
 	fmt.Fprintln(out)
-	return nil
 }
 
-func table(out io.Writer, p plan, v variant, all results) error {
-	var columns []string
+// table has a line for each figure that any of the runs has: those of the first run first, in its order.
+func table(out io.Writer, p plan, v variant, all results) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%-50s", v.name) // to the left; figures go to the right
 	var runs [][]outcome
+	var keys []string
 	for _, name := range p.o.contestants {
-		if found := all[entry{v.name, name}]; len(found) > 0 {
-			columns, runs = append(columns, name), append(runs, found)
+		found := all[entry{v.name, name}]
+		if len(found) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\t%s", name)
+		runs = append(runs, found)
+		for _, r := range found {
+			for _, f := range r.figures {
+				if !slices.Contains(keys, f.key) {
+					keys = append(keys, f.key)
+				}
+			}
 		}
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	titled := func(title string) { fmt.Fprintf(w, "%-50s", title) } // to the left; figures go to the right
-	titled(v.name)
-	for _, name := range columns {
-		fmt.Fprintf(w, "\t%s", name)
-	}
 	fmt.Fprintln(w, "\t")
-	for _, k := range kindsOf(runs...) {
-		titled(k.title)
+	for _, key := range keys {
+		fmt.Fprintf(w, "%-50s", key)
 		for _, r := range runs {
-			fmt.Fprintf(w, "\t%s", spread(k.format, series(r, k.key)))
+			fmt.Fprintf(w, "\t%s", spread(series(r, key)))
 		}
 		fmt.Fprintln(w, "\t")
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	for i, name := range columns {
-		for round, r := range runs[i] {
+	must(w.Flush())
+	for _, name := range p.o.contestants {
+		for round, r := range all[entry{v.name, name}] {
 			if r.unfinished != "" {
 				fmt.Fprintf(out, "%s did not finish round %d: %s\n", name, round+1, firstLine(r.unfinished))
 			}
 		}
 	}
-	return nil
+	fmt.Fprintln(out)
 }
 
 // print prints muster's figure, or its ratio to another's round by round, and whether the median is good enough.
 func (t target) print(out io.Writer, variant string, all results) {
 	runs := all[entry{variant, muster}]
-	what, format, values := "muster", "%.0f", series(runs, t.kind.key)
+	what, values := muster, series(runs, t.key)
 	switch {
 	case t.contestant != "":
-		what, format, values = "muster / "+t.contestant, "%.2f", ratios(runs, all[entry{variant, t.contestant}], t.kind.key)
+		what, values = "muster / "+t.contestant, ratios(runs, all[entry{variant, t.contestant}], t.key)
 	case t.otherVariant != "":
-		what, format, values = "muster / "+t.otherVariant, "%.2f", ratios(runs, all[entry{t.otherVariant, muster}], t.kind.key)
+		what, values = "muster / "+t.otherVariant, ratios(runs, all[entry{t.otherVariant, muster}], t.key)
 	}
 	if len(values) == 0 {
 		return
@@ -87,7 +88,7 @@ func (t target) print(out io.Writer, variant string, all results) {
 	if variant != "" {
 		what = variant + ": " + what
 	}
-	fmt.Fprintf(out, "%s, %s: %s", what, t.kind.key, spread(format, values))
+	fmt.Fprintf(out, "%s, %s: %s", what, t.key, spread(values))
 	if t.bound != 0 {
 		median, word, result := quantile(values, 0.5), "at most", "NOT reached"
 		if t.atLeast {
@@ -115,14 +116,14 @@ func ratios(first, second []outcome, key string) []float64 {
 }
 
 // spread prints the median and, of several, the range.
-func spread(format string, values []float64) string {
+func spread(values []float64) string {
 	switch len(values) {
 	case 0:
 		return "-"
 	case 1:
-		return fmt.Sprintf(format, values[0])
+		return digits(values[0])
 	default:
-		return fmt.Sprintf(format+" ("+format+" to "+format+")", quantile(values, 0.5), slices.Min(values), slices.Max(values))
+		return fmt.Sprintf("%s (%s to %s)", digits(quantile(values, 0.5)), digits(slices.Min(values)), digits(slices.Max(values)))
 	}
 }
 
@@ -144,9 +145,9 @@ type line struct {
 }
 
 // appendLine appends a run to the results, if there is a directory for them.
-func (p plan) appendLine(now time.Time, contestant string, round int, r outcome) error {
+func (p plan) appendLine(now time.Time, contestant string, round int, r outcome) {
 	if p.o.out == "" {
-		return nil
+		return
 	}
 	one := line{
 		Time: now.UTC().Truncate(time.Second), Shape: p.shape.name, Variant: r.variant.name, Contestant: contestant, Round: round + 1,
@@ -154,15 +155,10 @@ func (p plan) appendLine(now time.Time, contestant string, round int, r outcome)
 		Unfinished: r.unfinished, Figures: map[string]float64{},
 	}
 	for _, f := range r.figures {
-		one.Figures[f.kind.key] = f.value
+		one.Figures[f.key] = f.value
 	}
-	if err := os.MkdirAll(p.o.out, 0o755); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(filepath.Join(p.o.out, "results.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
+	must(os.MkdirAll(p.o.out, 0o755))
+	file := got(os.OpenFile(filepath.Join(p.o.out, "results.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
 	defer file.Close()
-	return json.NewEncoder(file).Encode(one)
+	must(json.NewEncoder(file).Encode(one))
 }

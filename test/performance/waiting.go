@@ -3,13 +3,73 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 )
+
+// latencies are those of one kind of probe.
+type latencies struct {
+	seconds []float64   // of a probe that was given up: the time until then, a lower bound of its latency
+	began   []time.Time // of each
+	never   int         // how many were given up
+}
+
+// between returns the latencies of the probes that began in this time.
+func (l latencies) between(from, to time.Time) []float64 {
+	var within []float64
+	for i, at := range l.began {
+		if !at.Before(from) && at.Before(to) {
+			within = append(within, l.seconds[i])
+		}
+	}
+	return within
+}
+
+// add adds the latency of one probe.
+func (l *latencies) add(began, ended time.Time) {
+	l.began, l.seconds = append(l.began, began), append(l.seconds, since(began, ended))
+}
+
+// The probes are pods that fit: they request a small amount of CPU, of which every node has plenty.
+var onePod, fourPods = gang{pods: 1, plain: true}, gang{pods: 4}
+
+// probeGap is between two probes: at most ten a second, so that probes are no load of their own.
+const probeGap = 100 * time.Millisecond
+
+// probe creates pods that fit, and adds the time from the moment the last of them is created until all are bound.
+func (cl *cluster) probe(ctx context.Context, g gang, into *latencies) {
+	cl.probed++
+	g.name = fmt.Sprintf("probe-%05d", cl.probed)
+	cl.createPodGroups(ctx, g)
+	var began time.Time
+	for i := range g.pods {
+		began = time.Now()
+		must(cl.createPod(ctx, g.pod(cl.c, i)))
+	}
+	if cl.c.program == nil { // the floor binds as soon as the watch has reported the pods
+		cl.until(ctx, 0, cl.o.patience, cl.pods.all(podNames(g), func(_ seenPod, exists bool) bool { return exists }))
+		cl.post(ctx, []gang{g}, nil)
+	}
+	err := attempt(func() { cl.until(ctx, 0, cl.o.patience, cl.pods.allBound(podNames(g))) })
+	if late := (unfinished{}); errors.As(err, &late) {
+		into.add(began, time.Now())
+		into.never++
+	} else {
+		must(err)
+		_, last := cl.pods.boundAt(podNames(g))
+		into.add(began, last)
+	}
+	cl.deleteGangs(ctx, g)
+	pause(ctx, probeGap)
+}
 
 // prepareWaiting fills the cluster, and creates the gangs that wait.
 func prepareWaiting(ctx context.Context, cl *cluster) {
@@ -18,26 +78,33 @@ func prepareWaiting(ctx context.Context, cl *cluster) {
 	cl.createGangs(ctx, waitingGangs(cl.o, cl.variant)...)
 }
 
-// measureWaiting replaces pods of the full cluster continuously, and times pods that fit. After that the cluster does not
-// change, and the remaining work of the scheduler is measured.
+// measureWaiting replaces pods of the full cluster continuously, and times plain pods and gangs that fit, in turn, o.probes of each
+// or until o.window is over. After that the cluster does not change, and the remaining work of the scheduler is measured.
 func measureWaiting(ctx context.Context, cl *cluster, out *outcome) {
 	// 1. While it changes.
-	must(pause(ctx, cl.o.settle))
+	pause(ctx, cl.o.settle)
 	before, began := cl.usage(), time.Now()
-	plain, gangs := cl.probeWhileChurning(ctx)
+	var plain, gangs latencies
+	stop := cl.meanwhile(ctx, cl.churn)
+	defer stop()
+	for end := began.Add(cl.o.window); len(plain.seconds) == 0 || len(plain.seconds) < cl.o.probes && time.Now().Before(end); {
+		cl.probe(ctx, onePod, &plain)
+		cl.probe(ctx, fourPods, &gangs)
+	}
+	stop()
 	after := cl.usage()
 	out.addQuantiles(plainPod, plain.seconds, 0.5, 0.99)
 	out.add(plainNever, float64(plain.never))
 	out.addQuantiles(gangOfFour, gangs.seconds, 0.5, 0.99)
-	out.add(kind{"gang_never", "gangs of 4 not bound in time", "%.0f"}, float64(gangs.never))
-	out.add(kind{"probes", "of each so many", "%.0f"}, float64(len(plain.seconds)))
-	out.add(kind{"busy_cpu_percent", "scheduler CPU meanwhile, % of a core", "%.0f"}, after.percentSince(before, time.Since(began)))
+	out.add("gang_never", float64(gangs.never))
+	out.add("probes", float64(len(plain.seconds)))
+	out.add("busy_cpu_percent", after.percentSince(before, time.Since(began)))
 
 	// 2. While nothing changes.
-	must(pause(ctx, cl.o.settle))
+	pause(ctx, cl.o.settle)
 	writesBefore := cl.countWrites(ctx)
 	before, began = cl.usage(), time.Now()
-	must(pause(ctx, cl.o.quiet))
+	pause(ctx, cl.o.quiet)
 	took := time.Since(began)
 	after = cl.usage()
 	var writes int64
@@ -76,23 +143,6 @@ func waitingGangs(o options, v variant) []gang {
 	return gangs
 }
 
-// probeWhileChurning times plain pods and gangs that fit, in turn, o.probes of each or until o.window is over.
-func (cl *cluster) probeWhileChurning(ctx context.Context) (plain, gangs latencies) {
-	churning, stop := context.WithCancel(ctx)
-	churned := make(chan error, 1)
-	go func() { churned <- cl.churn(churning, cl.o.churn) }()
-	err := attempt(func() {
-		for end := time.Now().Add(cl.o.window); len(plain.seconds) == 0 || len(plain.seconds) < cl.o.probes && time.Now().Before(end); {
-			cl.probe(ctx, onePod, &plain)
-			cl.probe(ctx, fourPods, &gangs)
-		}
-	})
-	stop()
-	failed := <-churned
-	must(cmp.Or(err, failed))
-	return plain, gangs
-}
-
 // prepareThroughput creates fitting gangs, which request CPU only, beside those that wait; their PodGroups, or without
 // gangs their pods, are still missing.
 func prepareThroughput(ctx context.Context, cl *cluster) {
@@ -104,7 +154,7 @@ func prepareThroughput(ctx context.Context, cl *cluster) {
 
 // measureThroughput makes the fitting gangs ready at the same time, and measures the time until the last of them is bound.
 func measureThroughput(ctx context.Context, cl *cluster, out *outcome) {
-	must(pause(ctx, cl.o.settle))
+	pause(ctx, cl.o.settle)
 	before, began := cl.usage(), time.Now()
 	fitting := fittingGangs(cl.o)
 	if cl.c.api == noGangs {
@@ -124,4 +174,58 @@ func fittingGangs(o options) []gang {
 		gangs[i].gpus = 0
 	}
 	return gangs
+}
+
+// measureRefusals times the refusal of gangs that cannot fit, o.probes of them one after the other: from the creation of
+// the last pod until its PodGroup has the reason, and until a first pod is marked as unschedulable.
+func measureRefusals(ctx context.Context, cl *cluster, out *outcome) {
+	var answers, refusals latencies
+	for i := range cl.o.probes {
+		g := gang{name: fmt.Sprintf("refused-%03d", i), pods: cl.o.podsPerGang, gpus: int64(cl.o.gpus)}
+		cl.createGangs(ctx, g)
+		began := time.Now()
+		if cl.c.api == musterGangs {
+			cl.untilRefused(ctx, g)
+			answers.add(began, time.Now())
+		}
+		cl.until(ctx, 0, cl.o.patience, func() bool {
+			for _, name := range podNames(g) {
+				if at := cl.pods.pods[name].refused; !at.IsZero() {
+					if at.Before(began) { // while the last pod was created
+						at = began
+					}
+					refusals.add(began, at)
+					return true
+				}
+			}
+			return false
+		})
+		cl.deleteGangs(ctx, g)
+		pause(ctx, 10*probeGap)
+	}
+	out.addQuantiles(refusal, answers.seconds, 0.5, 0.99)
+	out.addQuantiles("pod_refused_%s_ms", refusals.seconds, 0.5, 0.99)
+	cl.usage().add(out, usage{})
+}
+
+// untilRefused waits for the final condition of the PodGroup: the reason why its gang is not admitted.
+func (cl *cluster) untilRefused(ctx context.Context, g gang) {
+	limited, cancel := context.WithTimeoutCause(ctx, cl.o.patience, unfinished{fmt.Errorf("no refusal of %s after %s", g.name, cl.o.patience)})
+	defer cancel()
+	err := controlplane.Until(limited, cl.dynamic.Resource(podGroups).Namespace(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + g.name},
+		func(found []*unstructured.Unstructured) bool { return len(found) == 1 && final(found[0]) })
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = context.Cause(limited)
+	}
+	must(err)
+}
+
+// final reports whether a PodGroup has the reason why it cannot be admitted, rather than that another gang goes first.
+func final(podGroup *unstructured.Unstructured) bool {
+	reason, _, _ := unstructured.NestedString(podGroup.Object, "status", "reason")
+	switch v2alpha2.Reason(reason) {
+	case v2alpha2.ReasonTooLarge, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonFragmented, v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonNodesUnavailable:
+		return true
+	}
+	return false
 }

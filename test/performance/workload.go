@@ -5,13 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,17 +37,12 @@ func (o options) workloadPods() int {
 	return o.sets * o.replicas * max(o.groupReplicas, 1) * o.cliques * o.podsPerClique
 }
 
-func (o options) describeWorkload(out io.Writer) {
-	fmt.Fprintf(out, "%d PodCliqueSets x %d replicas x %d replicas of a scaling group (0: none) x %d cliques x %d pods of one GPU = %d pods.\n\n",
-		o.sets, o.replicas, o.groupReplicas, o.cliques, o.podsPerClique, o.workloadPods())
-}
-
 // workload is one run on a control plane of its own.
 type workload struct {
 	*cluster
 	out        *outcome
 	controller *controlplane.Process // nil for the floor, like process, the scheduler
-	metrics    string                // URL of muster-controller's, "" for the floor
+	address    string                // where muster-controller serves its metrics, "" for the floor
 }
 
 var (
@@ -74,16 +64,20 @@ func measureWorkload(ctx context.Context, cl *cluster, out *outcome) {
 // muster runs the steps with muster-controller and muster-scheduler, and keeps the objects that they created in the first.
 func (w *workload) muster(ctx context.Context) {
 	port, pprofPort := got(controlplane.FreePort()), got(controlplane.FreePort())
-	w.process = got(w.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"-v=0"}}))
+	w.process = got(w.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"-v=0", anyoneReads}}))
 	args := []string{"-v=0", fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port)}
 	if w.o.profiles != "" {
 		args = append(args, fmt.Sprintf("--pprof-bind-address=127.0.0.1:%d", pprofPort))
 	}
 	w.controller = got(w.cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: args}))
-	w.metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", port)
+	w.address = fmt.Sprintf("http://127.0.0.1:%d", port)
 	w.failWith(w.process)
 	w.failWith(w.controller)
-	defer w.profile(ctx, pprofPort)()
+	defer w.profile(ctx, 15*time.Second, map[string]string{
+		"workload-muster-scheduler":  addressOf(w.process.ReadyURL),
+		"workload-muster-controller": fmt.Sprintf("http://127.0.0.1:%d", pprofPort),
+		"workload-kube-apiserver":    w.server,
+	})()
 
 	for _, step := range w.o.variants {
 		if err := attempt(func() {
@@ -127,16 +121,16 @@ func (w *workload) step(ctx context.Context, name string, out *outcome, began ti
 }
 
 // untilPods adds how long it takes from began until done.
-func (w *workload) untilPods(ctx context.Context, out *outcome, k kind, began time.Time, done func(podCounts) bool) {
+func (w *workload) untilPods(ctx context.Context, out *outcome, key string, began time.Time, done func(podCounts) bool) {
 	w.until(ctx, stall, 0, func() bool { return done(w.pods.counts) })
-	out.add(k, since(began, time.Now()))
+	out.add(key, since(began, time.Now()))
 }
 
 // untilUp waits until all pods are there, bound and ready, and the sets are Available.
 func (w *workload) untilUp(ctx context.Context, out *outcome, began time.Time) {
 	n, replicas := w.o.workloadPods(), int64(w.o.replicas)
-	w.untilPods(ctx, out, kind{"last_created_seconds", "last pod created, s", "%.1f"}, began, func(c podCounts) bool { return c.exist >= n })
-	w.untilPods(ctx, out, kind{"last_bound_seconds", "last pod bound, s", "%.1f"}, began, func(c podCounts) bool { return c.bound >= n })
+	w.untilPods(ctx, out, "last_created_seconds", began, func(c podCounts) bool { return c.exist >= n })
+	w.untilPods(ctx, out, "last_bound_seconds", began, func(c podCounts) bool { return c.bound >= n })
 	w.untilPods(ctx, out, podsReady, began, func(c podCounts) bool { return c.exist == n && c.ready == n })
 	w.untilObjects(ctx, podCliqueSets, func(sets []*unstructured.Unstructured) bool {
 		return !slices.ContainsFunc(sets, func(set *unstructured.Unstructured) bool {
@@ -225,34 +219,30 @@ func (w *workload) scaled() (kind schema.GroupVersionResource, names []string, r
 	return kind, names, replicas
 }
 
-// programs are the programs whose CPU time is reported.
-var programs = []string{"muster-controller", "muster-scheduler", "kube-apiserver", "etcd", "kube-controller-manager"}
-
-// measured runs one step and adds it with its cost.
+// measured runs one step and adds it with its cost. A step that does not finish ends the benchmark: the next ones follow from it.
 func (w *workload) measured(ctx context.Context, name string, do func(*outcome, time.Time)) {
 	r := outcome{variant: variant{name: name}, load: w.out.load}
 	writes := w.countWrites(ctx)
 	passesBefore, webhooksBefore := w.counters(ctx)
 	cpuBefore := childrenCPU()
 	if err := attempt(func() { do(&r, time.Now()) }); err != nil {
-		must(fmt.Errorf("%s: %w", name, err))
+		must(fmt.Errorf("%s: %v", name, err))
 	}
 	cpu := childrenCPU()
-	for _, program := range programs {
-		comm := program[:min(len(program), 15)] // as in /proc
-		r.addPositive(kind{"cpu_seconds:" + program, "CPU of " + program + ", s", "%.1f"}, (cpu[comm] - cpuBefore[comm]).Seconds())
+	for _, program := range slices.Sorted(maps.Keys(cpu)) {
+		r.addPositive("cpu_seconds:"+program, (cpu[program] - cpuBefore[program]).Seconds())
 	}
-	r.addPositive(kind{"controller_peak_mib", "muster-controller peak memory, MiB", "%.0f"}, usageOf(w.controller).mebibytes)
+	r.addPositive("controller_peak_mib", usageOf(w.controller).mebibytes)
 	r.addPositive(schedulerMemory, w.usage().mebibytes)
 	written, _ := w.settledWrites(ctx, writes)
 	r.addWrites(writesButEvents, written, float64(w.o.workloadPods()))
 	passes, webhooks := w.counters(ctx)
 	for _, controller := range slices.Sorted(maps.Keys(passes)) {
-		r.addPositive(kind{"passes:" + controller, "passes of " + controller, "%.0f"}, passes[controller].sum-passesBefore[controller].sum)
+		r.addPositive("passes:"+controller, passes[controller].sum-passesBefore[controller].sum)
 	}
-	r.addPositive(kind{"webhook_calls", "calls of webhooks", "%.0f"}, webhooks.count-webhooksBefore.count)
+	r.addPositive("webhook_calls", webhooks.count-webhooksBefore.count)
 	for _, mean := range webhooks.meanSince(webhooksBefore) {
-		r.add(kind{"webhook_latency_ms", "their latency, mean, ms", "%.1f"}, 1000*mean)
+		r.add("webhook_latency_ms", 1000*mean)
 	}
 	w.out.steps = append(w.out.steps, r)
 }
@@ -260,31 +250,11 @@ func (w *workload) measured(ctx context.Context, name string, do func(*outcome, 
 // counters returns figures that only grow: reconciliations by controller, and the calls of Muster's admission webhooks, as measured
 // by the API server. The floor has none.
 func (w *workload) counters(ctx context.Context) (passes map[string]sample, webhooks sample) {
-	if w.metrics == "" {
+	if w.address == "" {
 		return nil, sample{}
 	}
-	passes = byLabel(fetchMetrics(ctx, http.DefaultClient, w.metrics)["controller_runtime_reconcile_total"], "controller")
-	return passes, byLabel(w.serverMetrics(ctx)["apiserver_admission_webhook_admission_duration_seconds"], "")[""]
-}
-
-// profile fetches CPU profiles of both programs and the API server from now on, if they are wanted. The returned function waits
-// for them.
-func (w *workload) profile(ctx context.Context, controllerPort int) (wait func()) {
-	if w.o.profiles == "" {
-		return func() {}
-	}
-	must(os.MkdirAll(w.o.profiles, 0o755))
-	reader := w.reader(ctx)
-	var all sync.WaitGroup
-	for _, p := range []*profiler{
-		{reader, addressOf(w.process.ReadyURL), "muster-scheduler", 15 * time.Second},
-		{reader, fmt.Sprintf("http://127.0.0.1:%d", controllerPort), "muster-controller", 15 * time.Second},
-		{w.admin, w.cp.Admin().Host, "kube-apiserver", 15 * time.Second},
-	} {
-		p.path = filepath.Join(w.o.profiles, "workload-"+p.path+".pprof")
-		all.Go(p.begin(ctx))
-	}
-	return all.Wait
+	passes = byLabel(w.metrics(ctx, w.address)["controller_runtime_reconcile_total"], "controller")
+	return passes, byLabel(w.metrics(ctx, w.server)["apiserver_admission_webhook_admission_duration_seconds"], "")[""]
 }
 
 // read returns the objects that muster-controller created for a workload, in the form and order in which a plain client can
