@@ -129,13 +129,16 @@ func (o *occupancy) rooms(l level, gpus int) []int {
 	return rooms
 }
 
-// fewest returns in how many domains of the level the job fits, at least.
+// fewest returns in how many domains of the level the job fits, at least; 0 if it does not fit in all of them.
 func (o *occupancy) fewest(l level, j job) int {
 	rooms := o.rooms(l, j.gpus)
 	slices.Sort(rooms)
 	n, left := 0, j.pods
 	for ; left > 0 && n < len(rooms); n++ {
 		left -= rooms[len(rooms)-1-n]
+	}
+	if left > 0 {
+		return 0
 	}
 	return n
 }

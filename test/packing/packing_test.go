@@ -100,7 +100,7 @@ func TestFigures(t *testing.T) {
 		jobs: 4, wait: 40, // from 10 to 50
 		gangs: [levels]int{3, 3}, split: [levels]int{2, 2}, needless: [levels]int{1, 1},
 		racks: 1 + 2 + 3, fewest: 1 + 1 + 2,
-		window: 50, used: 4*50 + 2*40, free: [levels]int{4*10 + 2*40, 4 * 10}, leastFree: [levels]int{2, 0}, seen: true,
+		window: 50, used: 4*50 + 2*40, free: [levels]int{4*10 + 2*40, 4 * 10}, leastFree: [levels]int{2, 0},
 		makespan: 160,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(figures{})); diff != "" {

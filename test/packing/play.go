@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -34,7 +35,6 @@ type figures struct {
 	used      int         // GPU-seconds in the window
 	free      [levels]int // largest free domain, in GPU-seconds of the window
 	leastFree [levels]int // in GPUs
-	seen      bool        // leastFree is set
 	makespan  int         // seconds until the last job has ended
 }
 
@@ -48,19 +48,20 @@ type running struct {
 // play plays a stream until all jobs have ended. The window is in seconds from the start. requires says which gangs must be
 // in one rack; the scheduler has to know by itself.
 func play(f *fabric, jobs []job, window int, s scheduler, requires func(job) bool) (*figures, error) {
-	o, out := newOccupancy(f), &figures{window: window}
+	o, out := newOccupancy(f), &figures{window: window, leastFree: [levels]int{math.MaxInt, math.MaxInt}}
 	var queue []job
 	var runs []running // by end
 	now := 0
 	for len(jobs) > 0 || len(queue) > 0 || len(runs) > 0 {
-		next := 0
-		switch {
-		case len(runs) == 0 && len(jobs) == 0:
-			return nil, fmt.Errorf("%d jobs, the first one %+v, never start", len(queue), queue[0])
-		case len(runs) == 0 || len(jobs) > 0 && jobs[0].submit < runs[0].until:
+		next := math.MaxInt
+		if len(jobs) > 0 {
 			next = jobs[0].submit
-		default:
-			next = runs[0].until
+		}
+		if len(runs) > 0 {
+			next = min(next, runs[0].until)
+		}
+		if next == math.MaxInt {
+			return nil, fmt.Errorf("%d jobs, the first one %+v, never start", len(queue), queue[0])
 		}
 		out.observe(o, now, next)
 		now = next
@@ -78,18 +79,19 @@ func play(f *fabric, jobs []job, window int, s scheduler, requires func(job) boo
 		for len(jobs) > 0 && jobs[0].submit <= now {
 			queue, jobs = append(queue, jobs[0]), jobs[1:]
 		}
-		refused := map[[2]int]bool{} // pods and their GPUs; placing other jobs does not make room
+		refused := map[job]bool{} // by pods and their GPUs; placing other jobs does not make room
 		var waiting []job
 		for _, j := range queue {
+			size := job{pods: j.pods, gpus: j.gpus}
 			var pods []*corev1.Pod
-			if !refused[[2]int{j.pods, j.gpus}] {
+			if !refused[size] {
 				var err error
 				if pods, err = place(o, s, j, requires(j), out); err != nil {
 					return nil, err
 				}
 			}
 			if pods == nil {
-				refused[[2]int{j.pods, j.gpus}] = true
+				refused[size] = true
 				waiting = append(waiting, j)
 				continue
 			}
@@ -111,11 +113,7 @@ func place(o *occupancy, s scheduler, j job, required bool, out *figures) ([]*co
 	for l := range levels {
 		fewest[l] = o.fewest(l, j)
 	}
-	room := 0
-	for _, n := range o.rooms(rack, j.gpus) {
-		room += n
-	}
-	hasRoom := room >= j.pods && (!required || fewest[rack] == 1)
+	hasRoom := fewest[rack] > 0 && (!required || fewest[rack] == 1)
 	pods, err := s.place(j)
 	switch {
 	case err != nil:
@@ -166,11 +164,8 @@ func (out *figures) observe(o *occupancy, from, to int) {
 	for l := range levels {
 		largest := o.largestFree(l)
 		out.free[l] += largest * (to - from)
-		if !out.seen || largest < out.leastFree[l] {
-			out.leastFree[l] = largest
-		}
+		out.leastFree[l] = min(out.leastFree[l], largest)
 	}
-	out.seen = true
 }
 
 // job is a number of equal pods that start together. Times are in seconds.
