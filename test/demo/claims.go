@@ -15,7 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -36,16 +36,12 @@ func waits(name string, reason v2alpha2.Reason) claim {
 	}}
 }
 
-// admitted claims that a gang is admitted, satisfied, and has this many pods bound, and that its status counts them.
+// admitted claims that a gang is admitted, satisfied, and has this many pods bound. That its status counts them is claimed of every step.
 func admitted(name string, pods int) claim {
 	return claim{fmt.Sprintf("%s is admitted, with %d pods bound", name, pods), func(s scene) bool {
-		status, bound := s.group(name).Status, s.bound(name)
+		status := s.group(name).Status
 		return status.Phase == v2alpha2.PodGroupAdmitted && meta.IsStatusConditionTrue(status.Conditions, v2alpha2.ConditionAdmitted) &&
-			meta.IsStatusConditionTrue(status.Conditions, v2alpha2.ConditionSatisfied) && total(bound) == pods &&
-			!slices.ContainsFunc(status.SubGroups, func(sub v2alpha2.SubGroupStatus) bool {
-				here, isLeaf := bound[sub.Name]
-				return isLeaf && int(sub.Bound) != here
-			})
+			meta.IsStatusConditionTrue(status.Conditions, v2alpha2.ConditionSatisfied) && total(s.bound(name)) == pods
 	}}
 }
 
@@ -93,7 +89,7 @@ func available() claim {
 
 // groupHas claims how many replicas of a scaling group have their minimum bound, according to the PodGroup and to the group.
 func groupHas(name string, replicas int32) claim {
-	return claim{fmt.Sprintf("%s has %s", name, plural(int(replicas), "replica")), func(s scene) bool {
+	return claim{fmt.Sprintf("%s has %s", name, message.Count(int(replicas), "replica")), func(s scene) bool {
 		status := named(s.scalingGroups, name).Status
 		return status.ScheduledReplicas == replicas && status.AvailableReplicas == replicas && subGroup(s.group(chatGang), name).Bound == replicas
 	}}
@@ -106,7 +102,7 @@ func bothServe(more ...claim) []claim {
 
 // jobIs claims the phase of pretrain, and how often it was restarted.
 func jobIs(phase v1alpha1.PodCliqueSetPhase, restarts int32) claim {
-	return claim{fmt.Sprintf("%s is %s and Available, restarted %s", pretrain, phase, plural(int(restarts), "time")), func(s scene) bool {
+	return claim{fmt.Sprintf("%s is %s and Available, restarted %s", pretrain, phase, message.Count(int(restarts), "time")), func(s scene) bool {
 		status := s.set(pretrain).Status
 		return status.Phase == phase && status.RestartCount == restarts && meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAvailable)
 	}}
@@ -140,98 +136,85 @@ func inOneRack(name string) claim {
 	}}
 }
 
-// The numbers of pods and units of chat while it has two replicas.
+// servicePods is the number of pods of a replica of chat; rolledPods of them belong to frontend and prefill, whose image changes.
 const (
-	servicePods     = 10 // of a replica
-	frontends       = 4
-	prefillReplicas = 4
-	decodePods      = 8
+	servicePods = 10
+	rolledPods  = 6
 )
-
-// rolledCliques are the cliques of chat whose image changes: a standalone one, and both of a scaling group.
-var rolledCliques = []string{"frontend", "pleader", "pworker"}
 
 // serves reports whether the pod is ready and not being deleted.
 func serves(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && controlplane.PodReady(pod) }
 
-func image(pod *corev1.Pod) string { return pod.Spec.Containers[0].Image }
+// having, lacking and inReplica are conditions for serving.
+func having(image string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image == image }
+}
 
-// cliqueOf returns the name that the clique of a pod of chat has in the template, and the index of its replica of chat.
-func cliqueOf(pod *corev1.Pod) (name string, replica int) {
-	replica, err := strconv.Atoi(pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex])
-	if err != nil {
-		return "", -1
+func lacking(image string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool { return pod.Spec.Containers[0].Image != image }
+}
+
+func inReplica(replica string) func(*corev1.Pod) bool {
+	return func(pod *corev1.Pod) bool { return pod.Labels[v1alpha1.LabelPodCliqueSetReplicaIndex] == replica }
+}
+
+func inDecode(pod *corev1.Pod) bool {
+	return strings.HasSuffix(pod.Labels[v1alpha1.LabelPodCliqueScalingGroup], "-decode")
+}
+
+// serving counts the pods of chat that serve and satisfy these conditions.
+func (s scene) serving(conditions ...func(*corev1.Pod) bool) int {
+	pods := where(ofSet(s.pods, chat), serves)
+	for _, is := range conditions {
+		pods = where(pods, is)
 	}
-	full := pod.Labels[v1alpha1.LabelPodClique]
-	return full[strings.LastIndex(full, "-")+1:], replica
+	return len(pods)
 }
-
-// of returns the pods of chat of these cliques.
-func (s scene) of(cliques ...string) []*corev1.Pod {
-	return where(ofSet(s.pods, chat), func(pod *corev1.Pod) bool {
-		name, _ := cliqueOf(pod)
-		return slices.Contains(cliques, name)
-	})
-}
-
-// prefills returns the pods of each replica of prefill.
-func (s scene) prefills() [][]*corev1.Pod {
-	var replicas [][]*corev1.Pod
-	for i := range prefillReplicas {
-		replicas = append(replicas, s.below(naming.ScalingGroup(chat, i/2, "prefill"), i%2))
-	}
-	return replicas
-}
-
-// oneAtATime reports whether at most one unit of each kind is not ready.
-func oneAtATime(s scene) bool {
-	whole := where(s.prefills(), func(pods []*corev1.Pod) bool { return each(pods, 2, serves) })
-	return len(whole) >= prefillReplicas-1 && len(where(s.of("frontend"), serves)) >= frontends-1
-}
-
-// hasServing reports whether all pods of a replica of chat serve, and those of the cliques that are rolled out satisfy is.
-func hasServing(s scene, replica int, is func(*corev1.Pod) bool) bool {
-	return servicePods == len(where(ofSet(s.pods, chat), func(pod *corev1.Pod) bool {
-		name, of := cliqueOf(pod)
-		return of == replica && serves(pod) && (!slices.Contains(rolledCliques, name) || is(pod))
-	}))
-}
-
-// untouched reports whether all pods of a replica of chat serve, with this image in the cliques that are rolled out.
-func untouched(s scene, replica int, with string) bool {
-	return hasServing(s, replica, func(pod *corev1.Pod) bool { return image(pod) == with })
-}
-
-// highestFirst reports whether chat-0 serves without the image, or chat-1 serves with it.
-func highestFirst(with string) func(scene) bool {
-	return func(s scene) bool {
-		return hasServing(s, 0, func(pod *corev1.Pod) bool { return image(pod) != with }) || untouched(s, 1, with)
-	}
-}
-
-// wholeReplicas reports whether no replica of prefill has pods of two templates.
-func wholeReplicas(s scene) bool {
-	return !slices.ContainsFunc(s.prefills(), func(pods []*corev1.Pod) bool {
-		return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return image(pod) != image(pods[0]) })
-	})
-}
-
-func decodeServes(s scene) bool { return len(where(s.of("dleader", "dworker"), serves)) == decodePods }
 
 // atLeast reports whether at least this many pods of chat serve.
 func atLeast(pods int) func(scene) bool {
-	return func(s scene) bool { return len(where(ofSet(s.pods, chat), serves)) >= pods }
+	return func(s scene) bool { return s.serving() >= pods }
 }
 
 // serving claims that exactly this many pods of chat serve.
 func serving(pods int) claim {
-	return claim{fmt.Sprintf("%d pods are ready", pods), func(s scene) bool { return len(where(ofSet(s.pods, chat), serves)) == pods }}
+	return claim{fmt.Sprintf("%d pods are ready", pods), func(s scene) bool { return s.serving() == pods }}
 }
 
-// progressing claims that the update is in progress, with this reason.
-func progressing(reason string) claim {
-	return claim{"the status reports that the update waits: Progressing, reason " + reason, func(s scene) bool {
-		return updates(s.set(chat), metav1.ConditionTrue, reason) && s.set(chat).Status.UpdatedReplicas < 2
+func decodeServes(s scene) bool { return s.serving(inDecode) == 8 }
+
+// unchanged reports whether all pods of chat-0 serve, none of them with the image.
+func unchanged(image string) func(scene) bool {
+	return func(s scene) bool { return s.serving(inReplica("0"), lacking(image)) == servicePods }
+}
+
+// highestFirst reports whether chat-0 is unchanged, or chat-1 serves with the image.
+func highestFirst(image string) func(scene) bool {
+	return func(s scene) bool {
+		return unchanged(image)(s) || s.serving(inReplica("1"), having(image)) == rolledPods
+	}
+}
+
+// wholeReplicas reports whether no replica of a scaling group has pods of two images.
+func wholeReplicas(s scene) bool {
+	images := map[string]string{}
+	for _, pod := range ofSet(s.pods, chat) {
+		group, image := pod.Labels[v1alpha1.LabelPodCliqueScalingGroup], pod.Spec.Containers[0].Image
+		replica := group + "/" + pod.Labels[v1alpha1.LabelPodCliqueScalingGroupReplicaIndex]
+		if other, known := images[replica]; known && group != "" && other != image {
+			return false
+		}
+		images[replica] = image
+	}
+	return true
+}
+
+// updateStops claims that the update waits for three pods of chat-1 that have a broken image, and that the status reports it.
+func updateStops() claim {
+	return claim{"3 pods of chat-1 have the broken image, and the status reports that the update waits for them", func(s scene) bool {
+		set := s.set(chat)
+		broken := where(where(ofSet(s.pods, chat), having(controlplane.BrokenImage)), inReplica("1"))
+		return len(broken) == 3 && updates(set, metav1.ConditionTrue, v1alpha1.ReasonWaitingForReadiness) && set.Status.UpdatedReplicas < 2
 	}}
 }
 
@@ -242,26 +225,12 @@ func updates(set *v1alpha1.PodCliqueSet, status metav1.ConditionStatus, reason s
 		progress != nil && (progress.UpdateEndedAt == nil) == (status == metav1.ConditionTrue)
 }
 
-// rolledOut claims that the update to the new image is complete, and that every pod of the cliques that are rolled out has
-// it and serves.
+// rolledOut claims that the update to the new image is complete, and that every pod of frontend and prefill has it and serves.
 func rolledOut() claim {
 	return claim{"the update is complete: frontend and prefill of both replicas have " + newImage, func(s scene) bool {
 		set := s.set(chat)
 		return set.Status.UpdatedReplicas == 2 && set.Status.ObservedGeneration == set.Generation &&
 			updates(set, metav1.ConditionFalse, v1alpha1.ReasonUpdateComplete) &&
-			untouched(s, 0, newImage) && untouched(s, 1, newImage) && len(ofSet(s.pods, chat)) == 2*servicePods
+			s.serving(having(newImage)) == 2*rolledPods && s.serving() == 2*servicePods && len(ofSet(s.pods, chat)) == 2*servicePods
 	}}
-}
-
-// brokenPods reports whether these pods have the broken image: a frontend, and a leader with its worker.
-func brokenPods(s scene) bool {
-	var cliques []string
-	for _, pod := range ofSet(s.pods, chat) {
-		if image(pod) == controlplane.BrokenImage {
-			name, _ := cliqueOf(pod)
-			cliques = append(cliques, name)
-		}
-	}
-	slices.Sort(cliques)
-	return slices.Equal(cliques, rolledCliques)
 }

@@ -5,8 +5,7 @@
 // that is terminated because it does not recover, updates, a training job that restarts and succeeds, and preemption. Each step
 // is explained, the state of the API server is shown after it, and the demo fails if that state is not the expected one.
 //
-//	go run ./test/demo            # needs bin/, see make build controlplane
-//	go run ./test/demo -pause 3s  # time to read between the steps
+//	go run ./test/demo  # needs bin/, see make build controlplane
 //
 // The output is plain text of at most 96 columns; on a terminal it has colours too, unless NO_COLOR is set.
 package main
@@ -14,7 +13,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,16 +32,13 @@ import (
 )
 
 func main() {
-	pause := flag.Duration("pause", 0, "time to read after each step")
-	flag.Parse()
-
 	log.SetLogger(logr.Discard()) // of the caches that watch
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	t := &teller{out: os.Stdout, began: time.Now()}
 	t.painter.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stdout.Fd()))
 
-	switch err := run(ctx, t, *pause); {
+	switch err := run(ctx, t); {
 	case err == nil:
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "\nInterrupted. All processes are stopped.")
@@ -55,7 +50,7 @@ func main() {
 }
 
 // run starts everything, tells the story, and stops everything.
-func run(ctx context.Context, t *teller, pause time.Duration) (err error) {
+func run(ctx context.Context, t *teller) (err error) {
 	t.line("%s\n\nStarting a Kubernetes control plane of its own on this machine:", t.bold("Muster: gangs start whole or not at all"))
 	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true, Verbose: t})
 	if err != nil {
@@ -96,11 +91,6 @@ func run(ctx context.Context, t *teller, pause time.Duration) (err error) {
 		if err := st.play(ctx, o, step, t); err != nil {
 			return fmt.Errorf("step %d, %q: %w", i+1, step.title, err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 	stopWatching()
 	cp.Stop()
@@ -127,23 +117,9 @@ type stage struct {
 func (st *stage) play(ctx context.Context, o *observer, of step, t *teller) error {
 	said := ""
 	s, err := o.play(ctx, of, func(ctx context.Context) (err error) {
-		if said, err = st.do(ctx, of.do); err != nil || of.at == nil {
-			return err
-		}
-		now, err := newObserver(ctx, st.cp) // the other one may be late
-		if err != nil {
-			return err
-		}
-		if open := openClaims(of.at, now.scene()); len(open) > 0 {
-			return fmt.Errorf("not true when the last command has ended: %s", strings.Join(open, ", "))
-		}
-		return nil
+		said, err = st.do(ctx, of.do)
+		return err
 	}, st.muster, t.tell)
-	if err == nil {
-		var shown string
-		shown, err = st.do(ctx, of.show)
-		said += shown
-	}
 	if err == nil {
 		t.outcome(s, of, said)
 	} else if ctx.Err() == nil {

@@ -4,12 +4,14 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -52,7 +54,7 @@ func picture(s scene, p painter) string {
 		if g.Name == "" {
 			continue
 		}
-		fmt.Fprintf(&b, "    %s  %s", p.gang(letters[name], letters[name]+" "+p.bold(name)), p.state(good(g.Status.Phase), string(g.Status.Phase)))
+		fmt.Fprintf(&b, "    %s  %s", p.gang(letterOf(name), letterOf(name)+" "+p.bold(name)), p.state(good(g.Status.Phase), string(g.Status.Phase)))
 		if g.Status.Scheduled != "" && g.Status.Phase != v2alpha2.PodGroupCompleted {
 			fmt.Fprintf(&b, "  %s pods of the minimum", g.Status.Scheduled)
 		}
@@ -62,10 +64,8 @@ func picture(s scene, p painter) string {
 		}
 	}
 	for _, set := range s.sets {
-		for _, says := range []string{availability(set), updating(set)} {
-			if says != "" {
-				b.WriteString(wrap(says, "    ", "        "))
-			}
+		if says := availability(set); says != "" {
+			b.WriteString(wrap(says, "    ", "        "))
 		}
 	}
 	return b.String() + drawNodes(s, p)
@@ -95,71 +95,149 @@ func availability(set *v1alpha1.PodCliqueSet) string {
 	return fmt.Sprintf("PodCliqueSet %s: %s, %s=%s: %s", set.Name, set.Status.Phase, c.Type, c.Status, c.Message)
 }
 
-// updating returns the condition Progressing of a PodCliqueSet as text, "" if no replica is being updated.
-func updating(set *v1alpha1.PodCliqueSet) string {
-	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
-	p := set.Status.UpdateProgress
-	if c == nil || c.Status != metav1.ConditionTrue || p == nil || p.CurrentlyUpdating == nil {
-		return ""
-	}
-	return fmt.Sprintf("PodCliqueSet %s: %s=%s, %s: %s", set.Name, c.Type, c.Status, c.Reason, c.Message)
-}
-
 // drawNodes draws one line per rack, one cell per GPU.
 func drawNodes(s scene, p painter) string {
-	var racks []string
-	nodes := map[string][]*corev1.Node{}
-	for _, node := range s.nodes {
-		rack := node.Labels[controlplane.RackLabel]
-		if len(nodes[rack]) == 0 {
-			racks = append(racks, rack)
-		}
-		nodes[rack] = append(nodes[rack], node)
-	}
 	var b strings.Builder
-	closed := false
-	for _, rack := range racks {
-		fmt.Fprintf(&b, "    %s", rack)
-		for _, node := range nodes[rack] {
-			fmt.Fprintf(&b, "   %s ", node.Name)
-			for _, cell := range strings.Split(s.cells(node), "") {
-				b.WriteString(p.gang(cell, cell))
-			}
-			closed = closed || node.Spec.Unschedulable
+	rack, closed := "", false
+	for _, node := range s.nodes {
+		if of := node.Labels[controlplane.RackLabel]; of != rack {
+			fmt.Fprintf(&b, "%s    %s", strings.Repeat("\n", min(1, b.Len())), of)
+			rack = of
 		}
-		b.WriteByte('\n')
+		fmt.Fprintf(&b, "   %s ", node.Name)
+		for _, cell := range strings.Split(s.cells(node), "") {
+			b.WriteString(p.gang(cell, cell))
+		}
+		closed = closed || node.Spec.Unschedulable
 	}
 	var legend []string
 	for _, name := range gangs {
 		if held := s.held(name); held > 0 {
-			legend = append(legend, p.gang(letters[name], fmt.Sprintf("%s %s %d", letters[name], name, held)))
+			legend = append(legend, p.gang(letterOf(name), fmt.Sprintf("%s %s %d", letterOf(name), name, held)))
 		}
 	}
 	legend = append(legend, fmt.Sprintf("%s free %d", freeCell, s.free()))
 	if closed {
 		legend = append(legend, closedCell+" takes no pods")
 	}
-	fmt.Fprintf(&b, "    GPUs: %s\n", strings.Join(legend, ", "))
-	return b.String()
+	return b.String() + "\n    GPUs: " + strings.Join(legend, ", ") + "\n"
 }
 
 // wrap breaks the text at spaces into lines of at most width characters. first and next are put before the first and
 // the other lines.
 func wrap(text, first, next string) string {
-	var b strings.Builder
+	var lines strings.Builder
 	line := first
-	empty := true
-	for _, word := range strings.Fields(text) {
-		if !empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			b.WriteString(line + "\n")
-			line, empty = next, true
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+			line += word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width:
+			lines.WriteString(line + "\n")
+			line = next + word
+		default:
+			line += " " + word
 		}
-		if !empty {
-			line += " "
-		}
-		line += word
-		empty = false
 	}
-	b.WriteString(line + "\n")
-	return b.String()
+	return lines.String() + line + "\n"
+}
+
+// teller writes the output of the demo.
+type teller struct {
+	painter
+	out   io.Writer
+	began time.Time
+
+	stepBegan time.Time
+	said      map[string]string // per gang, PodCliqueSet and unit, the last line about it
+	told      bool              // a line about a change was written in this step
+}
+
+func (t *teller) line(format string, args ...any) { fmt.Fprintf(t.out, format+"\n", args...) }
+
+// text writes lines as they are.
+func (t *teller) text(lines string) { fmt.Fprint(t.out, lines) }
+
+func (t *teller) headline(number int, s step) {
+	t.stepBegan, t.told = time.Now(), false
+	t.line("\n%s", t.bold(fmt.Sprintf("%d. %s", number, s.title)))
+	t.line("%s", wrap(s.why, "   ", "   "))
+}
+
+// tell writes one line for each gang, PodCliqueSet and unit whose state has changed.
+func (t *teller) tell(s scene) {
+	now := map[string]string{} // by what a line is about, in the order in which lines are written
+	for i, name := range gangs {
+		if g := s.group(name); g.Status.Phase != "" {
+			_, above, _ := strings.Cut(g.Status.Summary, " bound, ") // such as "1 above the minimum; more wait"
+			above, _, _ = strings.Cut(above, ";")
+			now[fmt.Sprintf("%02d", i)] = fmt.Sprintf("%-17s  %-9s  %-6s %s%s", name, g.Status.Phase, g.Status.Scheduled, g.Status.Reason, above)
+		}
+	}
+	for _, set := range s.sets {
+		if set.Status.Phase != "" {
+			available := fmt.Sprintf("%d/%d", set.Status.AvailableReplicas, set.Spec.Replicas)
+			now["PodCliqueSet/"+set.Name] = fmt.Sprintf("%-17s  %-9s  %-6s available%s", set.Name, set.Status.Phase, available, updateOf(set))
+		}
+	}
+	for name, doing := range s.unitsOf() {
+		now["Unit/"+name] = fmt.Sprintf("%-17s  %s", name, doing)
+	}
+	for _, about := range slices.Sorted(maps.Keys(now)) {
+		if t.said[about] != now[about] {
+			t.line("   %5.2f s  %s", time.Since(t.stepBegan).Seconds(), strings.TrimRight(now[about], " "))
+			t.told = true
+		}
+	}
+	t.said = now
+}
+
+// updateOf summarizes the progress of an update of the set in a few words; "" before the first update.
+func updateOf(set *v1alpha1.PodCliqueSet) string {
+	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing)
+	if c == nil || set.Status.UpdateProgress == nil {
+		return ""
+	}
+	return fmt.Sprintf(", %d/%d updated, %s", set.Status.UpdatedReplicas, set.Spec.Replicas, c.Reason)
+}
+
+// unitsOf describes the unit that an update is replacing, for each PodClique and scaling group, by name.
+func (s scene) unitsOf() map[string]string {
+	units := map[string]string{}
+	for _, group := range s.scalingGroups {
+		if p := group.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil && p.ReadyReplicaIndicesSelectedToUpdate != nil && p.ReadyReplicaIndicesSelectedToUpdate.Current != nil {
+			units[group.Name] = fmt.Sprintf("replacing replica %d", *p.ReadyReplicaIndicesSelectedToUpdate.Current)
+		}
+	}
+	for _, clique := range s.cliques {
+		if p := clique.Status.UpdateProgress; p != nil && p.UpdateEndedAt == nil && p.ReadyPodsSelectedToUpdate != nil {
+			units[clique.Name] = fmt.Sprintf("replacing pod %s", p.ReadyPodsSelectedToUpdate.Current)
+		}
+	}
+	return units
+}
+
+// outcome shows the cluster after a step, what commands said, and the claims that held.
+func (t *teller) outcome(s scene, of step, said string) {
+	if t.told {
+		t.line("")
+	}
+	t.line("%s", picture(s, t.painter))
+	if said != "" {
+		t.line("%s", said)
+	}
+	for _, c := range of.throughout {
+		t.line("    %s at every moment: %s", t.state(true, "ok"), c.text)
+	}
+	for _, c := range slices.Concat(of.first, of.claims) {
+		t.line("    %s %s", t.state(true, "ok"), c.text)
+	}
+}
+
+// Write implements io.Writer for the progress of the start: it indents each line and adds the time.
+func (t *teller) Write(lines []byte) (int, error) {
+	for line := range strings.Lines(string(lines)) {
+		t.text(fmt.Sprintf("   %5.2f s  %s", time.Since(t.began).Seconds(), line))
+	}
+	return len(lines), nil
 }

@@ -122,11 +122,7 @@ func (s scene) cells(node *corev1.Node) string {
 	var held []string
 	for _, pod := range where(s.pods, holdsGPUs) {
 		if pod.Spec.NodeName == node.Name {
-			letter, known := letters[gangOf(pod)]
-			if !known {
-				letter = strangerCell
-			}
-			held = append(held, slices.Repeat([]string{letter}, gpus(pod))...)
+			held = append(held, slices.Repeat([]string{letterOf(gangOf(pod))}, gpus(pod))...)
 		}
 	}
 	slices.Sort(held)
@@ -142,6 +138,14 @@ const (
 	closedCell   = "x" // unused, on a node that takes no pods
 	strangerCell = "?" // held by a pod that is in no gang
 )
+
+// letterOf returns the letter that marks the GPUs of a gang.
+func letterOf(name string) string {
+	if i := slices.Index(gangs, name); i >= 0 {
+		return string(rune('A' + i))
+	}
+	return strangerCell
+}
 
 func gangOf(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }
 
@@ -174,21 +178,15 @@ func (s scene) upToDate() bool {
 		if err != nil {
 			continue // its picture has the error
 		}
-		created, bound := gang.Counts{}, gang.Counts{}
+		bound := gang.Counts{} // with those that have succeeded
 		for _, pod := range s.ofGang(g.Name) {
-			if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed {
-				continue
-			}
-			leaf := pod.Labels[v2alpha2.SubGroupLabel]
-			created[leaf]++
-			if pod.Spec.NodeName != "" {
-				bound[leaf]++
+			if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
+				bound[pod.Labels[v2alpha2.SubGroupLabel]]++
 			}
 		}
 		for _, leaf := range tree.Leaves() {
-			status := subGroup(g, leaf.Name())
 			// The status of a PodGroup without sub-groups counts the minimum only.
-			if leaf != tree.Root() && (int(status.Created) != created[leaf.Name()] || int(status.Bound) != bound[leaf.Name()]) {
+			if leaf != tree.Root() && int(subGroup(g, leaf.Name()).Bound) != bound[leaf.Name()] {
 				return false
 			}
 		}
@@ -197,27 +195,4 @@ func (s scene) upToDate() bool {
 		}
 	}
 	return true
-}
-
-// surplus returns how many pods above the minimum are bound, according to the status of an admitted gang.
-func surplus(g *v2alpha2.PodGroup) int {
-	tree, err := podgroup.Tree(&g.Spec)
-	if err != nil || g.Status.Phase != v2alpha2.PodGroupAdmitted {
-		return 0
-	}
-	n := 0
-	for _, sub := range g.Status.SubGroups {
-		if leaf := tree.Group(sub.Name); leaf != nil && leaf.IsLeaf() {
-			n += int(sub.Bound)
-		}
-	}
-	return max(0, n-tree.MinPods())
-}
-
-// plural returns a number with its noun.
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

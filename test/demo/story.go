@@ -35,17 +35,8 @@ const (
 	pretrainGang  = "pretrain-0"
 )
 
-// gangs are the gangs in order of appearance; letters mark their GPUs.
-var (
-	gangs   = []string{training, inference, tuning, chatGang, chatGang1, pretrainGang, "ring-a", "ring-b", "ring-c", "ring-d", "ring-e"}
-	letters = map[string]string{}
-)
-
-func init() {
-	for i, name := range gangs {
-		letters[name] = string(rune('A' + i))
-	}
-}
+// gangs are the gangs in order of appearance; letters from A on mark their GPUs.
+var gangs = []string{training, inference, tuning, chatGang, chatGang1, pretrainGang, "ring-a", "ring-b", "ring-c", "ring-d", "ring-e"}
 
 const (
 	gpusPerNode  = 8
@@ -59,9 +50,7 @@ type step struct {
 	do         string  // a script; see stage.do
 	throughout []claim // have to hold from before do until all claims hold; about pods only, whose events arrive in one order
 	first      []claim // have to hold at one moment before claims do; nil: none
-	at         []claim // have to hold as soon as do has ended; nil: none
 	claims     []claim
-	show       string // a script whose output is shown at the end; "": none
 }
 
 // shell has the functions of the scripts.
@@ -69,6 +58,13 @@ const shell = `
 samples=manifests/samples
 apply() { kubectl apply --server-side -f "$@"; }
 remove() { kubectl delete --wait=false "$@"; }
+
+# drain NODE...: drains them together; kubectl alone would drain one after the other, and look at each once a second
+drain() {
+	pids=
+	for node; do kubectl drain "$node" & pids="$pids $!"; done
+	for pid in $pids; do wait "$pid"; done
+}
 
 # kubelet SELECTOR KEY=VALUE: what the containers of these pods do
 kubelet() { kubectl annotate pods --overwrite -l "$1" "fake-kubelet.muster.test/$2"; }
@@ -131,16 +127,14 @@ func story() []step {
 			}},
 		},
 	}, {
-		title: "fine-tuning: a plain Job of 8 pods that needs all of them",
-		why: "6 GPUs are free. Starting 6 of the 8 pods would only keep these GPUs from other gangs. The gang waits, and none of its " +
-			"pods is bound.",
-		do:     `tune 8 8 1`,
-		claims: []claim{waits(tuning, v2alpha2.ReasonInsufficientGPUs), exist(tuning, 8), free(6)},
-	}, {
-		title: "A node joins: 8 more GPUs",
-		why: "14 GPUs are free. Two candidates need 8 each: fine-tuning, for its minimum, and the fourth group of inference-service, " +
-			"which is above a minimum. Minimums go first: fine-tuning starts.",
-		do:     `join 5`,
+		title: "fine-tuning: a plain Job of 8 pods that needs all of them; then a node joins",
+		why: "6 GPUs are free. Starting 6 of the 8 pods would only keep these GPUs from other gangs: the gang waits, and none of its pods " +
+			"is bound. With the node 14 GPUs are free. Two candidates need 8 each: fine-tuning, for its minimum, and the fourth group of " +
+			"inference-service, which is above a minimum. Minimums go first: fine-tuning starts.",
+		do: `tune 8 8 1
+			kubectl wait pg/fine-tuning --for=jsonpath={.status.reason}=InsufficientGPUs
+			join 5`,
+		first:  []claim{waits(tuning, v2alpha2.ReasonInsufficientGPUs), exist(tuning, 8), free(6)},
 		claims: []claim{admitted(tuning, 8), admitted(inference, 24), free(6)},
 	}, {
 		title: "training-job is deleted, and the 8 pods of fine-tuning exit with 0",
@@ -164,7 +158,7 @@ func story() []step {
 			"stop a gang that was admitted once: the other pods keep running, and the condition Admitted stays True. The new pods " +
 			"wait for free GPUs, ahead of other gangs.",
 		do: `remove pg/fine-tuning job/fine-tuning
-			kubectl drain node-0002 node-0003 node-0004 node-0005`,
+			drain node-0002 node-0003 node-0004 node-0005`,
 		claims: []claim{
 			{"inference-service is Degraded: below its minimum, and still Admitted", func(s scene) bool {
 				status := s.group(inference).Status
@@ -206,23 +200,18 @@ func story() []step {
 			free(16),
 		},
 	}, {
-		title: "A node joins: 24 GPUs are free",
-		why: "The minimum needs exactly 24. The whole service starts together: frontend, prefill and decode, leaders and workers. " +
-			"Pods above the minimum follow: the second frontend needs no GPU and starts, the second prefill replica waits.",
-		do:     `join 6`,
-		claims: []claim{admitted(chatGang, 8), available(), groupHas(chatPrefill, 1), groupHas(chatDecode, 1), free(0)},
-	}, {
-		title:  "inference-service is deleted",
-		why:    "32 GPUs are free. The second prefill replica starts, its leader and worker together.",
+		title: "inference-service is deleted",
+		why: "48 GPUs are free. The whole service starts together: frontend, prefill and decode, leaders and workers. The pods above the " +
+			"minimum follow: the second frontend, and the second prefill replica, its leader and worker together.",
 		do:     `remove -f $samples/inference-service.yaml`,
-		claims: []claim{gone(inference), admitted(chatGang, 10), groupHas(chatPrefill, 2), free(24)},
+		claims: []claim{gone(inference), admitted(chatGang, 10), available(), groupHas(chatPrefill, 2), groupHas(chatDecode, 1), free(16)},
 	}, {
 		title: "kubectl scale podcliquescalinggroup " + chatDecode + " --replicas=3",
-		why: "Two more replicas, each with a leader, 3 workers and 16 GPUs. Each of them starts as a whole or not at all. 24 GPUs are " +
-			"free: one replica starts with all of its 4 pods, the other waits, and the remaining 8 GPUs stay free.",
+		why: "Two more replicas, each with a leader, 3 workers and 16 GPUs. Each of them starts as a whole or not at all. 16 GPUs are " +
+			"free: one replica starts with all of its 4 pods, the other waits.",
 		do: `kubectl scale podcliquescalinggroup chat-0-decode --replicas=3`,
 		claims: []claim{
-			admitted(chatGang, 14), available(), groupHas(chatDecode, 2), free(8),
+			admitted(chatGang, 14), available(), groupHas(chatDecode, 2), free(0),
 			// The two are created at the same time, and the first whose pods are complete starts.
 			{"of the second and the third decode replica one holds GPUs with its 4 pods, the other exists and holds none", func(s scene) bool {
 				second, third := s.below(chatDecode, 1), s.below(chatDecode, 2)
@@ -232,10 +221,11 @@ func story() []step {
 			summarized(chatGang, string(v2alpha2.ReasonInsufficientGPUs), "the status says that it lacks GPUs"),
 		},
 	}, {
-		title: "decode is scaled back to 1, a node joins, and podcliqueset.yaml is applied with replicas: 2",
+		title: "decode is scaled back to 1, two nodes join, and podcliqueset.yaml is applied with replicas: 2",
 		why: "The decode replicas with the highest indices are deleted; the remaining one keeps running. A second complete service starts " +
 			"beside the first: chat-1, a gang of its own, on the 32 free GPUs.",
 		do: `kubectl scale podcliquescalinggroup chat-0-decode --replicas=1
+			join 6
 			join 7
 			chat 2`,
 		throughout: []claim{{"the 4 pods of the first decode replica run", func(s scene) bool {
@@ -243,11 +233,11 @@ func story() []step {
 		}}},
 		claims: bothServe(groupHas(chatDecode, 1), made("2 PodGroups, 4 PodCliqueScalingGroups, 14 PodCliques, 20 pods and 2 Services")),
 	}, {
-		title: "chat gets a terminationDelay of 6 s, and a prefill worker fails its readiness probe", // enough to see the breach on a slow machine
-		why: "The PodClique of the worker is below its minAvailable: a breach. Its status has the deadline, in 6 seconds. Until then no " +
+		title: "chat gets a terminationDelay of 4 s, and a prefill worker fails its readiness probe", // enough to see the breach on a slow machine
+		why: "The PodClique of the worker is below its minAvailable: a breach. Its status has the deadline, in 4 seconds. Until then no " +
 			"pod is deleted. The worker does not recover: the whole prefill replica is deleted, including its healthy leader, and created " +
 			"again. All other pods keep running, and chat stays Available with the other prefill replica.",
-		do: `kubectl patch podcliqueset chat --type=merge --patch='{"spec":{"template":{"terminationDelay":"6s"}}}'
+		do: `kubectl patch podcliqueset chat --type=merge --patch='{"spec":{"template":{"terminationDelay":"4s"}}}'
 			kubelet grove.io/podclique=chat-0-prefill-1-pworker ready=false`,
 		first: []claim{{"PodClique " + prefillWorker + " is in breach, with a deadline, and no pod is deleted", func(s scene) bool {
 			status := named(s.cliques, prefillWorker).Status
@@ -270,42 +260,32 @@ func story() []step {
 			"the other, and its prefill replicas, each as a whole. chat-0 follows. No GPU is free, so each new pod uses the GPUs of the " +
 			"pod that it replaces. kubectl wait --for=condition=Progressing=False returns when the update is complete.",
 		do: `chat 2 ` + newImage + `
-			kubectl wait podcliqueset/chat --for=condition=Progressing=False --timeout=40s`,
+			kubectl wait podcliqueset/chat --for=condition=Progressing=False --timeout=40s
+			$ kubectl get podcliqueset chat`,
 		throughout: []claim{
-			{"at least 3 of the 4 prefill replicas and 3 of the 4 frontends are ready", oneAtATime},
+			{"at least 17 of the 20 pods are ready: all but a frontend and a prefill replica", atLeast(17)},
 			{"chat-0 is ready and unchanged until chat-1 is done", highestFirst(newImage)},
 			{"a prefill leader has the same image as its worker", wholeReplicas},
 			{"decode, whose template has not changed, has all 8 pods ready", decodeServes},
 		},
-		at:     []claim{rolledOut()},
 		claims: bothServe(rolledOut()),
-		show:   `$ kubectl get podcliqueset chat`,
 	}, {
-		title: "An image that does not exist is applied",
+		title: "An image that does not exist is applied; then the previous template again",
 		why: "The update replaces the first frontend and the first prefill replica. The new pods cannot start, and the update stops: " +
-			"it deletes no other pod before these are ready. The status and kubectl get show what it waits for. kubectl wait gives up " +
-			"after 3 seconds.",
+			"it deletes no other pod before these are ready. The status and kubectl get show what it waits for. Applying the previous " +
+			"template undoes the update: the 3 broken pods are replaced; all others already have this template.",
 		do: `chat 2 ` + controlplane.BrokenImage + `
-			kubectl wait podcliqueset/chat --for=condition=Progressing=False --timeout=3s 2>&1 | grep "timed out waiting for the condition"`,
+			kubectl wait podcliqueset/chat --for=jsonpath='{.status.conditions[?(@.type=="Progressing")].reason}'=WaitingForReadiness
+			$ kubectl get podcliqueset chat
+			chat 2 ` + newImage + `
+			kubectl wait podcliqueset/chat --for=condition=Progressing=False --timeout=40s
+			$ kubectl get podcliqueset chat`,
 		throughout: []claim{
 			{"the other 17 pods are ready", atLeast(17)},
-			{"chat-0 is ready and unchanged", func(s scene) bool { return untouched(s, 0, newImage) }},
+			{"chat-0 is ready and unchanged", unchanged(controlplane.BrokenImage)},
 		},
-		claims: []claim{
-			progressing(v1alpha1.ReasonWaitingForReadiness),
-			{"3 pods of chat-1 have the broken image: a frontend, and a leader with its worker", brokenPods},
-			serving(17), available(),
-		},
-		show: `$ kubectl get podcliqueset chat`,
-	}, {
-		title: "The previous template is applied again",
-		why:   "This undoes the update. The 3 broken pods are replaced; all others already have this template.",
-		do: `chat 2 ` + newImage + `
-			kubectl wait podcliqueset/chat --for=condition=Progressing=False --timeout=40s`,
-		throughout: []claim{{"the other 17 pods are ready", atLeast(17)}},
-		at:         []claim{rolledOut()},
-		claims:     bothServe(rolledOut()),
-		show:       `$ kubectl get podcliqueset chat`,
+		first:  []claim{updateStops(), serving(17), available()},
+		claims: bothServe(rolledOut()),
 	}, {
 		title: "chat is deleted, and pretrain applied: a training job of a launcher and 2 workers of 8 GPUs each",
 		why: "All objects that muster-controller created for chat are deleted too. A PodCliqueSet with workloadType Training runs until " +
