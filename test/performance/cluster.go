@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -66,7 +68,7 @@ func (s shape) run(ctx context.Context, o options, c contest, earlier outcome, o
 	if s.prepare != nil {
 		s.prepare(ctx, cl)
 	}
-	cl.pods = got(watchPods(ctx, cl.client))
+	cl.pods = watchPods(ctx, cl.client)
 	defer cl.pods.stop()
 	out.load = loadAverage()
 	if !s.startsScheduler {
@@ -174,6 +176,17 @@ func (cl *cluster) untilBound(ctx context.Context, gangs ...gang) (first, last t
 	names := podNames(gangs...)
 	cl.until(ctx, stall, limit, cl.pods.allBound(names))
 	return cl.pods.boundAt(names)
+}
+
+// untilObjects waits until the objects of a kind satisfy done.
+func (cl *cluster) untilObjects(ctx context.Context, kind schema.GroupVersionResource, options metav1.ListOptions, most time.Duration, done func([]*unstructured.Unstructured) bool) {
+	limited, cancel := context.WithTimeoutCause(ctx, most, unfinished{fmt.Errorf("waiting for %s: not done after %s", kind.Resource, most)})
+	defer cancel()
+	err := controlplane.Until(limited, cl.dynamic.Resource(kind).Namespace(namespace), options, done)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = context.Cause(limited)
+	}
+	must(err)
 }
 
 // connect makes the clients, without a rate limit; the typed one speaks protobuf, as the schedulers do.

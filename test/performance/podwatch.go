@@ -67,18 +67,16 @@ type podWatch struct {
 }
 
 // watchPods starts to watch; objects that existed before and do not change are not recorded.
-func watchPods(ctx context.Context, client kubernetes.Interface) (*podWatch, error) {
-	feed, err := newFeed(ctx, client)
-	if err != nil {
-		return nil, err
-	}
+func watchPods(ctx context.Context, client kubernetes.Interface) *podWatch {
+	pods := client.CoreV1().Pods(namespace)
+	feed := &podFeed{pods: pods, version: got(pods.List(ctx, metav1.ListOptions{Limit: 1})).ResourceVersion, warn: os.Stderr}
 	ctx, cancel := context.WithCancel(ctx)
 	w := &podWatch{cancel: cancel, ended: make(chan struct{}), pods: map[string]seenPod{}, changed: make(chan struct{})}
 	go func() {
 		defer close(w.ended)
 		w.err = feed.follow(ctx, w.note)
 	}()
-	return w, nil
+	return w
 }
 
 func (w *podWatch) stop() {
@@ -241,16 +239,6 @@ type podFeed struct {
 	}
 	version string    // last version that was delivered
 	warn    io.Writer // receives long interruptions
-}
-
-// newFeed returns a feed of the namespace from now on.
-func newFeed(ctx context.Context, client kubernetes.Interface) (*podFeed, error) {
-	pods := client.CoreV1().Pods(namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, err
-	}
-	return &podFeed{pods: pods, version: list.ResourceVersion, warn: os.Stderr}, nil
 }
 
 // follow calls note for every change, until ctx ends (nil) or the API server no longer has the next version.

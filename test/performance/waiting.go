@@ -185,7 +185,8 @@ func measureRefusals(ctx context.Context, cl *cluster, out *outcome) {
 		cl.createGangs(ctx, g)
 		began := time.Now()
 		if cl.c.api == musterGangs {
-			cl.untilRefused(ctx, g)
+			cl.untilObjects(ctx, podGroups, metav1.ListOptions{FieldSelector: "metadata.name=" + g.name}, cl.o.patience,
+				func(found []*unstructured.Unstructured) bool { return len(found) == 1 && final(found[0]) })
 			answers.add(began, time.Now())
 		}
 		cl.until(ctx, 0, cl.o.patience, func() bool {
@@ -206,18 +207,6 @@ func measureRefusals(ctx context.Context, cl *cluster, out *outcome) {
 	out.addQuantiles(refusal, answers.seconds, 0.5, 0.99)
 	out.addQuantiles("pod_refused_%s_ms", refusals.seconds, 0.5, 0.99)
 	cl.usage().add(out, usage{})
-}
-
-// untilRefused waits for the final condition of the PodGroup: the reason why its gang is not admitted.
-func (cl *cluster) untilRefused(ctx context.Context, g gang) {
-	limited, cancel := context.WithTimeoutCause(ctx, cl.o.patience, unfinished{fmt.Errorf("no refusal of %s after %s", g.name, cl.o.patience)})
-	defer cancel()
-	err := controlplane.Until(limited, cl.dynamic.Resource(podGroups).Namespace(namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + g.name},
-		func(found []*unstructured.Unstructured) bool { return len(found) == 1 && final(found[0]) })
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = context.Cause(limited)
-	}
-	must(err)
 }
 
 // final reports whether a PodGroup has the reason why it cannot be admitted, rather than that another gang goes first.

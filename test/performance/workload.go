@@ -132,7 +132,7 @@ func (w *workload) untilUp(ctx context.Context, out *outcome, began time.Time) {
 	w.untilPods(ctx, out, "last_created_seconds", began, func(c podCounts) bool { return c.exist >= n })
 	w.untilPods(ctx, out, "last_bound_seconds", began, func(c podCounts) bool { return c.bound >= n })
 	w.untilPods(ctx, out, podsReady, began, func(c podCounts) bool { return c.exist == n && c.ready == n })
-	w.untilObjects(ctx, podCliqueSets, func(sets []*unstructured.Unstructured) bool {
+	w.untilObjects(ctx, podCliqueSets, metav1.ListOptions{}, stall, func(sets []*unstructured.Unstructured) bool {
 		return !slices.ContainsFunc(sets, func(set *unstructured.Unstructured) bool {
 			available, _, _ := unstructured.NestedInt64(set.Object, "status", "availableReplicas")
 			return available != replicas
@@ -151,27 +151,15 @@ func (w *workload) untilDown(ctx context.Context, n int, out *outcome, began tim
 func (w *workload) untilNothing(ctx context.Context, scaled schema.GroupVersionResource, out *outcome, began time.Time) {
 	w.untilDown(ctx, 0, out, began)
 	none := func(left []*unstructured.Unstructured) bool { return len(left) == 0 }
-	w.untilObjects(ctx, podGroups, none)
+	w.untilObjects(ctx, podGroups, metav1.ListOptions{}, stall, none)
 	if scaled != podCliques {
-		w.untilObjects(ctx, podCliques, none)
+		w.untilObjects(ctx, podCliques, metav1.ListOptions{}, stall, none)
 	}
 	if scaled == podCliqueSets {
-		w.untilObjects(ctx, corev1.SchemeGroupVersion.WithResource("services"), none)
+		services := metav1.ListOptions{LabelSelector: labels.Set(ours).String()}
+		w.untilObjects(ctx, corev1.SchemeGroupVersion.WithResource("services"), services, stall, none)
 	}
 	out.add(settled, since(began, time.Now()))
-}
-
-// untilObjects waits until the objects of a kind that belong to the sets, or are the sets, satisfy done.
-func (w *workload) untilObjects(ctx context.Context, kind schema.GroupVersionResource, done func([]*unstructured.Unstructured) bool) {
-	limited, cancel := context.WithTimeout(ctx, stall)
-	defer cancel()
-	options := metav1.ListOptions{}
-	if kind.Resource == "services" {
-		options.LabelSelector = labels.Set(ours).String()
-	}
-	if err := controlplane.Until(limited, w.dynamic.Resource(kind).Namespace(namespace), options, done); err != nil {
-		must(fmt.Errorf("waiting for %s: %w", kind.Resource, err))
-	}
 }
 
 // ours selects the objects of PodCliqueSets.
@@ -287,10 +275,16 @@ func (w *workload) read(ctx context.Context) []client.Object {
 func (w *workload) floor(ctx context.Context, made []client.Object) {
 	w.measured(ctx, "create", func(out *outcome, began time.Time) {
 		inParallel(len(made), func(i int) error {
-			if pod, ok := made[i].(*corev1.Pod); ok {
-				return w.createBound(ctx, pod.DeepCopy())
+			pod, isPod := made[i].(*corev1.Pod)
+			if !isPod {
+				return w.objects.Create(ctx, made[i].DeepCopyObject().(client.Object))
 			}
-			return w.objects.Create(ctx, made[i].DeepCopyObject().(client.Object))
+			unbound := pod.DeepCopy()
+			unbound.Spec.NodeName = ""
+			if err := w.createPod(ctx, unbound); err != nil {
+				return err
+			}
+			return w.bind(ctx, binding{pod: pod.Name, node: pod.Spec.NodeName})
 		})
 		w.untilPods(ctx, out, podsReady, began, func(c podCounts) bool { return c.ready == w.o.workloadPods() })
 	})
@@ -301,14 +295,4 @@ func (w *workload) floor(ctx context.Context, made []client.Object) {
 			out.add(settled, since(began, time.Now()))
 		})
 	}
-}
-
-// createBound creates a pod, and binds it to its node then.
-func (w *workload) createBound(ctx context.Context, pod *corev1.Pod) error {
-	b := binding{pod: pod.Name, node: pod.Spec.NodeName}
-	pod.Spec.NodeName = ""
-	if err := w.createPod(ctx, pod); err != nil {
-		return err
-	}
-	return w.bind(ctx, b)
 }
