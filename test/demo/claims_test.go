@@ -203,7 +203,7 @@ func TestFirstClaims(t *testing.T) {
 		first:  []claim{{"the fourth scene", func(scene) bool { return scenes == 4 }}},
 		claims: []claim{{"an odd number of scenes", func(scene) bool { return scenes%2 == 1 }}},
 	}
-	if _, err := o.play(t.Context(), s, func(context.Context) error { return nil }, nil, tell); err != nil || scenes != 5 {
+	if _, err := o.play(t.Context(), s, func(context.Context) error { return nil }, tell); err != nil || scenes != 5 {
 		t.Errorf("ended after %d scenes: %v", scenes, err)
 	}
 }

@@ -119,7 +119,12 @@ func (st *stage) play(ctx context.Context, o *observer, of step, t *teller) erro
 	s, err := o.play(ctx, of, func(ctx context.Context) (err error) {
 		said, err = st.do(ctx, of.do)
 		return err
-	}, st.muster, t.tell)
+	}, t.tell)
+	for _, p := range st.muster {
+		if !p.Running() {
+			err = errors.Join(err, fmt.Errorf("%s exited unexpectedly", p.Name))
+		}
+	}
 	if err == nil {
 		t.outcome(s, of, said)
 	} else if ctx.Err() == nil {

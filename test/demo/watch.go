@@ -181,24 +181,13 @@ const patience = 40 * time.Second
 // play calls act, and returns the first scene after it in which all claims of the step hold, if those that have to hold
 // first did in an earlier one. tell is called with every scene until then. An error names the claims that do not hold, or
 // the one that did not hold throughout.
-func (o *observer) play(ctx context.Context, of step, act func(context.Context) error, muster []*controlplane.Process, tell func(scene)) (scene, error) {
+func (o *observer) play(ctx context.Context, of step, act func(context.Context) error, tell func(scene)) (scene, error) {
 	o.throughout(of.throughout)
 	defer o.throughout(nil)
 	acting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	acted := make(chan error, 1)
 	go func() { acted <- act(acting) }()
-	ended := make(chan string, len(muster))
-	for _, p := range muster {
-		go func() {
-			select {
-			case <-p.Done():
-				ended <- p.Name
-			case <-acting.Done():
-			}
-		}()
-	}
-
 	hasActed, first, late := false, of.first, time.After(patience)
 	for {
 		s, changed, broken := o.now()
@@ -222,8 +211,6 @@ func (o *observer) play(ctx context.Context, of step, act func(context.Context) 
 			hasActed = true
 		case <-ctx.Done():
 			return s, context.Cause(ctx)
-		case name := <-ended:
-			return s, fmt.Errorf("%s exited unexpectedly", name)
 		case <-late:
 			return s, fmt.Errorf("still not true after %s:\n  - %s", patience, strings.Join(open, "\n  - "))
 		}
