@@ -140,7 +140,7 @@ var allShapes = []shape{
 		name: "devices", about: "a gang of 512 on 64 nodes, all there before the scheduler starts, with a ResourceClaim of a device for each pod and with extended resources",
 		defaults: options{nodes: 64, gangs: 1, podsPerGang: 512}, variants: "claims,resources",
 		prepare: prepareDevices, measure: measureDrain, startsScheduler: true,
-		targets: []target{{kind: lastBind, variant: "claims", otherVariant: "resources", bound: 1.5}, {kind: lastBind, variant: "claims", contestant: stock}},
+		targets: []target{{key: lastBind, variant: "claims", otherVariant: "resources", bound: 1.5}, {key: lastBind, variant: "claims", contestant: stock}},
 	},
 	{
 		name: "preempt", about: "20 gangs of 32 arrive, one after the other, on 1,000 nodes full of gangs of lower priority",
