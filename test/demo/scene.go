@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -155,12 +156,8 @@ func holdsGPUs(pod *corev1.Pod) bool {
 }
 
 func gpus(pod *corev1.Pod) int {
-	n := 0
-	for _, container := range pod.Spec.Containers {
-		quantity := container.Resources.Requests[controlplane.GPUResource]
-		n += int(quantity.Value())
-	}
-	return n
+	quantity := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})[controlplane.GPUResource]
+	return int(quantity.Value())
 }
 
 func total(counts gang.Counts) int {

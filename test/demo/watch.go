@@ -93,14 +93,6 @@ func (o *observer) look(s scene) {
 	}
 }
 
-// now returns the scene, a channel that is closed at the next change after it, and the first claim that did not hold at
-// every moment, "" if all did.
-func (o *observer) now() (s scene, changed <-chan struct{}, broken string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.scene(), o.changed, o.broken
-}
-
 // throughout makes the observer check these claims in every scene from now on, and forget the earlier ones.
 func (o *observer) throughout(claims []claim) {
 	o.mu.Lock()
@@ -190,7 +182,9 @@ func (o *observer) play(ctx context.Context, of step, act func(context.Context) 
 	go func() { acted <- act(acting) }()
 	hasActed, first, late := false, of.first, time.After(patience)
 	for {
-		s, changed, broken := o.now()
+		o.mu.Lock()
+		s, changed, broken := o.scene(), o.changed, o.broken
+		o.mu.Unlock()
 		tell(s)
 		if broken != "" {
 			return s, fmt.Errorf("not true at every moment: %s", broken)

@@ -112,7 +112,7 @@ func (s shape) plan(args []string) (p plan, shapes string, err error) {
 	flags.StringVar(&contestants, "contestants", "", "which run, separated by commas; known: "+strings.Join(contestNames(), ", "))
 	flags.StringVar(&o.musterScheduler, "muster-scheduler", filepath.Join(bin, "muster-scheduler"), "the program to measure")
 	flags.StringVar(&o.musterBefore, "muster-before", "", "another build of it, which runs as muster-before beside the first")
-	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU profiles of the schedulers in a drain, and of a huge gang from when its pods are created; of the programs in a workload; profiling costs a few percent")
+	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU and heap profiles of the schedulers in a drain, and of a huge gang once its pods are created; of the programs in a workload; profiling costs a few percent")
 	flags.StringVar(&o.out, "out", "", "directory for results.jsonl, to which the runs are added")
 	if err := errors.Join(setFromEnvironment(flags), flags.Parse(args)); err != nil {
 		return p, "", err
