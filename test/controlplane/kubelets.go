@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -88,9 +89,9 @@ const byNode = "spec.nodeName"
 // startKubelets runs kubelets for all nodes until Stop.
 func (cp *ControlPlane) startKubelets(ctx context.Context) error {
 	ctx, cp.stopKubelets = context.WithCancel(context.WithoutCancel(ctx)) // like the servers, they outlive the context of Start
+	log.SetLogger(logr.Discard())                                         // of the cache, which asks for one; what goes wrong is tried again
 	m, err := manager.New(cp.admin, manager.Options{
-		Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
+		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)},
 	})
 	if err != nil {
 		return err
