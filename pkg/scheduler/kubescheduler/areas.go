@@ -162,8 +162,9 @@ func (w *Snapshot) FreeIn(level string, within placement.Area) [][]int64 {
 			if !slices.ContainsFunc(w.classes, func(c *class) bool { return c.refuse == nil && c.known.reasons[i] == 0 }) {
 				continue
 			}
+			node := w.nodes.currentNode(int(i))
 			for r, name := range names {
-				free[k][r] += max(0, freeOn(w.nodes.currentNode(int(i)), name))
+				free[k][r] += max(0, freeOn(node, name))
 			}
 		}
 	}

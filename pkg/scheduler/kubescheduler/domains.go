@@ -124,8 +124,9 @@ func (w *Snapshot) countRoomIn(main corev1.ResourceName, nodes []int32, linked [
 		if !takesAny {
 			continue
 		}
+		node := w.nodes.currentNode(int(i))
 		for k, r := range total {
-			free[k] += max(0, freeOn(w.nodes.currentNode(int(i)), r.name))
+			free[k] += max(0, freeOn(node, r.name))
 		}
 	}
 	for k := range linked {

@@ -52,7 +52,7 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 			continue
 		case w.reserved != nil && w.hasOnlyReserved(c, i):
 			why = RoomReserved
-		case w.isLimited(c, i):
+		case c.limits != nil && w.isLimited(c, i):
 			why = c.limits[i].why
 		default:
 			why = w.refusalReason(c, i, len(w.nodes.planned[i].pods) == 0)
@@ -139,8 +139,11 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 		}
 		matching = append(matching, n)
 		for k, name := range resources {
-			total := total[columns[k]]
-			free := max(0, total-used[columns[k]]-w.reserved[i].from(c.leaf).Resources[name])
+			total, free := total[columns[k]], total[columns[k]]-used[columns[k]]
+			if len(w.reserved) > 0 {
+				free -= w.reserved[i].from(c.leaf).Resources[name]
+			}
+			free = max(0, free)
 			each[k].Nodes++
 			each[k].Total += total
 			each[k].Free += free
@@ -295,7 +298,7 @@ func (w *Snapshot) freeSlots(c *class, i int32) int {
 	switch {
 	case w.roomOn(c, int(i)).use.taken && c.refuse == nil:
 		return 0
-	case w.reserved[int(i)] == nil && w.nodes.planned[i].gone == 0:
+	case (len(w.reserved) == 0 || w.reserved[int(i)] == nil) && w.nodes.planned[i].gone == 0:
 		return int(w.roomOn(c, int(i)).free)
 	}
 	columns, d, reserved := w.columnsOf(c), &c.known.demand, w.reserved[int(i)].from(c.leaf)

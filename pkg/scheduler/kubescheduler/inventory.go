@@ -121,7 +121,10 @@ func (w *Snapshot) columnsIn(resources []corev1.ResourceName) []int {
 // addInventoryAmounts adds what a node has, and has free beside what is reserved for others, of each of the resources.
 func (w *Snapshot) addInventoryAmounts(i int, resources []corev1.ResourceName, columns []int, total, free []int64) {
 	has, used := w.amountsOn(i)
-	on := w.reserved[i]
+	var on *reservedOnNode
+	if len(w.reserved) > 0 {
+		on = w.reserved[i]
+	}
 	for r, column := range columns {
 		left := has[column] - used[column]
 		switch {
@@ -164,7 +167,7 @@ func (w *Snapshot) inventoryByDomain(p placement.Problem) *podgroup.Inventory {
 		}
 		w.addInventoryAmounts(i, v.Resources, columns, n.Total, n.Free)
 		n.Total[places] += int64(w.emptySlots(c, int32(i)))
-		if w.nodes.planned[i].gone == 0 && w.reserved[i] == nil {
+		if w.nodes.planned[i].gone == 0 && (len(w.reserved) == 0 || w.reserved[i] == nil) {
 			n.Free[places] += int64(w.roomOn(c, i).free)
 			continue
 		}
