@@ -305,18 +305,10 @@ const maxLeaves = 3
 
 // blockingLeaves returns the leaves that a message names: leaves refused by nodes first, in spec order.
 func blockingLeaves(leaves []placement.LeafShortfall) []placement.LeafShortfall {
-	out := slices.Clone(leaves)
-	slices.SortStableFunc(out, func(a, b placement.LeafShortfall) int {
-		return cmp.Compare(severityRank(a), severityRank(b))
-	})
+	refused := slices.DeleteFunc(slices.Clone(leaves), func(l placement.LeafShortfall) bool { return l.Refusal == nil })
+	lacking := slices.DeleteFunc(slices.Clone(leaves), func(l placement.LeafShortfall) bool { return l.Refusal != nil })
+	out := append(refused, lacking...)
 	return out[:min(len(out), maxLeaves)]
-}
-
-func severityRank(l placement.LeafShortfall) int {
-	if l.Refusal != nil {
-		return 0
-	}
-	return 1
 }
 
 func describeLeaf(tree *gang.Tree, l placement.LeafShortfall) string {
