@@ -108,6 +108,7 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 
 // beginEvictions requests the deletion of the victims.
 func (r *Registry) beginEvictions(p *Preemption) Effects {
+	r.spareSucceeded(p)
 	p.stage = stageEvicting
 	p.until = p.evictionsEnd(r.now, r.opts.PreemptionTimeout)
 	p.about.Until = p.until
@@ -127,6 +128,15 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 	}
 	r.reindex(p.gang)
 	return e
+}
+
+// spareSucceeded drops victims that have succeeded since they were chosen: their room is free, and their objects tell that they did.
+// While it is called nobody else reads the victims: they are marked, and their deletion has not begun.
+func (r *Registry) spareSucceeded(p *Preemption) {
+	p.Victims = slices.DeleteFunc(slices.Clone(p.Victims), func(v Victim) bool {
+		m := r.members[v.Pod.UID]
+		return m != nil && m.state == count.Succeeded
+	})
 }
 
 // lossOf returns what the gang of a victim says of the preemption.

@@ -372,7 +372,7 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 				}
 				s.pods(tc.pod, memberPod("c").SubGroup("x"))
 				pods := []*corev1.Pod{tc.pod.Obj(), s.r.members["b"].pod}
-				p := s.beginsToEvict(byPod, pods)
+				p := s.beginsToEvict(byPod, pods, func() {})
 				tc.change(s)
 				otherGang := &Work{Gang: keyNamed("other"), Priority: 200}
 				otherGang.Gang.Namespace = testNamespace
@@ -414,12 +414,12 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 	}
 }
 
-// beginsToEvict lets the deletion of the pods begin for gang high, or for a pod of its priority.
-func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod) *Preemption {
+// beginsToEvict lets the deletion of the pods begin for gang high, or for a pod of its priority. before is called when they are marked.
+func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Preemption {
 	s.t.Helper()
 	if byPod {
 		p, _, err := s.r.Preempt(pods[1], pods, wrappers.MakePod("single", testNamespace).UID("single").Priority(100).Obj(), "plan", s.now)
-		if err == nil {
+		if before(); err == nil {
 			_, _, err = s.r.RecordMarkedForPod(p, nil, s.now)
 		}
 		if err != nil {
@@ -439,6 +439,7 @@ func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod) *Preemption {
 		p.Victims = append(p.Victims, v)
 	}
 	high.preemption = p
+	before()
 	s.r.beginEvictions(p)
 	return p
 }
@@ -539,5 +540,29 @@ func TestVictimsWithoutAGangOfAnEarlierProcess(t *testing.T) {
 	}
 	if got := describePods(e.Unmark[0].pods()); got != "graceful+live" {
 		t.Errorf("takes back the marks of %s, want those of the others", got)
+	}
+}
+
+// A victim that has succeeded before the deletions begin keeps its object, which tells that it did: its room is free already.
+func TestAVictimThatSucceedsIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	for _, byPod := range []bool{false, true} {
+		t.Run(fmt.Sprintf("for a pod: %t", byPod), func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).group(wrappers.MakePodGroup("high", testNamespace).UID("high").MinMember(1)).
+				pods(wrappers.MakePod("h", testNamespace).UID("h").Gang("high").Priority(100))
+			pods := []*corev1.Pod{s.r.members["a"].pod, s.r.members["b"].pod}
+			succeeded := pods[0].DeepCopy()
+			succeeded.Status.Phase = corev1.PodSucceeded
+			p := s.beginsToEvict(byPod, pods, func() { s.r.SetPod(succeeded, s.now) })
+			if got := describePods(p.pods()); got != "b" {
+				t.Errorf("deletes %s, want b", got)
+			}
+			s.r.RecordEvicted(p, nil, s.now)
+			s.terminates("b").gone("b")
+			if g := s.r.gangs[gangG]; g.isLosingPods() {
+				t.Errorf("%v are said to end", g.departing)
+			}
+		})
 	}
 }

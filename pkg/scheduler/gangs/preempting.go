@@ -63,7 +63,7 @@ type Victim struct {
 }
 
 // Preemption is the decision that pods of lower priority end so that a gang, or a pod without one, can start. Its exported fields are
-// immutable.
+// immutable, but for victims that are spared when the deletions begin.
 type Preemption struct {
 	ID       string
 	Gang     Key // zero: the preemptor is a pod without a gang, or is not known any more

@@ -401,6 +401,7 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 		e.add(r.releaseVictims(p))
 		return nil, r.endCall(e), err
 	}
+	r.spareSucceeded(p)
 	preempted := make([]Preempted, len(losses))
 	for i, l := range losses {
 		pods := podsOfMembers(l.members)
