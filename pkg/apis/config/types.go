@@ -23,7 +23,8 @@ type GangAdmissionArgs struct {
 	// (600), volume provisioning is cut short. Default 11m; 1s to 1h.
 	BarrierTimeout metav1.Duration
 
-	// BindParallelism is the number of bindings of gang members in flight at the same time. Default 128; 1 to 1024.
+	// BindParallelism is the number of bindings of gang members, and of members whose ResourceClaims are being written, in
+	// flight at the same time. Default 128; 1 to 1024.
 	BindParallelism int32
 
 	// PlanBudget is the number of placements that the search for one plan may try before it reports that it found

@@ -4,6 +4,8 @@ package gangadmission
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +47,19 @@ func (a *allocations) begin(profile kubescheduler.Profile, pod *corev1.Pod) {
 			a.claims.Store(claim, nil)
 		}
 	}
+}
+
+// writeSlot waits until the claims of a member may be written: their writes and the bindings of members have the same
+// slots, and the same order. The caller must release the slot.
+func (g *Gangs) writeSlot(ctx context.Context, pod *corev1.Pod) (release func(), err error) {
+	plan := g.registry.PlanOf(pod.UID)
+	if plan == nil {
+		return nil, errors.New("no plan of its gang is in force")
+	}
+	if err := g.binds.acquire(ctx, turn{priority: plan.Priority, plan: plan.ID, index: plan.Index(pod.UID)}); err != nil {
+		return nil, fmt.Errorf("waiting for a free slot: %w", context.Cause(ctx))
+	}
+	return g.binds.release, nil
 }
 
 // keep records that a member was bound, and uses its claims.

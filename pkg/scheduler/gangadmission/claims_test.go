@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -283,6 +285,48 @@ func TestWhoIsNominatedWithDevices(t *testing.T) {
 			})
 			if diff := cmp.Diff(tc.want, c.nominated()); diff != "" {
 				t.Errorf("nominated pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The claims of members are written in as many slots as their bindings: the API server rejects the writes of hundreds at the same
+// time. Members that wait for a slot are cancelled with their plan.
+func TestClaimsOfMembersAreWrittenInSlots(t *testing.T) {
+	t.Parallel()
+	for name, aborted := range map[string]bool{"all are written": false, "the plan is aborted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proceed := make(chan struct{})
+			var inFlight, most atomic.Int32
+			c := newCluster(t, func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.BindParallelism = 1 })
+			c.onClaim = func(ctx context.Context) {
+				most.Store(max(most.Load(), inFlight.Add(1)))
+				defer inFlight.Add(-1)
+				select {
+				case <-proceed:
+				case <-ctx.Done():
+				}
+			}
+			waiting := func() int {
+				c.gangs.binds.mu.Lock()
+				defer c.gangs.binds.mu.Unlock()
+				return len(c.gangs.binds.waiting)
+			}
+			c.withDevices().gangWithClaims().run().eventually("one writes, the others wait", func() bool {
+				return inFlight.Load() == 1 && waiting() == len(claimNames)-1
+			})
+			if aborted {
+				c.deletePod("a-0")
+				c.eventually("nobody waits", func() bool { return waiting() == 0 })
+				close(proceed) // for the deallocation
+				c.eventually("all claims free", func() bool { return c.isQuiet() && len(c.inUse()) == 0 })
+			} else {
+				close(proceed)
+				c.wholeOf("a", len(claimNames))
+			}
+			if most := most.Load(); most != 1 {
+				t.Errorf("%d claims were written at the same time, want 1", most)
 			}
 		})
 	}

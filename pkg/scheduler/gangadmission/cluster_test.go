@@ -15,12 +15,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	typedresourcev1 "k8s.io/client-go/kubernetes/typed/resource/v1"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/events"
@@ -62,6 +64,7 @@ type cluster struct {
 	// lingering: deleted pods are terminating until deletePod removes them.
 	lingering bool
 	answer    func(ctx context.Context, pod string) error // called before a binding reaches the API server
+	onClaim   func(ctx context.Context)                   // called before the status of a claim reaches the API server
 	onPop     func(pod string)
 	onCycle   func(pod string) bool                     // used by the plugin moody: whether the real cycle refuses the node
 	cycles    int                                       // of onCycle
@@ -177,7 +180,7 @@ func sortOnly(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
 	}
 }
 
-// slowClient delays a binding until answer returns. The fake clientset itself processes one request at a time.
+// slowClient delays a binding until answer returns, and the status of a claim until onClaim does. The fake clientset itself processes one request at a time.
 type slowClient struct {
 	kubernetes.Interface
 	c *cluster
@@ -187,6 +190,31 @@ func (s slowClient) CoreV1() typedcorev1.CoreV1Interface { return slowCore{s.Int
 
 // IsWatchListSemanticsUnSupported returns the same value to informers as the fake clientset.
 func (slowClient) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (s slowClient) ResourceV1() typedresourcev1.ResourceV1Interface {
+	return slowResources{s.Interface.ResourceV1(), s.c}
+}
+
+type slowResources struct {
+	typedresourcev1.ResourceV1Interface
+	c *cluster
+}
+
+func (s slowResources) ResourceClaims(namespace string) typedresourcev1.ResourceClaimInterface {
+	return slowClaims{s.ResourceV1Interface.ResourceClaims(namespace), s.c}
+}
+
+type slowClaims struct {
+	typedresourcev1.ResourceClaimInterface
+	c *cluster
+}
+
+func (s slowClaims) UpdateStatus(ctx context.Context, claim *resourcev1.ResourceClaim, o metav1.UpdateOptions) (*resourcev1.ResourceClaim, error) {
+	if s.c.onClaim != nil {
+		s.c.onClaim(ctx)
+	}
+	return s.ResourceClaimInterface.UpdateStatus(ctx, claim, o)
+}
 
 type slowCore struct {
 	typedcorev1.CoreV1Interface

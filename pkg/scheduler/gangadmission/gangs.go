@@ -134,7 +134,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 		}
 	})
 	kubescheduler.DelayScheduled(sched, isMember, g.binds.busy)
-	kubescheduler.SkipNominations(sched, g.admits)
+	kubescheduler.PrepareMembers(sched, g.admits, g.writeSlot)
 	for profile := range g.profiles {
 		if !g.gated.Has(profile) {
 			klog.Background().Info("The profile orders its queue by GangAdmission and does not admit gangs: pods that name a PodGroup are scheduled one by one; enable GangGate and GangAdmission at every extension point to change that", "profile", profile)

@@ -51,7 +51,7 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 			"RemovePod", // a pod that is forgotten (ForgetPod) was never bound
 			"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
 				"RemoveNode RemovePodGroupMember UpdateNode UpdatePod UpdatePodGroupMember UpdateSnapshot"},
-		{reflect.TypeFor[framework.Framework](), // lateFramework, unnominatedFramework
+		{reflect.TypeFor[framework.Framework](), // lateFramework, memberFramework
 			"EventRecorder RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
 			"APICacher APIDispatcher Activate AddNominatedPod AddPodInPreBind AddWaitingPod ClientSet Close DeleteNominatedPodIfExists " +
 				"EnqueueExtensions Extenders GetNodeHint GetPodInPreBind GetWaitingPod HasFilterPlugins HasPostFilterPlugins HasScorePlugins " +
@@ -76,7 +76,7 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 			t.Errorf("methods of %s (-reviewed +of this version):\n%s", tc.kind, diff)
 		}
 	}
-	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and SkipNominations
+	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and PrepareMembers
 	// the Profiles.
 	want := strings.Fields("APIDispatcher Cache Extenders FailureHandler NextPod Profiles SchedulePod SchedulingQueue StopEverything")
 	var got []string

@@ -23,7 +23,8 @@ type GangAdmissionArgs struct {
 	// (600), otherwise volume provisioning is cut short. nil: 11m. From 1s to 1h.
 	BarrierTimeout *metav1.Duration `json:"barrierTimeout,omitempty"`
 
-	// BindParallelism is the number of bindings of gang members in flight at the same time.
+	// BindParallelism is the number of bindings of gang members, and of members whose ResourceClaims are being written, in
+	// flight at the same time.
 	// nil: 128. From 1 to 1024.
 	BindParallelism *int32 `json:"bindParallelism,omitempty"`
 

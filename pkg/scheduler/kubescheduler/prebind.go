@@ -4,23 +4,30 @@ package kubescheduler
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// SkipNominations makes the scheduler not write status.nominatedNodeName of the pods selected by member of which only the
-// devices have to be written before they are bound (docs/decisions, G18). Kube-scheduler writes the field before it prepares a pod (PreBind),
-// which may take minutes, so that a cluster autoscaler expects the pod on that node. The devices of claims are written in
-// milliseconds, and a plan keeps the room of its members without the field. For a gang the write would only delay those of
-// its claims, for all of which each of its bindings waits. It must be called before the scheduler runs.
-func SkipNominations(sched *scheduler.Scheduler, member func(*corev1.Pod) bool) {
+// PrepareMembers changes how the pods selected by member are prepared for their bindings (PreBind), if only the devices of
+// their claims have to be written (docs/decisions, G18). It must be called before the scheduler runs.
+//
+// Their node is not nominated. Kube-scheduler writes status.nominatedNodeName before it prepares a pod, which may take
+// minutes, so that a cluster autoscaler expects the pod on that node. Devices are written in milliseconds, and a plan keeps
+// the room of its members without the field. For a gang the write would only delay those of its claims, for all of which
+// each of its bindings waits.
+//
+// They are prepared only after slot has returned, until release is called. Kube-scheduler prepares all pods at the same
+// time, and the API server rejects the writes of a gang of hundreds: each is repeated after a second.
+func PrepareMembers(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, slot func(context.Context, *corev1.Pod) (release func(), err error)) {
 	for name, f := range sched.Profiles {
 		var others []string
 		for _, p := range f.ListPlugins().PreBind.Enabled {
@@ -28,40 +35,40 @@ func SkipNominations(sched *scheduler.Scheduler, member func(*corev1.Pod) bool) 
 				others = append(others, p.Name)
 			}
 		}
-		sched.Profiles[name] = unnominatedFramework{f, member, others}
+		sched.Profiles[name] = memberFramework{f, member, slot, others}
 	}
 }
 
-// unnominatedFramework is a profile whose binding cycles nominate no node for members with devices.
-type unnominatedFramework struct {
+// memberFramework is a profile whose binding cycles prepare members with devices as PrepareMembers says.
+type memberFramework struct {
 	framework.Framework
 	member func(*corev1.Pod) bool
+	slot   func(context.Context, *corev1.Pod) (release func(), err error)
 	others []string // plugins at PreBind that do not prepare devices
 }
 
 // RunPreBindPreFlights returns Skip for members with devices, so that the binding cycle nominates no node, and for
 // members that wait at Permit: their plan is about to be aborted. If they are prepared, PreBind runs all the same: the
 // inner framework has noted in the state which of its plugins have something to do.
-func (f unnominatedFramework) RunPreBindPreFlights(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+func (f memberFramework) RunPreBindPreFlights(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	status := f.Framework.RunPreBindPreFlights(ctx, state, pod, node)
 	if !status.IsSuccess() || !f.member(pod) {
 		return status
 	}
-	onlyDevices := state.GetSkipPreBindPlugins().HasAll(f.others...) && f.isPreparedAtOnce(pod)
-	if onlyDevices || f.Framework.WillWaitOnPermit(ctx, pod) {
+	if f.preparesOnlyDevices(state, pod) || f.Framework.WillWaitOnPermit(ctx, pod) {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	return status
 }
 
 // WillWaitOnPermit returns false for members, so that the binding cycle nominates no node for those that wait.
-func (f unnominatedFramework) WillWaitOnPermit(ctx context.Context, pod *corev1.Pod) bool {
+func (f memberFramework) WillWaitOnPermit(ctx context.Context, pod *corev1.Pod) bool {
 	return !f.member(pod) && f.Framework.WillWaitOnPermit(ctx, pod)
 }
 
 // RunPreBindPlugins makes the preparation of members cancellable. The binding cycle does so only if the PreFlights did
 // not return Skip.
-func (f unnominatedFramework) RunPreBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+func (f memberFramework) RunPreBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if !f.member(pod) || f.GetPodInPreBind(pod.UID) != nil {
 		return f.Framework.RunPreBindPlugins(ctx, state, pod, node)
 	}
@@ -69,6 +76,13 @@ func (f unnominatedFramework) RunPreBindPlugins(ctx context.Context, state fwk.C
 	defer cancel(nil)
 	f.AddPodInPreBind(pod.UID, cancel)
 	defer f.RemovePodInPreBind(pod.UID)
+	if f.preparesOnlyDevices(state, pod) {
+		release, err := f.slot(ctx, pod)
+		if err != nil {
+			return fwk.AsStatus(fmt.Errorf("writing the devices of pod %s: %w", klog.KObj(pod), err))
+		}
+		defer release()
+	}
 	if status := f.Framework.RunPreBindPlugins(ctx, state, pod, node); !status.IsSuccess() {
 		return status
 	}
@@ -78,10 +92,14 @@ func (f unnominatedFramework) RunPreBindPlugins(ctx context.Context, state fwk.C
 	return nil
 }
 
-// isPreparedAtOnce reports whether all claims of the pod have devices, or are about to be given some, none of which its
-// driver prepares before the pod is bound. False for a pod without claims, also if it has extended resources of a
-// DeviceClass: their claim does not exist yet.
-func (f unnominatedFramework) isPreparedAtOnce(pod *corev1.Pod) bool {
+// preparesOnlyDevices reports whether nothing but the devices of its claims has to be written before the pod is bound: all
+// of the claims have devices, or are about to be given some, none of which its driver prepares before. False for a pod
+// without claims, also if it has extended resources of a DeviceClass: their claim does not exist yet. The state must be
+// that of RunPreBindPreFlights.
+func (f memberFramework) preparesOnlyDevices(state fwk.CycleState, pod *corev1.Pod) bool {
+	if !state.GetSkipPreBindPlugins().HasAll(f.others...) {
+		return false
+	}
 	claims := ResourceClaimsOf(pod)
 	return len(claims) > 0 && !slices.ContainsFunc(claims, func(name string) bool {
 		devices := f.devicesOf(types.NamespacedName{Namespace: pod.Namespace, Name: name})
@@ -92,7 +110,7 @@ func (f unnominatedFramework) isPreparedAtOnce(pod *corev1.Pod) bool {
 }
 
 // devicesOf returns the devices of a claim, also those that are to be written; nil if it has none.
-func (f unnominatedFramework) devicesOf(name types.NamespacedName) *resourcev1.AllocationResult {
+func (f memberFramework) devicesOf(name types.NamespacedName) *resourcev1.AllocationResult {
 	claim := knownClaim(f, name)
 	if claim == nil {
 		return nil
