@@ -5,6 +5,7 @@ package workload
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -94,13 +95,22 @@ func ReplicaAttempt(attempts []v1alpha1.ReplicaAttempt, index int) int32 {
 
 // RecordedAttempt returns the attempt that a status records for a replica, with its reason and time.
 func RecordedAttempt(attempts []v1alpha1.ReplicaAttempt, index int) lifecycle.Raised {
-	for i := range attempts {
-		if a := &attempts[i]; a.Index == int32(index) {
-			return lifecycle.Raised{Attempt: a.Attempt, At: a.StartedAt.Time,
-				Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacementReason(a.Reason), Message: a.Message}}
-		}
+	a := attemptEntry(attempts, index)
+	if a == nil {
+		return lifecycle.Raised{}
 	}
-	return lifecycle.Raised{}
+	return lifecycle.Raised{Attempt: a.Attempt, At: a.StartedAt.Time,
+		Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacementReason(a.Reason), Message: a.Message}}
+}
+
+// attemptEntry returns the entry of a replica, nil if there is none. attempts are sorted by index, as replicaAttempts
+// returns them: a pass looks for each of thousands of replicas.
+func attemptEntry(attempts []v1alpha1.ReplicaAttempt, index int) *v1alpha1.ReplicaAttempt {
+	i := sort.Search(len(attempts), func(i int) bool { return int(attempts[i].Index) >= index })
+	if i == len(attempts) || int(attempts[i].Index) != index {
+		return nil
+	}
+	return &attempts[i]
 }
 
 // SetAttempt returns the current attempt of replica i of a set.

@@ -162,3 +162,23 @@ func TestAttemptsAreCarried(t *testing.T) {
 		t.Errorf("a PodClique of the first attempt: attempt %q, want none", got)
 	}
 }
+
+// TestRecordedAttempt: the entry of a replica is found wherever it stands in a status, and none is found for the others.
+func TestRecordedAttempt(t *testing.T) {
+	t.Parallel()
+	raised := map[int]lifecycle.Raised{}
+	for _, i := range []int{7, 2, 3, 11} {
+		raised[i] = lifecycle.Raised{Attempt: int32(100 + i), Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedUpdate}}
+	}
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	attempts := replicaAttempts(nil, 20, raised, nil, now)
+	for i := -1; i < 20; i++ {
+		want := raised[i]
+		if want.Requested() {
+			want.At = now.Time
+		}
+		if diff := cmp.Diff(want, RecordedAttempt(attempts, i)); diff != "" {
+			t.Errorf("replica %d (-want +got):\n%s", i, diff)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 		requirements := StartOrder(template).Requirements(set.Name, i, t.Name, -1)
 		isKept := hold != nil && r.isOld(live[name])
 		from, follows, t := hold.sourceOf(set, r, t, live[name], isKept)
-		c := podClique(from, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas), live[name])
+		c := podClique(from, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas, live[name] != nil), live[name])
 		withTerminationDelay(c.Annotations, BreachDelay(set, ""))
 		withAttempt(c.Annotations, v1alpha1.AnnotationPodCliqueSetAttempt, attemptFor(live[name], SetAttempt(set, i)).Set)
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)

@@ -113,7 +113,8 @@ func (t *treeNodes) addReplica() {
 	template := &t.set.Spec.Template
 	for _, c := range template.StandaloneCliques() {
 		name := naming.PodCliqueName(t.set.Name, t.i, c.Name)
-		t.addLeaf(name, "", t.leafMinimum(name, c, recordedScale(t.set, t.i, c.Name, c.Spec.Replicas)), c.TopologyConstraint)
+		recorded := recordedScale(t.set, t.i, c.Name, c.Spec.Replicas, t.live.Cliques[name] != nil)
+		t.addLeaf(name, "", t.leafMinimum(name, c, recorded), c.TopologyConstraint)
 	}
 	for k := range template.PodCliqueScalingGroupConfigs {
 		t.addScalingGroup(&template.PodCliqueScalingGroupConfigs[k])
@@ -144,8 +145,9 @@ func (t *treeNodes) addNode(name, parent string) *v2alpha2.SubGroup {
 // addScalingGroup adds a scaling group and all nodes below it, unless there is no node below it.
 func (t *treeNodes) addScalingGroup(config *v1alpha1.PodCliqueScalingGroupConfig) {
 	name := naming.ScalingGroup(t.set.Name, t.i, config.Name)
-	minAvailable, replicas := config.MinAvailable, recordedScale(t.set, t.i, config.Name, groupReplicas(config)).replicas
-	if g := t.live.Groups[name]; g != nil {
+	g := t.live.Groups[name]
+	minAvailable, replicas := config.MinAvailable, recordedScale(t.set, t.i, config.Name, groupReplicas(config), g != nil).replicas
+	if g != nil {
 		minAvailable, replicas = g.Spec.MinAvailable, g.Spec.Replicas
 	}
 	needed := lifecycle.GroupMinimum(minAvailable, replicas)

@@ -25,9 +25,13 @@ type scale struct{ replicas, initial int32 }
 func templateScale(replicas int32) scale { return scale{replicas, replicas} }
 
 // recordedScale returns the scale with which the child with the given template name in replica i of a set is created:
-// the scale before its deletion, if the set's status records it, otherwise that of the template. Source:
-// docs/decisions, W1, W2.
-func recordedScale(set *v1alpha1.PodCliqueSet, i int, name string, template int32) scale {
+// the scale before its deletion, if the set's status records it, otherwise that of the template. Of a child that exists
+// the record is not looked for, because its own scale applies, and the record may be long. Source: docs/decisions, W1,
+// W2.
+func recordedScale(set *v1alpha1.PodCliqueSet, i int, name string, template int32, exists bool) scale {
+	if exists {
+		return templateScale(template)
+	}
 	for _, r := range set.Status.RecordedReplicas {
 		if r.Name == name && lifecycle.ParseIndices(r.Indices).Has(i) {
 			return scale{r.Replicas, ptr.Deref(r.InitialReplicas, template)}
@@ -61,7 +65,7 @@ func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.Reco
 	for i := range int(max(set.Spec.Replicas, 0)) {
 		for _, t := range template.StandaloneCliques() {
 			if c := live.Cliques[naming.PodCliqueName(set.Name, i, t.Name)]; c == nil {
-				if s := recordedScale(set, i, t.Name, t.Spec.Replicas); s.replicas != t.Spec.Replicas {
+				if s := recordedScale(set, i, t.Name, t.Spec.Replicas, false); s.replicas != t.Spec.Replicas {
 					record(key{name: t.Name, scale: s}, i)
 				}
 			} else if TemplateReplicas(c) != c.Spec.Replicas {
@@ -71,7 +75,7 @@ func RecordedReplicas(set *v1alpha1.PodCliqueSet, live Children) []v1alpha1.Reco
 		for k := range template.PodCliqueScalingGroupConfigs {
 			config := &template.PodCliqueScalingGroupConfigs[k]
 			if g := live.Groups[naming.ScalingGroup(set.Name, i, config.Name)]; g == nil {
-				if s := recordedScale(set, i, config.Name, groupReplicas(config)); s.replicas != groupReplicas(config) {
+				if s := recordedScale(set, i, config.Name, groupReplicas(config), false); s.replicas != groupReplicas(config) {
 					record(key{name: config.Name, scale: scale{replicas: s.replicas}, group: true}, i)
 				}
 			} else if TemplateReplicas(g) != g.Spec.Replicas {

@@ -16,7 +16,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 		config := &set.Spec.Template.PodCliqueScalingGroupConfigs[k]
 		name := naming.ScalingGroup(set.Name, i, config.Name)
 		ours := map[string]string{}
-		replicas := recordedScale(set, i, config.Name, groupReplicas(config)).replicas
+		replicas := recordedScale(set, i, config.Name, groupReplicas(config), live[name] != nil).replicas
 		if g := live[name]; g != nil {
 			replicas = g.Spec.Replicas
 			replicas = followTemplate(ours, replicas, TemplateReplicas(g), groupReplicas(config))

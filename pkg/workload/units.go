@@ -3,8 +3,6 @@
 package workload
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,10 +135,8 @@ func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []
 	u := unitFacts(OwnershipOf(set, groups, cliques), SetAttempt(set, i), wanted, cliques, cliques, pods, unreachable)
 	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Believed(u.Attempt.Set).Set >= u.Attempt.Set &&
 		meta.IsStatusConditionTrue(podGroup.Status.Conditions, v2alpha2.ConditionAdmitted)
-	for _, a := range set.Status.ReplicaAttempts {
-		if a.Index == int32(i) && a.NotBefore != nil {
-			u.NotBefore, u.RaisedAt, u.Restart = a.NotBefore.Time, a.StartedAt.Time, set.Status.RestartCount
-		}
+	if a := attemptEntry(set.Status.ReplicaAttempts, i); a != nil && a.NotBefore != nil {
+		u.NotBefore, u.RaisedAt, u.Restart = a.NotBefore.Time, a.StartedAt.Time, set.Status.RestartCount
 	}
 	recorded := map[string]lifecycle.Attempt{} // of group replicas, by the names of their PodCliques
 	for _, g := range groups {
@@ -181,9 +177,8 @@ func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []
 // isGroupReplicaReplacing reports whether the status of a scaling group records that it has replaced its replica j,
 // which has not become available since.
 func isGroupReplicaReplacing(group *v1alpha1.PodCliqueScalingGroup, j int) bool {
-	return slices.ContainsFunc(group.Status.ReplicaAttempts, func(a v1alpha1.ReplicaAttempt) bool {
-		return a.Index == int32(j) && a.AvailableAt == nil && a.Attempt == GroupAttempt(group, j).Group
-	})
+	a := attemptEntry(group.Status.ReplicaAttempts, j)
+	return a != nil && a.AvailableAt == nil && a.Attempt == GroupAttempt(group, j).Group
 }
 
 // GroupUnitFacts returns the facts about replica j of a scaling group. own is the ownership of all PodCliques of the set
