@@ -91,7 +91,7 @@ func newFaultyMarket(t *testing.T, seed int64) *faultyMarket {
 		excused: map[string]bool{}, counts: map[string]int{}}
 	f.stop = f.start.Add(5 * time.Minute)
 	f.carryOut = f.begin
-	f.isExcused = func(p *Preemption) bool { return f.excused[p.ID] || f.hasOverduePod() }
+	f.isExcused = func(p *Preemption) bool { return f.excused[p.ID] || f.countsOnOverduePod(p) }
 	f.priorityOf = func(class string) (int32, bool) { return int32(class[0] - '0'), true }
 	f.r = f.newRegistry()
 	f.lead()
@@ -231,14 +231,12 @@ func (f *faultyMarket) change(uid types.UID, edit func(*corev1.Pod)) {
 	}
 }
 
-// hasOverduePod reports whether a pod should have ended by now: a preemption may have counted on its room.
-func (f *faultyMarket) hasOverduePod() bool {
-	for uid := range f.pods {
-		if pod := f.pods[uid]; pod.DeletionTimestamp != nil && pod.DeletionTimestamp.Time.Before(f.now) {
-			return true
-		}
-	}
-	return false
+// countsOnOverduePod reports whether a pod should have ended by now on whose room the preemption counts.
+func (f *faultyMarket) countsOnOverduePod(p *Preemption) bool {
+	return slices.ContainsFunc(slices.Concat(p.pods(), p.awaited), func(of *corev1.Pod) bool {
+		pod := f.pods[of.UID]
+		return pod != nil && pod.DeletionTimestamp != nil && pod.DeletionTimestamp.Time.Before(f.now)
+	})
 }
 
 // deleteVictim lets a victim terminate, for up to 20 s, or for minutes.
