@@ -203,6 +203,9 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 	if p.gang.preemption == p && p.stage == stageEvicting {
 		p.stage, p.stuck = stageEvicted, now.Add(p.graceTime(now)+overdue)
 		r.reindex(p.gang)
+		if p.gang.phase.isRefused() && !r.isAwaited(p) { // the victims ended, and it was refused, before: nothing else makes it try again
+			e.add(r.retryRefused(p.gang))
+		}
 	}
 	return r.endCall(e)
 }

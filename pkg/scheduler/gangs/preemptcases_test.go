@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
@@ -140,6 +141,59 @@ func TestRoomOfAPreemptorIsTaken(t *testing.T) {
 	if m.boundOf(top) != 4 || m.boundOf(high) != 4 || m.victims != 8 || m.overtaken[high.Name] != 1 || m.decisions[high.Name] != 2 {
 		t.Errorf("bound are %d of the highest priority and %d of the first preemptor; %d pods were evicted; the first one was overtaken %d times and decided %d times",
 			m.boundOf(top), m.boundOf(high), m.victims, m.overtaken[high.Name], m.decisions[high.Name])
+	}
+}
+
+// The same, and the victims have ended, their room is taken, and the preemptor was refused, all before the requests to delete them are
+// answered: it decides anew as soon as they are.
+func TestRoomIsTakenBeforeTheEvictionsAreAnswered(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	low, other, high, top := keyNamed("low"), keyNamed("other"), keyNamed("high"), keyNamed("top")
+	m.createGang(low, 4, 4, 0)
+	m.runFor(time.Second)
+	m.nodes["n1"], m.room = 4, nil
+	m.createGang(other, 4, 4, 1)
+	m.runFor(time.Second)
+	var unanswered *Preemption
+	m.carryOut = func(e Effects) {
+		for _, p := range e.Mark {
+			m.apply(m.r.RecordMarked(p, nil, m.now))
+		}
+		for _, p := range e.Evict {
+			if unanswered != nil {
+				m.evict = append(m.evict, p)
+				continue
+			}
+			unanswered = p
+			for _, v := range p.Victims {
+				m.ends[v.Pod.UID] = m.now
+				m.update(v.Pod.UID, func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: m.now} })
+			}
+		}
+	}
+	m.createGang(high, 4, 4, 5)
+	for range 10 {
+		if unanswered == nil {
+			m.step()
+		}
+	}
+	if unanswered == nil || unanswered.Gang != high {
+		t.Fatalf("the first evictions are %+v, want those of the preemptor", unanswered)
+	}
+	m.createGang(top, 4, 4, 9)
+	m.runFor(time.Second)
+	if m.boundOf(low) != 0 || m.boundOf(top) != 4 || m.boundOf(high) != 0 {
+		t.Fatalf("bound are %d of the victims, %d of the highest priority, %d of the preemptor; want only those of the highest priority", m.boundOf(low), m.boundOf(top), m.boundOf(high))
+	}
+	m.apply(m.r.RecordEvicted(unanswered, nil, m.now))
+	m.runFor(time.Second)
+	if m.decisions[high.Name] != 1 || m.victims != 4 {
+		t.Errorf("the preemptor has decided anew %d times, and %d more pods were evicted, want once, and 4", m.decisions[high.Name], m.victims)
+	}
+	m.runFor(time.Minute)
+	if m.boundOf(high) != 4 {
+		t.Errorf("%d pods of the preemptor are bound", m.boundOf(high))
 	}
 }
 

@@ -623,8 +623,7 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 	if p == nil {
 		return Effects{}
 	}
-	left := slices.ContainsFunc(p.Victims, func(v Victim) bool { return r.isEnding(v.Pod.UID) }) ||
-		slices.ContainsFunc(p.awaited, func(pod *corev1.Pod) bool { return r.isEnding(pod.UID) })
+	left := r.isAwaited(p)
 	switch {
 	case p.stage == stageRecorded && p.asked:
 		g.recordOwnChange() // it is tried again
@@ -635,4 +634,10 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 		return r.endPreemption(p, p.failure())
 	}
 	return Effects{}
+}
+
+// isAwaited reports whether a victim of the preemption, or another pod whose room it counts on, has not ended yet.
+func (r *Registry) isAwaited(p *Preemption) bool {
+	return slices.ContainsFunc(p.Victims, func(v Victim) bool { return r.isEnding(v.Pod.UID) }) ||
+		slices.ContainsFunc(p.awaited, func(pod *corev1.Pod) bool { return r.isEnding(pod.UID) })
 }
