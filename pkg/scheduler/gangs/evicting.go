@@ -421,9 +421,9 @@ func (r *Registry) preemptionOf(uid types.UID) *Preemption {
 	return nil
 }
 
-// isVictimOfOther reports whether a pod, or others of its gang, are about to end by another preemption than p, or their end by it was
+// endsForOther reports whether a pod, or others of its gang, are about to end by another preemption than p, or their end by it was
 // not observed yet. nil: by any.
-func (r *Registry) isVictimOfOther(uid types.UID, p *Preemption) bool {
+func (r *Registry) endsForOther(uid types.UID, p *Preemption) bool {
 	other := r.preemptionOf(uid)
 	return r.members[uid].isDeparting() || r.plainVictims[uid].isDeparting() || other != nil && other != p
 }

@@ -50,12 +50,7 @@ func (r *Registry) updateLine(now time.Time) []Key {
 			waiting = append(waiting, ranked{g, g.leaderRank()})
 		}
 	}
-	slices.SortFunc(waiting, func(a, b ranked) int {
-		if c := a.rank.Compare(b.rank); c != 0 {
-			return c
-		}
-		return compareNames(a.key, b.key)
-	})
+	slices.SortFunc(waiting, func(a, b ranked) int { return compareInQueue(a.rank, a.key, b.rank, b.key) })
 	before := r.line.places
 	r.line = line{at: now, places: make(map[*gangState]linePlace, len(waiting))}
 	start, firsts := 0, map[string]string{} // of the priority; firsts by namespace

@@ -121,16 +121,23 @@ func TestConfirmationOfADecision(t *testing.T) {
 	}
 }
 
-// A gang of higher priority takes the room that is kept for a preemptor, which decides anew (docs/decisions, G23).
-func TestRoomOfAPreemptorIsTaken(t *testing.T) {
-	t.Parallel()
+// newFullMarket returns a market of two nodes with 4 pods each: of one gang of priority 0, then of one of priority 1.
+func newFullMarket(t *testing.T, low, other Key) *market {
+	t.Helper()
 	m := newQuietMarket(t, 4)
-	low, other, high, top := keyNamed("low"), keyNamed("other"), keyNamed("high"), keyNamed("top")
 	m.createGang(low, 4, 4, 0)
 	m.runFor(time.Second)
 	m.nodes["n1"], m.room = 4, nil
 	m.createGang(other, 4, 4, 1)
 	m.runFor(time.Second)
+	return m
+}
+
+// A gang of higher priority takes the room that is kept for a preemptor, which decides anew (docs/decisions, G23).
+func TestRoomOfAPreemptorIsTaken(t *testing.T) {
+	t.Parallel()
+	low, other, high, top := keyNamed("low"), keyNamed("other"), keyNamed("high"), keyNamed("top")
+	m := newFullMarket(t, low, other)
 	m.createGang(high, 4, 4, 5)
 	m.runFor(500 * time.Millisecond)
 	if m.victims != 4 || m.boundOf(low) != 0 || m.boundOf(high) != 0 {
@@ -148,13 +155,8 @@ func TestRoomOfAPreemptorIsTaken(t *testing.T) {
 // answered: it decides anew as soon as they are.
 func TestRoomIsTakenBeforeTheEvictionsAreAnswered(t *testing.T) {
 	t.Parallel()
-	m := newQuietMarket(t, 4)
 	low, other, high, top := keyNamed("low"), keyNamed("other"), keyNamed("high"), keyNamed("top")
-	m.createGang(low, 4, 4, 0)
-	m.runFor(time.Second)
-	m.nodes["n1"], m.room = 4, nil
-	m.createGang(other, 4, 4, 1)
-	m.runFor(time.Second)
+	m := newFullMarket(t, low, other)
 	var unanswered *Preemption
 	m.carryOut = func(e Effects) {
 		for _, p := range e.Mark {

@@ -303,7 +303,7 @@ func (r *Registry) retryFirstHopeless() {
 		case !r.isWaitingForSearch(g):
 			delete(r.toSearch, g)
 		case r.now.Before(g.hopeless.until):
-		case first == nil || compareInQueue(g, first) < 0:
+		case first == nil || compareInQueue(g.leaderRank(), g.key, first.leaderRank(), first.key) < 0:
 			first = g
 		}
 	}
@@ -472,7 +472,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
 		until: now.Add(PreparationTime(len(d.Victims))),
 	}
-	if slices.ContainsFunc(d.Victims, func(v Victim) bool { return r.isVictimOfOther(v.Pod.UID, g.preemption) }) {
+	if slices.ContainsFunc(d.Victims, func(v Victim) bool { return r.endsForOther(v.Pod.UID, g.preemption) }) {
 		g.recordOwnChange() // they end for another since the search began: it is tried again
 		return Effects{}
 	}
@@ -623,17 +623,16 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 	if p == nil {
 		return Effects{}
 	}
-	left := r.isAwaited(p)
 	switch {
 	case p.stage == stageRecorded && p.asked:
 		g.recordOwnChange() // it is tried again
 		return r.endPreemption(p, p.failure())
-	case p.stage == stageEvicted && !left && p.taken:
+	case p.stage != stageEvicted || r.isAwaited(p):
+		return Effects{}
+	case p.taken:
 		return r.replacePreemption(p, p.failure())
-	case p.stage == stageEvicted && !left:
-		return r.endPreemption(p, p.failure())
 	}
-	return Effects{}
+	return r.endPreemption(p, p.failure())
 }
 
 // isAwaited reports whether a victim of the preemption, or another pod whose room it counts on, has not ended yet.

@@ -119,12 +119,12 @@ func (g *gangState) leaderRank() Rank {
 	return rank
 }
 
-// compareInQueue compares gangs in the order of the queue, and those of the same rank by name.
-func compareInQueue(a, b *gangState) int {
-	if c := a.leaderRank().Compare(b.leaderRank()); c != 0 {
+// compareInQueue compares in the order of the queue, and what has the same rank by name.
+func compareInQueue(a Rank, aName Key, b Rank, bName Key) int {
+	if c := a.Compare(b); c != 0 {
 		return c
 	}
-	return compareNames(a.key, b.key)
+	return compareNames(aName, bName)
 }
 
 // sortByRank sorts in the order of the queue. Items of the same rank are sorted by name: many gangs have it after a restart, because
@@ -134,12 +134,7 @@ func sortByRank[T comparable](items []T, rankOf func(T) Rank, nameOf func(T) Key
 	for _, x := range items {
 		ranks[x] = rankOf(x)
 	}
-	slices.SortFunc(items, func(a, b T) int {
-		if c := ranks[a].Compare(ranks[b]); c != 0 {
-			return c
-		}
-		return compareNames(nameOf(a), nameOf(b))
-	})
+	slices.SortFunc(items, func(a, b T) int { return compareInQueue(ranks[a], nameOf(a), ranks[b], nameOf(b)) })
 }
 
 // sortGangs sorts gangs in the order of the queue.
@@ -147,13 +142,8 @@ func sortGangs(gangs []*gangState) {
 	sortByRank(gangs, (*gangState).leaderRank, func(g *gangState) Key { return g.key })
 }
 
-// compareIndexed is compareInQueue with the ranks by which the gangs are in an index.
-func compareIndexed(a, b *gangState) int {
-	if c := a.rank.Compare(b.rank); c != 0 {
-		return c
-	}
-	return compareNames(a.key, b.key)
-}
+// compareIndexed compares gangs with the ranks by which they are in an index.
+func compareIndexed(a, b *gangState) int { return compareInQueue(a.rank, a.key, b.rank, b.key) }
 
 // compareNames compares by namespace and name.
 func compareNames(a, b Key) int {
