@@ -215,6 +215,8 @@ type SetReplica struct {
 	Replaced Raised
 	// Preempted is what the replica has lost to a preemption. Zero: nothing, or it is made up for.
 	Preempted Preemption
+	// Unbound is why the scheduler has not bound its minimum: a reason with its first clause. "": it has not said.
+	Unbound string
 	// Waits describes what the creation of PodCliques of the replica waits for: UnitDecision.Note.
 	Waits string
 	// Trouble is the message of the first clique or scaling group whose objects cannot be created as specified, "" if

@@ -72,6 +72,23 @@ func Shorten(s string, limit int) string {
 	return s[:whole] + rest
 }
 
+// FirstClause returns the first clause of a text made of clauses that are separated by "; ". A separator in parentheses
+// separates nothing.
+func FirstClause(s string) string {
+	depth := 0
+	for i, r := range s {
+		switch {
+		case r == '(':
+			depth++
+		case r == ')':
+			depth--
+		case depth <= 0 && strings.HasPrefix(s[i:], "; "):
+			return s[:i]
+		}
+	}
+	return s
+}
+
 // Quantity returns an amount of a resource as users write it. CPU comes in millicores, memory and ephemeral storage in
 // bytes, any other resource in units.
 func Quantity(name corev1.ResourceName, n int64) string {

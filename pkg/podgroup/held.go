@@ -32,22 +32,6 @@ func (n HeldNote) IsIn(text string) bool {
 	return strings.HasPrefix(text, n.Head) && (n.Advice == "" || strings.Contains(withoutNumbers(text), n.Advice))
 }
 
-// firstClause returns the first clause of a message. A separator in parentheses separates nothing.
-func firstClause(text string) string {
-	depth := 0
-	for i, r := range text {
-		switch {
-		case r == '(':
-			depth++
-		case r == ')':
-			depth--
-		case depth <= 0 && strings.HasPrefix(text[i:], clauses):
-			return text[:i]
-		}
-	}
-	return text
-}
-
 // withoutNumbers returns the words of a text, each number or list of numbers replaced by the same word.
 func withoutNumbers(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;:()", r) })
@@ -137,7 +121,7 @@ func (n *HeldNotes) noteOfLeaf(name, label string) HeldNote {
 		return HeldNote{Head: head, Text: head, Kind: part}
 	}
 	head += ": " + string(reason)
-	first := firstClause(text)
+	first := message.FirstClause(text)
 	note := HeldNote{Head: head, Text: head + ": " + first, Kind: part + " " + string(reason)}
 	if advice != "" {
 		note.Text += clauses + advice

@@ -201,7 +201,7 @@ func withWaiting(c *metav1.Condition, f Facts) *metav1.Condition {
 
 // isSameLoss reports whether two conditions Preempted are about the same preemption.
 func isSameLoss(a, b *metav1.Condition) bool {
-	return a.Reason == b.Reason && firstClause(a.Message) == firstClause(b.Message)
+	return a.Reason == b.Reason && message.FirstClause(a.Message) == message.FirstClause(b.Message)
 }
 
 // describeNoPreemption is the clause about why a refused gang does not preempt, or not yet. "": that is not known, or, as far as is

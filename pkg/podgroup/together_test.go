@@ -129,18 +129,3 @@ func TestSeveralClassesAreJudgedTogetherUpToALimit(t *testing.T) {
 		}
 	}
 }
-
-func TestFirstClause(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                         "",
-		"a":                        "a",
-		"a; b":                     "a",
-		"1 node (n0; 8 free) b; c": "1 node (n0; 8 free) b",
-		"a) b; c":                  "a) b",
-	} {
-		if got := firstClause(text); got != want {
-			t.Errorf("firstClause(%q) = %q, want %q", text, got, want)
-		}
-	}
-}

@@ -45,17 +45,21 @@ type SetStatusFacts struct {
 	Problems []Problem
 }
 
-// whereWhy returns a text about where users find the reason why the minimum of replica i is not bound: in its
-// PodGroup, unless all of its pods name other schedulers than the default one. muster-scheduler ignores the PodGroup of
-// such pods, so that it has no status.
-func whereWhy(pcs *v1alpha1.PodCliqueSet, i int, ours string) string {
+// describeUnbound returns why the minimum of a replica is not bound, as far as its PodGroup says so, and which PodGroup it is. If all
+// of its pods name other schedulers than the default one, muster-scheduler ignores the PodGroup.
+func describeUnbound(pcs *v1alpha1.PodCliqueSet, r *lifecycle.SetReplica, ours string) string {
 	var names []string
+	group := naming.PodGroupName(pcs.Name, r.Index)
 	for _, c := range pcs.Spec.Template.CliquesInOrder() {
 		name := cmp.Or(c.Spec.PodSpec.SchedulerName, ours)
-		if name == ours || name == v1alpha1.DefaultSchedulerName || name == corev1.DefaultSchedulerName {
-			return fmt.Sprintf("PodGroup %s says why", naming.PodGroupName(pcs.Name, i))
+		switch {
+		case name != ours && name != v1alpha1.DefaultSchedulerName && name != corev1.DefaultSchedulerName:
+			names = append(names, name)
+		case r.Unbound == "":
+			return fmt.Sprintf("PodGroup %s does not say why yet", group)
+		default:
+			return fmt.Sprintf("%s (PodGroup %s)", message.Truncate(r.Unbound, maxDescription), group)
 		}
-		names = append(names, name)
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("its pods are left to %s, and their events say why", strings.Join(slices.Compact(names), ", "))
@@ -187,7 +191,7 @@ func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f 
 	case first != nil && first.Terminating() != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
 	case first != nil && !first.IsScheduled():
-		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, whereWhy(pcs, first.Index, f.SchedulerName))
+		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, describeUnbound(pcs, first, f.SchedulerName))
 	case first != nil:
 		name, why := first.Unavailable()
 		if available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, name); why != "" {

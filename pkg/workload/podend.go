@@ -47,6 +47,16 @@ func PreemptionOf(group *v2alpha2.PodGroup) lifecycle.Preemption {
 	return p
 }
 
+// UnboundCause returns why the minimum of the gang of a PodGroup is not bound, according to its status: the reason with the first clause
+// of its text. "": the status does not say so.
+func UnboundCause(group *v2alpha2.PodGroup) string {
+	c := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionSatisfied)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return ""
+	}
+	return c.Reason + ": " + message.FirstClause(c.Message)
+}
+
 // podFailure returns why a pod failed, when it failed if a container status contains the time, and whether it failed.
 // As for a Job, the phase decides: the kubelet ignores sidecars and includes init containers. In addition, a pod has
 // failed as soon as a container that will not be restarted has exited non-zero, even if other containers are still

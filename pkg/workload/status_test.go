@@ -291,7 +291,7 @@ func TestPodCliqueSetStatus(t *testing.T) {
 		"not made yet": {1,
 			SetStatusFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
-			"Available=False ReplicasUnavailable: 0 of 1 replica is available; the minimum of replica 0 is not bound: PodGroup s-0 says why"},
+			"Available=False ReplicasUnavailable: 0 of 1 replica is available; the minimum of replica 0 is not bound: PodGroup s-0 does not say why yet"},
 		"for another scheduler": {1,
 			SetStatusFacts{Replicas: []lifecycle.SetReplica{{Missing: []string{"a", "g"}}}, SchedulerName: "ours"},
 			v1alpha1.PodCliqueSetStatus{Replicas: 1, Phase: "Pending"},
@@ -456,19 +456,32 @@ func TestRecordedReplicas(t *testing.T) {
 }
 
 // The scheduler leaves the PodGroup of pods of another scheduler alone, unless it is the default one.
-func TestWhereUsersFindWhyPodsAreNotBound(t *testing.T) {
+func TestWhyTheMinimumOfAReplicaIsNotBound(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{
-		"":                            "PodGroup s-0 says why",
-		"ours":                        "PodGroup s-0 says why",
-		corev1.DefaultSchedulerName:   "PodGroup s-0 says why",
-		v1alpha1.DefaultSchedulerName: "PodGroup s-0 says why",
-		"another":                     "its pods are left to another, and their events say why",
+	satisfied := func(is metav1.ConditionStatus, reason v2alpha2.Reason, text string) []metav1.Condition {
+		return []metav1.Condition{{Type: v2alpha2.ConditionAdmitted, Status: "False", Reason: "x", Message: "y"}, {Type: v2alpha2.ConditionSatisfied, Status: is, Reason: string(reason), Message: text}}
+	}
+	refused := satisfied("False", v2alpha2.ReasonNodesUnavailable, "1 node (n; 8 free) cordoned: uncordon it; the gang needs 8")
+	for name, tc := range map[string]struct {
+		scheduler string
+		says      []metav1.Condition
+		want      string
+	}{
+		"the first clause":           {"", refused, "NodesUnavailable: 1 node (n; 8 free) cordoned: uncordon it (PodGroup s-0)"},
+		"ours":                       {"ours", refused, "NodesUnavailable: 1 node (n; 8 free) cordoned: uncordon it (PodGroup s-0)"},
+		"the default of Kubernetes":  {corev1.DefaultSchedulerName, refused, "NodesUnavailable: 1 node (n; 8 free) cordoned: uncordon it (PodGroup s-0)"},
+		"the default of Grove":       {v1alpha1.DefaultSchedulerName, refused, "NodesUnavailable: 1 node (n; 8 free) cordoned: uncordon it (PodGroup s-0)"},
+		"of another scheduler":       {"another", refused, "its pods are left to another, and their events say why"},
+		"no status yet":              {"", nil, "PodGroup s-0 does not say why yet"},
+		"a status before the loss":   {"", satisfied("True", v2alpha2.ReasonSatisfied, "the minimum of 2 pods is bound"), "PodGroup s-0 does not say why yet"},
+		"a text of a single clause":  {"", satisfied("False", v2alpha2.ReasonGated, "needs 2 pods"), "Gated: needs 2 pods (PodGroup s-0)"},
+		"a text that is much longer": {"", satisfied("False", v2alpha2.ReasonInvalid, strings.Repeat("a", 1024)), "Invalid: " + strings.Repeat("a", 1014) + "… (PodGroup s-0)"},
 	} {
 		set := wrappers.MakePodCliqueSet("s", "ns").Clique("a", 1).Obj()
-		set.Spec.Template.Cliques[0].Spec.PodSpec.SchedulerName = name
-		if got := whereWhy(set, 0, "ours"); got != want {
-			t.Errorf("scheduler %q: %q, want %q", name, got, want)
+		set.Spec.Template.Cliques[0].Spec.PodSpec.SchedulerName = tc.scheduler
+		group := &v2alpha2.PodGroup{Status: v2alpha2.PodGroupStatus{Conditions: tc.says}}
+		if got := describeUnbound(set, &lifecycle.SetReplica{Unbound: UnboundCause(group)}, "ours"); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -328,3 +328,30 @@ func TestStatusThatTheCacheShowsLate(t *testing.T) {
 		})
 	}
 }
+
+// A set whose minimum is not bound says what its PodGroup says, and follows it.
+func TestASetSaysWhyItsGangWaits(t *testing.T) {
+	t.Parallel()
+	c := New(t, Options{Nodes: Nodes(1, 4)})
+	c.Create(oneGroup("a"))
+	c.Advance(10 * time.Second)
+	c.Create(oneGroup("b"))
+	says := func(moment, want string) {
+		t.Helper()
+		if got := meta.FindStatusCondition(theSet(c, "b").Status.Conditions, v1alpha1.ConditionAvailable).Message; got != want {
+			t.Errorf("%s: %q, want %q", moment, got, want)
+		}
+	}
+	c.Advance(5 * time.Second)
+	says("it is refused", "0 of 1 replica is available; the minimum of replica 0 is not bound: "+
+		"InsufficientGPUs: the gang needs 4 nvidia.com/gpu for 4 pods, 0 are free (PodGroup b-0)")
+	group := All[*v2alpha2.PodGroup](c)[1].DeepCopy()
+	is := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionSatisfied)
+	is.Reason, is.Message = string(v2alpha2.ReasonPreempting), "2 pods end; more"
+	writeStatus(c, group)
+	c.Advance(5 * time.Second)
+	says("its reason changes", "0 of 1 replica is available; the minimum of replica 0 is not bound: Preempting: 2 pods end (PodGroup b-0)")
+	c.Delete(theSet(c, "a"))
+	c.Advance(20 * time.Second)
+	says("it runs", "1 of 1 replica is available")
+}

@@ -146,13 +146,17 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 	return nil
 }
 
-// podGroupUrgency returns the urgency of an update of a PodGroup, of whose status the set tells what was preempted.
+// podGroupUrgency returns the urgency of an update of a PodGroup, of whose status the set tells what was preempted, and why the
+// minimum is not bound.
 func podGroupUrgency(before, after client.Object) children.Urgency {
-	if urgency := children.SpecChanged(before, after); urgency != children.Never {
+	was, is := before.(*v2alpha2.PodGroup), after.(*v2alpha2.PodGroup)
+	switch urgency := children.SpecChanged(was, is); {
+	case urgency != children.Never:
 		return urgency
-	}
-	if workload.PreemptionOf(before.(*v2alpha2.PodGroup)) != workload.PreemptionOf(after.(*v2alpha2.PodGroup)) {
+	case workload.PreemptionOf(was) != workload.PreemptionOf(is):
 		return children.Prompt
+	case workload.UnboundCause(was) != workload.UnboundCause(is):
+		return children.Soon
 	}
 	return children.Never
 }

@@ -73,7 +73,7 @@ func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, o
 	podGroups := owned.presentPodGroups(seen.set)
 	for i := range seen.facts {
 		if pg := podGroups[naming.PodGroupName(seen.set.Name, i)]; pg != nil {
-			seen.facts[i].Preempted = workload.PreemptionOf(pg)
+			seen.facts[i].Preempted, seen.facts[i].Unbound = workload.PreemptionOf(pg), workload.UnboundCause(pg)
 		}
 	}
 	var err error

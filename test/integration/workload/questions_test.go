@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
 // answers fails the test unless one kubectl command prints all of these words.
@@ -50,7 +52,10 @@ spec:
 			w.untilReason("big-0", "TooLarge")
 			w.answers("why does it wait", "describe pg big-0", "TooLarge", "needs 12 nvidia.com/gpu for 3 pods", "have 8 in all")
 			w.answers("what is it made of", "describe pg big-0", "big-0-leader", "big-0-worker")
-			w.answers("why does the set wait", "describe pcs big", "the minimum of replica 0 is not bound: PodGroup big-0 says why")
+			w.until("the set says what its gang says", sets, func(objects []*unstructured.Unstructured) bool {
+				return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionAvailable, "message"), "TooLarge")
+			})
+			w.answers("why does the set wait", "describe pcs big", "the minimum of replica 0 is not bound: TooLarge: ", "(PodGroup big-0)")
 			w.answers("and why does the pod", "get pods -o wide", "big-0-worker-0-")
 		},
 		"is the update stuck": func(w *world) {
