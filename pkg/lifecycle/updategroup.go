@@ -98,9 +98,10 @@ type groupCount struct {
 	// number of those that are being replaced.
 	outdated []GroupReplica
 	leaving  int
-	// available counts the replicas that are certainly available. bound: a pod of a replica is bound.
-	available int32
-	bound     bool
+	// available counts the replicas that are certainly available. bound: a pod of a replica is bound. ripening: a replica is
+	// ready, and not for minReadySeconds.
+	available       int32
+	bound, ripening bool
 	// unhealthy is the first replica of the target that is not available; nil: there is none. A replica of which no pod
 	// has had a node for unboundGrace does not fit, and is left out. made is the first of them that the update has made.
 	// settles is when an unbound one is left out; zero: there is none.
@@ -135,7 +136,7 @@ func (u GroupUpdate) countReplicas(d *GroupUpdateDecision, now time.Time) groupC
 		if available {
 			c.available++
 		}
-		c.bound = c.bound || r.hasScheduled()
+		c.bound, c.ripening = c.bound || r.hasScheduled(), c.ripening || r.isReady() && !r.Available()
 		switch {
 		case r.leaves():
 			c.leaving++
@@ -153,7 +154,7 @@ func (u GroupUpdate) countReplicas(d *GroupUpdateDecision, now time.Time) groupC
 				c.settles = latest(c.settles, settles)
 			}
 			if c.unhealthy == nil {
-				c.unhealthy, c.ripens = r, r.allMembers(Clique.isReady)
+				c.unhealthy, c.ripens = r, r.isReady()
 			}
 			if c.made == nil && u.Progress.Open() && u.Progress.Reached.Has(r.Index) {
 				c.made = r
@@ -170,10 +171,10 @@ func (u GroupUpdate) countReplicas(d *GroupUpdateDecision, now time.Time) groupC
 // Update, "PCSG Replica Selection"; GREP-291, "OnDelete Strategy"; docs/decisions, U2 to U6, U9, W10.
 //
 //   - A replica is replaced as a whole if it has a pod of an earlier template. Under OnDelete no replica is replaced.
-//   - In the group's turn, replicas that are not scheduled or not available are replaced immediately. The oldest available
-//     replica is replaced when the previous replacement has become available, and when without this replica minAvailable
-//     replicas are available, or all others if every replica is needed.
-//   - No available replica is replaced while one of the current template is not available or is being replaced, unless no
+//   - In the group's turn, replicas that are not scheduled or not ready are replaced immediately. One that is ready serves, also
+//     if it has not been for minReadySeconds: the oldest ready replica is replaced when the previous replacement has become
+//     available, and when without this replica minAvailable replicas are available, or all others if every replica is needed.
+//   - No ready replica is replaced while one of the current template is not available or is being replaced, unless no
 //     pod of it has had a node for unboundGrace. No replica at all is replaced while this holds for one that the update has
 //     made, nor while the update is paused.
 //   - The update is complete when every replica exists, every pod was created from the current template, all replicas with
@@ -198,18 +199,19 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	d.Progress = p
 	p.recordReached(u.New...)
 	lacking := p.lacking(c.updated, int(u.Wanted)-len(c.outdated)-len(c.updated))
-	ready := d.replaceUnavailable(c.outdated, r.isBlocked(c.made != nil, waits))
+	ready := d.replaceUnready(c.outdated, r.isBlocked(c.made != nil, waits))
 	replacing := ""
 	if len(ready) > 0 {
 		replacing = fmt.Sprintf("replacing replica %d", ready[0].Index)
 	}
-	state, replaces := r.advance(p, u.obstacle(c, r, d.Known, waits, len(ready) > 0, lacking), replacing, u.remaining(c), now)
+	state, replaces := r.advance(p, u.obstacle(c, r, d.Known, waits, ready, lacking), replacing, u.remaining(c), now)
 	if replaces {
 		p.selectUnit(strconv.Itoa(ready[0].Index), now)
-		d.replace(ready[0], "is the oldest available one")
+		d.replace(ready[0], "is the oldest ready one")
 	}
 	d.Current = known && !d.Outdated && c.leaving == 0 && !p.Open()
-	d.State, d.RequeueAfter = r.checkStall(p, state, c.ripens, 0, c.settles, now) // the end of minReadySeconds changes the status of a PodClique
+	ripens := c.ripens || c.ripening && state.Reason == UpdateWaitsForMinAvailable
+	d.State, d.RequeueAfter = r.checkStall(p, state, ripens, 0, c.settles, now) // the end of minReadySeconds changes the status of a PodClique
 	return d
 }
 
@@ -222,13 +224,13 @@ func (d *GroupUpdateDecision) replace(r GroupReplica, was string) {
 	d.Progress.recordReached(r.Index)
 }
 
-// replaceUnavailable replaces the outdated replicas that are not available, and returns the others. isBlocked: only the one
-// in flight, which is then of an intermediate template.
-func (d *GroupUpdateDecision) replaceUnavailable(outdated []GroupReplica, isBlocked bool) (available []GroupReplica) {
+// replaceUnready replaces the outdated replicas that are not ready, and returns the others. isBlocked: only the one in flight,
+// which is then of an intermediate template.
+func (d *GroupUpdateDecision) replaceUnready(outdated []GroupReplica, isBlocked bool) (ready []GroupReplica) {
 	for _, r := range outdated {
 		switch {
-		case r.Available():
-			available = append(available, r)
+		case r.isReady():
+			ready = append(ready, r)
 		case isBlocked && !(d.Progress.InFlight() && d.Progress.Selected == strconv.Itoa(r.Index)):
 		case !r.IsScheduled():
 			d.replace(r, "is not scheduled")
@@ -236,11 +238,15 @@ func (d *GroupUpdateDecision) replaceUnavailable(outdated []GroupReplica, isBloc
 			d.replace(r, "is not available")
 		}
 	}
-	return available
+	return ready
 }
 
-// obstacle returns what is against replacing the next available replica, if there is one, or against going on.
-func (u GroupUpdate) obstacle(c groupCount, r rollout, known bool, waits UpdateState, hasNext bool, lacking int) UpdateState {
+// obstacle returns what is against replacing the first of the ready replicas, or against going on if there is none.
+func (u GroupUpdate) obstacle(c groupCount, r rollout, known bool, waits UpdateState, ready []GroupReplica, lacking int) UpdateState {
+	hasNext, others := len(ready) > 0, c.available
+	if hasNext && ready[0].Available() && ready[0].observed() {
+		others--
+	}
 	switch {
 	case waits.Reason != "":
 		return waits
@@ -256,13 +262,13 @@ func (u GroupUpdate) obstacle(c groupCount, r rollout, known bool, waits UpdateS
 		return UpdateState{UpdatePaused, "the update is paused; " + r.old}
 	case hasNext && lacking > 0:
 		return UpdateState{UpdateWaitsForCreation, message.CountAre(lacking, "updated replica") + " not created yet"}
-	case hasNext && !sparesOne(c.available-1, u.MinAvailable, u.Wanted):
-		return UpdateState{UpdateWaitsForMinAvailable, "no available replica is replaced, because too few others are available: " + u.belowMinimum(c.available).Message}
+	case hasNext && !sparesOne(others, u.MinAvailable, u.Wanted):
+		return UpdateState{UpdateWaitsForMinAvailable, "no ready replica is replaced, because too few others are available: " + u.belowMinimum(c.available).Message}
 	}
 	return UpdateState{}
 }
 
-// remaining returns what an update waits for that replaces no further available replica. No reason: for nothing.
+// remaining returns what an update waits for that replaces no further ready replica. No reason: for nothing.
 func (u GroupUpdate) remaining(c groupCount) UpdateState {
 	switch {
 	case len(c.outdated)+c.leaving > 0:

@@ -44,6 +44,7 @@ func before(c *lifecycle.Clique)       { c.Updated, c.Followed = 0, "gen-a" }
 func held(c *lifecycle.Clique)         { c.Old, c.Revision, c.Followed = true, 1, "gen-a" }
 func unscheduled(c *lifecycle.Clique)  { c.Scheduled, c.Ready = 0, 0 }
 func unavailable(c *lifecycle.Clique)  { c.Ready = 0 }
+func ripening(c *lifecycle.Clique)     { c.NotYetAvailable = 2 } // ready, and not for minReadySeconds
 func unknown(c *lifecycle.Clique)      { c.Revision, c.Followed, c.Updated = 1, "gen-a", 2 }
 func unobserved(c *lifecycle.Clique)   { c.Observed = false }
 func withEndedPod(c *lifecycle.Clique) { c.Updated, c.Ready, c.Scheduled = 1, 1, 1 }
@@ -122,7 +123,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		"unscheduled and unavailable replicas are replaced immediately, and the oldest available one": {
 			u: rollingGroup(nil, 1, replica(0, before), replica(1, before, unavailable), replica(2, before, unscheduled), replica(3, before)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("3")),
-				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is the oldest available one")},
+				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is the oldest ready one")},
 				State:   state(lifecycle.Updating, "replacing replica 3; 4 replicas are of an earlier template")},
 		},
 		"of the same age: the lowest index": {
@@ -131,18 +132,33 @@ func TestDecideGroupUpdate(t *testing.T) {
 				r.Created = replica(0).Created
 				return r
 			}(), replica(0, before)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 2 replicas are of an earlier template")},
 		},
 		"only replicas with a change go": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, before), replica(2)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
 		},
 		"below the minimum only unavailable replicas are replaced": {
 			u: rollingGroup(nil, 3, replica(0, before), replica(1, before, unavailable), replica(2)),
 			want: decision{Known: true, Progress: begun(b, startedNow), Replace: replacements{1: because("is not available")},
-				State: state(lifecycle.UpdateWaitsForMinAvailable, "no available replica is replaced, because too few others are available: 2 of 3 replicas available, 3 needed")},
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready replica is replaced, because too few others are available: 2 of 3 replicas available, 3 needed")},
+		},
+		"replicas that are ready, and not for minReadySeconds, serve: none is replaced without others that are available": {
+			u: change(rollingGroup(nil, 1, replica(0, before, ripening), replica(1, before, ripening), replica(2, before, ripening)), stalledAfter(time.Hour)),
+			want: decision{Known: true, Progress: begun(b, startedNow),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready replica is replaced, because too few others are available: 0 of 3 replicas available, 1 needed")},
+		},
+		"of one that serves and the available ones, the oldest is replaced, when minAvailable others are available": {
+			u: rollingGroup(nil, 2, replica(0, before), replica(1, before), replica(2, before, ripening)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("2")), Replace: replacements{2: because("is the oldest ready one")},
+				State: state(lifecycle.Updating, "replacing replica 2; 3 replicas are of an earlier template")},
+		},
+		"the only replica is ready, and needs no other one": {
+			u: rollingGroup(nil, 1, replica(0, before, ripening)),
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest ready one")},
+				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
 		},
 		"only unavailable replicas are left": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, before, unavailable)),
@@ -193,7 +209,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"it is available: the next": {
 			u: rollingGroup(begun(b, selected("1")), 2, replica(0, before), replica(1)),
-			want: decision{Known: true, Progress: begun(b, selected("0", "1"), progressed(now)), Replace: replacements{0: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, selected("0", "1"), progressed(now)), Replace: replacements{0: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
 		},
 		"another one is not available: not yet": {
@@ -247,7 +263,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		// Scaling in mid-update.
 		"the selected replica is no longer desired": {
 			u: rollingGroup(begun(b, selected("2")), 2, replica(0, before), replica(1, before)),
-			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, selected("1", "2"), progressed(now)), Replace: replacements{1: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
 		},
 		"a replica that the update made was available once and has failed: no replica is replaced, whether it is available or not": {
@@ -269,11 +285,11 @@ func TestDecideGroupUpdate(t *testing.T) {
 			u: rollingGroup(begun(b), 2, replica(0, before), replica(1, before), unbound(2)),
 			want: decision{Known: true, Progress: begun(b),
 				State: state(lifecycle.UpdateWaitsForMinAvailable,
-					"no available replica is replaced, because too few others are available: replica 2 is not bound to nodes: PodClique leader is below its minimum; 2 of 3 replicas available, 2 needed")},
+					"no ready replica is replaced, because too few others are available: replica 2 is not bound to nodes: PodClique leader is below its minimum; 2 of 3 replicas available, 2 needed")},
 		},
 		"a replica whose PodCliques have an earlier template is outdated, whatever their status says": {
 			u: rollingGroup(begun(b), 1, replica(0, held), replica(1)),
-			want: decision{Known: true, Progress: begun(b, selected("0"), progressed(now)), Replace: replacements{0: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, selected("0"), progressed(now)), Replace: replacements{0: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
 		},
 		"paused: no replica is replaced": {
@@ -295,12 +311,12 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"its replacement is available with the intermediate template": {
 			u: rollingGroup(begun(a, selected("1")), 2, replica(0, before), replica(1, before)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 2 replicas are of an earlier template")},
 		},
 		"A->B->A: Followed is from the first A": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, func(c *lifecycle.Clique) { c.Updated, c.Followed = 1, "" })),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
 		},
 
@@ -359,7 +375,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"the next edit is rolled out": {
 			u: rollingGroup(begun(a, atOnce), 1, replica(0, before)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest available one")},
+			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 1 replica is of an earlier template")},
 		},
 

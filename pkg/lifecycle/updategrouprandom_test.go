@@ -14,7 +14,8 @@ import (
 
 // TestGroupUpdateRandom simulates updates of a scaling group whose PodCliques report late, as TestCliqueUpdateRandom
 // does for a clique: the statuses are sufficient to leave a replica alone, and the pods are checked before a replica
-// is replaced. A recorded decision is carried out completely, because the attempts define what is deleted.
+// is replaced. A recorded decision is carried out completely, because the attempts define what is deleted. A replica serves
+// while it is ready, whether for minReadySeconds or not.
 func TestGroupUpdateRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(3000) {
@@ -48,6 +49,7 @@ type podClique struct {
 	leaving       bool
 	templates     [2]string // of its pods
 	ready, ended  [2]bool
+	readySince    [2]time.Time
 	annotated     int64 // the revision in its annotation
 	status        lifecycle.Clique
 }
@@ -59,6 +61,7 @@ type groupWorld struct {
 	cliques              []*podClique
 	attempts             map[int]int32
 	wanted, minAvailable int32
+	minReady             time.Duration
 	template             string
 	revision             int64
 	turn, edited         bool
@@ -76,10 +79,12 @@ func (w *groupWorld) String() string {
 func newGroupWorld(r *rand.Rand, quiet bool) *groupWorld {
 	w := &groupWorld{r: r, quiet: quiet, clock: now, attempts: map[int]int32{}, wanted: 1 + r.Int31n(5), template: "A", revision: 1, turn: true}
 	w.minAvailable = 1 + r.Int31n(w.wanted)
+	w.minReady = time.Duration(r.Intn(3)*30) * time.Second
 	w.make()
 	for _, c := range w.cliques {
 		c.created = now.Add(time.Duration(r.Intn(4))*time.Second - time.Hour)
 		c.ready, c.annotated = [2]bool{true, true}, 1
+		c.readySince = [2]time.Time{now, now.Add(-time.Duration(r.Intn(90)) * time.Second)}
 		w.report(c)
 	}
 	return w
@@ -113,6 +118,9 @@ func (w *groupWorld) counts(c *podClique) lifecycle.Clique {
 		}
 		if c.ready[p] {
 			s.Ready++
+			if w.clock.Before(c.readySince[p].Add(w.minReady)) {
+				s.NotYetAvailable++
+			}
 		}
 		s.Scheduled++
 	}
@@ -166,7 +174,9 @@ func (w *groupWorld) happen() {
 				if c.ended[p] { // replaced with the same index
 					c.ended[p], c.templates[p] = false, w.template
 				}
-				c.ready[p] = true
+				if !c.ready[p] {
+					c.ready[p], c.readySince[p] = true, w.clock
+				}
 			case w.quiet:
 			case event == 6:
 				c.ready[p] = false
@@ -217,20 +227,30 @@ func (w *groupWorld) facts(byPods bool) lifecycle.GroupUpdate {
 	return u
 }
 
-// available counts the replicas that are available according to the pods, and returns which replicas have a pod of an
-// earlier template.
-func (w *groupWorld) available() (n int32, is, outdated map[int]bool) {
-	is, outdated = map[int]bool{}, map[int]bool{}
+// serving returns which replicas are ready and which are available according to the pods.
+func (w *groupWorld) serving() (ready, available map[int]bool) {
+	ready, available = map[int]bool{}, map[int]bool{}
 	for _, r := range w.facts(true).Replicas {
 		if r.Available() {
-			n++
-			is[r.Index] = true
+			available[r.Index] = true
+		}
+		for i := range r.Members {
+			r.Members[i].NotYetAvailable = 0
+		}
+		if r.Available() {
+			ready[r.Index] = true
 		}
 	}
+	return ready, available
+}
+
+// outdated returns which replicas have a pod of an earlier template.
+func (w *groupWorld) outdated() map[int]bool {
+	outdated := map[int]bool{}
 	for _, c := range w.cliques {
 		outdated[c.index] = outdated[c.index] || c.templates[0] != w.template || c.templates[1] != w.template
 	}
-	return n, is, outdated
+	return outdated
 }
 
 func (w *groupWorld) pass() string {
@@ -238,16 +258,19 @@ func (w *groupWorld) pass() string {
 	if len(d.Replace) > 0 {
 		d = lifecycle.DecideGroupUpdate(w.facts(true), w.clock)
 	}
-	available, is, outdated := w.available()
-	taken := 0
+	ready, available := w.serving()
+	outdated, taken, others := w.outdated(), 0, int32(len(available))
 	for j := range d.Replace {
 		switch {
 		case !w.turn:
 			return fmt.Sprintf("replica %d is replaced without a turn; %s", j, w)
 		case !outdated[j]:
 			return fmt.Sprintf("replica %d of the current template is replaced; %s", j, w)
-		case is[j]:
+		case ready[j]:
 			taken++
+			if available[j] {
+				others--
+			}
 			if d.Progress.Selected != fmt.Sprint(j) || !d.Progress.InFlight() {
 				return fmt.Sprintf("replica %d is taken down, and %+v recorded", j, d.Progress)
 			}
@@ -255,9 +278,9 @@ func (w *groupWorld) pass() string {
 	}
 	switch before := w.progress; {
 	case taken > 1:
-		return fmt.Sprintf("%d available replicas are taken down; %s", taken, w)
-	case taken > 0 && available < w.minAvailable:
-		return fmt.Sprintf("an available replica is taken down while %d are, %d needed; %s", available, w.minAvailable, w)
+		return fmt.Sprintf("%d replicas that serve are taken down; %s", taken, w)
+	case taken > 0 && others < min(w.minAvailable, w.wanted-1):
+		return fmt.Sprintf("a replica that serves is taken down while %d others are available, %d needed; %s", others, w.minAvailable, w)
 	case before != nil && !before.Open() && !w.edited && (d.Progress == nil || !same(before, d.Progress)) && w.quiet:
 		return fmt.Sprintf("it had ended: %+v, and now is %+v; %s", before, d.Progress, w)
 	case d.Progress.Open() && d.State.Reason == lifecycle.UpdateComplete:
@@ -273,18 +296,19 @@ func (w *groupWorld) pass() string {
 	for j := range d.Replace {
 		w.attempts[j]++
 	}
-	if n, _, _ := w.available(); w.quiet && n < w.wanted-1 {
-		return fmt.Sprintf("%d of %d replicas are available; %s", n, w.wanted, w)
+	if ready, _ := w.serving(); w.quiet && len(ready) < int(w.wanted)-1 {
+		return fmt.Sprintf("%d of %d replicas serve; %s", len(ready), w.wanted, w)
 	}
 	return ""
 }
 
 func (w *groupWorld) done() bool {
-	available, _, outdated := w.available()
+	_, available := w.serving()
+	outdated := w.outdated()
 	for j := range int(w.wanted) {
 		if outdated[j] {
 			return false
 		}
 	}
-	return available == w.wanted && len(w.cliques) == 2*int(w.wanted) && !w.progress.Open()
+	return len(available) == int(w.wanted) && len(w.cliques) == 2*int(w.wanted) && !w.progress.Open()
 }

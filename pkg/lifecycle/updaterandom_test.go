@@ -17,7 +17,7 @@ import (
 // pods become ready late, deletions fail after they were recorded, and the turn is given and taken away. In a quiet
 // world only the update deletes pods, and the clique is scaled in only; in a noisy one pods become unready, end, are
 // deleted and lost, and the clique is scaled in both directions. At every step no pod of the current template is
-// replaced, no ready pod is replaced while fewer are ready than needed, and in a quiet world only one at a time. At
+// replaced, no ready pod is replaced while fewer others are available than needed, and in a quiet world only one at a time. At
 // the end all pods are of the latest template, and an update that has ended stays ended.
 func TestCliqueUpdateRandom(t *testing.T) {
 	t.Parallel()
@@ -54,6 +54,7 @@ type cliqueWorld struct {
 
 	wanted, previous       string // templates: the current one, and the last that all pods had
 	replicas, minAvailable int32
+	minReady               time.Duration
 	turn                   bool
 	progress               *lifecycle.Progress
 	ends                   map[int]lifecycle.Ends
@@ -81,6 +82,7 @@ func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
 	if r.Intn(3) == 0 {
 		w.minAvailable = w.replicas
 	}
+	w.minReady = time.Duration(r.Intn(3)*30) * time.Second
 	for i := 0; len(w.pods) < int(w.replicas); i++ {
 		if r.Intn(4) == 0 {
 			continue // scaling in has left a gap
@@ -88,6 +90,7 @@ func newCliqueWorld(r *rand.Rand, quiet bool) *cliqueWorld {
 		w.create(lifecycle.NewPod{Index: i}, w.wanted)
 		p := &w.pods[len(w.pods)-1]
 		p.Created, p.Scheduled, p.Running, p.Ready = now.Add(time.Duration(r.Intn(5))*time.Second-time.Hour), true, true, true
+		p.ReadySince = now.Add(-time.Duration(r.Intn(90)) * time.Second)
 	}
 	return w
 }
@@ -128,7 +131,9 @@ func (w *cliqueWorld) happen() {
 			p.Unreachable = !w.quiet && event == 8 && p.Scheduled
 		case p.Ended:
 		case w.calm || event < 8:
-			p.Ready = p.Scheduled
+			if p.Scheduled && !p.Ready {
+				p.Ready, p.ReadySince = true, w.clock
+			}
 			p.Running, p.Scheduled = p.Scheduled, true
 		case w.quiet:
 		case event == 8:
@@ -164,7 +169,7 @@ func (w *cliqueWorld) pass(whole bool) string {
 	}
 	d := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: w.replicas, Pods: w.pods, Ends: w.ends}, w.clock)
 	u := lifecycle.CliqueUpdate{Target: lifecycle.Target{Generation: "gen-" + w.wanted, Template: w.wanted}, Turn: w.turn, Progress: w.progress,
-		Replicas: w.replicas, MinAvailable: w.minAvailable, Pods: slices.Clone(w.pods), Deleted: map[string]bool{}, StalledAfter: time.Minute}
+		Replicas: w.replicas, MinAvailable: w.minAvailable, MinReady: w.minReady, Pods: slices.Clone(w.pods), Deleted: map[string]bool{}, StalledAfter: time.Minute}
 	for _, deletion := range d.Delete {
 		u.Deleted[deletion.Pod.UID] = true
 	}
@@ -218,13 +223,13 @@ func (w *cliqueWorld) ready() int32 {
 }
 
 func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDecision) string {
-	ready, taken, present := w.ready(), int32(0), int32(0)
+	available, taken, present := int32(0), int32(0), int32(0)
 	for _, p := range w.pods {
 		if !p.Terminating && !u.Deleted[p.UID] {
 			present++
-		}
-		if p.Ready && !p.Terminating && u.Deleted[p.UID] {
-			ready-- // by scaling in
+			if p.IsAvailable(w.minReady, w.clock) {
+				available++
+			}
 		}
 	}
 	for _, deletion := range d.Delete {
@@ -238,6 +243,9 @@ func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDe
 			return fmt.Sprintf("%s is replaced without a turn", p.Name)
 		case p.Ready:
 			taken++
+			if p.IsAvailable(w.minReady, w.clock) {
+				available--
+			}
 			if p.Name != d.Progress.Selected || !d.Progress.InFlight() {
 				return fmt.Sprintf("%s is taken down, and %+v recorded", p.Name, d.Progress)
 			}
@@ -246,8 +254,8 @@ func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDe
 	switch before := w.progress; {
 	case taken > 1:
 		return fmt.Sprintf("%d ready pods are taken down", taken)
-	case taken > 0 && ready < w.minAvailable:
-		return fmt.Sprintf("a ready pod is taken down while %d are ready, %d needed", ready, w.minAvailable)
+	case taken > 0 && available < min(w.minAvailable, w.replicas-1):
+		return fmt.Sprintf("a ready pod is taken down while %d others are available, %d needed", available, w.minAvailable)
 	case d.State.Reason == "" || d.State.Message == "":
 		return "it does not say what has become of it"
 	case before != nil && !before.Open() && !w.edited && (d.Progress == nil || !same(before, d.Progress)):

@@ -92,6 +92,41 @@ func TestReleaseThatFades(t *testing.T) {
 	}
 }
 
+// An edit within minReadySeconds after the start of a set: what is ready serves, though it is not available yet, so one unit
+// is replaced at a time and at most one does not serve, at each level.
+func TestEditWithinMinReadySeconds(t *testing.T) {
+	for level, set := range map[string]*v1alpha1.PodCliqueSet{
+		"pods": wrappers.MakePodCliqueSet("chat", "ns").Clique("web", 8, wrappers.MinAvailable(3), wrappers.GPUs(1)).Obj(),
+		"replicas of a group": wrappers.MakePodCliqueSet("chat", "ns").Clique("leader", 1, wrappers.GPUs(1)).
+			ScalingGroup("model", 8, 3, "leader").Obj(),
+		"replicas of a set": wrappers.MakePodCliqueSet("chat", "ns").Replicas(8).Clique("web", 1, wrappers.GPUs(1)).Obj(),
+	} {
+		t.Run(level, func(t *testing.T) {
+			started := false
+			c := New(t, Options{Nodes: Nodes(2, 4), Check: both(onChange(func(c *Cluster) error {
+				ready, _ := withImage(c, "registry.example/main:1")
+				if updated, _ := withImage(c, "registry.example/main:2"); started && ready+updated < 7 {
+					return fmt.Errorf("%d of 8 units serve", ready+updated)
+				}
+				return nil
+			}), both(invariants(), updates()))})
+			clique := set.Spec.Template.Cliques[0]
+			clique.Spec.PodSpec.Containers[0].Image, clique.Spec.MinReadySeconds = "registry.example/main:1", 120
+			c.Create(set.DeepCopy())
+			c.Advance(time.Minute)
+			started = true
+			image(c, set.DeepCopy(), "registry.example/main:2", clique.Name)
+			c.Advance(time.Minute - 10*time.Second)
+			if ready, unready := withImage(c, "registry.example/main:2"); level != "replicas of a set" && ready+unready > 0 {
+				c.Fatalf("%d units were replaced before others were available", ready+unready)
+			}
+			c.Advance(30 * time.Minute)
+			wantUpdated(c)
+			wantAvailable(c, 8)
+		})
+	}
+}
+
 // While an update is stuck, pods that are evicted, lost with their node or scaled out come back with the template of the
 // others: a broken release does not spread, whatever happens meanwhile. Source: docs/decisions, U9.
 func TestNothingSpreadsABrokenRelease(t *testing.T) {
