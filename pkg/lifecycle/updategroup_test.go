@@ -359,6 +359,11 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true, Progress: begun(b, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "1 replica is of an earlier template; it is replaced when it is deleted")},
 		},
+		"OnDelete: what an earlier update by RollingRecreate selected is forgotten": {
+			u: change(rollingGroup(begun(b, selected("", "1", "0"), over), 1, replica(0), replica(1)), onDelete),
+			want: decision{Known: true, Current: true, Progress: begun(b, over),
+				State: state(lifecycle.UpdateComplete, complete)},
+		},
 		"OnDelete: unknown, and no state": {
 			u:    change(rollingGroup(nil, 1, replica(0), replica(1, unknown)), onDelete),
 			want: decision{},

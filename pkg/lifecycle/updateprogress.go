@@ -121,7 +121,7 @@ func (p *Progress) lacking(existing []int, missing int) int {
 	return max(0, min(missing, p.Reached.Len()-p.Reached.common(existing)))
 }
 
-// onDelete returns the progress under OnDelete: an update in progress ends, with no unit selected; an update to
+// onDelete returns the progress under OnDelete: an update in progress ends, no unit is selected, and none was; an update to
 // another target begins and ends at the same time if some pods were created from an earlier template.
 func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progress {
 	switch {
@@ -131,6 +131,10 @@ func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progre
 		next := *p
 		next.Completed, next.Reached, next.Previous = nil, IndexSet{}, ""
 		p = &next
+	case p != nil && len(p.Completed) > 0: // of an earlier update by RollingRecreate
+		next := *p
+		next.Completed = nil
+		return &next
 	default:
 		return p
 	}
