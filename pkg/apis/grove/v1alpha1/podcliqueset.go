@@ -163,6 +163,12 @@ const (
 // existing pods, of standalone cliques and of scaling groups alike.
 type PodCliqueSetUpdateStrategy struct {
 	// type of the update strategy. Unset means RollingRecreate.
+	//
+	// RollingRecreate: when the template changes, pods of standalone cliques
+	// and replicas of scaling groups are deleted and recreated with the new
+	// template, one at a time. OnDelete: no pod is deleted when the template
+	// changes. Pods and replicas that are deleted, by a user or with their
+	// node, are recreated with the new template, and so is what is scaled out.
 	// +optional
 	// +kubebuilder:default=RollingRecreate
 	Type UpdateStrategyType `json:"type,omitempty"`
