@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // Phase is the phase of a set, with the values of the API.
@@ -73,6 +75,8 @@ type TrainingClique struct {
 	Preempted bool
 	// Message describes the breach, if the PodClique is below its minimum.
 	Message string
+	// GivenUp is the number of its indices that were given up.
+	GivenUp int
 }
 
 // TrainingOutcome is the decision on a Training workload.
@@ -148,7 +152,7 @@ func DecideTraining(t Training, now time.Time) TrainingOutcome {
 	switch {
 	case len(t.Replicas) > 0 && o.Succeeded.Len() == len(t.Replicas):
 		o.Phase, o.FinishedAt = PhaseSucceeded, wholeSecond(now)
-		o.Message = "all replicas have succeeded"
+		o.Message = "All replicas have succeeded" + t.describeGivenUp()
 		o.expire(t.TTL, now)
 		return o
 	case t.Running, t.Phase == PhaseRunning && t.Started && !t.Draining:
@@ -227,6 +231,22 @@ func (o *TrainingOutcome) expire(ttl *time.Duration, now time.Time) {
 	} else {
 		o.Expired = true
 	}
+}
+
+// describeGivenUp says that the workload has succeeded without some of its pods. "": with all of them.
+func (t Training) describeGivenUp() string {
+	n, first := 0, ""
+	for _, r := range t.Replicas {
+		for _, c := range r.Cliques {
+			if n += c.GivenUp; first == "" && c.GivenUp > 0 {
+				first = c.Name
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s given up, each after %d failures in a row: see PodClique %s", message.Count(n, "pod")+message.Plural(n, " was", " were"), maxFailures, first)
 }
 
 // succeeded returns the desired replicas that have succeeded, now or earlier.

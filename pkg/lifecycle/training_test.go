@@ -46,6 +46,7 @@ func TestDecideTraining(t *testing.T) {
 		return o
 	}
 	restarted := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "PodClique w: pod w-0: container main exited with code 1", Since: ago(time.Second)}
+	gaveUp := func(c *lifecycle.TrainingClique) { c.GivenUp = 1 }
 	displaced := restarted
 	displaced.Reason = lifecycle.ReplacedPreemption
 	for name, tc := range map[string]struct {
@@ -85,7 +86,13 @@ func TestDecideTraining(t *testing.T) {
 		"the last replica has succeeded": {
 			running(func(w *lifecycle.Training) { w.Succeeded = lifecycle.Indices(1) }, replica(0, clique(done)), replica(1)),
 			still(func(o *lifecycle.TrainingOutcome) {
-				o.Phase, o.Succeeded, o.FinishedAt, o.Message = lifecycle.PhaseSucceeded, lifecycle.Indices(0, 1), now, "all replicas have succeeded"
+				o.Phase, o.Succeeded, o.FinishedAt, o.Message = lifecycle.PhaseSucceeded, lifecycle.Indices(0, 1), now, "All replicas have succeeded"
+			})},
+		"it has succeeded without two of its pods": {
+			running(nil, replica(0, clique(done), clique(done, gaveUp)), replica(1, clique(done, gaveUp))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.Phase, o.Succeeded, o.FinishedAt = lifecycle.PhaseSucceeded, lifecycle.Indices(0, 1), now
+				o.Message = "All replicas have succeeded; 2 pods were given up, each after 6 failures in a row: see PodClique w"
 			})},
 		"a replica that succeeded is not restarted": {
 			running(func(w *lifecycle.Training) { w.Succeeded, w.MaxRestarts = lifecycle.Indices(0), 1 }, replica(0, clique(failed)), replica(1, clique())),
@@ -177,7 +184,7 @@ func TestDecideTraining(t *testing.T) {
 		"all succeeded in the second of the deadline": {
 			running(func(w *lifecycle.Training) { w.MaxRuntime, w.Deadline = time.Hour, now }, replica(0, clique(done))),
 			still(func(o *lifecycle.TrainingOutcome) {
-				o.Deadline, o.Phase, o.FinishedAt, o.Message = now, lifecycle.PhaseSucceeded, now, "all replicas have succeeded"
+				o.Deadline, o.Phase, o.FinishedAt, o.Message = now, lifecycle.PhaseSucceeded, now, "All replicas have succeeded"
 				o.Succeeded = lifecycle.Indices(0)
 			})},
 		"it fails, and pods are still running": {

@@ -89,7 +89,7 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 
 	// 2. Decide which pods to create and to delete.
 	ran := d.Started.Below(n)
-	finished := d.Succeeded.Below(n).Len() >= int(t.MinAvailable) && ran.Within(d.Succeeded.Union(givenUp(t.Ends, n)))
+	finished := d.Succeeded.Below(n).Len() >= int(t.MinAvailable) && ran.Within(d.Succeeded.Union(GivenUp(t.Ends, n)))
 	switch {
 	case t.Halted:
 		for _, p := range t.Pods {
@@ -108,7 +108,7 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 		}
 	}
 	d.Ends = boundedEnds(d.Ends)
-	d.GivenUp = givenUp(d.Ends, n)
+	d.GivenUp = GivenUp(d.Ends, n)
 	slices.SortFunc(d.Delete, func(a, b Deletion) int { return byAge(a.Pod, b.Pod) })
 
 	// 3. Find the finalizers that are no longer needed.
@@ -345,7 +345,7 @@ func (d *TrainingDecision) cancel(t TrainingPods, n int, now time.Time) {
 	}
 	d.Done = d.Done || t.Done
 	if d.Done {
-		d.Cancelled = n - d.Succeeded.Union(givenUp(t.Ends, n)).Below(n).Len()
+		d.Cancelled = n - d.Succeeded.Union(GivenUp(t.Ends, n)).Below(n).Len()
 	}
 }
 
@@ -393,8 +393,8 @@ func (d *TrainingDecision) giveUp(p Pod, recorded map[int]Ends) {
 	}
 }
 
-// givenUp returns the indices below n that are given up according to a history.
-func givenUp(ends map[int]Ends, n int) IndexSet {
+// GivenUp returns the indices below n that are given up according to a history.
+func GivenUp(ends map[int]Ends, n int) IndexSet {
 	var indices []int
 	for i := range ends {
 		if i < n && isGivenUp(ends, i) {

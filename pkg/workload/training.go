@@ -121,7 +121,7 @@ func TrainingReplicaFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, co
 		if !slices.Contains(wanted, c.Name) {
 			continue
 		}
-		facts := lifecycle.TrainingClique{Clique: CliqueFacts(c)}
+		facts := lifecycle.TrainingClique{Clique: CliqueFacts(c), GivenUp: lifecycle.GivenUp(RecordedEnds(c), int(c.Spec.Replicas)).Len()}
 		if d := BreachDelay(set, groupTemplate(set, c)); d != nil { // not read from the annotation, which follows the set with a delay
 			facts.Delay = *d
 		}

@@ -246,6 +246,9 @@ func TestJobThatGivesUpAPod(t *testing.T) {
 	exit(c, "job-0-worker", 0)
 	c.Advance(10 * time.Second)
 	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+	if told := "event WorkloadSucceeded: All replicas have succeeded; 1 pod was given up"; !strings.Contains(c.Timeline.String(), told) {
+		c.Fatalf("no %q", told)
+	}
 }
 
 func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {

@@ -116,7 +116,7 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 	case o.Failure != "" && workload.FailedReason(before) == "":
 		event(corev1.EventTypeWarning, string(o.Failure), v1alpha1.ActionFinish, "The workload fails, and its pods are deleted: %s", o.Message)
 	case o.Phase == lifecycle.PhaseSucceeded && before.Status.Phase != v1alpha1.PodCliqueSetPhaseSucceeded:
-		event(corev1.EventTypeNormal, v1alpha1.EventWorkloadSucceeded, v1alpha1.ActionFinish, "All replicas have succeeded")
+		event(corev1.EventTypeNormal, v1alpha1.EventWorkloadSucceeded, v1alpha1.ActionFinish, "%s", o.Message)
 	}
 }
 

@@ -90,7 +90,7 @@ const (
 	EventMaxRestartsExceeded = "MaxRestartsExceeded"
 	// EventMaxRuntimeExceeded, Warning: maxRuntime has passed since the first start.
 	EventMaxRuntimeExceeded = "MaxRuntimeExceeded"
-	// EventWorkloadSucceeded, Normal: all replicas have succeeded.
+	// EventWorkloadSucceeded, Normal: all replicas have succeeded. The note says how many pods were given up, if any were.
 	EventWorkloadSucceeded = "WorkloadSucceeded"
 )
 
