@@ -5,13 +5,12 @@ package placement_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/shapes"
 )
 
@@ -621,22 +620,21 @@ func TestStreamsOfShapes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, _ := strconv.Atoi(os.Getenv("ROUNDS"))
-	rounds := n / 10 // 0: without the largest gangs, and less often
+	repeats := rounds.Number() / 10 // 0: without the largest gangs, and less often
 	for _, topology := range topologies {
 		t.Run(topology.Name, func(t *testing.T) {
 			t.Parallel()
 			var all []report
 			percents := []int{60, 70, 80, 90, 100}
-			if len(topology.Nodes) > 500 && rounds == 0 {
+			if len(topology.Nodes) > 500 && repeats == 0 {
 				percents = []int{60, 80, 100}
 			}
 			for _, percent := range percents {
 				r := rand.New(rand.NewPCG(uint64(len(topology.Nodes)), uint64(percent)))
 				var sum report
-				for range max(1, rounds, 200/len(topology.Nodes)) {
+				for range max(1, repeats, 200/len(topology.Nodes)) {
 					s := newStream(t, r, topology, float64(percent)/100)
-					s.many = rounds > 0
+					s.many = repeats > 0
 					s.play(gangs)
 					sum = sumOf(sum, s.report)
 				}

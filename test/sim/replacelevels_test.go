@@ -4,7 +4,6 @@ package sim
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/workload"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -181,8 +181,8 @@ func countRaises(c *Cluster) raises {
 // place on a full cluster. This holds in any order of the steps, with a conflict on any write, and if the controllers
 // crash after any write. Source: docs/decisions, W10, T7.
 func TestReplacementsOfEveryShape(t *testing.T) {
-	every := 23 // every nth write is refused, or a crash, unless ROUNDS asks for all
-	if os.Getenv("ROUNDS") != "" {
+	every := 23 // every nth write is refused, or a crash, unless ROUNDS are many
+	if rounds.Exhaustive() {
 		every = 1
 	}
 	for reason, r := range replacements {

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +29,7 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // The mean time between events of each kind in the soak: per pod, node or set, or in total. Pods and nodes fail every
@@ -57,7 +56,7 @@ const (
 // otherwise 10 sets and 5 days.
 func TestSoak(t *testing.T) {
 	sets, days := 10, 5
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n >= 20 {
+	if rounds.Exhaustive() {
 		sets, days = 50, 30
 	}
 	s := soakFleet(t, 1, sets, days)

@@ -5,9 +5,7 @@ package sim
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -195,10 +194,7 @@ func recordedAttempt(c *Cluster, clique *v1alpha1.PodClique) lifecycle.Attempt {
 // TestAnyOrder takes the steps of TestStory in other orders, with crashes of the controllers and of the scheduler at
 // random writes and times, with caches that are held back, and with pods that fail.
 func TestAnyOrder(t *testing.T) {
-	runs := 20
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		runs *= n
-	}
+	runs := 20 * rounds.Number()
 	for seed := range int64(runs) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			random := rand.New(rand.NewSource(seed))

@@ -4,7 +4,6 @@ package sim
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // generations counts the pods that were created, by host name.
@@ -38,13 +38,13 @@ func TestCrashAfterEachWriteOfARollout(t *testing.T) {
 		replicas int32
 		cliques  []string
 		least    int // writes
-		every    int // crash after every nth write, unless ROUNDS asks for all
+		every    int // crash after every nth write, unless ROUNDS are many
 	}{
 		"a standalone PodClique": {1, []string{"router"}, 20, 1},
 		"a scaling group":        {1, []string{"worker"}, 25, 2},
 		"two replicas of a set":  {2, []string{"router", "leader", "worker"}, 80, 11},
 	} {
-		if os.Getenv("ROUNDS") != "" {
+		if rounds.Exhaustive() {
 			tc.every = 1
 		}
 		t.Run(name, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // TestUpdatesInAnyOrder: the template of a random set is edited repeatedly, while it is scaled, pods and nodes fail, the
@@ -48,18 +49,15 @@ func TestUpdatesInAnyOrder(t *testing.T) {
 	}
 }
 
-// seeds returns this many seeds, ROUNDS times as many if that is set, from FIRST on, which is 1 unless it is set.
+// seeds returns this many seeds, times ROUNDS, from FIRST on, which is 1 unless it is set.
 func seeds(runs int) []int64 {
-	from := func(variable string) int {
-		n, err := strconv.Atoi(os.Getenv(variable))
-		if err != nil {
-			return 1
-		}
-		return max(n, 1)
+	first, err := strconv.ParseInt(os.Getenv("FIRST"), 10, 64)
+	if err != nil {
+		first = 1
 	}
 	var seeds []int64
-	for i := range runs * from("ROUNDS") {
-		seeds = append(seeds, int64(from("FIRST")+i))
+	for i := range int64(runs * rounds.Number()) {
+		seeds = append(seeds, first+i)
 	}
 	return seeds
 }

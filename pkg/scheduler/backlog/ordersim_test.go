@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand"
-	"os"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -22,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -993,10 +993,7 @@ func (s *orderScene) pass(d time.Duration, quiet bool) {
 // seeds.
 func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
-	rounds := 100
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
+	repeats := 100 * rounds.Number()
 	var counts orderCounts
 	t.Cleanup(func() { // when all seeds are over
 		t.Logf("%d plans failed, %d attempts before the end of a pause, %d plans before a gang in its pause, %d when the time was used up, %d checks in quiet seconds",
@@ -1021,7 +1018,7 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 			t.Errorf("early attempts had used up their time %d times, so that little was checked", n)
 		}
 	})
-	for seed := range rounds {
+	for seed := range repeats {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			clock := testingclock.NewFakePassiveClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -28,11 +27,8 @@ import (
 // ends others again without a cause, and in the end nothing is left of all this, and no gang waits that could start.
 func TestPreemptionsWithFaults(t *testing.T) {
 	t.Parallel()
-	rounds := 16
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds = max(rounds, 6*n)
-	}
-	for seed := range rounds {
+	repeats := max(16, 6*rounds.Number())
+	for seed := range repeats {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			f := newFaultyMarket(t, int64(seed))

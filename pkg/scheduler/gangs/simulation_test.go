@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -32,15 +32,12 @@ import (
 // invariants are checked after every step. At the end the faults stop, there is room for all pods, and every gang
 // must be admitted; then everything is deleted, and nothing may be left.
 func TestAnyOrderOfEvents(t *testing.T) {
-	rounds := 40
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
+	repeats := 40 * rounds.Number()
 	var released, refused, passed, decided, placed, wasted, early, forPods atomic.Int64
 	phases := newTransitions()
 	t.Cleanup(func() { // when all seeds are over
 		if !t.Failed() {
-			phases.check(t, rounds >= 2000) // some are rare
+			phases.check(t, repeats >= 2000) // some are rare
 		}
 		t.Logf("%d pods of partial gangs were released", released.Load())
 		t.Logf("%d plans passed another one", passed.Load())
@@ -49,17 +46,17 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		if !t.Failed() && (placed.Load() == 0 || early.Load() == 0 || forPods.Load() == 0) {
 			t.Error("no preemption was successful, or none ended before an eviction, or none was for a pod")
 		}
-		if refused.Load() < int64(rounds)/10 && !t.Failed() {
+		if refused.Load() < int64(repeats)/10 && !t.Failed() {
 			t.Errorf("only %d members were refused", refused.Load())
 		}
-		if passed.Load() == 0 && rounds >= 400 && !t.Failed() {
+		if passed.Load() == 0 && repeats >= 400 && !t.Failed() {
 			t.Error("no gang was planned while the members of another one were handed out")
 		}
 		if released.Load() == 0 && !t.Failed() {
 			t.Error("no pod of a partial gang was released")
 		}
 	})
-	for round := range rounds {
+	for round := range repeats {
 		t.Run(fmt.Sprintf("seed %d", round), func(t *testing.T) {
 			t.Parallel()
 			s := newSimulation(t, int64(round), phases)

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -105,10 +104,7 @@ func (c *cluster) check(t *testing.T, g leaves, plan []placement.Placement) {
 // exists, the planner must find it in the share of the instances that the floor states, and must never claim that the
 // search was exhausted. ROUNDS multiplies the number of instances; run with -v for the table.
 func TestAffinityAgainstExhaustiveSearch(t *testing.T) {
-	rounds := 250
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
+	repeats := 250 * rounds.Number()
 	for name, tc := range map[string]struct {
 		family
 		floor float64
@@ -127,7 +123,7 @@ func TestAffinityAgainstExhaustiveSearch(t *testing.T) {
 			c := newCluster(t)
 			r := rand.New(rand.NewPCG(67, 71))
 			found, solvable, calls := 0, 0, 0
-			for round := range rounds {
+			for round := range repeats {
 				g := c.instance(r, tc.family)
 				c.refresh()
 				p, classes := c.problem(NewFilterCache(), g)

@@ -5,9 +5,7 @@ package kubescheduler
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/fakeapi"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -180,11 +179,8 @@ func (d *confinement) randomArea() (way []areaStep, labels []corev1.NodeSelector
 // running ones. The results must be the same.
 func TestConfinedClassesAreAsWithNodeAffinity(t *testing.T) {
 	t.Parallel()
-	rounds := 24
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
-	for seed := range rounds {
+	repeats := 24 * rounds.Number()
+	for seed := range repeats {
 		d := newConfinement(t, rand.New(rand.NewSource(int64(seed))))
 		d.steps = []string{fmt.Sprintf("seed %d", seed)}
 		d.compareRoom()

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -113,12 +112,9 @@ func (c *cluster) reserve(pod *corev1.Pod, node fwk.NodeInfo) (fwk.CycleState, s
 // after the real cycles of the pods that are planned now.
 func TestPlannedDevicesAreThoseOfRealCycles(t *testing.T) {
 	t.Parallel()
-	rounds := 60
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil {
-		rounds = 20 * n
-	}
+	repeats := 20 * rounds.Number()
 	verdicts := map[bool]int{}
-	for seed := range rounds {
+	for seed := range repeats {
 		t.Run(fmt.Sprintf("seed_%d", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewSource(int64(seed)))
 			objects, pods := randomDevices(rng)
@@ -210,8 +206,8 @@ func TestPlannedDevicesAreThoseOfRealCycles(t *testing.T) {
 			}
 		})
 	}
-	if verdicts[true] < rounds || verdicts[false] < rounds {
-		t.Errorf("in %d rounds %d pods fitted and %d did not: the generator is one-sided", rounds, verdicts[true], verdicts[false])
+	if verdicts[true] < repeats || verdicts[false] < repeats {
+		t.Errorf("in %d rounds %d pods fitted and %d did not: the generator is one-sided", repeats, verdicts[true], verdicts[false])
 	}
 }
 

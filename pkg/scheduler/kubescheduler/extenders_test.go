@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,6 +26,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/fakeapi"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -164,11 +163,8 @@ func TestExtendersAreAskedOncePerClass(t *testing.T) {
 // number of seeds.
 func TestPlanOfOnePodAgreesWithTheStockScheduler(t *testing.T) {
 	t.Parallel()
-	rounds := uint64(40)
-	if n, err := strconv.ParseUint(os.Getenv("ROUNDS"), 10, 32); err == nil && n > 0 {
-		rounds *= n
-	}
-	for seed := range rounds {
+	repeats := uint64(40 * rounds.Number())
+	for seed := range repeats {
 		r := rand.New(rand.NewPCG(seed, 20))
 		n := 2 + r.IntN(12)
 		var list []config.Extender

@@ -5,9 +5,7 @@ package kubescheduler
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/fakeapi"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -57,11 +56,8 @@ type freeing struct {
 // step the result for each class and node must be that of a real cycle in a scheduler without these pods.
 func TestFreedPodsAreAsIfTheyHadEnded(t *testing.T) {
 	t.Parallel()
-	rounds := 24
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
-	for seed := range rounds {
+	repeats := 24 * rounds.Number()
+	for seed := range repeats {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			rng := rand.New(rand.NewSource(int64(seed)))

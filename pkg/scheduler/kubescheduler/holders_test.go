@@ -5,9 +5,7 @@ package kubescheduler
 import (
 	"fmt"
 	"math/rand"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -36,13 +35,10 @@ func countedHolders(w *Snapshot) map[podgroup.Holder]int {
 // holders are those of the pods that run.
 func TestMayFitWithout(t *testing.T) {
 	t.Parallel()
-	rounds := 12
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
-	results := make([][2]int, rounds)
+	repeats := 12 * rounds.Number()
+	results := make([][2]int, repeats)
 	t.Run("clusters", func(t *testing.T) {
-		for seed := range rounds {
+		for seed := range repeats {
 			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 				t.Parallel()
 				s := newScreened(t, rand.New(rand.NewSource(int64(seed))))
@@ -64,7 +60,7 @@ func TestMayFitWithout(t *testing.T) {
 		refused, fits = refused+r[0], fits+r[1]
 	}
 	t.Logf("%d gangs were refused, %d were not", refused, fits)
-	if refused < 20*rounds || fits < 5*rounds {
+	if refused < 20*repeats || fits < 5*repeats {
 		t.Errorf("%d gangs were refused, %d were not: too few to compare", refused, fits)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,6 +22,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -285,10 +285,7 @@ func (g judgedGang) contradicts(nodes []judgedNode, text string) string {
 // run with -v for the table.
 func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 	t.Parallel()
-	rounds := 3000
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
+	repeats := 3000 * rounds.Number()
 	c := newCluster(t)
 	logger := klog.Background()
 	numbers := map[v2alpha2.Reason]*regexp.Regexp{
@@ -297,7 +294,7 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 		v2alpha2.ReasonFragmented:            regexp.MustCompile(`^the gang needs (\d+) nvidia.com/gpu on one node(?: for each of (\d+) pods)?; (\d+) are free, (?:at most (\d+) on one node|which is room for (\d+) pod)`),
 	}
 	seen, wrong := map[string]int{}, map[string]int{}
-	for seed := range rounds {
+	for seed := range repeats {
 		r := rand.New(rand.NewPCG(uint64(seed), 21))
 		nodes := make([]judgedNode, 1+r.IntN(5))
 		var objects []*corev1.Node

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand"
-	"os"
 	"slices"
 	"strconv"
 	"testing"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -360,11 +360,8 @@ func TestSpreadDoesNotDrift(t *testing.T) {
 // scheduler that has the planned pods bound. This shows that real cycles accept the nodes that Snapshot accepts, that
 // Undo restores the state exactly, and that no room is overlooked.
 func TestFilterResultsAreThoseOfRealCycles(t *testing.T) {
-	rounds := 12
-	if n, err := strconv.Atoi(os.Getenv("ROUNDS")); err == nil && n > 0 {
-		rounds *= n
-	}
-	for seed := range rounds {
+	repeats := 12 * rounds.Number()
+	for seed := range repeats {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewSource(int64(seed)))
 			objects, classes := randomCluster(rng)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/test/rounds"
 )
 
 func TestGangIsBoundWholeOrNotAtAll(t *testing.T) {
@@ -36,7 +38,7 @@ func TestTwoGangsOfSixtyPercentNeverDeadlock(t *testing.T) {
 	c := newCluster(t, nodes)
 	c.start()
 	o := c.observe()
-	n := rounds(t)
+	n := rounds.Number()
 	for round := range n {
 		names := []string{fmt.Sprintf("a-%d", round), fmt.Sprintf("b-%d", round)}
 		for _, g := range names {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -26,7 +27,7 @@ func TestRandomDisturbances(t *testing.T) {
 	c := newCluster(t, 4)
 	c.startQuick()
 	o := c.observe()
-	for round := range rounds(t) {
+	for round := range rounds.Number() {
 		random := rand.New(rand.NewPCG(uint64(round), 17))
 		d := &disturber{c: c, random: random, round: round}
 		var quiet []string

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -309,15 +308,6 @@ func (c *cluster) logGroups() {
 		status, _ := json.Marshal(u.Object["status"])
 		c.t.Logf("PodGroup %s: %s", u.GetName(), status)
 	}
-}
-
-// rounds is how often random and timing-dependent parts are repeated.
-func rounds(t *testing.T) int {
-	n, err := strconv.Atoi(os.Getenv("ROUNDS"))
-	if err != nil || n < 1 {
-		return 3
-	}
-	return n
 }
 
 // observer watches the pods of a namespace and records every period in which a gang is partly bound before its minimum

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // kill -9 at random moments during the admission of several gangs, up to three times in a row, also while the scheduler
@@ -24,7 +25,7 @@ func TestKilledAtRandomInstants(t *testing.T) {
 	const nodes, gangs, perGang = 8, 8, 8
 	c := newCluster(t, nodes)
 	o := c.observe()
-	n := rounds(t)
+	n := rounds.Number()
 	random := rand.New(rand.NewPCG(9, 9))
 	kills, hits := 0, 0 // hits: kills that found a gang bound in part
 	var toWhole []time.Duration
@@ -138,7 +139,7 @@ func (c *cluster) partial(gangs []string, minimum int) int {
 func TestKilledBetweenTwoBindings(t *testing.T) {
 	const size = 8
 	after := []int{1, 4, 7}
-	if long(t) {
+	if rounds.Exhaustive() {
 		after = []int{1, 2, 3, 4, 5, 6, 7}
 	}
 	c := newCluster(t, 1)

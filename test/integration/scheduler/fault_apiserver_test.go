@@ -12,13 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // The API server, or etcd, fails during the admission of several gangs. The scheduler keeps running, and all gangs are
 // admitted soon after the recovery, including one that is created then.
 func TestAPIServerAwayDuringAdmission(t *testing.T) {
 	outage := 2 * time.Second
-	if long(t) {
+	if rounds.Exhaustive() {
 		outage = 30 * time.Second
 	}
 	tests := []struct {
@@ -78,7 +79,7 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 func TestKilledTogetherWithTheAPIServer(t *testing.T) {
 	const gangs, size = 4, 8
 	outage := 4 * time.Second
-	if long(t) {
+	if rounds.Exhaustive() {
 		outage = 60 * time.Second
 	}
 	for _, tc := range []struct {
@@ -170,7 +171,7 @@ func (c *cluster) untilAnswers() {
 func TestRepairClockStopsWhileTheAPIServerIsAway(t *testing.T) {
 	// The repair timeout is longer than the longest back-off, which the outage may drive up to 10 s.
 	timeout, outage := 13*time.Second, 14*time.Second
-	if long(t) {
+	if rounds.Exhaustive() {
 		timeout, outage = 16*time.Second, 18*time.Second
 	}
 	c := newCluster(t, 1)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // The third of eight bindings fails for a while: other gangs are scheduled meanwhile, the binding is retried with
@@ -81,7 +82,7 @@ func TestBindingsToOneNodeFailAndAnotherIsFree(t *testing.T) {
 func TestBindingsToOneNodeFailForGood(t *testing.T) {
 	const nodes = 4
 	window, repairTimeout := 6*time.Second, "1s"
-	if long(t) {
+	if rounds.Exhaustive() {
 		window, repairTimeout = time.Minute, "3s"
 	}
 	c := newCluster(t, nodes)
@@ -135,7 +136,7 @@ func TestBindingsToOneNodeFailForGood(t *testing.T) {
 // Bare pods are not released, so the binding is retried indefinitely, at a low rate.
 func TestFailingBindingOfBarePodsIsTriedSeldom(t *testing.T) {
 	window, repairTimeout := 8*time.Second, "1s"
-	if long(t) {
+	if rounds.Exhaustive() {
 		window, repairTimeout = 90*time.Second, "3s"
 	}
 	c := newCluster(t, 1)

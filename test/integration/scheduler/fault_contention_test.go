@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // Two gangs of 60 % of the cluster each, submitted pod by pod in interleaved order, while plain pods are created and
@@ -23,7 +24,7 @@ func TestTwoGangsOfSixtyPercentAmongOthers(t *testing.T) {
 	c := newCluster(t, 5)
 	c.start()
 	const perGang = 24
-	n := 2 * rounds(t)
+	n := 2 * rounds.Number()
 	o := c.observe()
 	deleted, others := 0, 0
 	for round := range n {

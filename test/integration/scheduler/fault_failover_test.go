@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // Two muster-schedulers with a short lease; the leader is killed during an admission, or suspended for longer than its
@@ -24,7 +25,7 @@ func TestFailover(t *testing.T) {
 	c := newCluster(t, gangs)
 	o := c.observe()
 	n := 2 // one killed, one stopped
-	if long(t) {
+	if rounds.Exhaustive() {
 		n = 10
 	}
 	random := rand.New(rand.NewPCG(7, 7))

@@ -14,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // Many gangs are created and deleted, some of them after waiting or being refused: the scheduler keeps no state of them.
@@ -21,7 +23,7 @@ import (
 func TestNothingGrows(t *testing.T) {
 	const size = 8
 	many := 60
-	if long(t) {
+	if rounds.Exhaustive() {
 		many = 600
 	}
 	c := newCluster(t, 2)

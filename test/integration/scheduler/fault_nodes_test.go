@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // Nodes are cordoned, lost or removed while a gang is planned and bound, and restored: in the end the gang is admitted,
@@ -24,7 +25,7 @@ func TestNodesGoWhileAGangIsBound(t *testing.T) {
 	c := newCluster(t, nodes)
 	c.startWith(map[string]any{"bindParallelism": 2})
 	o := c.observe()
-	n := 2 * rounds(t)
+	n := 2 * rounds.Number()
 	random := rand.New(rand.NewPCG(3, 3))
 	stranded := 0 // pods bound to nodes that did not exist
 	var toWhole []time.Duration
@@ -241,7 +242,7 @@ func TestWaitingGangNeverSleepsThroughAChange(t *testing.T) {
 	}
 	var latencies []time.Duration
 	changes := 0
-	for round := range 5 * rounds(t) {
+	for round := range 5 * rounds.Number() {
 		for i := 0; fits() && i < 1000; i++ {
 			change()
 			changes++

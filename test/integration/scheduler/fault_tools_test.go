@@ -30,9 +30,6 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// long reports whether this is the run with the full number of rounds.
-func long(t *testing.T) bool { return rounds(t) >= 20 }
-
 // settings are the changes of a test to the deployed configuration.
 type settings struct {
 	args  map[string]any // of GangAdmission

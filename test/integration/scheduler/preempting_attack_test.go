@@ -25,6 +25,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/evict"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -387,7 +388,7 @@ func TestPreemptibilityChangesWhilePreempting(t *testing.T) {
 	c.startQuick()
 	random := rand.New(rand.NewPCG(23, 5))
 	evicted := 0
-	for round := range 2 * rounds(t) {
+	for round := range 2 * rounds.Number() {
 		train, chat := fmt.Sprintf("train-%d", round), fmt.Sprintf("chat-%d", round)
 		c.gangOf(train, low, 2, 2, 8)
 		c.untilSatisfied(train)
@@ -410,7 +411,7 @@ func TestPreemptibilityChangesWhilePreempting(t *testing.T) {
 		c.deleteGang(chat)
 		c.deleteGang(train)
 	}
-	t.Logf("evicted in %d of %d rounds", evicted, 2*rounds(t))
+	t.Logf("evicted in %d of %d rounds", evicted, 2*rounds.Number())
 	c.stillSchedules()
 }
 
@@ -578,7 +579,7 @@ func TestKilledWhilePreempting(t *testing.T) {
 			c.endHeldPods(2 * time.Second)
 			var ended []string
 			kills := map[string]int{} // by the stage of the preemption
-			for round := range rounds(t) {
+			for round := range rounds.Number() {
 				c.startQuick()
 				gangs := c.runGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size, slow)
 				var victims []string
@@ -624,7 +625,7 @@ func TestKilledBetweenMarksAndDeletions(t *testing.T) {
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
 	c.endHeldPods(2 * time.Second)
 	var ended []string
-	for round := range rounds(t) {
+	for round := range rounds.Number() {
 		c.startQuick()
 		gangs := c.runGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size, true)
 		chat := fmt.Sprintf("chat-%d", round)

@@ -17,6 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // podsOfLargeNode is the number of pods of one GPU that fill a node of TestManyVictims.
@@ -27,7 +28,7 @@ const podsOfLargeNode = 100
 // PodGroup says about them is short, and other pods are scheduled meanwhile.
 func TestManyVictims(t *testing.T) {
 	n := 2000
-	if rounds(t) >= 20 {
+	if rounds.Exhaustive() {
 		n = 5000
 	}
 	c := newCluster(t, 1) // without room for the gang

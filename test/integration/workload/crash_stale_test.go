@@ -18,13 +18,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // muster-controller with delayed watches, each kind by another time of up to some seconds, so that its caches are stale
 // and inconsistent: no index ever has two pods, no wanted object is deleted, and in the end the state is correct. At
 // times another replica takes over, whose watches have other delays.
 func TestCachesThatAreBehind(t *testing.T) {
-	n := rounds(t)
+	n := rounds.Number()
 	w := newWorldFor(t, 4, time.Duration(n)*2*time.Minute+5*time.Minute)
 	late := w.lateController()
 	seed := uint64(time.Now().UnixNano())

@@ -21,6 +21,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // muster-controller is killed at random moments while five workloads are created, scaled out, scaled in, created again
@@ -28,7 +29,7 @@ import (
 // has two pods. A round is one such step of every workload, with one to three kills in it. The number of rounds is twice
 // ROUNDS, or four times if ROUNDS is large: 200 in `make test-long`.
 func TestKilledAtRandomInstants(t *testing.T) {
-	n := 2 * rounds(t)
+	n := 2 * rounds.Number()
 	if n > 50 {
 		n *= 2
 	}

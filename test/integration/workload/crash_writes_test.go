@@ -23,6 +23,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // replacement is a unit whose pods are replaced as a whole, repeatedly.
@@ -71,7 +72,7 @@ func TestKilledAfterEachWrite(t *testing.T) {
 	for name, r := range replacements {
 		t.Run(name, func(t *testing.T) {
 			stride := r.stride
-			if rounds(t) > 3 {
+			if rounds.Exhaustive() {
 				stride = 1
 			}
 			w := newWorldFor(t, 1, time.Hour)

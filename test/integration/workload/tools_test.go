@@ -5,9 +5,7 @@ package workload
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -366,14 +364,4 @@ func (w *world) checkIndices() {
 			w.t.Errorf("pod %s is called %s, want %s", p.Name, p.Spec.Hostname, key)
 		}
 	}
-}
-
-// rounds returns how often to repeat random and timing-dependent parts.
-func rounds(t *testing.T) int {
-	n, err := strconv.Atoi(os.Getenv("ROUNDS"))
-	if err != nil || n < 1 {
-		return 3
-	}
-	t.Logf("%d rounds", n)
-	return n
 }

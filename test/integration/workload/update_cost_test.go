@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // An update of 40 cliques of 5 pods, with ROUNDS of 20 or more 200 cliques: its number of writes and its duration. Every
@@ -22,7 +23,7 @@ import (
 func TestCostOfAnUpdate(t *testing.T) {
 	const pods, most = 5, 8.0
 	n := 40
-	if rounds(t) >= 20 {
+	if rounds.Exhaustive() {
 		n = 200
 	}
 	w := newWorld(t, (n*pods+99)/100)
@@ -58,7 +59,7 @@ func TestCostOfAnUpdate(t *testing.T) {
 func TestCostOfAPartialUpdate(t *testing.T) {
 	const most = 21.0
 	n := 12
-	if rounds(t) >= 20 {
+	if rounds.Exhaustive() {
 		n = 50
 	}
 	w := newWorld(t, (n*4+99)/100)

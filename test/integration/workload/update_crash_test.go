@@ -12,13 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // muster-controller is killed at random moments of rollouts: every unit that the edit concerns is replaced exactly once,
 // one at a time and one set replica after the other, and no other is. A round is one edit with one to three kills in it.
 // The number of rounds is ROUNDS, or twice that if ROUNDS is large: 100 in `make test-long`.
 func TestKilledDuringARollout(t *testing.T) {
-	n := rounds(t)
+	n := rounds.Number()
 	if n > 20 {
 		n *= 2
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // rolled is a set with a standalone clique of three pods and a scaling group of two replicas of three pods; without GPUs.
@@ -42,7 +43,7 @@ spec:
 // tellStories runs scenarios in parallel, each in a world of its own; each 20 times if ROUNDS is at least 20.
 func tellStories(t *testing.T, stories map[string]func(*world)) {
 	times := 1
-	if rounds(t) >= 20 {
+	if rounds.Exhaustive() {
 		times = 20
 	}
 	for name, story := range stories {
