@@ -4,7 +4,7 @@
 export CGO_ENABLED := 0
 export GOFLAGS     := -trimpath
 
-# How often tests repeat what depends on chance or timing. `make test-long` has the full number.
+# How often tests repeat what depends on chance or timing: once in the presubmit, and the full number in `make test-long`.
 export ROUNDS ?= 3
 LONG_ROUNDS   ?= 50
 # How long the soak of make test-long lasts.
@@ -75,23 +75,26 @@ controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl
 ##@ Test
 
 .PHONY: presubmit
+presubmit: ROUNDS := 1
 presubmit: verify lint test ## Run everything that has to pass before a change is merged
 
+# Integration tests mostly wait. The unit tests take what they leave, since they have the lower priority.
 .PHONY: test
-test: test-unit test-integration ## Run all tests; ROUNDS=n sets how often some repeat
+test: build controlplane ## Run all tests; ROUNDS=n sets how often some repeat
+	@$(MAKE) --no-print-directory -j 2 test-unit test-integration
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane, most of them under the race detector
-	@hack/test-unit.sh $(UNIT)
+	@nice hack/test-unit.sh $(UNIT)
 
 .PHONY: test-integration
 test-integration: build controlplane ## Run the tests against real control planes, two packages at a time
 	go test -count 1 -p 2 -timeout 30m $(INTEGRATION)
 
 .PHONY: test-long
-test-long: build controlplane ## Run all tests with the full number of rounds, everything under the race detector
+test-long: build controlplane ## Run all tests, also those with the tag long, with the full number of rounds and the race detector
 	ROUNDS=$(LONG_ROUNDS) RACE=all hack/test-unit.sh -timeout 2h $(UNIT)
-	ROUNDS=$(LONG_ROUNDS) SOAK=$(LONG_SOAK) go test -count 1 -p 1 -timeout 6h -v $(INTEGRATION)
+	ROUNDS=$(LONG_ROUNDS) SOAK=$(LONG_SOAK) go test -tags long -count 1 -p 1 -timeout 6h -v $(INTEGRATION)
 
 .PHONY: bench
 bench: bench-scheduler bench-workload ## Run all benchmarks, with results in bin/bench; takes hours
@@ -109,7 +112,7 @@ bench-workload: build controlplane ## Time a PodCliqueSet of 1,000 pods from app
 
 .PHONY: lint
 lint: $(LINT) ## Run go vet, staticcheck and the analyzers of hack/lint
-	go vet -vettool=$(LINT) ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
+	go vet -tags long -vettool=$(LINT) ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
 	@cd hack/lint && go test -mod=mod .
 
 .PHONY: verify

@@ -7,8 +7,8 @@
 #   hack/build-controlplane.sh kube-scheduler coscheduling   # the named binaries only; benchmarks compare with these
 #
 # The versions are those of hack/controlplane/go.mod, and for coscheduling, another project's scheduler on an older
-# Kubernetes, of hack/coscheduling/go.mod. A binary is out of date when its module, the Go toolchain or the flags below
-# changed since it was built; bin/.built/NAME remembers.
+# Kubernetes, of hack/coscheduling/go.mod. A binary is out of date when the go.sum or the source of its module, the Go
+# toolchain or the flags below changed since it was built; bin/.built/NAME remembers.
 set -eu
 cd "$(dirname "$0")/.."
 root=$(pwd)
@@ -57,7 +57,7 @@ describe() { # name; sets module, package, ldflags and the time a first build ta
 toolchain=$(go version)
 stamp_of() { # name
 	describe "$1"
-	source_stamp=$(find "$module" -type f | LC_ALL=C sort | xargs cat | git hash-object --stdin)
+	source_stamp=$(find "$module" -name go.sum -o -name '*.go' | LC_ALL=C sort | xargs cat | git hash-object --stdin)
 	printf '%s\n%s\n%s\n%s\n' "$source_stamp" "$toolchain" "$GOFLAGS CGO_ENABLED=$CGO_ENABLED" "$package $ldflags"
 }
 

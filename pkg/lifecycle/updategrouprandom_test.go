@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // TestGroupUpdateRandom simulates updates of a scaling group whose PodCliques report late, as TestCliqueUpdateRandom
@@ -18,7 +19,7 @@ import (
 // while it is ready, whether for minReadySeconds or not.
 func TestGroupUpdateRandom(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(3000) {
+	for seed := range int64(1000 * rounds.Number()) {
 		w := newGroupWorld(rand.New(rand.NewSource(seed)), seed%2 == 0)
 		for step := range 120 {
 			w.clock = w.clock.Add(time.Duration(w.r.Intn(20)) * time.Second)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // TestCliqueUpdateRandom simulates updates of a clique with random events: the template changes between A, B and C,
@@ -21,7 +22,7 @@ import (
 // the end all pods are of the latest template, and an update that has ended stays ended.
 func TestCliqueUpdateRandom(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(3000) {
+	for seed := range int64(400 * rounds.Number()) {
 		w := newCliqueWorld(rand.New(rand.NewSource(seed)), seed%2 == 0)
 		for step := range 120 {
 			w.clock = w.clock.Add(time.Duration(w.r.Intn(20)) * time.Second)

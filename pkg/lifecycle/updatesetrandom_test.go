@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/rounds"
 )
 
 // TestSetUpdateRandom simulates updates of a set whose PodCliques and scaling groups replace their pods some steps
@@ -18,7 +19,7 @@ import (
 // that has ended stays ended.
 func TestSetUpdateRandom(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(3000) {
+	for seed := range int64(400 * rounds.Number()) {
 		w := &setWorld{r: rand.New(rand.NewSource(seed)), clock: now, revision: 1, template: "A", current: -1}
 		w.scale(1 + w.r.Intn(5))
 		for step := range 150 {

@@ -332,7 +332,7 @@ func TestNothingIsWrittenBeforeAllIsSeen(t *testing.T) {
 func TestBlockedGangsDoNotFlood(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	const gangs, members = 1000, 2
+	const gangs, members = 200, 2
 	var names []string
 	for i := range gangs {
 		name := fmt.Sprintf("g%d", i)

@@ -4,7 +4,6 @@ package scheduler
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,46 +31,6 @@ func TestPodsOfAPodGroupThatDoesNotExist(t *testing.T) {
 	c.apply(c.group("late").MinMember(2))
 	c.untilBound("late", 2)
 	c.untilSatisfied("late")
-}
-
-// All pods name a scheduler that does not run, perhaps because the name is misspelled, so that nobody else says why they wait.
-// It is told after a minute, in which another scheduler would have reacted. A PodGroup whose pods another scheduler has
-// looked at belongs to that one, and is left alone.
-func TestPodsOfASchedulerThatDoesNotRun(t *testing.T) {
-	c := newCluster(t, 1)
-	c.apply(c.group("theirs").MinMember(2))
-	c.apply(c.group("g").MinMember(2))
-	names := numbered("g", 2)
-	for i, n := range names {
-		c.create(c.pod(numbered("theirs", 2)[i], "theirs", 1).SchedulerName("volcano"))
-		c.create(c.pod(n, "g", 1).SchedulerName("muster-schedular"))
-	}
-	c.refusedBy("volcano", "theirs-0")
-	c.startQuick() // last: all gangs are looked at once a minute from now on, and the pods are usually old enough the first time
-	c.patience = 3 * time.Minute
-	c.untilShown("g", v2alpha2.ReasonOtherScheduler, "needs 2 pods, they exist, but only 0 can be placed",
-		"set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler muster-schedular",
-		"no scheduler has reacted to them: perhaps none of that name runs")
-	c.untilTold("PodGroup", "g", v2alpha2.EventGangBlocked, "OtherScheduler: ", "2 pods of scheduler muster-schedular")
-	c.notBound(names...)
-
-	// The schedulerName of a pod is immutable, so the pods are replaced. The first of them does not start alone.
-	c.recreate(c.pod(names[0], "g", 1))
-	c.untilShown("g", v2alpha2.ReasonOtherScheduler, "only 1 can be placed", ": 1 pod of scheduler muster-schedular")
-	c.notBound(names...)
-	c.recreate(c.pod(names[1], "g", 1))
-	c.untilBound("g", 2)
-	if s := c.untilSatisfied("g"); s.Reason != "" || s.Summary != "2/2 pods bound" {
-		t.Errorf("after the correction: reason %q, %q", s.Reason, s.Summary)
-	}
-	if printed := c.kubectl("get", "pg", "g"); !containsAll(printed, " Admitted ", " 2/2 ") || containsAll(printed, string(v2alpha2.ReasonOtherScheduler)) {
-		t.Errorf("after the correction kubectl get prints\n%s", printed)
-	}
-	// The pods of both gangs are of the same age, and all gangs are looked at together.
-	if columns := strings.Fields(c.kubectl("get", "pg", "theirs", "--no-headers")); len(columns) != 2 { // the name and the age
-		t.Errorf("kubectl get prints of a PodGroup that another scheduler serves %q", columns)
-	}
-	c.stillSchedules()
 }
 
 // refusedBy gives a pod the condition of another scheduler that has found no node for it.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
@@ -412,4 +415,23 @@ func longest(partials []partial) time.Duration {
 		d = max(d, p.duration)
 	}
 	return d
+}
+
+// ask returns the response of the scheduler's own server.
+func (c *cluster) ask(path string) string {
+	c.t.Helper()
+	config := cp.Admin()
+	config.CAData, config.Insecure = nil, true // its certificate is self-signed
+	client, err := rest.HTTPClientFor(config)
+	c.must(err, "making a client for muster-scheduler")
+	defer client.CloseIdleConnections()
+	response, err := client.Get(strings.TrimSuffix(c.scheduler.ReadyURL, "/readyz") + path)
+	c.must(err, "asking muster-scheduler for "+path)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	c.must(err, "reading "+path)
+	if response.StatusCode != http.StatusOK {
+		c.must(fmt.Errorf("%s: %s", response.Status, body), "asking muster-scheduler for "+path)
+	}
+	return string(body)
 }

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build long
+
 package scheduler
 
 import (
 	"bufio"
 	"fmt"
-	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/muster-project/muster/test/rounds"
 )
@@ -87,25 +86,6 @@ func (c *cluster) settled(most int) sizes {
 		last = s.goroutines
 	}
 	return s
-}
-
-// ask returns the response of the scheduler's own server.
-func (c *cluster) ask(path string) string {
-	c.t.Helper()
-	config := cp.Admin()
-	config.CAData, config.Insecure = nil, true // its certificate is self-signed
-	client, err := rest.HTTPClientFor(config)
-	c.must(err, "making a client for muster-scheduler")
-	defer client.CloseIdleConnections()
-	response, err := client.Get(strings.TrimSuffix(c.scheduler.ReadyURL, "/readyz") + path)
-	c.must(err, "asking muster-scheduler for "+path)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	c.must(err, "reading "+path)
-	if response.StatusCode != http.StatusOK {
-		c.must(fmt.Errorf("%s: %s", response.Status, body), "asking muster-scheduler for "+path)
-	}
-	return string(body)
 }
 
 // metric returns the value of a metric without labels.

@@ -19,6 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -344,7 +345,7 @@ func TestAcceptedNamesNeverClash(t *testing.T) {
 	words := []string{"a", "b", "0", "1", "a-0", "0-a", "a-b", "a-1-b", "1-b", "a-0-0", "b-0-a"}
 	r := rand.New(rand.NewPCG(1, 2))
 	accepted := 0
-	for range 20000 {
+	for range 3000 * rounds.Number() {
 		pcs := podCliqueSet()
 		template := &pcs.Spec.Template
 		template.Cliques, template.PodCliqueScalingGroupConfigs = nil, nil
