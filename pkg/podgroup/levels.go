@@ -17,9 +17,10 @@ import (
 
 // Levels returns the topology levels that a PodGroup and its sub-groups require and prefer, by name ("" is the PodGroup), as
 // placement.Problem has them: the node label of the level after those of all levels above it in its Topology, separated by
-// commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not known; unread is why Topologies cannot
-// be read and what to do, "" if they can. A level that names no Topology is a node label by itself. If a required level is not
-// known, the pods cannot be placed: the refusal says why. A preferred one that is not known has no effect (docs/decisions, G26).
+// commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not known, and for "" those of WithListed;
+// unread is why Topologies cannot be read and what to do, "" if they can. A level that names no Topology is a node label by itself
+// if none are listed. If a required level is not known, the pods cannot be placed: the refusal says why. A preferred one that is
+// not known has no effect (docs/decisions, G26).
 func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels, unread string) (required, preferred map[string]string, why *Refusal) {
 	for group, c := range constraints(spec) {
 		if c.RequiredTopologyLevel != "" {
@@ -36,6 +37,30 @@ func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name str
 		}
 	}
 	return required, preferred, nil
+}
+
+// WithListed returns levelsOf with the levels that a PodGroup itself lists (TopologyLevelsAnnotation) under the name "": those of
+// its constraints that name no Topology. nil: it lists none.
+func WithListed(group *v2alpha2.PodGroup, levelsOf func(name string) topology.Levels) func(name string) topology.Levels {
+	return func(name string) topology.Levels {
+		if name == "" {
+			return listedLevels(group)
+		}
+		return levelsOf(name)
+	}
+}
+
+// listedLevels returns the levels that a PodGroup lists; nil: none.
+func listedLevels(group *v2alpha2.PodGroup) topology.Levels {
+	if list := group.Annotations[v2alpha2.TopologyLevelsAnnotation]; list != "" {
+		return strings.Split(list, ",")
+	}
+	return nil
+}
+
+// ListSameLevels reports whether two PodGroups list the same levels.
+func ListSameLevels(a, b *v2alpha2.PodGroup) bool {
+	return slices.Equal(listedLevels(a), listedLevels(b))
 }
 
 func withLevel(levels map[string]string, group, level string) map[string]string {
@@ -71,9 +96,9 @@ func LevelLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(nam
 	for group, c := range constraints(spec) {
 		l := labels{}
 		for _, level := range []string{c.RequiredTopologyLevel, c.PreferredTopologyLevel} {
-			levels := topology.Levels{level}
-			if c.Topology != "" {
-				levels = levelsOf(c.Topology)
+			levels := levelsOf(c.Topology)
+			if levels == nil && c.Topology == "" {
+				levels = topology.Levels{level}
 			}
 			if at := slices.Index(levels, level); level != "" && at >= 0 {
 				l.named, l.all = appendMissing(l.named, levels[:at+1]), appendMissing(l.all, levels)
@@ -156,10 +181,10 @@ func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
 
 // levelKey returns a level as placement.Problem has it, or what is wrong with it if it is required.
 func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name string) topology.Levels, unread string) (key, problem string) {
-	if c.Topology == "" {
+	levels := levelsOf(c.Topology)
+	if levels == nil && c.Topology == "" {
 		return level, ""
 	}
-	levels := levelsOf(c.Topology)
 	if levels == nil && unread != "" {
 		return "", fmt.Sprintf("Topology %q, whose level %q is required, cannot be read: %s", c.Topology, level, unread)
 	}
@@ -167,6 +192,9 @@ func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name s
 		return "", fmt.Sprintf("Topology %q, whose level %q is required, is not known: create it, or change topologyConstraint.topology", c.Topology, level)
 	}
 	at := slices.Index(levels, level)
+	if at < 0 && c.Topology == "" {
+		return "", fmt.Sprintf("level %q is required and is none of %s, which the PodGroup lists: correct topologyConstraint.requiredTopologyLevel", level, strings.Join(levels, ", "))
+	}
 	if at < 0 {
 		return "", fmt.Sprintf("level %q is required and is no level of Topology %q, which has %s: correct topologyConstraint.requiredTopologyLevel", level, c.Topology, strings.Join(levels, ", "))
 	}

@@ -24,6 +24,7 @@ func TestLevels(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		of     map[string]*v2alpha2.TopologyConstraint // by sub-group
+		list   string                                  // of the PodGroup
 		want   map[string]string
 		prefer map[string]string
 		unread string
@@ -34,9 +35,16 @@ func TestLevels(t *testing.T) {
 			of:     map[string]*v2alpha2.TopologyConstraint{"": {Topology: "fabric", PreferredTopologyLevel: "example.com/rack"}},
 			prefer: map[string]string{"": "example.com/block,example.com/rack"},
 		},
-		"the outermost":            {of: map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "example.com/block")}, want: map[string]string{"": "example.com/block"}},
-		"those above it":           {of: map[string]*v2alpha2.TopologyConstraint{"a": at("fabric", "example.com/rack")}, want: map[string]string{"a": "example.com/block,example.com/rack"}},
-		"a label without Topology": {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "zone")}, want: map[string]string{"b": "zone"}},
+		"the outermost":                        {of: map[string]*v2alpha2.TopologyConstraint{"": at("fabric", "example.com/block")}, want: map[string]string{"": "example.com/block"}},
+		"those above it":                       {of: map[string]*v2alpha2.TopologyConstraint{"a": at("fabric", "example.com/rack")}, want: map[string]string{"a": "example.com/block,example.com/rack"}},
+		"a label without Topology":             {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "zone")}, want: map[string]string{"b": "zone"}},
+		"a level that the PodGroup lists":      {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "rack")}, list: "zone,block,rack", want: map[string]string{"b": "zone,block,rack"}},
+		"a level of a Topology beside a list":  {of: map[string]*v2alpha2.TopologyConstraint{"b": at("fabric", "example.com/block")}, list: "rack", want: map[string]string{"b": "example.com/block"}},
+		"a preferred level that is not listed": {of: map[string]*v2alpha2.TopologyConstraint{"b": {PreferredTopologyLevel: "tray"}}, list: "block,rack"},
+		"a required level that is not listed": {
+			of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "tray")}, list: "block,rack",
+			why: `b: level "tray" is required and is none of block, rack, which the PodGroup lists: correct topologyConstraint.requiredTopologyLevel`,
+		},
 		"a preferred level of a Topology that does not exist": {of: map[string]*v2alpha2.TopologyConstraint{"a": {Topology: "gone", PreferredTopologyLevel: "rack"}}},
 		"a Topology that does not exist": {
 			of:  map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "rack")},
@@ -60,7 +68,7 @@ func TestLevels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pg := wrappers.MakePodGroup("pg", "ns").SubGroup("a", 2).SubGroup("b", 1).Obj()
-			pg.Spec.TopologyConstraint = tt.of[""]
+			pg.Spec.TopologyConstraint, pg.Annotations = tt.of[""], map[string]string{v2alpha2.TopologyLevelsAnnotation: tt.list}
 			for i := range pg.Spec.SubGroups {
 				pg.Spec.SubGroups[i].TopologyConstraint = tt.of[pg.Spec.SubGroups[i].Name]
 			}
@@ -68,7 +76,7 @@ func TestLevels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, preferred, refusal := podgroup.Levels(tree, &pg.Spec, levelsOf, tt.unread)
+			got, preferred, refusal := podgroup.Levels(tree, &pg.Spec, podgroup.WithListed(pg, levelsOf), tt.unread)
 			why := ""
 			if refusal != nil {
 				why = refusal.Message

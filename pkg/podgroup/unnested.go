@@ -21,10 +21,14 @@ type LabelPair struct{ Outer, Inner string }
 // maxLabelPairs bounds the pairs of labels that are compared, each on all nodes.
 const maxLabelPairs = 16
 
-// UnorderedLabels returns the first pairs of levels that name no Topology, which would say how they nest. nil: there are none.
-func UnorderedLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec) []LabelPair {
+// UnorderedLabels returns the first pairs of levels that name no Topology, which would say how they nest. nil: there are none, or
+// the PodGroup lists its levels.
+func UnorderedLabels(tree *gang.Tree, pg *v2alpha2.PodGroup) []LabelPair {
+	if listedLevels(pg) != nil {
+		return nil
+	}
 	labels := map[string][]string{} // by group
-	for group, c := range constraints(spec) {
+	for group, c := range constraints(&pg.Spec) {
 		if c.Topology == "" {
 			labels[group] = namedLabels(c)
 		}
@@ -35,7 +39,7 @@ func UnorderedLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec) []LabelPair {
 			pairs = append(pairs, pair)
 		}
 	}
-	for group, c := range constraints(spec) {
+	for group, c := range constraints(&pg.Spec) {
 		own := labels[group]
 		if len(own) == 2 {
 			add(own[0], own[1])

@@ -40,7 +40,8 @@ type Children struct {
 //
 // The topology constraint of the set is that of the PodGroup, the one of a scaling group that of each of its replicas, and
 // the one of a clique that of its leaves. New nodes that require an unknown domain are left out. If the PodGroup itself is new,
-// the caller has to wait (TopologyWait).
+// the caller has to wait (TopologyWait). The PodGroup lists the levels of the binding; an existing one keeps its list while a domain is
+// unknown.
 //
 // The minimum of a leaf is the enforced one (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and
 // it rises after the status of the PodClique. A PodClique that has succeeded is removed from the tree as long as
@@ -66,6 +67,10 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 	}
 	name := naming.PodGroupName(set.Name, i)
 	annotations := withAttempt(map[string]string{}, v1alpha1.AnnotationPodCliqueSetAttempt, ReplicaAttempt(set.Status.ReplicaAttempts, i))
+	if len(template.TopologyConstraints()) > 0 && live.Topology.Binding != nil &&
+		(t.existing == nil || len(live.Topology.unknownDomains(template, false)) == 0) {
+		annotations[v2alpha2.TopologyLevelsAnnotation] = live.Topology.list()
+	}
 	if IsCurrentlyUpdating(set, i) {
 		annotations[v2alpha2.ReplacingAnnotation] = "update" // the scheduler keeps the room of a replaced pod for its successor
 	}

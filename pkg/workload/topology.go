@@ -21,11 +21,12 @@ import (
 type Topology struct {
 	// Binding is the ClusterTopologyBinding; nil: it does not exist.
 	Binding *v1alpha1.ClusterTopologyBinding
-	// Reference is the name of the Topology that the binding refers to, whether it exists or not: TopologyReference.
-	Reference string
-	// Name is the name of the Topology that PodGroups refer to: Reference, or "" if that one does not have the levels of the
-	// binding.
+	// Name is the name of the Topology that PodGroups refer to; "": the one that the binding refers to does not exist, or does not
+	// have the levels of the binding. The binding is enough to define the domains.
 	Name string
+	// Unused is the name of a Topology that the binding refers to, or that has its name, and that does not have its levels; "": there
+	// is none.
+	Unused string
 }
 
 // TopologyReference returns the name of the Topology that a binding refers to for the pods of a scheduler.
@@ -41,12 +42,17 @@ func TopologyReference(binding *v1alpha1.ClusterTopologyBinding, scheduler strin
 // NewTopology returns the Topology of a binding, given the node labels of the Topology that TopologyReference names; nil: it
 // does not exist. A Topology without the levels of the binding in the same order is not referred to.
 func NewTopology(binding *v1alpha1.ClusterTopologyBinding, reference string, nodeLabels []string) Topology {
-	t := Topology{Binding: binding, Reference: reference}
-	if topology.Levels(nodeLabels).ContainsInOrder(binding.Spec.Keys()) {
-		t.Name = reference
+	switch {
+	case topology.Levels(nodeLabels).ContainsInOrder(binding.Spec.Keys()):
+		return Topology{Binding: binding, Name: reference}
+	case len(nodeLabels) == 0 && reference == binding.Name:
+		return Topology{Binding: binding}
 	}
-	return t
+	return Topology{Binding: binding, Unused: reference}
 }
+
+// list returns the node labels of all levels of the binding as the value of TopologyLevelsAnnotation.
+func (t Topology) list() string { return strings.Join(t.Binding.Spec.Keys(), ",") }
 
 // nodeLabel returns the node label of a domain, and whether the domain is known. "" has none.
 func (t Topology) nodeLabel(domain string) (key string, known bool) {
@@ -135,9 +141,9 @@ func topologyCondition(template *v1alpha1.PodCliqueSetTemplateSpec, t Topology) 
 		return condition(metav1.ConditionTrue, v1alpha1.ReasonClusterTopologyLevelsUnavailable, "ClusterTopologyBinding %s has no level %s, only %s",
 			name, message.ListNames(unknown, 3, len(unknown), ", "), strings.Join(t.Binding.Spec.Domains(), ", "))
 	}
-	noTopology := ""
-	if t.Name == "" && len(t.Binding.Spec.Levels) > 1 {
-		noTopology = fmt.Sprintf("; Topology %s does not exist or has other levels: in new PodGroups the label of a level alone defines its domains", t.Reference)
+	unused := ""
+	if t.Unused != "" {
+		unused = fmt.Sprintf("; new PodGroups use these, since Topology %s does not exist or has others", t.Unused)
 	}
-	return condition(metav1.ConditionFalse, v1alpha1.ReasonAllClusterTopologyLevelsAvailable, "ClusterTopologyBinding %s has all levels%s", name, noTopology)
+	return condition(metav1.ConditionFalse, v1alpha1.ReasonAllClusterTopologyLevelsAvailable, "ClusterTopologyBinding %s has all levels%s", name, unused)
 }

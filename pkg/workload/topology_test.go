@@ -14,6 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/topology"
 )
 
 // fabric is a ClusterTopologyBinding with the given domains, whose keys are l/<domain>.
@@ -139,6 +141,59 @@ func TestNewNodesWaitForTheirTopology(t *testing.T) {
 	}
 }
 
+// TestDomainsOfABinding: a ClusterTopologyBinding is enough to define the domains of a required level by the labels of all levels
+// above it, as the Topology with its levels does that is created later. An existing PodGroup keeps its domains while one of them
+// is no level of the binding, or the binding is gone, and follows other changes of its levels.
+func TestDomainsOfABinding(t *testing.T) {
+	t.Parallel()
+	set := podCliqueSet(packed)
+	without := podCliqueSet()
+	made := PodGroup(set, 0, Children{Topology: NewTopology(fabric("block", "rack", "host"), "fabric", nil)})
+	for name, tc := range map[string]struct {
+		set      *v1alpha1.PodCliqueSet // nil: with constraints
+		existing *v2alpha2.PodGroup
+		topology Topology
+		want     string // of the replicas of prefill, that require a rack
+	}{
+		"no Topology":                    {topology: NewTopology(fabric("block", "rack", "host"), "fabric", nil), want: "l/block,l/rack"},
+		"the Topology comes":             {existing: made, topology: NewTopology(fabric("block", "rack", "host"), "fabric", []string{"l/block", "l/rack", "l/host"}), want: "l/block,l/rack"},
+		"a Topology with other levels":   {topology: NewTopology(fabric("block", "rack", "host"), "fabric", []string{"l/rack", "l/block", "l/host"}), want: "l/block,l/rack"},
+		"a level is added to a binding":  {existing: made, topology: NewTopology(fabric("zone", "block", "rack", "host"), "fabric", nil), want: "l/zone,l/block,l/rack"},
+		"a level that nothing names":     {topology: NewTopology(fabric("zone", "block", "rack", "host"), "fabric", nil), want: "l/zone,l/block,l/rack"},
+		"a required level is taken out":  {existing: made, topology: NewTopology(fabric("rack", "host"), "fabric", nil), want: "l/block,l/rack"},
+		"the binding is gone":            {existing: made, topology: Topology{}, want: "l/block,l/rack"},
+		"no constraints, and no binding": {set: without},
+		"no constraints":                 {set: without, topology: NewTopology(fabric("rack"), "fabric", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live, of := Children{Topology: tc.topology}, set
+			if tc.set != nil {
+				of = tc.set
+			}
+			if tc.existing != nil {
+				live.PodGroups = map[string]*v2alpha2.PodGroup{naming.PodGroupName("llm", 0): tc.existing}
+			}
+			pg := PodGroup(of, 0, live)
+			if tc.existing != nil {
+				pg, _ = Updated(tc.existing, pg)
+			}
+			tree, err := podgroup.Tree(&pg.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			levelsOf := func(string) topology.Levels { return topology.Levels{"l/block", "l/rack", "l/host"} }
+			required, _, refusal := podgroup.Levels(tree, &pg.Spec, podgroup.WithListed(pg, levelsOf), "")
+			if got := required["llm-0-prefill-0"]; refusal != nil || got != tc.want {
+				t.Errorf("a domain has the labels %q, want %q; refused: %+v", got, tc.want, refusal)
+			}
+			if _, listed := pg.Annotations[v2alpha2.TopologyLevelsAnnotation]; listed != (tc.set == nil) {
+				t.Errorf("annotations %v", pg.Annotations)
+			}
+		})
+	}
+}
+
 func TestTopologyOfABinding(t *testing.T) {
 	t.Parallel()
 	binding := fabric("block", "rack")
@@ -159,9 +214,13 @@ func TestTopologyOfABinding(t *testing.T) {
 		"there is no Topology":  {nil, ""},
 		"other labels entirely": {[]string{"a", "b"}, ""},
 	} {
-		if got := NewTopology(binding, "t", tc.labels).Name; got != tc.want {
-			t.Errorf("%s: refers to %q, want %q", name, got, tc.want)
+		got := NewTopology(binding, "t", tc.labels)
+		if got.Name != tc.want || (got.Unused == "t") == (tc.want == "t") {
+			t.Errorf("%s: refers to %q, does not use %q, want %q", name, got.Name, got.Unused, tc.want)
 		}
+	}
+	if got := NewTopology(binding, binding.Name, nil); got.Name != "" || got.Unused != "" {
+		t.Errorf("a binding that names no Topology, without one of its name: %+v", got)
 	}
 }
 
@@ -171,21 +230,18 @@ func TestTopologyCondition(t *testing.T) {
 		packed(set)
 		set.Spec.Template.TopologyConstraint.TopologyName = ""
 	}
-	alone := func(set *v1alpha1.PodCliqueSet) {
-		set.Spec.Template.TopologyConstraint = &v1alpha1.TopologyConstraint{TopologyName: "fabric", Pack: &v1alpha1.TopologyPackConstraint{Required: "rack"}}
-	}
 	for name, tc := range map[string]struct {
 		set      *v1alpha1.PodCliqueSet
 		topology Topology
 		want     string
 	}{
-		"no constraints":              {podCliqueSet(), Topology{Binding: fabric("rack")}, "none"},
-		"no name":                     {podCliqueSet(nameless), Topology{}, "Unknown TopologyNameMissing: no topologyConstraint has a topologyName"},
-		"no binding":                  {podCliqueSet(packed), Topology{}, "Unknown ClusterTopologyNotFound: ClusterTopologyBinding fabric does not exist"},
-		"levels are missing":          {podCliqueSet(packed), Topology{Binding: fabric("zone", "block")}, "True ClusterTopologyLevelsUnavailable: ClusterTopologyBinding fabric has no level host, rack, only zone, block"},
-		"all levels":                  {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host"), Reference: "t", Name: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
-		"no Topology is used":         {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host"), Reference: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels; Topology t does not exist or has other levels: in new PodGroups the label of a level alone defines its domains"},
-		"a Topology would not differ": {podCliqueSet(alone), Topology{Binding: fabric("rack"), Reference: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
+		"no constraints":             {podCliqueSet(), Topology{Binding: fabric("rack")}, "none"},
+		"no name":                    {podCliqueSet(nameless), Topology{}, "Unknown TopologyNameMissing: no topologyConstraint has a topologyName"},
+		"no binding":                 {podCliqueSet(packed), Topology{}, "Unknown ClusterTopologyNotFound: ClusterTopologyBinding fabric does not exist"},
+		"levels are missing":         {podCliqueSet(packed), Topology{Binding: fabric("zone", "block")}, "True ClusterTopologyLevelsUnavailable: ClusterTopologyBinding fabric has no level host, rack, only zone, block"},
+		"all levels, of a Topology":  {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host"), Name: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
+		"all levels, of the binding": {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host")}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels"},
+		"a Topology cannot be used":  {podCliqueSet(packed), Topology{Binding: fabric("block", "rack", "host"), Unused: "t"}, "False AllClusterTopologyLevelsAvailable: ClusterTopologyBinding fabric has all levels; new PodGroups use these, since Topology t does not exist or has others"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,8 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.gangs.recordGates(logger, gates)
 		return false
 	}
-	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, pl.gangs.topologies.LevelsOf, pl.gangs.topologies.Unread())
+	levelsOf := podgroup.WithListed(work.Group, pl.gangs.topologies.LevelsOf)
+	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, levelsOf, pl.gangs.topologies.Unread())
 	if unknown != nil {
 		pl.refuse(logger, work, *unknown, backlog.Attempt{Took: pl.gangs.clock.Since(start), OwnChange: true})
 		return false
@@ -73,7 +74,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
 		}
 		if podgroup.MayLackDomain(*refusal) {
-			if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, &work.Group.Spec)); found {
+			if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, work.Group)); found {
 				*refusal = podgroup.WithUnnestedLabels(*refusal, labels)
 			}
 		}
@@ -89,7 +90,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.refuse(logger, work, *refusal, a)
 		return false
 	}
-	pl.orderByRank(work, pl.gangs.topologies.LevelsOf, snapshot.LabelsOf, placements)
+	pl.orderByRank(work, levelsOf, snapshot.LabelsOf, placements)
 	if err := shareClaims(ctx, pl.profile, work, snapshot, placements); err != nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, backlog.Attempt{Took: pl.gangs.clock.Since(start), Cut: true})

@@ -19,8 +19,8 @@ import (
 )
 
 // orderByRank exchanges the pods of a plan so that pods with neighbouring indexes are in the same topology domains
-// (docs/decisions, G26). It changes nothing in gangs without a topology level. levelsOf returns the levels of a Topology, as
-// Topologies.LevelsOf does; labelsOf the labels of a node with the keys, as Snapshot.LabelsOf does.
+// (docs/decisions, G26). It changes nothing in gangs without a topology level. levelsOf is that of podgroup.Levels;
+// labelsOf the labels of a node with the keys, as Snapshot.LabelsOf does.
 func (pl *Admission) orderByRank(work *gangs.Work, levelsOf func(name string) topology.Levels,
 	labelsOf func(node string, keys sets.Set[string]) map[string]string, plan []placement.Placement) {
 	if !pl.args.RankOrder {

@@ -140,6 +140,83 @@ func TestATopologyIsRecreatedWithOtherLevels(t *testing.T) {
 	}
 }
 
+// The levels of a ClusterTopologyBinding, which muster-controller lists in its PodGroups, define the domains without a Topology:
+// rack r0 of block b0 is another one than rack r0 of block b1. A running gang gets its lost pod again in its domain, also after the
+// Topology was created, and after a level was added to the binding that does not divide the domain.
+func TestListedLevelsNeedNoTopology(t *testing.T) {
+	t.Parallel()
+	var topologies *fakeapi.Topologies
+	c := newCluster(t, serves(&topologies))
+	node := func(block, rack string, k int) *cluster {
+		return c.nodeWith(fmt.Sprintf("%s%s-%d", block, rack, k), map[string]string{"zone": "z0", "block": block, "rack": rack})
+	}
+	for k := range 4 {
+		node("b0", "r0", k)
+		node("b1", "r0", k)
+	}
+	c.run()
+	group := func(topology, levels string, generation int64) {
+		pg := wrappers.MakePodGroup("g", "ml").UID("g").Generation(generation).MinMember(6).Spec(func(s *v2alpha2.PodGroupSpec) {
+			s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: "rack"}
+		}).Obj()
+		pg.Annotations = map[string]string{v2alpha2.TopologyLevelsAnnotation: levels}
+		c.groups.Put(pg)
+	}
+	group("", "block,rack", 1)
+	c.pod(members("g", 6)...).saysWhy("g", "TooLarge: the largest rack, r0, would hold only 4 of the 6 pods")
+	if bound := c.boundOf("g-"); len(bound) > 0 {
+		t.Fatalf("%v are bound: no rack has six nodes", bound)
+	}
+	node("b1", "r0", 4)
+	node("b1", "r0", 5).wholeOf("g", 6).inRacks("g", "b1r0")
+	lost := 0
+	replace := func(when string) {
+		t.Helper()
+		pod := fmt.Sprintf("g-%d", lost)
+		at := c.nodesOf(pod)[pod]
+		c.deletePod(pod)
+		lost++
+		c.pod(members("g", 6+lost)[5+lost:]...)
+		next := fmt.Sprintf("g-%d", 5+lost)
+		c.eventually("the pod replaced "+when, func() bool { return c.nodesOf(next)[next] == at })
+	}
+	replace("without a Topology")
+	topologies.Create("fabric", "block", "rack")
+	group("fabric", "block,rack", 2)
+	replace("after the Topology was created")
+	group("", "zone,block,rack", 3)
+	replace("after a level was added")
+	c.inRacks("g", "b1r0")
+	// A domain of fewer labels is wider: racks r0 of all blocks.
+	group("", "rack", 4)
+	c.deletePod(fmt.Sprintf("g-%d", lost))
+	c.pod(members("g", 7+lost)[6+lost:]...)
+	c.eventually("the pod replaced after a level was taken out", func() bool { return len(c.boundOf(fmt.Sprintf("g-%d", 6+lost))) == 1 })
+}
+
+// A PodGroup that does not change but for the levels that it lists is tried again.
+func TestARefusedGangFollowsTheListedLevels(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for k, block := range []string{"b0", "b0", "b1", "b1"} {
+		c.nodeWith(fmt.Sprintf("n%d", k), map[string]string{"block": block, "rack": "r0", "zone": "z0"})
+	}
+	c.run()
+	list := func(levels string) {
+		pg := wrappers.MakePodGroup("g", "ml").UID("g").Generation(1).MinMember(4).Spec(func(s *v2alpha2.PodGroupSpec) {
+			s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+		}).Obj()
+		pg.Annotations = map[string]string{v2alpha2.TopologyLevelsAnnotation: levels}
+		c.groups.Put(pg)
+	}
+	list("block,rack")
+	c.pod(members("g", 4)...).saysWhy("g", "would hold only 2 of the 4 pods")
+	list("block")
+	c.saysWhy("g", `level "rack" is required and is none of block, which the PodGroup lists`)
+	list("zone,rack")
+	c.wholeOf("g", 4)
+}
+
 // Neighbouring pods are in one domain of the lowest level of the Topology, whether the level is required or preferred: here those of
 // one Job of a JobSet. Without rank order the pods are placed by their index, which mixes the Jobs.
 func TestRankOrderOfAGang(t *testing.T) {

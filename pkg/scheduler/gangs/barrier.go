@@ -77,8 +77,8 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
 			case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec, p.concerns):
 				r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
-			case p.group != nil && r.opts.LevelsOf != nil && !podgroup.SameLevels(&p.group.Spec, p.levels, r.opts.LevelsOf, p.concerns):
-				r.abortPlan(p, AbortChanged, "a Topology on whose levels the plan relied is gone, or has others now")
+			case !r.hasSameLevels(p):
+				r.abortPlan(p, AbortChanged, "topology levels on which the plan relied are gone, or others now")
 			case changed != "":
 				r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
 			case beside != "":
@@ -91,6 +91,14 @@ func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// hasSameLevels reports whether the levels that a plan relied on are what its Topologies, and the PodGroup of its gang, have now.
+func (r *Registry) hasSameLevels(p *Plan) bool {
+	if p.group == nil || p.gang.group == nil || r.opts.LevelsOf == nil {
+		return true
+	}
+	return podgroup.SameLevels(&p.group.Spec, p.levels, podgroup.WithListed(p.gang.group, r.opts.LevelsOf), p.concerns)
 }
 
 // concerns reports whether pods of the plan are below a group, or in it.

@@ -229,7 +229,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	g := r.findOrAddGang(key)
 	old, protected := g.group, g.protectedUpTo()
 	g.group = group
-	if old != nil && old.UID == group.UID && old.Generation == group.Generation && g.hasTreeResult() {
+	if old != nil && old.UID == group.UID && old.Generation == group.Generation && podgroup.ListSameLevels(old, group) && g.hasTreeResult() {
 		// Our own status write, or a change of metadata; or results of the leading process.
 		if r.leading || !r.synced {
 			r.setReplacing(g)

@@ -117,6 +117,37 @@ func TestConstraintsChangeWhileAPlanIsInForce(t *testing.T) {
 	}
 }
 
+// A plan that was made with other levels than the PodGroup lists now is not bound.
+func TestListedLevelsChangeWhileAPlanIsInForce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		to   string
+		want bool // the plan is bound
+	}{
+		"a level is added above":  {"zone,block,rack", false},
+		"the level is taken out":  {"block", false},
+		"a narrower one is added": {"block,rack,host", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := func(levels string) *v2alpha2.PodGroup {
+				pg := podGroup().MinMember(2).Obj()
+				pg.Annotations = map[string]string{v2alpha2.TopologyLevelsAnnotation: levels}
+				pg.Spec.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+				return pg
+			}
+			s := begin(t)
+			s.r.SetGroup(group("block,rack"), s.now)
+			s.r.opts.LevelsOf = func(string) topology.Levels { return nil }
+			s.members("a", "b").leads("a")
+			s.work.SetLevels(map[string]string{"": "block,rack"}, nil)
+			s.commits("a", "b").assumes("a", "b")
+			s.r.SetGroup(group(tt.to), s.now)
+			s.arrives("a", "b").wantOpen(tt.want).wantAborted(!tt.want)
+		})
+	}
+}
+
 // A constraint of a sub-group of which no pod is planned does not matter to the plan.
 func TestAnotherSubGroupGetsAConstraintWhileAPlanIsInForce(t *testing.T) {
 	t.Parallel()

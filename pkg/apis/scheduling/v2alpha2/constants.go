@@ -30,6 +30,14 @@ const (
 	// pod began to terminate. The annotation must be set before the pod is
 	// deleted.
 	ReplacingAnnotation = "scheduling.run.ai/replacing"
+
+	// TopologyLevelsAnnotation, on a PodGroup, holds the node labels of the
+	// levels of a topology, outermost first, separated by commas. The
+	// constraints that name no Topology are of these levels: a domain is the set
+	// of nodes with the same values of the label of its level and of those
+	// before it. muster-controller lists the levels of the
+	// ClusterTopologyBinding of a PodCliqueSet, so that none needs a Topology.
+	TopologyLevelsAnnotation = "scheduling.run.ai/topology-levels"
 )
 
 const (

@@ -17,7 +17,10 @@ import (
 // ValidatePodGroup returns every error of a PodGroup, none for a valid one, and warnings about fields that are
 // accepted but do not have the effect they promise.
 func ValidatePodGroup(pg *v2alpha2.PodGroup) (field.ErrorList, []string) {
-	_, errs, warnings := validateSpec(&pg.Spec)
+	tree, errs, warnings := validateSpec(&pg.Spec)
+	if tree != nil && pg.Annotations[v2alpha2.TopologyLevelsAnnotation] == "" {
+		warnings = append(warnings, unorderedLevels(&pg.Spec)...)
+	}
 	return errs, warnings
 }
 
@@ -162,11 +165,7 @@ func fieldWarnings(spec *v2alpha2.PodGroupSpec, tree *gang.Tree) []string {
 	if spec.StalenessGracePeriod != nil {
 		warn("spec.stalenessGracePeriod: stored, but has no effect: the scheduler never ends a gang because it fell below its minimum")
 	}
-	out = append(out, levelsWithoutEffect(spec)...)
-	if tree != nil {
-		out = append(out, unorderedLevels(spec)...)
-	}
-	return out
+	return append(out, levelsWithoutEffect(spec)...)
 }
 
 // oldFormWarnings returns warnings about root minMember beside subGroups (docs/decisions, G3): all children are

@@ -120,6 +120,10 @@ func TestLevelsWithoutATopology(t *testing.T) {
 		pg.Spec.SubGroups[0].TopologyConstraint = constraint(levels[4], levels[5])
 		return pg
 	}
+	listed := func(pg *v2alpha2.PodGroup) *v2alpha2.PodGroup {
+		pg.Annotations = map[string]string{v2alpha2.TopologyLevelsAnnotation: "block,rack,host"}
+		return pg
+	}
 	for name, tc := range map[string]struct {
 		pg   *v2alpha2.PodGroup
 		want string // "": no warning
@@ -131,6 +135,7 @@ func TestLevelsWithoutATopology(t *testing.T) {
 			want: "spec.subGroups[0].topologyConstraint.topology: the levels block, rack, host are not ordered without a Topology: name one that has them all"},
 		"three, one of them preferred": {pg: tree("block", "rack", "host", "", "", ""),
 			want: "spec.subGroups[0].topologyConstraint.topology: the levels block, rack, host are not ordered without a Topology: name one that has them all"},
+		"three, which the PodGroup lists": {pg: listed(tree("block", "", "rack", "", "host", ""))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
