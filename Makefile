@@ -93,7 +93,7 @@ test-integration: build controlplane ## Run the tests against real control plane
 
 .PHONY: test-long
 test-long: build controlplane ## Run all tests, also those with the tag long, with the full number of rounds and the race detector
-	ROUNDS=$(LONG_ROUNDS) RACE=all hack/test-unit.sh -timeout 2h $(UNIT)
+	ROUNDS=$(LONG_ROUNDS) RACE=all GOFLAGS='$(GOFLAGS) -tags=long' hack/test-unit.sh -timeout 2h $(UNIT)
 	ROUNDS=$(LONG_ROUNDS) SOAK=$(LONG_SOAK) go test -tags long -count 1 -p 1 -timeout 6h -v $(INTEGRATION)
 
 .PHONY: bench

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -98,42 +97,4 @@ func (w *world) untilStalled(name string, words ...string) {
 				!slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(message, word) })
 		})
 	})
-}
-
-// A waiting gang of the same priority gets none of the room that an update frees for its own pods: neither while they
-// are being replaced nor afterwards.
-func TestRolloutBesideARival(t *testing.T) {
-	stories := map[string]func(*world){}
-	for name, edited := range map[string][]string{
-		"standalone pods":            {"router"},
-		"replicas of scaling groups": {"worker"},
-		"everything":                 {"router", "leader", "worker"},
-	} {
-		stories[name] = func(w *world) {
-			r := w.started(fmt.Sprintf(eightGPUs, "s", ""))
-			w.rival(0)
-			w.image(2, edited...)
-			w.untilUpdated()
-			want := map[string]string{}
-			if slices.Contains(edited, "router") {
-				want["s-0-router"] = "-0 +0 -1 +1"
-			}
-			if slices.Contains(edited, "worker") {
-				want["s-0-model"] = "-0 +0 -1 +1"
-			}
-			r.was(want)
-			for _, p := range w.pods() {
-				if p.Annotations[v2alpha2.PodGroupAnnotation] == "rival-0" && (p.Spec.NodeName != "" || controlplane.PodReady(&p)) {
-					w.t.Errorf("pod %s of the rival runs", p.Name)
-				}
-			}
-			w.until("the PodGroup is not marked any more", podGroups, func(objects []*unstructured.Unstructured) bool {
-				return !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-					_, marked := o.GetAnnotations()[v2alpha2.ReplacingAnnotation]
-					return marked
-				})
-			})
-		}
-	}
-	tellStories(t, stories)
 }
