@@ -97,6 +97,8 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  clustertopologybindings.grove.io, topologies.kai.scheduler
 //	                                       get list watch; for sets with a topology constraint
 //	  nodes                                get list watch; which of them do not answer
+//	  namespaces                           get list watch; their class
+//	  leases.coordination.k8s.io           grove-operator-leader-election  get list watch
 //	  events.events.k8s.io                 create patch
 //	  roles, rolebindings.rbac.authorization.k8s.io
 //	                                       get list watch create update; for sets with a start order
@@ -147,7 +149,9 @@ func runManager(ctx context.Context, o *options) error {
 		server.CertDir = o.certDir
 	}
 	managerOptions.WebhookServer = webhook.NewServer(server)
-	controllers.AddCacheOptions(&managerOptions.Cache)
+	settings := controllers.Options{
+		SchedulerName: o.schedulerName, WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes}
+	controllers.AddCacheOptions(&managerOptions.Cache, settings)
 
 	if err := metrics.Register(); err != nil {
 		return err
@@ -164,11 +168,10 @@ func runManager(ctx context.Context, o *options) error {
 		}
 		ready["webhook-certificate"] = certs.Ready
 	}
-	if err := webhooks.Setup(mgr, o.schedulerName); err != nil {
+	if err := webhooks.Setup(mgr, o.schedulerName, o.classes); err != nil {
 		return fmt.Errorf("setting up webhooks: %w", err)
 	}
-	if err := controllers.Setup(ctx, mgr, controllers.Options{
-		SchedulerName: o.schedulerName, WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter}); err != nil {
+	if err := controllers.Setup(ctx, mgr, settings); err != nil {
 		return err
 	}
 	for check, probe := range ready {

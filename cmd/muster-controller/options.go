@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/classes"
 	"github.com/muster-project/muster/pkg/version"
 )
 
@@ -35,6 +37,7 @@ type options struct {
 	schedulerName      string
 	waitImage          string
 	stalledUpdateAfter time.Duration
+	classes            classes.Options
 
 	webhookHost          string
 	webhookPort          int
@@ -65,6 +68,7 @@ func defaultOptions() *options {
 		schedulerName:        v1alpha1.DefaultSchedulerName,
 		waitImage:            "ghcr.io/muster-project/muster-wait:" + version.Version,
 		stalledUpdateAfter:   10 * time.Minute,
+		classes:              classes.DefaultOptions(),
 		webhookPort:          9443,
 		webhookService:       "muster-webhooks",
 		webhookConfiguration: "muster-webhooks",
@@ -99,6 +103,13 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 	fs.DurationVar(&o.stalledUpdateAfter, "stalled-update-after", o.stalledUpdateAfter,
 		"After how long without progress an update of a PodCliqueSet is said to have stalled, by the reason of its condition Progressing and an event. 0: never.")
+
+	fs.StringVar(&o.classes.Class, "controller-class", o.classes.Class,
+		"Class of the PodCliqueSets that are served: of those with this value in the annotation "+v1alpha1.ControllerClass+", or else in the label of that name of their namespace, and of those without a class if Grove's operator is not installed.")
+	fs.StringVar(&o.classes.GroveLease, "grove-lease", o.classes.GroveLease,
+		"Name of the Lease that shows that Grove's operator is installed. PodCliqueSets without a class are left to it.")
+	fs.StringSliceVar(&o.classes.GroveNamespaces, "grove-namespaces", o.classes.GroveNamespaces,
+		"Namespaces in which that Lease counts. Whoever may create Leases in one of them can stop the service of PodCliqueSets without a class. Empty: none.")
 
 	fs.StringVar(&o.webhookHost, "webhook-host", o.webhookHost,
 		"Address to serve webhooks on. Empty: all addresses. Outside of a cluster use 127.0.0.1 and write the url of each webhook in the webhook configurations.")
@@ -174,6 +185,12 @@ func (o *options) validate() error {
 	}
 	if o.schedulerName == "" {
 		refuse("--scheduler-name must not be empty")
+	}
+	if errs := validation.IsValidLabelValue(o.classes.Class); o.classes.Class == "" || len(errs) > 0 {
+		refuse("--controller-class is %q, must be the value of a label, and not empty", o.classes.Class)
+	}
+	if o.classes.GroveLease == "" {
+		refuse("--grove-lease must not be empty; --grove-namespaces= turns it off")
 	}
 	if o.waitImage == "" {
 		refuse("--wait-image must not be empty")

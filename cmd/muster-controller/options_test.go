@@ -38,6 +38,12 @@ func TestValidateOptions(t *testing.T) {
 			change: func(o *options) { o.certValidity, o.certRenewBefore = time.Hour, time.Minute },
 			want:   []string{"--cert-validity is 1h0m0s"},
 		},
+		"a class that is no label": {
+			change: func(o *options) { o.classes.Class, o.classes.GroveLease = "my class", "" },
+			want:   []string{`--controller-class is "my class"`, "--grove-lease must not be empty; --grove-namespaces= turns it off"},
+		},
+		"no class":               {change: func(o *options) { o.classes.Class = "" }, want: []string{"--controller-class"}},
+		"no namespaces of Grove": {change: func(o *options) { o.classes.GroveNamespaces = nil }},
 		"without leader election its flags do not matter": {
 			change: func(o *options) { o.leaderElect, o.leaderElectLease, o.leaderLeaseDuration = false, "", 0 },
 		},

@@ -50,7 +50,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // AddCacheOptions restricts a manager's cache, for the controllers, to objects that were created for PodCliqueSets, and
 // drops fields that no controller reads.
-func AddCacheOptions(options *cache.Options) {
+func AddCacheOptions(options *cache.Options, o Options) {
 	if options.ByObject == nil {
 		options.ByObject = map[client.Object]cache.ByObject{}
 	}
@@ -59,5 +59,6 @@ func AddCacheOptions(options *cache.Options) {
 		options.ByObject[kind] = managed
 	}
 	options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: podclique.StripNode}
+	o.Classes.AddCacheOptions(options)
 	options.DefaultTransform = cache.TransformStripManagedFields()
 }

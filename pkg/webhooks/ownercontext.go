@@ -12,11 +12,25 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/grove/validation"
+	"github.com/muster-project/muster/pkg/classes"
 )
 
 // ownerReader reads the objects that a change is validated against: the owners of the changed object up to the
-// PodCliqueSet, and other children of the set.
-type ownerReader struct{ client.Reader }
+// PodCliqueSet, and other children of the set. classes tells which sets are served: what belongs to another one is neither
+// changed nor rejected.
+type ownerReader struct {
+	client.Reader
+	classes classes.Reader
+}
+
+// serves reports whether the set of an object is served, nil: it is gone.
+func (r ownerReader) serves(ctx context.Context, object client.Object, set *v1alpha1.PodCliqueSet) (served bool, reason string, err error) {
+	served, reason, err = r.classes.Serves(ctx, object.GetNamespace(), set)
+	if err != nil {
+		return false, "", undecidedError("%w", err)
+	}
+	return served, reason, nil
+}
 
 // ownerContextOf follows the owners of a PodClique or PodCliqueScalingGroup up to the PodCliqueSet: two steps for a
 // member of a scaling group. If an owner is gone, or was replaced by another object of the same name, the search ends

@@ -67,5 +67,12 @@ func scaleObject[T client.Object](ctx context.Context, r ownerReader, kind strin
 	if err != nil {
 		return err
 	}
+	set := owners.Set
+	if scaled, isSet := any(object).(*v1alpha1.PodCliqueSet); isSet {
+		set = scaled
+	}
+	if served, _, err := r.serves(ctx, object, set); err != nil || !served {
+		return err
+	}
 	return invalidError(v1alpha1.Kind(kind), object, validate(object, replicas, owners))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/classes"
 )
 
 // Paths of the webhooks.
@@ -40,18 +41,18 @@ const (
 // Setup registers all webhooks with the manager's webhook server. The manager's scheme must contain the workload API.
 // The webhooks read from the API server, because the cache may not contain the latest writes. schedulerName is the scheduler of
 // pods whose template has no schedulerName, "": the default of the API.
-func Setup(mgr ctrl.Manager, schedulerName string) error {
+func Setup(mgr ctrl.Manager, schedulerName string, served classes.Options) error {
 	scheme := mgr.GetScheme()
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	owners := ownerReader{mgr.GetAPIReader()}
-	classes := PriorityClasses{mgr.GetAPIReader()}
+	owners := ownerReader{mgr.GetAPIReader(), classes.Reader{Options: served, Leases: mgr.GetClient(), Namespaces: mgr.GetAPIReader()}}
+	priorities := PriorityClasses{mgr.GetAPIReader()}
 	for path, build := range map[string]func() error{
 		PodGroupPath: ctrl.NewWebhookManagedBy(mgr, &v2alpha2.PodGroup{}).
-			WithValidator(PodGroupValidator{PriorityClasses: classes}).WithValidatorCustomPath(PodGroupPath).Complete,
+			WithValidator(PodGroupValidator{PriorityClasses: priorities}).WithValidatorCustomPath(PodGroupPath).Complete,
 		PodCliqueSetPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueSet{}).
-			WithValidator(podCliqueSetValidator{PriorityClasses: classes, schedulerName: schedulerName}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
+			WithValidator(podCliqueSetValidator{PriorityClasses: priorities, owners: owners, schedulerName: schedulerName}).WithValidatorCustomPath(PodCliqueSetPath).Complete,
 		PodCliqueScalingGroupPath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodCliqueScalingGroup{}).
 			WithValidator(podCliqueScalingGroupValidator(owners)).WithValidatorCustomPath(PodCliqueScalingGroupPath).Complete,
 		PodCliquePath: ctrl.NewWebhookManagedBy(mgr, &v1alpha1.PodClique{}).
@@ -68,8 +69,8 @@ func Setup(mgr ctrl.Manager, schedulerName string) error {
 		}
 	}
 	server := mgr.GetWebhookServer()
-	server.Register(PodCliqueSetDefaultPath, &admission.Webhook{Handler: podCliqueSetDefaulter(scheme, schedulerName)})
-	server.Register(PodCliqueDefaultPath, &admission.Webhook{Handler: podCliqueDefaulter(scheme, schedulerName)})
+	server.Register(PodCliqueSetDefaultPath, &admission.Webhook{Handler: podCliqueSetDefaulter(scheme, schedulerName, owners)})
+	server.Register(PodCliqueDefaultPath, &admission.Webhook{Handler: podCliqueDefaulter(scheme, schedulerName, owners)})
 	return nil
 }
 

@@ -29,27 +29,43 @@ type defaulter[T client.Object] struct {
 	decoder  admission.Decoder
 	empty    func() T
 	defaults func(T)
+	setOf    func(context.Context, T) (*v1alpha1.PodCliqueSet, error)
+	owners   ownerReader
 }
 
-func podCliqueSetDefaulter(scheme *runtime.Scheme, schedulerName string) admission.Handler {
+func podCliqueSetDefaulter(scheme *runtime.Scheme, schedulerName string, owners ownerReader) admission.Handler {
 	return defaulter[*v1alpha1.PodCliqueSet]{admission.NewDecoder(scheme),
 		func() *v1alpha1.PodCliqueSet { return &v1alpha1.PodCliqueSet{} },
-		func(pcs *v1alpha1.PodCliqueSet) { v1alpha1.SetDefaults(pcs, schedulerName) }}
+		func(pcs *v1alpha1.PodCliqueSet) { v1alpha1.SetDefaults(pcs, schedulerName) },
+		func(_ context.Context, pcs *v1alpha1.PodCliqueSet) (*v1alpha1.PodCliqueSet, error) { return pcs, nil }, owners}
 }
 
-func podCliqueDefaulter(scheme *runtime.Scheme, schedulerName string) admission.Handler {
+func podCliqueDefaulter(scheme *runtime.Scheme, schedulerName string, owners ownerReader) admission.Handler {
 	return defaulter[*v1alpha1.PodClique]{admission.NewDecoder(scheme),
 		func() *v1alpha1.PodClique { return &v1alpha1.PodClique{} },
-		func(pclq *v1alpha1.PodClique) { v1alpha1.SetPodCliqueDefaults(pclq, schedulerName) }}
+		func(pclq *v1alpha1.PodClique) { v1alpha1.SetPodCliqueDefaults(pclq, schedulerName) },
+		func(ctx context.Context, pclq *v1alpha1.PodClique) (*v1alpha1.PodCliqueSet, error) {
+			of, err := owners.ownerContextOf(ctx, pclq)
+			return of.Set, err
+		}, owners}
 }
 
-// Handle implements admission.Handler. A terminating object is left alone.
-func (d defaulter[T]) Handle(_ context.Context, request admission.Request) admission.Response {
+// Handle implements admission.Handler. A terminating object is left alone, and one whose set is not served.
+func (d defaulter[T]) Handle(ctx context.Context, request admission.Request) admission.Response {
 	object := d.empty()
 	if err := d.decoder.DecodeRaw(request.Object, object); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("reading the %s: %w", request.Kind.Kind, err))
 	}
 	if object.GetDeletionTimestamp() != nil {
+		return admission.Allowed("")
+	}
+	set, err := d.setOf(ctx, object)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	if served, _, err := d.owners.serves(ctx, object, set); err != nil {
+		return admission.Errored(http.StatusInternalServerError, err)
+	} else if !served {
 		return admission.Allowed("")
 	}
 	// Both sides of the comparison are marshalled from the Go type, so that the patch contains only the added
@@ -112,6 +128,7 @@ func hasParent(document any, pointer string) bool {
 type podCliqueSetValidator struct {
 	allowDeletion[*v1alpha1.PodCliqueSet]
 	PriorityClasses
+	owners        ownerReader
 	schedulerName string // see Setup
 }
 
@@ -120,8 +137,13 @@ var _ admission.Validator[*v1alpha1.PodCliqueSet] = podCliqueSetValidator{}
 // untilClassOfSet describes the effect of a missing PriorityClass of a PodCliqueSet.
 const untilClassOfSet = "until it does, the API server refuses the pods"
 
-// ValidateCreate validates a new PodCliqueSet.
+// ValidateCreate validates a new PodCliqueSet. A warning tells that it is not served: its class may be misspelled.
 func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
+	if served, reason, err := v.owners.serves(ctx, pcs, pcs); err != nil {
+		return nil, err
+	} else if !served {
+		return admission.Warnings{"muster-controller leaves this PodCliqueSet alone: " + reason}, nil
+	}
 	errs, warnings := validation.ValidatePodCliqueSet(pcs)
 	if pcs.Spec.Replicas == 0 { // also if it is not set; an existing set may be scaled to 0
 		if pcs.Spec.IsTraining() {
@@ -159,6 +181,9 @@ func (v podCliqueSetValidator) readBinding(ctx context.Context, name string) (*v
 
 // ValidateUpdate validates a changed PodCliqueSet.
 func (v podCliqueSetValidator) ValidateUpdate(ctx context.Context, old, pcs *v1alpha1.PodCliqueSet) (admission.Warnings, error) {
+	if served, _, err := v.owners.serves(ctx, pcs, pcs); err != nil || !served {
+		return nil, err
+	}
 	errs, warnings := validation.ValidatePodCliqueSetUpdate(pcs, old)
 	if pcs.DeletionTimestamp == nil {
 		warnings = append(warnings, validation.SchedulerWarnings(pcs, old, v.schedulerName)...)
@@ -203,7 +228,14 @@ func podCliqueValidator(owners ownerReader) childValidator[*v1alpha1.PodClique] 
 }
 
 // ValidateCreate validates a new child.
-func (v childValidator[T]) ValidateCreate(_ context.Context, child T) (admission.Warnings, error) {
+func (v childValidator[T]) ValidateCreate(ctx context.Context, child T) (admission.Warnings, error) {
+	owners, err := v.ownerContextOf(ctx, child)
+	if err != nil {
+		return nil, err
+	}
+	if served, _, err := v.serves(ctx, child, owners.Set); err != nil || !served {
+		return nil, err
+	}
 	return nil, invalidError(v1alpha1.Kind(v.kind), child, v.create(child))
 }
 
@@ -213,6 +245,9 @@ func (v childValidator[T]) ValidateUpdate(ctx context.Context, old, child T) (ad
 	if child.GetDeletionTimestamp() == nil && !equality.Semantic.DeepEqual(v.specOf(child), v.specOf(old)) {
 		var err error
 		if owners, err = v.ownerContextOf(ctx, old); err != nil {
+			return nil, err
+		}
+		if served, _, err := v.serves(ctx, child, owners.Set); err != nil || !served {
 			return nil, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/classes"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -63,7 +65,8 @@ func otherGroup() *v1alpha1.PodCliqueScalingGroup {
 func reader(t *testing.T, failing bool, objects ...client.Object) ownerReader {
 	t.Helper()
 	scheme := testScheme(t)
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&coordinationv1.Lease{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if failing {
 				return errors.New("away")
@@ -77,13 +80,13 @@ func reader(t *testing.T, failing bool, objects ...client.Object) ownerReader {
 			return c.Get(ctx, key, into, opts...)
 		},
 	})
-	return ownerReader{builder.Build()}
+	return ownerReader{Reader: builder.Build()}
 }
 
 func testScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, autoscalingv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, autoscalingv1.AddToScheme, corev1.AddToScheme, coordinationv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -415,7 +418,7 @@ func TestDefaulters(t *testing.T) {
 		want   []string // paths of the patch, sorted
 	}{
 		"a set gets its defaults, and no other field is changed": {
-			hook: podCliqueSetDefaulter(testScheme(t), "mine"),
+			hook: podCliqueSetDefaulter(testScheme(t), "mine", ownerReader{}),
 			object: `{"spec":{"template":{"terminationDelay":"24h","cliques":[{"name":"a","spec":{"podSpec":` + podSpec + `}}],
 				"podCliqueScalingGroups":[{"name":"g","cliqueNames":["a"]}]}}}`,
 			want: []string{
@@ -429,12 +432,12 @@ func TestDefaulters(t *testing.T) {
 			},
 		},
 		"a clique": {
-			hook:   podCliqueDefaulter(testScheme(t), ""),
+			hook:   podCliqueDefaulter(testScheme(t), "", ownerReader{}),
 			object: `{"spec":{"podSpec":` + podSpec + `}}`,
 			want:   []string{"/spec/podSpec/restartPolicy=Always", "/spec/podSpec/schedulerName=muster-scheduler", "/spec/podSpec/terminationGracePeriodSeconds=30"},
 		},
 		"a set without required fields": {
-			hook:   podCliqueSetDefaulter(testScheme(t), ""),
+			hook:   podCliqueSetDefaulter(testScheme(t), "", ownerReader{}),
 			object: `{"spec":{"template":{"cliques":[{"name":"a"},{"name":"b","spec":{"replicas":1}},{"name":"c","spec":{"podSpec":null}},null]}}}`,
 			want: []string{
 				"/spec/template/cliqueStartupType=CliqueStartupTypeAnyOrder",
@@ -443,10 +446,10 @@ func TestDefaulters(t *testing.T) {
 				"/spec/template/headlessServiceConfig=map[publishNotReadyAddresses:true]",
 			},
 		},
-		"an empty set":         {hook: podCliqueSetDefaulter(testScheme(t), ""), object: `{}`},
-		"an empty clique":      {hook: podCliqueDefaulter(testScheme(t), ""), object: `{}`},
-		"a terminating set":    {hook: podCliqueSetDefaulter(testScheme(t), ""), object: `{` + terminating + `"spec":{"template":{"cliques":[]}}}`},
-		"a terminating clique": {hook: podCliqueDefaulter(testScheme(t), ""), object: `{` + terminating + `"spec":{"podSpec":` + podSpec + `}}`},
+		"an empty set":         {hook: podCliqueSetDefaulter(testScheme(t), "", ownerReader{}), object: `{}`},
+		"an empty clique":      {hook: podCliqueDefaulter(testScheme(t), "", ownerReader{}), object: `{}`},
+		"a terminating set":    {hook: podCliqueSetDefaulter(testScheme(t), "", ownerReader{}), object: `{` + terminating + `"spec":{"template":{"cliques":[]}}}`},
+		"a terminating clique": {hook: podCliqueDefaulter(testScheme(t), "", ownerReader{}), object: `{` + terminating + `"spec":{"podSpec":` + podSpec + `}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := tc.hook.Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
@@ -470,9 +473,109 @@ func TestDefaulters(t *testing.T) {
 			}
 		})
 	}
-	response := podCliqueSetDefaulter(testScheme(t), "").Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	response := podCliqueSetDefaulter(testScheme(t), "", ownerReader{}).Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Object: runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"terminationDelay":"soon"}}}`)}}})
 	if answer(t, response, "invalid duration"); response.Result.Code != 400 {
 		t.Errorf("code %d", response.Result.Code)
+	}
+}
+
+// TestObjectsOfAnotherController: what belongs to a set that is not served is accepted as it is, however invalid, without a
+// default. The same requests in a namespace that is served are rejected.
+func TestObjectsOfAnotherController(t *testing.T) {
+	t.Parallel()
+	invalidSet := podCliqueSet()
+	invalidSet.Spec.Replicas = -1
+	image := func(o client.Object) client.Object {
+		o.(*v1alpha1.PodClique).Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "mine"}}
+		return o
+	}
+	cliques := func(o *v1alpha1.PodCliqueScalingGroup) client.Object {
+		o.Spec.CliqueNames = []string{"other"}
+		return o
+	}
+	orphan := podClique()
+	orphan.OwnerReferences = nil
+	scheme := testScheme(t)
+	for name, tc := range map[string]struct {
+		hook     func(ownerReader) admission.Handler
+		old, now client.Object
+		scale    int32
+	}{
+		"a new set": {now: invalidSet, hook: func(r ownerReader) admission.Handler {
+			return admission.WithValidator(scheme, podCliqueSetValidator{owners: r})
+		}},
+		"a set": {old: podCliqueSet(), now: invalidSet, hook: func(r ownerReader) admission.Handler {
+			return admission.WithValidator(scheme, podCliqueSetValidator{owners: r})
+		}},
+		"a new PodClique":    {now: orphan, hook: func(r ownerReader) admission.Handler { return admission.WithValidator(scheme, podCliqueValidator(r)) }},
+		"a PodClique":        {old: podClique(), now: image(podClique()), hook: func(r ownerReader) admission.Handler { return admission.WithValidator(scheme, podCliqueValidator(r)) }},
+		"a member PodClique": {old: memberPodClique(), now: image(memberPodClique()), hook: func(r ownerReader) admission.Handler { return admission.WithValidator(scheme, podCliqueValidator(r)) }},
+		"a scaling group": {old: scalingGroup(), now: cliques(scalingGroup()), hook: func(r ownerReader) admission.Handler {
+			return admission.WithValidator(scheme, podCliqueScalingGroupValidator(r))
+		}},
+		"a PodClique's scale": {now: memberPodClique(), scale: 9, hook: func(r ownerReader) admission.Handler {
+			return admission.WithValidator(scheme, scaleValidator{scale: r.scalePodClique})
+		}},
+		"a set's scale": {now: podCliqueSet(), scale: -1, hook: func(r ownerReader) admission.Handler {
+			return admission.WithValidator(scheme, scaleValidator{scale: r.scalePodCliqueSet})
+		}},
+		"defaults of a set":                  {now: podCliqueSet(), hook: func(r ownerReader) admission.Handler { return podCliqueSetDefaulter(scheme, "mine", r) }},
+		"defaults of a PodClique of a group": {now: memberPodClique(), hook: func(r ownerReader) admission.Handler { return podCliqueDefaulter(scheme, "mine", r) }},
+	} {
+		for _, class := range []string{"grove", "muster"} {
+			t.Run(name+" of class "+class, func(t *testing.T) {
+				t.Parallel()
+				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{v1alpha1.ControllerClass: class}}}
+				owners := reader(t, false, namespace, podCliqueSet(), scalingGroup(), podClique(), memberPodClique())
+				owners.classes = classes.Reader{Options: classes.DefaultOptions(), Leases: owners.Reader, Namespaces: owners.Reader}
+				request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Object: rawObject(t, tc.now)}}
+				switch {
+				case tc.scale != 0:
+					scaled := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: tc.scale}}
+					request.Operation, request.Namespace, request.Name = admissionv1.Update, "ns", tc.now.GetName()
+					request.Object, request.OldObject = rawObject(t, scaled), rawObject(t, &autoscalingv1.Scale{})
+				case tc.old != nil:
+					request.Operation, request.OldObject = admissionv1.Update, rawObject(t, tc.old)
+				}
+				response := tc.hook(owners).Handle(context.Background(), request)
+				if alone := response.Allowed && len(response.Patches) == 0; alone != (class == "grove") {
+					t.Errorf("allowed %t, %d patches: %v", response.Allowed, len(response.Patches), response.Result)
+				}
+			})
+		}
+	}
+}
+
+// TestASetThatNothingServes: the user who creates it is told, as nothing else tells it.
+func TestASetThatNothingServes(t *testing.T) {
+	t.Parallel()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "grove-system", Name: "grove-operator-leader-election"}}
+	for name, tc := range map[string]struct {
+		class string
+		live  []client.Object
+		want  string
+	}{
+		"misspelled":         {class: "mustre", want: `muster-controller leaves this PodCliqueSet alone: its annotation grove.io/controller-class is "mustre"`},
+		"beside Grove":       {live: []client.Object{lease}, want: "muster-controller leaves this PodCliqueSet alone: it names no class, and Grove's operator has the Lease grove-system/grove-operator-leader-election"},
+		"ours, beside Grove": {class: "muster", live: []client.Object{lease}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			owners := reader(t, false, tc.live...)
+			owners.classes = classes.Reader{Options: classes.DefaultOptions(), Leases: owners.Reader, Namespaces: owners.Reader}
+			set := podCliqueSet()
+			set.Annotations = map[string]string{v1alpha1.ControllerClass: tc.class}
+			got, err := podCliqueSetValidator{owners: owners}.ValidateCreate(t.Context(), set)
+			got = slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, "leaves") })
+			if text := strings.Join(got, "\n"); err != nil || text != tc.want {
+				t.Errorf("warnings %q, %v, want %q", text, err, tc.want)
+			}
+		})
+	}
+	owners := reader(t, true)
+	owners.classes = classes.Reader{Options: classes.DefaultOptions(), Leases: owners.Reader, Namespaces: owners.Reader}
+	if _, err := (podCliqueSetValidator{owners: owners}).ValidateCreate(t.Context(), podCliqueSet()); !apierrors.IsInternalError(err) {
+		t.Errorf("%v, want that it cannot be decided", err)
 	}
 }

@@ -205,7 +205,7 @@ spec:
 ---
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
-metadata: {name: 0-is-no-first-letter}
+metadata: {name: 0-is-no-first-letter, annotations: {grove.io/controller-class: muster}}
 spec:
   template:
     cliques:
@@ -214,7 +214,7 @@ spec:
 ---
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
-metadata: {name: webhook-probe}
+metadata: {name: webhook-probe, annotations: {grove.io/controller-class: muster}}
 spec:
   replicas: 1
   template:

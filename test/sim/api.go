@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,6 +101,8 @@ func NewAPI(clock clock.PassiveClock) *API {
 		{gvk: topologyv1alpha1.SchemeGroupVersion.WithKind("Topology"), custom: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Pod"), namespaced: true, status: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Node"), status: true},
+		{gvk: corev1.SchemeGroupVersion.WithKind("Namespace"), status: true},
+		{gvk: coordinationv1.SchemeGroupVersion.WithKind("Lease"), namespaced: true},
 		{gvk: corev1.SchemeGroupVersion.WithKind("Service"), namespaced: true, status: true},
 		{gvk: autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), namespaced: true, status: true},
 		{gvk: appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), namespaced: true},
@@ -122,7 +125,8 @@ func NewAPI(clock clock.PassiveClock) *API {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, rbacv1.AddToScheme, v2alpha2.AddToScheme, v1alpha1.AddToScheme, topologyv1alpha1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme,
+		v2alpha2.AddToScheme, v1alpha1.AddToScheme, topologyv1alpha1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}
@@ -197,11 +201,17 @@ func (a *API) List(_ context.Context, into client.ObjectList, options ...client.
 	}
 	o := client.ListOptions{}
 	o.ApplyOptions(options)
-	if o.FieldSelector != nil && !o.FieldSelector.Empty() {
-		return apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", o.FieldSelector))
+	name, byName := "", o.FieldSelector != nil && !o.FieldSelector.Empty()
+	if byName {
+		if name, byName = o.FieldSelector.RequiresExactMatch(metav1.ObjectNameField); !byName {
+			return apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", o.FieldSelector))
+		}
 	}
 	a.mu.Lock()
 	all := t.ordered
+	if byName {
+		all = slices.DeleteFunc(slices.Clone(all), func(o client.Object) bool { return o.GetName() != name })
+	}
 	into.SetResourceVersion(strconv.FormatInt(a.version, 10))
 	a.mu.Unlock()
 	return fillList(into, all, &o, t.gvk)

@@ -25,7 +25,7 @@ func TestViews(t *testing.T) {
 	ctx := t.Context()
 	api, _ := newTestAPI()
 	options := cache.Options{}
-	controllers.AddCacheOptions(&options)
+	controllers.AddCacheOptions(&options, controllers.Options{})
 	c := newViewCache(api, options)
 	must(t, c.IndexField(ctx, &corev1.Pod{}, "node", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }))
 	informer, err := c.GetInformer(ctx, &corev1.Pod{})

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/classes"
 	"github.com/muster-project/muster/pkg/controllers"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 )
@@ -61,13 +62,14 @@ func start(api *API, recorder events.EventRecorder) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	metrics.ResetReplacements()
 	options := cache.Options{}
-	controllers.AddCacheOptions(&options)
+	settings := controllers.Options{
+		SchedulerName: v1alpha1.DefaultSchedulerName, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock,
+		StalledUpdateAfter: 10 * time.Minute, Classes: classes.DefaultOptions()}
+	controllers.AddCacheOptions(&options, settings)
 	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel}
 	p.writesLeft.Store(-1)
 	p.acceptsLeft.Store(-1)
-	if err := controllers.Setup(ctx, p, controllers.Options{
-		SchedulerName: v1alpha1.DefaultSchedulerName, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock,
-		StalledUpdateAfter: 10 * time.Minute}); err != nil {
+	if err := controllers.Setup(ctx, p, settings); err != nil {
 		return nil, fmt.Errorf("setting up the controllers: %w", err)
 	}
 	for _, c := range p.controllers {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/classes"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -34,7 +35,17 @@ type Options struct {
 	WaitImage string
 	// StalledUpdateAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledUpdateAfter time.Duration
-	Clock              clock.PassiveClock
+	// Classes are the PodCliqueSets that are served.
+	Classes classes.Options
+	Clock   clock.PassiveClock
+}
+
+// NewClient returns a Client for a controller with the options. c reads from the cache, live from the API server.
+func (o Options) NewClient(c client.Client, live client.Reader) *Client {
+	of := NewClient(c, live)
+	of.classes = classes.Reader{Options: o.Classes, Leases: c, Namespaces: c}
+	of.liveClasses = classes.Reader{Options: o.Classes, Leases: live, Namespaces: live}
+	return of
 }
 
 // OfPods returns the options of the pods that a controller creates.
@@ -46,6 +57,8 @@ func (o Options) OfPods() workload.PodOptions {
 type Client struct {
 	client client.Client
 	live   client.Reader
+	// classes and liveClasses decide which sets are served; the second one reads from the API server.
+	classes, liveClasses classes.Reader
 
 	passing FactTimes // transient errors, by the UID of the object, see Problems
 	failing FactTimes // kinds of errors, by the name of the object, see Result
@@ -90,8 +103,12 @@ func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Obj
 	}, kinds...)
 }
 
-// IndexAll adds the indexes by which the cache finds objects by their controlling owner, by PodGroup and by node.
+// IndexAll adds the indexes by which the cache finds objects by their controlling owner, by PodGroup and by node, and the Lease
+// of Grove's operator.
 func IndexAll(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := classes.IndexLeases(ctx, indexer); err != nil {
+		return err
+	}
 	clique, group, pod := &v1alpha1.PodClique{}, &v1alpha1.PodCliqueScalingGroup{}, &corev1.Pod{}
 	if err := Index(ctx, indexer, clique, group, &v2alpha2.PodGroup{}, pod, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.ControllerRevision{}); err != nil {
 		return err

@@ -274,6 +274,9 @@ func (c *Client) CleanUpFormerOwner(ctx context.Context, owner client.Object, ki
 			if metav1.GetControllerOfNoCopy(objects[i]).UID == owner.GetUID() {
 				return nil
 			}
+			if served, err := c.Serves(ctx, objects[i]); err != nil || !served {
+				return err
+			}
 			return c.DeleteVersion(ctx, objects[i])
 		}))
 	}

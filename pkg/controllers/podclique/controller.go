@@ -41,7 +41,7 @@ type Reconciler struct {
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
 func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
-	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: o.Clock, options: o}
+	return &Reconciler{client: c, live: live, children: o.NewClient(c, live), clock: o.Clock, options: o}
 }
 
 // byName is the cache's index of pods by the PodClique in their label, whatever owns them, and by the PodClique that owns
@@ -70,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := indexPods(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).
+	return r.children.WatchClasses(ctrl.NewControllerManagedBy(mgr), &v1alpha1.PodCliqueList{}).
 		Named("podclique").
 		For(&v1alpha1.PodClique{}, builder.WithPredicates(children.SpecChangedPredicate())).
 		Watches(&v1alpha1.PodClique{}, children.OwnStatusHandler()).

@@ -38,6 +38,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.sightings.Forget(request.NamespacedName)
 		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
 	}
+	if served, err := r.children.Serves(ctx, clique); err != nil || !served {
+		return r.children.Result(ctx, request.NamespacedName, now, 0, releaseErr, err)
+	}
 	if clique.DeletionTimestamp != nil { // the garbage collector deletes its pods
 		return r.children.Result(ctx, request.NamespacedName, now, 0, releaseErr)
 	}

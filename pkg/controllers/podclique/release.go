@@ -47,15 +47,15 @@ func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod) error {
 }
 
 // releaseAbandoned removes the finalizer from pods that are labelled with the name of a PodClique whose controller
-// will not record their end: the PodClique is gone, is being deleted, or was replaced by another, or the pods were
-// orphaned. No finalizer may prevent the deletion of a namespace, a PodCliqueSet or an earlier attempt. Source:
+// will not record their end: the PodClique is gone, is being deleted, is not served any more, or was replaced by another,
+// or the pods were orphaned. No finalizer may prevent the deletion of a namespace, a PodCliqueSet or an earlier attempt. Source:
 // docs/decisions, J5.
 func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.NamespacedName) error {
 	named := &corev1.PodList{}
 	if err := r.client.List(ctx, named, client.InNamespace(name.Namespace), client.MatchingFields{byName: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing pods labelled with the name: %w", err)
 	}
-	keeper, err := uidOf(ctx, r.client, name)
+	keeper, err := r.keeperOf(ctx, r.client, name)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.Namespaced
 		return nil
 	}
 	// This read finds a PodClique that is not in the cache yet.
-	if keeper, err = uidOf(ctx, r.live, name); err != nil {
+	if keeper, err = r.keeperOf(ctx, r.live, name); err != nil {
 		return err
 	}
 	return children.ForEach(len(pods), maxParallel, func(i int) error {
@@ -84,16 +84,16 @@ func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.Namespaced
 	})
 }
 
-// uidOf returns the UID of a PodClique that is not being deleted, "" if there is none.
-func uidOf(ctx context.Context, reader client.Reader, name types.NamespacedName) (types.UID, error) {
+// keeperOf returns the UID of a PodClique that is served and not being deleted, "" if there is none.
+func (r *Reconciler) keeperOf(ctx context.Context, reader client.Reader, name types.NamespacedName) (types.UID, error) {
 	clique := &v1alpha1.PodClique{}
 	if err := reader.Get(ctx, name, clique); apierrors.IsNotFound(err) {
 		return "", nil
 	} else if err != nil {
 		return "", fmt.Errorf("reading the PodClique of pods with a finalizer: %w", err)
 	}
-	if clique.DeletionTimestamp != nil {
-		return "", nil
+	if served, err := r.children.Serves(ctx, clique); err != nil || !served || clique.DeletionTimestamp != nil {
+		return "", err
 	}
 	return clique.UID, nil
 }

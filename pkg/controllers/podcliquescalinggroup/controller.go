@@ -35,14 +35,14 @@ type Reconciler struct {
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
 func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
-	return &Reconciler{client: c, children: children.NewClient(c, live), clock: o.Clock, options: o}
+	return &Reconciler{client: c, children: o.NewClient(c, live), clock: o.Clock, options: o}
 }
 
 // SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index) and
 // scaling groups by PodGroup (children.IndexAll).
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
-	return ctrl.NewControllerManagedBy(mgr).
+	return r.children.WatchClasses(ctrl.NewControllerManagedBy(mgr), &v1alpha1.PodCliqueScalingGroupList{}).
 		Named("podcliquescalinggroup").
 		For(&v1alpha1.PodCliqueScalingGroup{}, builder.WithPredicates(children.SpecChangedPredicate())).
 		Watches(&v1alpha1.PodCliqueScalingGroup{}, children.OwnStatusHandler()).

@@ -36,6 +36,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.mixed.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if served, err := r.children.Serves(ctx, group); err != nil || !served {
+		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+	}
 	if group.DeletionTimestamp != nil {
 		// The garbage collector deletes its PodCliques.
 		return r.children.Result(ctx, request.NamespacedName, now, 0, r.children.Release(ctx, group, maxParallel, &v1alpha1.PodCliqueList{}))

@@ -45,7 +45,7 @@ type Reconciler struct {
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
 func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
-	return &Reconciler{client: c, live: live, children: children.NewClient(c, live), clock: o.Clock, options: o}
+	return &Reconciler{client: c, live: live, children: o.NewClient(c, live), clock: o.Clock, options: o}
 }
 
 // SetupWithManager registers the controller. The cache finds children by owner (children.Index).
@@ -61,7 +61,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	b := ctrl.NewControllerManagedBy(mgr)
+	b := r.children.WatchClasses(ctrl.NewControllerManagedBy(mgr), &v1alpha1.PodCliqueSetList{})
 	for _, source := range append(access, topologies...) {
 		b = b.WatchesRawSource(source)
 	}

@@ -49,6 +49,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.forgetSet(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	if served, err := r.children.ServesSet(ctx, live); err != nil || !served {
+		r.forgetSet(request.NamespacedName)
+		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
+	}
 	if live.DeletionTimestamp != nil {
 		// The garbage collector deletes the objects of the set.
 		return r.children.Result(ctx, request.NamespacedName, now, 0, r.children.Release(ctx, live, maxParallel, &v1alpha1.PodCliqueList{}, &v1alpha1.PodCliqueScalingGroupList{}, &v2alpha2.PodGroupList{}))

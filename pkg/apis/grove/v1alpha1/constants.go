@@ -132,6 +132,16 @@ const (
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"
 )
 
+// ControllerClass, an annotation of a PodCliqueSet or a label of a namespace,
+// holds the class of the controller that serves the PodCliqueSet, or those in
+// the namespace that have no such annotation. Absent or empty: see
+// docs/decisions, W12.
+const ControllerClass = "grove.io/controller-class"
+
+// DefaultControllerClass is the class of muster-controller, unless it is
+// configured with another one.
+const DefaultControllerClass = "muster"
+
 // Environment variables of every container and init container.
 const (
 	// EnvPodCliqueSetName holds the name of the PodCliqueSet.
