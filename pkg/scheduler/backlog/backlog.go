@@ -249,6 +249,14 @@ func (b *Backlog) updateShapes(logger klog.Logger) {
 	}
 }
 
+// Lacking returns which node of a plan, whose members are assumed, lacks room now, "" if none does.
+func (b *Backlog) Lacking(logger klog.Logger, room kubescheduler.PlannedRoom) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.updateShapes(logger)
+	return b.shapes.Lacking(room)
+}
+
 // fits returns how many pods of a shape fit into room that is not reserved from the asker. The caller holds mu.
 func (b *Backlog) fits(at gangs.Shape, a reservations.Asker) int {
 	n := at.FittingPods()

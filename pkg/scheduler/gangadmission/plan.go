@@ -198,6 +198,8 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 // commit puts a plan in force. It returns false if the plan is stale.
 func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement, start time.Time) bool {
 	work.Relied = reliedLabels(work, snapshot, placements)
+	room := snapshot.RoomOf(placements)
+	work.Lacking = func() string { return pl.gangs.backlog.Lacking(klog.Background(), room) }
 	plan, why := pl.registry.CommitPlan(work, placements, pl.gangs.clock.Now())
 	if plan == nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)

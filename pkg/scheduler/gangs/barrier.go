@@ -58,39 +58,62 @@ func (r *Registry) abortLatePlan(p *Plan, reason string) (aborts bool) {
 	return aborts
 }
 
-// recordArrival counts a member that has arrived. With the last member it opens the barrier, or aborts the plan if a
-// sub-group that the plan starts would not have its minimum, if the topology constraints, a Topology or a node on whose labels it
-// relies have changed, or if a pod was bound beside it where it knows none of the gang.
+// recordArrival counts a member that has arrived. The last one opens the barrier, or aborts the plan.
 func (r *Registry) recordArrival(uid types.UID) (*Plan, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.planOf(uid)
+	p, last := r.countArrival(uid)
 	if p == nil {
 		return nil, fmt.Errorf("no plan of its gang is in force")
 	}
-	if !p.aborted {
-		p.member(uid).arrived = true
-		p.arrived++
-		if p.arrived == len(p.members) && !p.open {
-			switch changed, beside := r.changedNode(p), p.nodeBeside(); {
-			case !r.makesWhole(p):
-				r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
-			case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec, p.concerns):
-				r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
-			case !r.hasSameLevels(p):
-				r.abortPlan(p, AbortChanged, "topology levels on which the plan relied are gone, or others now")
-			case changed != "":
-				r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
-			case beside != "":
-				r.abortPlan(p, AbortChanged, "a pod of the gang that is not part of the plan was bound to node "+beside)
-			default:
-				p.open = true
-				close(p.opened)
-				r.reindex(p.gang)
-			}
-		}
+	if last {
+		r.openBarrier(p)
 	}
 	return p, nil
+}
+
+// countArrival returns the plan of a member that has arrived, nil if none is in force, and whether it is the last one.
+func (r *Registry) countArrival(uid types.UID) (p *Plan, last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p = r.planOf(uid)
+	if p != nil && !p.aborted {
+		p.member(uid).arrived = true
+		p.arrived++
+		last = p.arrived == len(p.members)
+	}
+	return p, last
+}
+
+// openBarrier opens the barrier of a plan of which all members have arrived. It aborts the plan instead if a
+// sub-group that the plan starts would not have its minimum, if the topology constraints, a Topology or a node on whose labels it
+// relies have changed, if a pod was bound beside it where it knows none of the gang, or if a node has no room for it any more.
+func (r *Registry) openBarrier(p *Plan) {
+	lacking := ""
+	if p.lacking != nil {
+		lacking = p.lacking()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.aborted {
+		return
+	}
+	switch changed, beside := r.changedNode(p), p.nodeBeside(); {
+	case !r.makesWhole(p):
+		r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
+	case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec, p.concerns):
+		r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
+	case !r.hasSameLevels(p):
+		r.abortPlan(p, AbortChanged, "topology levels on which the plan relied are gone, or others now")
+	case changed != "":
+		r.abortPlan(p, AbortChanged, "node "+changed+" is gone, or labels of it, on which the plan relied, have changed")
+	case beside != "":
+		r.abortPlan(p, AbortChanged, "a pod of the gang that is not part of the plan was bound to node "+beside)
+	case lacking != "":
+		r.abortPlan(p, AbortChanged, lacking)
+	default:
+		p.open = true
+		close(p.opened)
+		r.reindex(p.gang)
+	}
 }
 
 // hasSameLevels reports whether the levels that a plan relied on are what its Topologies, and the PodGroup of its gang, have now.

@@ -57,10 +57,11 @@ type Plan struct {
 	needed    []int      // indexes in members of those without which the plan does not satisfy the tree, ascending
 	tags      []uint64   // by index in needed
 
-	group  *v2alpha2.PodGroup           // of which it was made; immutable
-	relied map[string]map[string]string // Work.Relied; immutable
-	levels map[string]string            // placement.Problem.Required; immutable
-	placed map[string][]string          // by leaf: the nodes of bound pods that the plan knows, sorted; nil: no level is required; immutable
+	group   *v2alpha2.PodGroup           // of which it was made; immutable
+	relied  map[string]map[string]string // Work.Relied; immutable
+	levels  map[string]string            // placement.Problem.Required; immutable
+	lacking func() string                // Work.Lacking; immutable
+	placed  map[string][]string          // by leaf: the nodes of bound pods that the plan knows, sorted; nil: no level is required; immutable
 }
 
 // plannedMember is one member of a plan.
@@ -97,7 +98,8 @@ func (p *Plan) member(uid types.UID) *plannedMember {
 func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
 	p := &Plan{
 		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
-		tree: w.Tree, group: w.Group, relied: w.Relied, levels: w.Problem.Required, members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
+		tree: w.Tree, group: w.Group, relied: w.Relied, lacking: w.Lacking, levels: w.Problem.Required,
+		members: make([]plannedMember, len(placements)), places: make(map[types.UID]int, len(placements)), leaves: map[*gang.Group]int{},
 	}
 	if len(w.Problem.Required) > 0 {
 		p.placed = w.Problem.Nodes

@@ -30,6 +30,9 @@ type Work struct {
 	Cuts int
 	// Relied are, by node, the labels on which the plan relies. It is set before CommitPlan.
 	Relied map[string]map[string]string
+	// Lacking returns which planned node lacks room now, "" if none does; nil: it is not known. It is set before CommitPlan and
+	// called when the barrier opens, when all members are assumed.
+	Lacking func() string
 	// TakesMoreThanRoom: other pods cannot see on the planned nodes all that the plan takes. It is set before IsPassable and CommitPlan.
 	TakesMoreThanRoom bool
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
