@@ -16,9 +16,9 @@ import (
 type Capacities interface {
 	// ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods.
 	ResourceCapacity(class int) ResourceCapacity
-	// HeldByLower returns how much of the resource pods whose priority is lower than the gang's hold on the nodes that at least
-	// one of the classes may use.
-	HeldByLower(classes []int, resource corev1.ResourceName) int64
+	// HeldByOthers returns how much of the resource pods hold whose priority is lower than the gang's, and those whose priority is
+	// higher, on the nodes that at least one of the classes may use.
+	HeldByOthers(classes []int, resource corev1.ResourceName) Held
 	// AreaName returns the key of the innermost label of an area's level, and the value of that label, which may be "".
 	AreaName(a placement.Area) (key, value string)
 	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a domain of the
@@ -28,6 +28,9 @@ type Capacities interface {
 	// and the reasons of gangs with several classes or topology levels rest on the numbers of each class alone.
 	Inventory(p placement.Problem) *Inventory
 }
+
+// Held is what pods of other priorities hold of a resource.
+type Held struct{ Lower, Higher int64 }
 
 // ResourceCapacity is the amount of a resource on the nodes that a class may use. The resource is the main resource
 // of the class (the extended resource of which it requests the most, otherwise CPU), or one of which no node has

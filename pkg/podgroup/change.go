@@ -79,7 +79,7 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 	if len(before.Conditions) != len(after.Conditions) ||
 		before.ObservedGeneration != after.ObservedGeneration || before.Phase != after.Phase ||
 		before.Scheduled != after.Scheduled || before.Needs != after.Needs || before.GPUs != after.GPUs || before.Placement != after.Placement || before.Reason != after.Reason || !slices.Equal(before.SubGroups, after.SubGroups) || len(before.FormerSubGroups) != len(after.FormerSubGroups) ||
-		!before.WaitingSince.Equal(after.WaitingSince) {
+		!before.WaitingSince.Equal(after.WaitingSince) || !equalPointees(before.Priority, after.Priority) {
 		raise(Content)
 	}
 	if before.Summary != after.Summary {
@@ -87,6 +87,8 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 	}
 	return change
 }
+
+func equalPointees(a, b *int32) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // textChange compares two texts with the same reason. Texts consisting of counts are exact; texts about a refused
 // attempt, or about refused surplus ("" is the reason of a satisfied gang), may contain outdated numbers for a while.

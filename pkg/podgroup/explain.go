@@ -186,7 +186,7 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 		case helps && opened.Free > closed.Free && reason == "":
 			reason, text = v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s free", closed.unavailable(), what, message.Quantity(name, free))
 		case asked.amount > free && !helps && (reason == "" || reason == v2alpha2.ReasonNodesUnavailable):
-			reason, text = insufficientReason(name), what+", "+known.seen[widest].freeText(free, known.HeldByLower([]int{widest}, name))
+			reason, text = insufficientReason(name), what+", "+known.seen[widest].freeText(free, known.HeldByOthers([]int{widest}, name))
 		}
 	}
 	if whole, why := judgeEmpty(p, known); whole != "" {

@@ -20,7 +20,7 @@ type fakeCapacities []ResourceCapacity
 
 func (f fakeCapacities) ResourceCapacity(class int) ResourceCapacity { return f[class] }
 
-func (f fakeCapacities) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
+func (f fakeCapacities) HeldByOthers([]int, corev1.ResourceName) Held { return Held{} }
 
 func (f fakeCapacities) AreaName(placement.Area) (key, value string) { return "", "" }
 
@@ -28,13 +28,13 @@ func (f fakeCapacities) LevelNodes(int, string) (inside, outside int) { return 0
 
 func (f fakeCapacities) Inventory(placement.Problem) *Inventory { return nil }
 
-// withLower are capacities of nodes on which pods of lower priority hold an amount.
-type withLower struct {
+// withHeld are capacities of nodes on which pods of other priorities hold an amount.
+type withHeld struct {
 	fakeCapacities
-	lower int64
+	held Held
 }
 
-func (w withLower) HeldByLower([]int, corev1.ResourceName) int64 { return w.lower }
+func (w withHeld) HeldByOthers([]int, corev1.ResourceName) Held { return w.held }
 
 // room returns the capacity of five nodes of 8 GPUs for pods with the given number of GPUs.
 func room(perPod, free int64) ResourceCapacity {
@@ -228,7 +228,7 @@ func TestExplain(t *testing.T) {
 		problem    placement.Problem
 		short      placement.Shortfall
 		capacities fakeCapacities
-		lower      int64 // held by pods of lower priority
+		held       Held
 		want       Refusal
 	}{
 		"each leaf has room enough by itself, all of them together have not": {
@@ -397,10 +397,10 @@ func TestExplain(t *testing.T) {
 			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 2, Available: 2, Refusal: full}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 3, Total: 8, Largest: 8, LargestFree: 3, Nodes: 1, Offering: 1, Slots: 2,
 				Elsewhere: 4, Selection: "nodeSelector pool=a"}},
-			lower: 5,
+			held: Held{Lower: 5, Higher: 2},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
 				Message: "the gang needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a); " +
-					"pods of lower priority hold 5; " +
+					"pods of lower priority hold 5; pods of higher priority hold 2; " +
 					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"pods that exclude each other": {
@@ -506,7 +506,10 @@ func TestExplain(t *testing.T) {
 			if tc.problem.Tree == nil {
 				tc.problem.Tree = tree
 			}
-			got := Explain(tc.problem, withLower{tc.capacities, tc.lower}, &tc.short)
+			got := Explain(tc.problem, struct {
+				withHeld
+				placement.World
+			}{withHeld: withHeld{tc.capacities, tc.held}}, &tc.short)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}

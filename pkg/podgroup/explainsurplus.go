@@ -266,7 +266,7 @@ func (u unit) judgeAmounts(world Capacities) (v2alpha2.Reason, string) {
 		case s.pods > s.slots:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, and the nodes it could use would hold only %d of them if they were empty", what, s.slots)
 		case s.asked > s.free:
-			return insufficientReason(name), what + ", " + s.room.freeText(s.free, world.HeldByLower([]int{s.class}, name))
+			return insufficientReason(name), what + ", " + s.room.freeText(s.free, world.HeldByOthers([]int{s.class}, name))
 		}
 	}
 	return "", ""

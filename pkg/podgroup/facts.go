@@ -31,6 +31,9 @@ type Facts struct {
 	// bound pods, including pods that are being deleted.
 	GPUs, HeldGPUs int64
 
+	// Priority is the priority that the gang counts with. nil: it has no pods that have not ended.
+	Priority *int32
+
 	// Nodes contains the nodes of the bound pods that count, by leaf, in no order. nil unless HasTopologyLevel. NodeLabels
 	// contains the labels of those of the nodes that exist, by name. The reporter sets it.
 	Nodes      map[string][]string

@@ -59,6 +59,14 @@ func TestNotesOfWaitingPods(t *testing.T) {
 			facts: Facts{Created: full, Usable: full, Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 16, 3 are free; more"}}, leaf: "decode",
 			want: HeldNote{Kind: "minimum InsufficientGPUs", Head: "PodGroup llm: InsufficientGPUs", Text: "PodGroup llm: InsufficientGPUs: needs 16, 3 are free"},
 		},
+		"the gang is refused, and what it may preempt does not help": {
+			facts: Facts{Created: full, Usable: full, NoHelp: "8 pods of lower priority may not be preempted",
+				Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 16, 3 are free; pods of lower priority hold 32"}},
+			leaf: "decode",
+			want: HeldNote{Kind: "minimum InsufficientGPUs with advice", Head: "PodGroup llm: InsufficientGPUs",
+				Advice: "preemption would not help # pods of lower priority may not be preempted",
+				Text:   "PodGroup llm: InsufficientGPUs: needs 16, 3 are free; preemption would not help: 8 pods of lower priority may not be preempted"},
+		},
 		"a missing claim": {
 			facts: Facts{Created: full, Usable: full, Refused: Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: `persistentvolumeclaim "data" not found; more`}}, leaf: "decode",
 			want: HeldNote{Kind: "minimum NoNodeMatches", Head: "PodGroup llm: NoNodeMatches", Text: `PodGroup llm: NoNodeMatches: persistentvolumeclaim "data" not found`},

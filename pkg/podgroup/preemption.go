@@ -51,6 +51,8 @@ type Preempted struct {
 const (
 	// makesRoom begins the message of a condition Preempting, and planClause the last clause of it.
 	makesRoom, planClause = "makes room: ", "; plan "
+	// preemptedAt begins the message of a condition Preempted.
+	preemptedAt = "preempted at "
 	// replacementsWait is the last clause of the message of a condition Preempted while pods of the gang wait. It is kept in
 	// the status, so that after a restart, too, the condition is removed only when pods have waited, and none does any more.
 	replacementsWait = "; pods of it wait for room"
@@ -137,7 +139,7 @@ func preemptedCondition(p *Preempted) metav1.Condition {
 		lost = fmt.Sprintf("%s %s, because its minimum ends as a whole or not at all",
 			message.Plural(p.Pods, "its only", fmt.Sprintf("all %d", p.Pods)), message.Plural(p.Pods, "pod", "pods"))
 	}
-	c.Message = fmt.Sprintf("preempted at %s by %s (priority %d over %d): %s",
+	c.Message = fmt.Sprintf(preemptedAt+"%s by %s (priority %d over %d): %s",
 		p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.By, p.Priority, p.Over, lost)
 	return c
 }
@@ -204,19 +206,35 @@ func isSameLoss(a, b *metav1.Condition) bool {
 	return a.Reason == b.Reason && message.FirstClause(a.Message) == message.FirstClause(b.Message)
 }
 
+// describePreempted describes, for the beginning of a summary, to which gang the pods were lost for which the gang waits: "preempted
+// at 16:04:46 UTC by prod/np (1000 over 100); ". It has no age, which would change by itself. "": it waits for none.
+func describePreempted(s *v2alpha2.PodGroupStatus, f Facts) string {
+	c := meta.FindStatusCondition(s.Conditions, v2alpha2.ConditionPreempted)
+	if c == nil || s.Reason == "" && len(f.Waiting) == 0 {
+		return ""
+	}
+	const date = "2006-01-02 "
+	who, _, found := strings.Cut(c.Message, "): ")
+	at, by, isOurs := strings.Cut(strings.TrimPrefix(who, preemptedAt), " by ")
+	if !found || !isOurs || len(at) < len(date) {
+		return "" // muster-scheduler has not written it
+	}
+	return preemptedAt + at[len(date):] + " by " + strings.Replace(by, " (priority ", " (", 1) + ")" + clauses
+}
+
 // describeNoPreemption is the clause about why a refused gang does not preempt, or not yet. "": that is not known, or, as far as is
 // known, it would gain nothing.
 func describeNoPreemption(f Facts) string {
 	mayGain := f.Refused.Reason == v2alpha2.ReasonFragmented || f.Refused.Reason == v2alpha2.ReasonTopologyUnavailable || strings.Contains(f.Refused.Message, lowerHold)
 	switch {
 	case f.NoHelp != "":
-		return "; preemption would not help: " + f.NoHelp
+		return "preemption would not help: " + f.NoHelp
 	case !mayGain:
 		return ""
 	case f.PreemptionForbiddenBy != "":
-		return fmt.Sprintf("; it does not preempt: %s has preemptionPolicy Never", f.PreemptionForbiddenBy)
+		return fmt.Sprintf("it does not preempt: %s has preemptionPolicy Never", f.PreemptionForbiddenBy)
 	case !f.PreemptsFrom.IsZero():
-		return fmt.Sprintf("; it does not preempt before %s (preemptionDelay)", f.PreemptsFrom.UTC().Format("2006-01-02 15:04:05 MST"))
+		return fmt.Sprintf("it does not preempt before %s (preemptionDelay)", f.PreemptsFrom.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	return ""
 }

@@ -143,7 +143,7 @@ func TestRecordedPreemptionOfOddConditions(t *testing.T) {
 func TestReasonOfAPreemptor(t *testing.T) {
 	t.Parallel()
 	refused := Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 8 nvidia.com/gpu for 8 pods, 2 are free"}
-	held := Refusal{Reason: refused.Reason, Message: refused.Message + lowerText("nvidia.com/gpu", 48)}
+	held := Refusal{Reason: refused.Reason, Message: refused.Message + heldText("nvidia.com/gpu", Held{Lower: 48, Higher: 8})}
 	room := "makes room: 3 gangs (12 pods, 48 nvidia.com/gpu) of lower priority end by 10:32:05 UTC; first train-a"
 	eight := gang.Counts{"": 8}
 	tests := map[string]struct {
@@ -319,6 +319,49 @@ func TestPreemptedIsKeptUntilItIsMadeUpFor(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The summary begins with the preemption for as long as the gang waits because of it, and does not change with the time.
+func TestSummaryOfAVictim(t *testing.T) {
+	t.Parallel()
+	const who = "preempted at 12:06:00 UTC by default/chat (1000 over 100); "
+	refused := Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 8 nvidia.com/gpu, 0 are free"}
+	for name, tc := range map[string]struct {
+		bound, waiting int
+		lost           *Preempted
+		says           bool
+	}{
+		"the gang waits":                             {waiting: 8, lost: preempted(8, true), says: true},
+		"its pods are not created again yet":         {lost: preempted(8, true), says: true},
+		"it is bound again":                          {bound: 8, lost: nil},
+		"it runs, and what it lost waits":            {bound: 8, waiting: 2, lost: preempted(2, false), says: true},
+		"it runs, and nothing replaces what it lost": {bound: 8, lost: preempted(2, false)},
+		"it waits, and was not preempted":            {waiting: 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := Facts{Created: gang.Counts{"": tc.bound + tc.waiting}, Usable: gang.Counts{"": tc.bound + tc.waiting}, Bound: gang.Counts{"": tc.bound}, Admitted: tc.bound > 0, Preempted: tc.lost}
+			if f.Waiting = make([]WaitingPod, tc.waiting); tc.bound < 8 {
+				f.Refused = refused
+			}
+			s := statusOf(t, f, nil)
+			if strings.HasPrefix(s.Summary, who) != tc.says || strings.Contains(s.Summary, "preempted") != tc.says {
+				t.Errorf("summary %q", s.Summary)
+			}
+			f.Preempted = nil // after a restart
+			if again := statusOf(t, f, s); again.Summary != s.Summary {
+				t.Errorf("summary after a restart %q, before %q", again.Summary, s.Summary)
+			}
+		})
+	}
+	// A condition that others have written is not repeated.
+	s := &v2alpha2.PodGroupStatus{Reason: v2alpha2.ReasonBehindInQueue, Conditions: []metav1.Condition{{Type: v2alpha2.ConditionPreempted, Status: metav1.ConditionTrue}}}
+	for _, text := range []string{"", "preempted", "preempted at  by ", "preempted at 12:00 by x): y", "): "} {
+		s.Conditions[0].Message = text
+		if got := describePreempted(s, Facts{}); got != "" {
+			t.Errorf("%q is repeated as %q", text, got)
+		}
 	}
 }
 

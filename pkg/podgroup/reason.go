@@ -93,25 +93,29 @@ func (u UnavailableNodes) listNames() string {
 	return strings.Join(names, ", ")
 }
 
-// freeText describes the free amount, the nodes to which it belongs, and what pods of lower priority hold: "3 are free on the
+// freeText describes the free amount, the nodes to which it belongs, and what pods of other priorities hold: "3 are free on the
 // nodes that they may use (1 of 5: nodeSelector pool=a)".
-func (r ResourceCapacity) freeText(free, lower int64) string {
+func (r ResourceCapacity) freeText(free int64, held Held) string {
 	text := message.Quantity(r.Resource, free) + " are free"
 	if r.Elsewhere > 0 && r.Selection != "" {
 		text += fmt.Sprintf(" on the nodes that they may use (%d of %d: %s)", r.Offering, r.Offering+r.Elsewhere, r.Selection)
 	}
-	return text + lowerText(r.Resource, lower)
+	return text + heldText(r.Resource, held)
 }
 
 // lowerHold is the clause about what pods of lower priority hold, without the amount.
 const lowerHold = "; pods of lower priority hold "
 
-// lowerText describes what pods of lower priority hold. "": nothing.
-func lowerText(resource corev1.ResourceName, lower int64) string {
-	if lower == 0 {
-		return ""
+// heldText describes what pods of lower priority hold, and what those of higher priority do. "": nothing.
+func heldText(resource corev1.ResourceName, held Held) string {
+	text := ""
+	if held.Lower > 0 {
+		text = lowerHold + message.Quantity(resource, held.Lower)
 	}
-	return lowerHold + message.Quantity(resource, lower)
+	if held.Higher > 0 {
+		text += "; pods of higher priority hold " + message.Quantity(resource, held.Higher)
+	}
+	return text
 }
 
 // piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4

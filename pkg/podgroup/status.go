@@ -53,11 +53,11 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	s := v2alpha2.PodGroupStatus{
 		ObservedGeneration: f.Group.Generation,
 		Phase:              v.phase,
-		Summary:            message.Shorten(v.summary, message.MaxSummary),
 		SubGroups:          subGroupStatuses(f, ofSubGroups),
 		Placement:          placement,
 		Needs:              describeMinimum(f.Tree),
 		GPUs:               boundOfRequestedGPUs(f),
+		Priority:           f.Priority,
 	}
 	if f.Tree != nil {
 		s.Scheduled = boundOfNeeded(f)
@@ -92,6 +92,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		c.LastTransitionTime = now // its status stays True, but which pods belong to a later run depends on the time
 	}
 	setPreemptionConditions(&s, f, v.satisfied, now)
+	s.Summary = message.Shorten(describePreempted(&s, f)+v.summary, message.MaxSummary)
 	return s
 }
 
@@ -208,7 +209,10 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	case f.Preempting != nil:
 		return v2alpha2.ReasonPreempting, describeVictims(f.Preempting), ""
 	case f.Refused.Reason != "" && !f.RefusedSurplus:
-		return f.Refused.Reason, f.Refused.Message + describeNoPreemption(f), ""
+		if advice = describeNoPreemption(f); advice != "" {
+			return f.Refused.Reason, f.Refused.Message + clauses + advice, advice
+		}
+		return f.Refused.Reason, f.Refused.Message, ""
 	case f.LosesPods:
 		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; it is tried again when its pods that are being preempted terminate", message.Count(minimum, "pod")), ""
 	case f.WaitsForPlan:

@@ -135,7 +135,7 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	if i, k := t.lackingSubset(present); i >= 0 {
 		name := t.nodes.Resources[k]
 		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)))
-		return insufficientReason(name), text + lowerText(name, t.known.HeldByLower(t.subsets[i], name))
+		return insufficientReason(name), text + heldText(name, t.known.HeldByOthers(t.subsets[i], name))
 	}
 	text := describeFragmentation(t.Tree, blocked, t.known)
 	switch {

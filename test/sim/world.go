@@ -239,8 +239,8 @@ func (w *world) ResourceCapacity(class int) podgroup.ResourceCapacity {
 	return c
 }
 
-// HeldByLower implements podgroup.Capacities. The simulation has no preemption.
-func (w *world) HeldByLower([]int, corev1.ResourceName) int64 { return 0 }
+// HeldByOthers implements podgroup.Capacities. The simulation has no preemption.
+func (w *world) HeldByOthers([]int, corev1.ResourceName) podgroup.Held { return podgroup.Held{} }
 
 // AreaName implements podgroup.Capacities. No level has a domain.
 func (w *world) AreaName(placement.Area) (key, value string) { return "", "" }

@@ -195,6 +195,9 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 		MisplacedTotal: n.Flagged(count.IsMisplaced), StrayTotal: n.Flagged(count.IsStray), Leaving: n.Flagged(count.IsLeaving),
 		Terminating: n.Flagged(count.IsTerminating), Gated: n.Flagged(count.IsGated),
 	}
+	if len(g.members) > n.Flagged(count.HasEnded) {
+		f.Priority = new(g.priority())
+	}
 	if !g.admitted && g.tree != nil {
 		f.WaitingSince = g.completeAt
 	}

@@ -310,7 +310,7 @@ func TestFacts(t *testing.T) {
 			}
 			tc.want.Pods = len(tc.pods)
 			if diff := cmp.Diff(tc.want, got,
-				cmpopts.IgnoreFields(podgroup.Facts{}, "Namespace", "Name", "Group", "Tree"),
+				cmpopts.IgnoreFields(podgroup.Facts{}, "Namespace", "Name", "Group", "Tree", "Priority"),
 				cmpopts.EquateEmpty(),
 				cmpopts.SortSlices(strings.Compare), // the nodes are in no order
 				cmpopts.IgnoreFields(podgroup.WaitingPod{}, "Since"),
@@ -322,6 +322,46 @@ func TestFacts(t *testing.T) {
 	}
 	if _, ok := New().Facts(Key{Namespace: "ml", Name: "g"}); ok {
 		t.Error("facts of an unknown gang")
+	}
+}
+
+// The priority that is shown is the one that the gang counts with (docs/security.md, "Priority").
+func TestThePriorityOfAGang(t *testing.T) {
+	t.Parallel()
+	five, seven, none := int32(5), int32(7), int32(0)
+	now := time.Unix(1_000_000, 0)
+	pod := func(name string) *wrappers.PodWrapper {
+		return wrappers.MakePod(name, testNamespace).UID(name).Gang("g")
+	}
+	for name, tc := range map[string]struct {
+		class string
+		pods  []*wrappers.PodWrapper
+		want  *int32
+	}{
+		"of its pods":              {pods: []*wrappers.PodWrapper{pod("a").Priority(5), pod("b").Priority(7)}, want: &seven},
+		"of its pods, without any": {pods: []*wrappers.PodWrapper{pod("a")}, want: &none},
+		"of a lower class":         {class: "five", pods: []*wrappers.PodWrapper{pod("a").Priority(7)}, want: &five},
+		"of a higher class":        {class: "nine", pods: []*wrappers.PodWrapper{pod("a").Priority(7)}, want: &seven},
+		"of an unknown class":      {class: "x", pods: []*wrappers.PodWrapper{pod("a").Priority(7)}, want: &seven},
+		"no pods":                  {class: "five"},
+		"all pods have ended":      {class: "five", pods: []*wrappers.PodWrapper{pod("a").Priority(7).Node("n1").Phase(corev1.PodSucceeded)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New()
+			classes := map[string]int32{"five": 5, "nine": 9}
+			r.Configure(Options{Priority: func(name string) (int32, bool) { p, ok := classes[name]; return p, ok }})
+			r.AddProfile(wrappers.SchedulerName)
+			r.SetGroup(podGroup().MinMember(2).Priority(tc.class).Obj(), now)
+			for _, p := range tc.pods {
+				r.SetPod(p.Obj(), now)
+			}
+			r.SetSynced(now)
+			f, _ := r.Facts(gangG)
+			if diff := cmp.Diff(tc.want, f.Priority); diff != "" {
+				t.Errorf("priority (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

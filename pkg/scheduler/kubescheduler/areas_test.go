@@ -401,8 +401,8 @@ func (d *confinement) compareRoom() {
 		if got, want := d.got.ResourceCapacity(n), d.want.ResourceCapacity(k); got.Slots != want.Slots || got.SlotsNow != want.SlotsNow || got.Free != want.Free || got.Elsewhere != want.Elsewhere {
 			d.failf("%v: ResourceCapacity %+v, want %+v", of, got, want)
 		}
-		if got, want := d.got.HeldByLower([]int{n}, wrappers.GPUResource), d.want.HeldByLower([]int{k}, wrappers.GPUResource); got != want {
-			d.failf("%v: HeldByLower %d, want %d", of, got, want)
+		if got, want := d.got.HeldByOthers([]int{n}, wrappers.GPUResource), d.want.HeldByOthers([]int{k}, wrappers.GPUResource); got != want {
+			d.failf("%v: HeldByOthers %d, want %d", of, got, want)
 		}
 		for _, level := range []string{"zone", "rack", "zone,rack", "row"} {
 			for _, within := range []placement.Area{0, of.area} {

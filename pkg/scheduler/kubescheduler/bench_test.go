@@ -410,7 +410,7 @@ func BenchmarkExplain(b *testing.B) {
 	})
 	b.Run("lower priority", func(b *testing.B) {
 		for b.Loop() {
-			w.HeldByLower([]int{0}, "nvidia.com/gpu")
+			w.HeldByOthers([]int{0}, "nvidia.com/gpu")
 		}
 	})
 	var groups []gang.Node

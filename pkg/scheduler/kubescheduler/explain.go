@@ -366,8 +366,8 @@ func (w *Snapshot) FormerNode(index int, name string) podgroup.FormerNode {
 // ofOneNode turns the advice of closed into that for one node.
 var ofOneNode = strings.NewReplacer("uncordon them", "uncordon it", "bring them back", "bring it back")
 
-// HeldByLower implements podgroup.Capacities.
-func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
+// HeldByOthers implements podgroup.Capacities.
+func (w *Snapshot) HeldByOthers(classes []int, name corev1.ResourceName) (held podgroup.Held) {
 	uses, areas := make([][]nodeUse, len(classes)), make([]placement.Area, len(classes))
 	nodes := w.nodes.all
 	for k, index := range classes {
@@ -379,7 +379,6 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 	if len(classes) == 1 {
 		nodes = w.areas[areas[0]].nodes
 	}
-	held := int64(0)
 	for _, i := range nodes {
 		serves := false
 		for k := range classes {
@@ -392,8 +391,11 @@ func (w *Snapshot) HeldByLower(classes []int, name corev1.ResourceName) int64 {
 			continue
 		}
 		for _, p := range w.nodes.currentNode(int(i)).GetPods() {
-			if corev1helpers.PodPriority(p.GetPod()) < w.priority {
-				held += amountOf(p.CalculateResource().Resource, name)
+			switch priority := corev1helpers.PodPriority(p.GetPod()); {
+			case priority < w.priority:
+				held.Lower += amountOf(p.CalculateResource().Resource, name)
+			case priority > w.priority:
+				held.Higher += amountOf(p.CalculateResource().Resource, name)
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func TestCapacityBesideAUsedHostPort(t *testing.T) {
 	}
 }
 
-// TestCapacityOfNodesInUse: what is free now, on the largest piece, and what pods of lower priority hold.
+// TestCapacityOfNodesInUse: what is free now, on the largest piece, and what pods of other priorities hold.
 func TestCapacityOfNodesInUse(t *testing.T) {
 	t.Parallel()
 	const gpu = corev1.ResourceName("nvidia.com/gpu")
@@ -119,7 +119,7 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 	}
 	c := newCluster(t,
 		wrappers.MakeNode("n0").GPUs(8).Obj(), wrappers.MakeNode("n1").GPUs(8).Obj(), wrappers.MakeNode("closed").GPUs(8).Unschedulable().Obj(),
-		running("low", "n0", 5, 1), running("equal", "n1", 4, 5), running("lower", "n1", 1, 4), running("there", "closed", 2, 1))
+		running("low", "n0", 5, 1), running("equal", "n1", 2, 5), running("high", "n1", 2, 6), running("lower", "n1", 1, 4), running("there", "closed", 2, 1))
 	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("a").GPUs(2).Obj()}, Options{Asker: reservations.Asker{Priority: 5}})
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +129,8 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 	if diff := cmp.Diff(want, w.ResourceCapacity(0), noOthers); diff != "" {
 		t.Errorf("ResourceCapacity (-want +got):\n%s", diff)
 	}
-	if got := w.HeldByLower([]int{0}, gpu); got != 6 {
-		t.Errorf("pods of lower priority hold %d GPUs, want 6: 5 on n0, 1 on n1", got)
+	if got := w.HeldByOthers([]int{0}, gpu); got != (podgroup.Held{Lower: 6, Higher: 2}) {
+		t.Errorf("pods of lower and higher priority hold %+v GPUs, want 6 (5 on n0, 1 on n1) and 2", got)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.status.gpus`,description="GPUs of bound pods, and GPUs that all pods request"
 // +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or completed, or has not been satisfied"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Priority",type=string,JSONPath=`.spec.priorityClassName`,priority=1
+// +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.status.priority`,priority=1,description="The priority that the gang counts with"
 // +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.status.placement`,priority=1,description="The domains of the topology levels in which bound pods run"
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`,priority=1
 type PodGroup struct {
@@ -303,6 +303,12 @@ type PodGroupStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Placement string `json:"placement,omitempty"`
+
+	// priority is the priority that the gang counts with: the highest among its
+	// pods, at most that of spec.priorityClassName. Unset if there are no pods
+	// that have not ended.
+	// +optional
+	Priority *int32 `json:"priority,omitempty"`
 
 	// waitingSince is when the existing pods became sufficient for the minimum
 	// while the gang was not admitted. It determines the order among gangs of
