@@ -20,7 +20,7 @@ import (
 
 // Explain converts a shortfall to one dominant reason and one sentence: which groups of the tree lack how much, and
 // the reasons of the nodes, by number of nodes.
-func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) Refusal {
+func Explain(p placement.Problem, world World, short *placement.Shortfall) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
 	blocked := blockingLeaves(short.Leaves)
 	reason, text, reported := judgeMinimum(p, short, blocked, known)
@@ -53,7 +53,10 @@ func Explain(p placement.Problem, world Capacities, short *placement.Shortfall) 
 	case !short.Exhausted:
 		parts = append(parts, fmt.Sprintf("the search ended after %s", message.Count(short.Attempts, "attempt")))
 	}
-	return Refusal{Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition)}
+	return Refusal{
+		Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition),
+		NoNodeHelps: !newNewNodes(p, world).mayHelp(p.Tree.Root(), reason),
+	}
 }
 
 // judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text that

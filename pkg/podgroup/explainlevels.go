@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
@@ -27,11 +25,10 @@ func hasLevels(p placement.Problem) bool {
 // levelName returns the name of a topology level in messages: what follows the last slash of the key of its innermost label,
 // "rack" for topology.example.com/rack. A domain of kubernetes.io/hostname is a "node".
 func levelName(level string) string {
-	key := level[strings.LastIndex(level, ",")+1:]
-	if key == corev1.LabelHostname {
+	if isNode(level) {
 		return "node"
 	}
-	return labelName(key)
+	return labelName(level[strings.LastIndex(level, ",")+1:])
 }
 
 // labelName returns what follows the last slash of the key of a label.

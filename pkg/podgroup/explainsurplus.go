@@ -39,7 +39,8 @@ func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
 			units = append(units, u)
 		}
 	}
-	refusal := Refusal{Reason: v2alpha2.ReasonWaitingForPods}
+	refusal := Refusal{Reason: v2alpha2.ReasonWaitingForPods, NoNodeHelps: len(units) > 0}
+	nodes := newNewNodes(p, world)
 	easiest := -1
 	var parts []string
 	for _, u := range units {
@@ -65,6 +66,7 @@ func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
 		if s := severity(reason); s > easiest {
 			easiest, refusal.Reason = s, reason
 		}
+		refusal.NoNodeHelps = refusal.NoNodeHelps && !nodes.mayHelp(p.Tree.Group(u.group), reason)
 		if !slices.Contains(parts, text) { // a group of which several units are part
 			parts = append(parts, text)
 		}

@@ -195,7 +195,9 @@ type Misplaced struct {
 type Refusal struct {
 	Reason  v2alpha2.Reason
 	Message string
-	At      time.Time
+	// NoNodeHelps: nodes that a cluster autoscaler adds would not let the gang start, although others with this reason would.
+	NoNodeHelps bool
+	At          time.Time
 }
 
 // WaitingPod is a waiting pod of a gang.

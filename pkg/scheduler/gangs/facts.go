@@ -19,9 +19,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// capacityReasons are the refusals that an additional or larger node could resolve, and which are therefore reported
-// to cluster autoscalers (docs/decisions, G13). ReasonTopologyUnavailable is not one of them: enough is free in total, and
-// nothing tells an autoscaler in which domain a new node would have to be.
+// capacityReasons are the refusals that an additional or larger node could resolve, unless Refusal.NoNodeHelps is set, and which
+// are therefore reported to cluster autoscalers (docs/decisions, G13). ReasonTopologyUnavailable is not one of them: enough is free
+// in total, and nothing tells an autoscaler in which domain a new node would have to be.
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
 	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
@@ -208,7 +208,8 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 	case g.passed > 0 && (g.refusedAt.IsZero() || g.task == SurplusSingle):
 		f.Refused, f.RefusedSurplus = g.unitRefusal, true
 	case !g.refusedAt.IsZero():
-		f.Refused = podgroup.Refusal{Reason: g.refusal.Reason, Message: g.refusal.Message, At: g.refusedAt}
+		f.Refused = g.refusal
+		f.Refused.At = g.refusedAt
 		f.RefusedSurplus = g.task.isSurplus()
 	}
 	if g.isPartial() {
@@ -278,7 +279,7 @@ func (g *gangState) isUnattended(now time.Time) bool {
 // of the surplus the sub-groups that would be planned as units. It is empty if nothing was refused, or if the refusal is
 // not about capacity. Single pods above minMember are not counted: they do not justify a new node.
 func (g *gangState) lackingPods(f podgroup.Facts) gang.Counts {
-	if g.tree == nil || !capacityReasons.Has(f.Refused.Reason) {
+	if g.tree == nil || f.Refused.NoNodeHelps || !capacityReasons.Has(f.Refused.Reason) {
 		return nil
 	}
 	need := gang.Counts{} // by leaf
