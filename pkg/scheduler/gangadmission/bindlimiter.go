@@ -4,8 +4,8 @@ package gangadmission
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +21,7 @@ type bindLimiter struct {
 	mu      sync.Mutex
 	unused  int
 	all     int
-	waiting []*waiter     // the next one first
+	waiting waiters       // a heap
 	short   chan struct{} // closed and set to nil when the queue becomes short; nil: no caller waits for it
 	lastAt  time.Time     // when a plan last came into force or a slot became unused; zero: never
 }
@@ -40,6 +40,31 @@ func (a turn) compare(b turn) int {
 type waiter struct {
 	turn    turn
 	granted chan struct{} // closed when the slot is granted to this waiter
+	at      int           // index in waiters; negative: granted
+}
+
+// waiters implements heap.Interface: the next one is the first. The members of a large gang arrive in any order, and a sorted list
+// would be copied for each of them.
+type waiters []*waiter
+
+func (w waiters) Len() int           { return len(w) }
+func (w waiters) Less(i, k int) bool { return w[i].turn.compare(w[k].turn) < 0 }
+func (w waiters) Swap(i, k int)      { w[i], w[k] = w[k], w[i]; w[i].at, w[k].at = i, k }
+
+// Push implements heap.Interface.
+func (w *waiters) Push(x any) {
+	one := x.(*waiter)
+	one.at = len(*w)
+	*w = append(*w, one)
+}
+
+// Pop implements heap.Interface.
+func (w *waiters) Pop() any {
+	last := len(*w) - 1
+	one := (*w)[last]
+	(*w)[last], *w = nil, (*w)[:last]
+	one.at = -1
+	return one
 }
 
 func newBindLimiter(c clock.Clock, n int) *bindLimiter {
@@ -55,8 +80,7 @@ func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
 		return nil
 	}
 	w := &waiter{turn: at, granted: make(chan struct{})}
-	i, _ := slices.BinarySearchFunc(l.waiting, at, func(w *waiter, at turn) int { return w.turn.compare(at) })
-	l.waiting = slices.Insert(l.waiting, i, w)
+	heap.Push(&l.waiting, w)
 	l.mu.Unlock()
 	select {
 	case <-w.granted:
@@ -64,12 +88,11 @@ func (l *bindLimiter) acquire(ctx context.Context, at turn) error {
 	case <-ctx.Done():
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		i := slices.Index(l.waiting, w)
-		if i < 0 { // granted in the meantime: pass the slot on
+		if w.at < 0 { // granted in the meantime: pass the slot on
 			l.grantNext()
 			return ctx.Err()
 		}
-		l.waiting = slices.Delete(l.waiting, i, i+1)
+		heap.Remove(&l.waiting, w.at)
 		l.shorter()
 		return ctx.Err()
 	}
@@ -88,8 +111,7 @@ func (l *bindLimiter) grantNext() {
 		l.lastAt = l.clock.Now()
 		return
 	}
-	close(l.waiting[0].granted)
-	l.waiting = slices.Delete(l.waiting, 0, 1)
+	close(heap.Pop(&l.waiting).(*waiter).granted)
 	l.shorter()
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,6 +67,50 @@ func TestSlotsAreGrantedInOrder(t *testing.T) {
 	}
 	if l.unused != 1 {
 		t.Errorf("%d places are unused in the end, want 1", l.unused)
+	}
+}
+
+// Whoever gives up while it waits does not change the order of the others.
+func TestTheOrderHoldsWhenBindingsGiveUp(t *testing.T) {
+	t.Parallel()
+	const takers = 300
+	l := newBindLimiter(clock.RealClock{}, 1)
+	if err := l.acquire(t.Context(), turn{}); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var got []int
+	var group sync.WaitGroup
+	var givingUp []context.CancelFunc
+	var wanted []int
+	for n, index := range rand.Perm(takers) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if index%3 == 0 {
+			givingUp = append(givingUp, cancel)
+		} else {
+			wanted = append(wanted, index)
+		}
+		group.Go(func() {
+			if l.acquire(ctx, turn{plan: 1, index: index}) != nil {
+				return
+			}
+			mu.Lock()
+			got = append(got, index)
+			mu.Unlock()
+			l.release()
+		})
+		l.waitsFor(n + 1)
+	}
+	for i, cancel := range givingUp {
+		cancel()
+		l.waitsFor(takers - i - 1)
+	}
+	l.release()
+	group.Wait()
+	slices.Sort(wanted)
+	if !slices.Equal(got, wanted) {
+		t.Errorf("slots were granted to %v, want %v", got, wanted)
 	}
 }
 

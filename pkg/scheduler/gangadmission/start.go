@@ -5,6 +5,7 @@ package gangadmission
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -128,6 +129,7 @@ func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 }
 
 func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeLister) {
+	var unverified sync.Once
 	g.registry.Configure(gangs.Options{
 		Clock:              g.clock,
 		RepairTimeout:      g.args.RepairTimeout.Duration,
@@ -170,6 +172,11 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 		},
 		LevelsOf:   func(name string) topology.Levels { return g.topologies.LevelsOf(name) },
 		UnknownKey: func() { g.keys.RequestRead() },
+		Unverified: func(pod *corev1.Pod) {
+			unverified.Do(func() { // there may be as many as pods
+				logger.Info("Pod has a mark that was not signed for it with a known key: it is ignored, and so are others like it, which are not logged", "pod", klog.KObj(pod))
+			})
+		},
 	})
 }
 

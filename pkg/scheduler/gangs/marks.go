@@ -6,6 +6,7 @@ import (
 	"sort"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -28,8 +29,7 @@ func (r *Registry) SetKeys(keys *marks.Keys, now time.Time) Effects {
 		changed := false
 		for _, m := range g.members {
 			if m.markText != "" {
-				verified, _ := keys.VerifyMark(m.pod.UID, m.markText)
-				m.setMark(verified, m.markText)
+				m.setMark(r.verifyMark(keys, m.pod, m.markText), m.markText)
 				changed = true
 			}
 			m.leaving = m.leaving || m.isReleased()
@@ -56,12 +56,19 @@ func (r *Registry) readMark(m *member) {
 	if text == m.markText {
 		return // unchanged; or the binding was posted, and this version of the pod is older
 	}
-	keys := r.keys.Load()
-	verified, ok := keys.VerifyMark(m.pod.UID, text)
+	m.setMark(r.verifyMark(r.keys.Load(), m.pod, text), text)
+}
+
+// verifyMark returns the zero Mark if the text does not verify.
+func (r *Registry) verifyMark(keys *marks.Keys, pod *corev1.Pod, text string) marks.Mark {
+	verified, ok := keys.VerifyMark(pod.UID, text)
 	if !ok && r.opts.UnknownKey != nil && keys.LacksKeyOf(text) {
 		r.opts.UnknownKey()
 	}
-	m.setMark(verified, text)
+	if !ok && r.opts.Unverified != nil && keys != nil && text != "" {
+		r.opts.Unverified(pod)
+	}
+	return verified
 }
 
 func (m *member) setMark(verified marks.Mark, text string) {

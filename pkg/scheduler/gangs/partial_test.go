@@ -718,7 +718,8 @@ func TestKeysThatComeLater(t *testing.T) {
 	released := plan.bound("a").Obj()
 	released.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: v2alpha2.PodReasonPartialGangReleased}}
 	r, asked := New(), 0
-	r.Configure(Options{RepairTimeout: 30 * time.Second, UnknownKey: func() { asked++ }})
+	var unverified []string
+	r.Configure(Options{RepairTimeout: 30 * time.Second, UnknownKey: func() { asked++ }, Unverified: func(pod *corev1.Pod) { unverified = append(unverified, pod.Name) }})
 	r.AddProfile(wrappers.SchedulerName)
 	r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("group").Generation(1).MinMember(3).Obj(), now)
 	for _, p := range []*corev1.Pod{released, plan.bound("b").Obj(), owned("c").Obj()} {
@@ -734,9 +735,18 @@ func TestKeysThatComeLater(t *testing.T) {
 	if asked != 2 {
 		t.Errorf("UnknownKey was called %d times, want once for each of two pods", asked)
 	}
+	if unverified != nil {
+		t.Errorf("without a key marks of %v are said not to verify", unverified)
+	}
 	r.SetKeys(testKeys, now)
 	if got := r.PodsToRelease(time.Second, true); len(got) != 2 {
 		t.Errorf("released %d pods, want the one that was being released before the crash and the rest of its gang", len(got))
+	}
+	copied := owned("d").Node("n1").BoundFor(released.Annotations[v2alpha2.BoundForAnnotation]).Obj()
+	r.SetPod(copied, now)
+	r.SetPod(copied, now)
+	if diff := cmp.Diff([]string{"d"}, unverified); diff != "" {
+		t.Errorf("pods whose marks do not verify (-want +got):\n%s", diff)
 	}
 }
 

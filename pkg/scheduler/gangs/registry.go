@@ -90,6 +90,9 @@ type Options struct {
 	LevelsOf func(topology string) topology.Levels
 	// UnknownKey is called when a pod's mark names an unknown key; nil: no callback. It must not call the Registry.
 	UnknownKey func()
+	// Unverified is called when there are keys and the mark of a pod does not verify; nil: no callback. It must not call the
+	// Registry.
+	Unverified func(*corev1.Pod)
 }
 
 // AbortCause is the cause for which a plan was aborted, with few distinct values, so that it can label a metric.
