@@ -27,7 +27,7 @@ const MusterNamespace = "muster-system"
 // Deployments, whose images do not exist here, and the webhooks, which StartMusterController applies.
 func (cp *ControlPlane) InstallMuster(ctx context.Context) error {
 	cp.say("installing Muster's CRDs, service accounts and roles")
-	objects, err := musterManifests("namespace.yaml", "crds", "clusterroles.yaml", "scheduler", "controller")
+	objects, err := musterManifests("crds", "scheduler", "controller")
 	if err != nil {
 		return err
 	}

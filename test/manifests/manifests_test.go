@@ -65,7 +65,7 @@ type kustomization struct {
 }
 
 // readKustomization returns the kustomization of a directory below manifests/, "." for the base, with its resources as
-// paths below manifests/. A resource that is a directory stands for the resources of its kustomization.
+// paths below manifests/. A resource that is a directory stands for the resources and images of its kustomization.
 func readKustomization(t *testing.T, folder string) kustomization {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, folder, "kustomization.yaml"))
@@ -84,7 +84,8 @@ func readKustomization(t *testing.T, folder string) kustomization {
 			t.Fatalf("listed in the kustomization of %s: %v", folder, err)
 		}
 		if info.IsDir() {
-			files = append(files, readKustomization(t, file).Resources...)
+			part := readKustomization(t, file)
+			files, k.Images = append(files, part.Resources...), append(k.Images, part.Images...)
 		} else {
 			files = append(files, file)
 		}
@@ -179,6 +180,33 @@ func TestTheKustomizationsListEveryFileAndNoOther(t *testing.T) {
 	slices.Sort(present)
 	if diff := cmp.Diff(present, listed); diff != "" {
 		t.Errorf("files (-present +listed in kustomization.yaml):\n%s", diff)
+	}
+}
+
+// TestTheSchedulerCanBeInstalledAlone: its part of the base names nothing of muster-controller, and no webhook calls a server
+// that is not there.
+func TestTheSchedulerCanBeInstalledAlone(t *testing.T) {
+	t.Parallel()
+	part := readKustomization(t, "scheduler")
+	deployments := 0
+	for _, o := range read(t, part.Resources...) {
+		switch kind := o.GetObjectKind().GroupVersionKind().Kind; kind {
+		case "Deployment":
+			deployments++
+		case "Service", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+			t.Errorf("%s is about webhooks", o)
+		}
+		if strings.Contains(o.GetName(), "controller") || strings.Contains(o.GetName(), "webhook") {
+			t.Errorf("%s is not the scheduler's", o)
+		}
+	}
+	if deployments != 1 || len(part.Images) != 1 || part.Images[0].Name != "muster-scheduler" {
+		t.Errorf("%d Deployments, images %v", deployments, part.Images)
+	}
+	for _, kind := range []string{"Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Secret", "ConfigMap", "PodDisruptionBudget"} {
+		if !slices.ContainsFunc(read(t, part.Resources...), func(o object) bool { return o.GetObjectKind().GroupVersionKind().Kind == kind }) {
+			t.Errorf("it has no %s", kind)
+		}
 	}
 }
 

@@ -171,6 +171,42 @@ func TestInstallAndUninstall(t *testing.T) {
 	i.pods(ctx, 0)
 }
 
+// TestTheSchedulerAlone follows docs/configuration.md: muster-controller is removed from a cluster, and muster-scheduler is
+// installed alone. Gangs start, and what no webhook rejects any more is Invalid.
+func TestTheSchedulerAlone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cp.Stop)
+	i := &installation{user: newUser(t, cp), cp: cp}
+	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 2, GPUs: 8}); err != nil {
+		t.Fatal(err)
+	}
+	i.kubectl("apply --server-side -k ../../../manifests")
+	i.documented("manifests/webhooks")
+	i.documented("manifests/crds/scheduling.run.ai_podgroups.yaml")
+	i.kubectl("wait --for=condition=Established crd --all")
+	for _, gone := range []string{"-n muster-system deployment", "validatingwebhookconfiguration", "mutatingwebhookconfiguration", "-n muster-system service"} {
+		command := exec.CommandContext(ctx, "../../../bin/kubectl", append([]string{"get", "-o", "name"}, strings.Fields(gone)...)...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+cp.AdminKubeconfig())
+		if output, err := command.CombinedOutput(); err != nil || strings.Contains(string(output), "controller") || strings.Contains(string(output), "webhooks") {
+			t.Errorf("kubectl get %s: %v\n%s", gone, err, output)
+		}
+	}
+	if _, err := cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	i.kubectl("apply -n " + i.namespace + " -f ../../../manifests/samples/job.yaml")
+	i.pods(ctx, 8)
+	podGroup := i.read("apiVersion: scheduling.run.ai/v2alpha2\nkind: PodGroup\nmetadata: {name: invalid}\nspec: {subGroups: [{name: a}]}")
+	check(t, i.Create(ctx, podGroup))
+	i.kubectl("wait -n " + i.namespace + " --for=jsonpath={.status.reason}=Invalid podgroup/invalid --timeout=60s")
+}
+
 // documented runs the commands of docs/configuration.md that mention something.
 func (i *installation) documented(mention string) {
 	i.t.Helper()
@@ -184,6 +220,7 @@ func (i *installation) documented(mention string) {
 		bin, err := filepath.Abs("../../../bin")
 		check(i.t, err)
 		shell := exec.CommandContext(i.t.Context(), "bash", "-euo", "pipefail", "-c", commands)
+		shell.Dir = "../../.."
 		shell.Env = append(os.Environ(), "KUBECONFIG="+i.cp.AdminKubeconfig(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 		if output, err := shell.CombinedOutput(); err != nil {
 			i.t.Fatalf("%s: %v\n%s", commands, err, output)
