@@ -84,6 +84,8 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  cluster  validatingwebhookconfigurations.admissionregistration.k8s.io,
 //	           mutatingwebhookconfigurations.admissionregistration.k8s.io
 //	                                  muster-webhooks      get list watch patch
+//	--scheduler-lease (default):
+//	  NS       leases.coordination.k8s.io  muster-scheduler   get
 //	--leader-elect (default):
 //	  NS       leases.coordination.k8s.io  muster-controller  get update
 //	  NS       leases.coordination.k8s.io  (any name)         create; cannot be restricted by name
@@ -150,7 +152,8 @@ func runManager(ctx context.Context, o *options) error {
 	}
 	managerOptions.WebhookServer = webhook.NewServer(server)
 	settings := controllers.Options{
-		SchedulerName: o.schedulerName, WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes}
+		SchedulerName: o.schedulerName, SchedulerLease: o.schedulerLeaseName(), StandstillLimit: renewDeadline,
+		WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes}
 	controllers.AddCacheOptions(&managerOptions.Cache, settings)
 
 	if err := metrics.Register(); err != nil {

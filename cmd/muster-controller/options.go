@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -35,6 +36,7 @@ type options struct {
 	kubeAPIBurst int
 
 	schedulerName      string
+	schedulerLease     string
 	waitImage          string
 	stalledUpdateAfter time.Duration
 	classes            classes.Options
@@ -66,6 +68,7 @@ func defaultOptions() *options {
 		kubeAPIQPS:           400,
 		kubeAPIBurst:         800,
 		schedulerName:        v1alpha1.DefaultSchedulerName,
+		schedulerLease:       defaultNamespace() + "/" + v1alpha1.DefaultSchedulerName,
 		waitImage:            "ghcr.io/muster-project/muster-wait:" + version.Version,
 		stalledUpdateAfter:   10 * time.Minute,
 		classes:              classes.DefaultOptions(),
@@ -98,6 +101,8 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"How many requests are sent to the API server at the same time.")
 	fs.StringVar(&o.schedulerName, "scheduler-name", o.schedulerName,
 		"Scheduler of pods whose template in a PodCliqueSet names none.")
+	fs.StringVar(&o.schedulerLease, "scheduler-lease", o.schedulerLease,
+		"Namespace and name of the Lease that the scheduler of --scheduler-name renews. While it is not renewed, nothing is terminated or restarted because of pods that wait for that scheduler. Empty: it is not read.")
 	fs.StringVar(&o.waitImage, "wait-image", o.waitImage,
 		"Image of muster-wait, the init container of pods that start after others.")
 
@@ -148,6 +153,12 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"How long a leader that has gone silent keeps the lead. It gives up itself at two thirds of this, and renews at an eighth.")
 }
 
+// schedulerLeaseName returns --scheduler-lease.
+func (o *options) schedulerLeaseName() types.NamespacedName {
+	namespace, name, _ := strings.Cut(o.schedulerLease, "/")
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
 // validate returns everything that is wrong with the flags, nil if nothing.
 func (o *options) validate() error {
 	var problems []string
@@ -176,6 +187,9 @@ func (o *options) validate() error {
 	}
 	if o.webhookPort < 1 || o.webhookPort > 65535 {
 		refuse("--webhook-port is %d, must be from 1 to 65535", o.webhookPort)
+	}
+	if namespace, name, found := strings.Cut(o.schedulerLease, "/"); o.schedulerLease != "" && (!found || namespace == "" || name == "" || strings.Contains(name, "/")) {
+		refuse("--scheduler-lease is %q, must be NAMESPACE/NAME or empty", o.schedulerLease)
 	}
 	if o.namespace == "" {
 		refuse("--namespace must not be empty")

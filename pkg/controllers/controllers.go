@@ -3,8 +3,10 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -24,6 +26,9 @@ import (
 // Options of the controllers. Without a Clock they have the real clock.
 type Options = children.Options
 
+// defaultStandstillLimit is that of the default lease.
+const defaultStandstillLimit = 10 * time.Second
+
 // Setup registers the controllers with a manager, whose cache has CacheOptions.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := children.IndexAll(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -33,6 +38,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Pulse == nil {
+		o.Pulse = children.NewPulse(cmp.Or(o.StandstillLimit, defaultStandstillLimit), o.Clock)
+		if err := mgr.Add(o.Pulse); err != nil {
+			return fmt.Errorf("adding the pulse: %w", err)
+		}
+	}
+	o.Witness = children.NewWitness(cached, live, o)
 	for _, controller := range []struct {
 		name  string
 		setup func(ctrl.Manager) error

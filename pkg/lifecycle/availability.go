@@ -50,6 +50,8 @@ type Clique struct {
 	// is the cause of the breach according to the status, "" if it is unknown.
 	BreachedSince time.Time
 	Cause         string
+	// Silence is why it is not known whether its minimum runs, according to its status.
+	Silence Silence
 	// Lacks is why it is not available, according to its status; "" if it is, or the cause is unknown.
 	Lacks string
 }
@@ -162,9 +164,10 @@ type ScalingGroup struct {
 
 	// Attempt is the attempt of the set replica that its status belongs to.
 	Attempt int32
-	// BreachedSince, Cause and Lacks are as in Clique.
+	// BreachedSince, Cause, Lacks and Silence are as in Clique.
 	BreachedSince time.Time
 	Cause, Lacks  string
+	Silence       Silence
 	// TerminationDeadline is when the group or a replica of it is due to be terminated, according to its status. Zero:
 	// never.
 	TerminationDeadline time.Time

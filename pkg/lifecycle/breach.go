@@ -38,6 +38,9 @@ const (
 // missing pods were preempted by a scheduler. Source: docs/decisions, J9.
 const PodsPreempted BreachReason = "PodsPreempted"
 
+// PodsLost is the reason if each of the missing pods was lost with its node or preempted. Source: docs/decisions, T9.
+const PodsLost BreachReason = "PodsLost"
+
 // Availability contains the facts that decide whether a PodClique or a PodCliqueScalingGroup is in breach of its
 // minimum.
 type Availability struct {
@@ -45,6 +48,10 @@ type Availability struct {
 	// (GroupReplica.Available). Unknown is the number of further ones that may be available. Needed is minAvailable, 0
 	// when scaled to zero. Wanted is spec.replicas.
 	Available, Unknown, Needed, Wanted int32
+	// Silent is the number of further ones of which it is not known whether they are available, because those who could
+	// tell do not answer; Silence is why.
+	Silent  int32
+	Silence Silence
 	// WasAvailable is the value recorded in the status for the current attempt.
 	WasAvailable bool
 	// Updating: an update replaces pods.
@@ -147,9 +154,11 @@ func (a Availability) judgeMinimum(sufficient, insufficient BreachReason, counts
 		return Breach{Status: NotBreached, Reason: sufficient, Message: "nothing is needed"}
 	case a.Available >= a.Needed:
 		return Breach{Status: NotBreached, Reason: sufficient, Message: counts, WasAvailable: a.WasAvailable || !a.Updating}
+	case a.Silent > 0 && a.Available+a.Silent >= a.Needed: // a breach that was observed before is over: the next one starts a new timer
+		return Breach{Status: BreachUnknown, Reason: a.Silence.Reason, Message: counts + "; " + a.Silence.String(), WasAvailable: a.WasAvailable}
 	case !a.WasAvailable:
 		return Breach{Status: NotBreached, Reason: NeverAvailable, Message: counts + "; there never were as many in this attempt"}
-	case a.Available+a.Unknown >= a.Needed:
+	case a.Available+a.Unknown+a.Silent >= a.Needed:
 		b := Breach{Undecided: true, WasAvailable: true}
 		if !a.BreachedSince.IsZero() {
 			b.Deadline = Deadline(a.BreachedSince, a.Delay)

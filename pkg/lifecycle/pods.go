@@ -52,6 +52,17 @@ type Pod struct {
 	Unreachable bool
 	// LostNode is the name of its node if that does not respond and the pod is terminating or has not ended.
 	LostNode string
+	// Tolerates is how long the pod tolerates that its node does not answer; nil: without limit.
+	Tolerates *time.Duration
+	// Scheduler is the name of its scheduler. Answered: that has bound it, or reported why not.
+	// WaitsSince is when this process saw it wait for the scheduler; see Sightings.
+	Scheduler  string
+	Answered   bool
+	WaitsSince time.Time
+	// Silence is why it is not known whether the pod runs, or will run: Unknowns.Mark.
+	Silence Silence
+	// Orphaned: it was deleted because its node does not exist.
+	Orphaned bool
 	// Cause is text for a message about why the pod is not ready or not bound; "" if the cause is unknown, or the pod
 	// is starting. It does not change while the pod retries the same step.
 	Cause string

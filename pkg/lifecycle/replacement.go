@@ -77,6 +77,8 @@ const (
 	ReplacedRestart ReplacementReason = "Restart"
 	// ReplacedPreemption: pods of the unit of a training workload were preempted.
 	ReplacedPreemption ReplacementReason = "Preemption"
+	// ReplacedNodesLost: pods of the unit of a training workload were lost with their nodes.
+	ReplacedNodesLost ReplacementReason = "NodesLost"
 	// ReplacedUpdate: the unit has pods of an earlier template.
 	ReplacedUpdate ReplacementReason = "Update"
 )

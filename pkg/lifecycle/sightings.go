@@ -15,6 +15,8 @@ type Sighting struct {
 	ready seen
 	// ended is when it was seen that the pod has ended or failed, in whole seconds; zero: it has not.
 	ended time.Time
+	// waits is when it was seen that the pod waits for its scheduler; zero: it does not.
+	waits time.Time
 }
 
 // seen is the beginning of a state; the zero value: the pod is not in it.
@@ -49,6 +51,17 @@ func (s Sightings) Date(pods []Pod, ends map[int]Ends, now time.Time) ([]Pod, Si
 				after.ended = now.Truncate(time.Second)
 			}
 			p.EndedAt = after.ended
+		}
+		if p.AwaitsScheduler() {
+			switch {
+			case !before.waits.IsZero():
+				after.waits = before.waits
+			case s == nil:
+				after.waits = earliest(p.Created, now)
+			default:
+				after.waits = now
+			}
+			p.WaitsSince = after.waits
 		}
 		dated[i], next[p.UID] = p, after
 	}

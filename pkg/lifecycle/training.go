@@ -71,8 +71,9 @@ type TrainingClique struct {
 	Clique
 	// Delay is how long it may be below its minimum before the replica is restarted.
 	Delay time.Duration
-	// Preempted: it is below its minimum, and all of its missing pods were preempted by a scheduler.
-	Preempted bool
+	// Excuse is why its missing pods are not a failure of the workload, if it is below its minimum: ReplacedPreemption if all
+	// of them were preempted by a scheduler, ReplacedNodesLost if the others were lost with their nodes. "": a pod has failed.
+	Excuse ReplacementReason
 	// Message describes the breach, if the PodClique is below its minimum.
 	Message string
 	// GivenUp is the number of its indices that were given up.
@@ -94,7 +95,7 @@ type TrainingOutcome struct {
 	Failure FailureReason
 	Message string
 	// Restart are the replicas to replace, by index, with the reasons. Each with the reason ReplacedRestart uses one
-	// restart, recorded together with its attempt; those with ReplacedPreemption use none.
+	// restart, recorded together with its attempt; those with another reason use none.
 	Restart map[int]Replacement
 	// NextRestart is when the next restart is due, or the failure if no restarts are left. Zero: none is due.
 	NextRestart time.Time
@@ -107,13 +108,14 @@ type TrainingOutcome struct {
 }
 
 // DecideTraining returns the decision on a Training workload. Sources: GREP-0285, "PodCliqueSet Controller";
-// docs/decisions, J3 to J9.
+// docs/decisions, J3 to J9, T9.
 //
 //   - The phase is Running as long as a pod is running, and was Running at least once: the start is recorded before anything
 //     that follows from it.
 //   - A replica has succeeded when all its PodCliques have succeeded, and the workload when all replicas have.
 //   - A replica with a PodClique below its minimum for longer than the delay is restarted as long as restarts are left;
-//     otherwise the workload fails. It is restarted in any case, and uses none, if all of its missing pods were preempted.
+//     otherwise the workload fails. It is restarted in any case, and uses none, if each of its missing pods was preempted or
+//     lost with its node.
 //   - The workload fails when its deadline passes: MaxRuntime after the start, never extended by restarts.
 //   - The phase of a workload that fails becomes Failed when none of its pods is running. Succeeded and Failed are final.
 func DecideTraining(t Training, now time.Time) TrainingOutcome {
@@ -190,8 +192,8 @@ func (o *TrainingOutcome) restart(t Training, now time.Time) {
 			if o.NextRestart.IsZero() || due.deadline.Before(o.NextRestart) {
 				o.NextRestart = due.deadline
 			}
-		case due.preempted:
-			o.replace(r.Index, ReplacedPreemption, due)
+		case due.excuse != "":
+			o.replace(r.Index, due.excuse, due)
 		case used >= t.MaxRestarts:
 			o.Failure, o.Restart, o.NextRestart = MaxRestartsExceeded, nil, time.Time{}
 			o.Message = fmt.Sprintf("replica %d failed after %d of %d restarts: %s", r.Index, t.RestartCount, t.MaxRestarts, due.message)
@@ -271,20 +273,22 @@ func (r TrainingReplica) succeeded() bool {
 type restartDue struct {
 	since, deadline time.Time
 	message         string
-	// preempted: every PodClique of the replica that is below its minimum has lost its missing pods to a preemption.
-	preempted bool
+	// excuse is that of all PodCliques of the replica that are below their minimum: TrainingClique.Excuse.
+	excuse ReplacementReason
 }
 
 // dueRestart returns the first breach of a PodClique of the replica's current attempt, and whether there is one. Unknown
 // states, and PodCliques of an earlier attempt, do not restart the replica.
 func (r TrainingReplica) dueRestart() (restartDue, bool) {
 	var dues []restartDue
-	preempted := true
+	excuse := ReplacedPreemption
 	for _, c := range r.Cliques {
 		if c.Terminating || !c.Observed || c.Finished || c.BreachedSince.IsZero() || c.Attempt.Set < r.Attempt {
 			continue
 		}
-		preempted = preempted && c.Preempted
+		if excuse != "" && c.Excuse != ReplacedPreemption {
+			excuse = c.Excuse
+		}
 		dues = append(dues, restartDue{since: c.BreachedSince, deadline: Deadline(c.BreachedSince, &c.Delay),
 			message: fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})
 	}
@@ -294,6 +298,6 @@ func (r TrainingReplica) dueRestart() (restartDue, bool) {
 	first := slices.MinFunc(dues, func(a, b restartDue) int {
 		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.message, b.message))
 	})
-	first.preempted = preempted
+	first.excuse = excuse
 	return first, true
 }

@@ -25,7 +25,7 @@ func TestDecideTraining(t *testing.T) {
 	}
 	done := func(c *lifecycle.TrainingClique) { c.Finished = true }
 	failed := func(c *lifecycle.TrainingClique) { c.BreachedSince = ago(time.Second) }
-	preempted := func(c *lifecycle.TrainingClique) { failed(c); c.Preempted = true }
+	preempted := func(c *lifecycle.TrainingClique) { failed(c); c.Excuse = lifecycle.ReplacedPreemption }
 	replica := func(index int, cliques ...lifecycle.TrainingClique) lifecycle.TrainingReplica {
 		return lifecycle.TrainingReplica{Index: index, Complete: true, Cliques: cliques}
 	}
@@ -47,6 +47,9 @@ func TestDecideTraining(t *testing.T) {
 	}
 	restarted := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "PodClique w: pod w-0: container main exited with code 1", Since: ago(time.Second)}
 	gaveUp := func(c *lifecycle.TrainingClique) { c.GivenUp = 1 }
+	lost := func(c *lifecycle.TrainingClique) { failed(c); c.Excuse = lifecycle.ReplacedNodesLost }
+	unlucky := restarted
+	unlucky.Reason = lifecycle.ReplacedNodesLost
 	displaced := restarted
 	displaced.Reason = lifecycle.ReplacedPreemption
 	for name, tc := range map[string]struct {
@@ -123,6 +126,15 @@ func TestDecideTraining(t *testing.T) {
 		"its pods were preempted, and no restarts are allowed": {
 			running(nil, replica(0, clique(preempted), clique(preempted), clique())),
 			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: displaced} })},
+		"its pods were lost with their nodes, and no restarts are allowed": {
+			running(nil, replica(0, clique(lost), clique(preempted), clique())),
+			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: unlucky} })},
+		"pods of one PodClique were lost with their nodes, those of another failed, and no restart is left": {
+			running(nil, replica(0, clique(lost), clique(failed))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.Failure = lifecycle.MaxRestartsExceeded
+				o.Message = "replica 0 failed after 0 of 0 restarts: " + restarted.Message
+			})},
 		"pods of one PodClique were preempted, those of another failed": {
 			running(func(w *lifecycle.Training) { w.MaxRestarts = 1 }, replica(0, clique(preempted), clique(failed))),
 			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: restarted} })},

@@ -34,6 +34,8 @@ type TrainingPods struct {
 	// the recorded breach names (Pod.PreemptedBy), "" if there is none: the pods that tell of it may be gone.
 	Preempted   IndexSet
 	PreemptedBy string
+	// Lost are the indices whose last pod that ran was lost with its node, as recorded in the status.
+	Lost IndexSet
 	// WasAvailable and BreachedSince are the values recorded in the status; see Availability.
 	WasAvailable  bool
 	BreachedSince time.Time
@@ -48,8 +50,8 @@ type TrainingDecision struct {
 	// Release are the pods whose finalizer is no longer needed.
 	Release []Pod
 
-	// Succeeded, Started and Preempted are the values to record. Their texts are not longer than MaxIndicesLength.
-	Succeeded, Started, Preempted IndexSet
+	// Succeeded, Started, Preempted and Lost are the values to record. Their texts are not longer than MaxIndicesLength.
+	Succeeded, Started, Preempted, Lost IndexSet
 	// SucceededGone is the number of pods that have succeeded and whose objects are gone.
 	SucceededGone int32
 	// Running counts running pods, on nodes that respond, of which no container has failed; Available also counts pods
@@ -66,7 +68,7 @@ type TrainingDecision struct {
 }
 
 // DecideTrainingPods returns which pods of a Training workload to create and to delete, and of which to remove the
-// finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8, J9, J11.
+// finalizer. Sources: GREP-0285, "PodClique Controller"; docs/decisions, J2, J3, J5, J6, J8, J9, J11, T9.
 //
 //   - A pod on a node that does not respond is not available, but keeps its index until it is deleted and lost.
 //   - A pod that was preempted is recorded until another one runs under its index: the reason of a breach tells whether
@@ -121,11 +123,25 @@ func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 	return d
 }
 
-// Available returns the number of pods that run or have succeeded.
-func (t TrainingPods) Available(now time.Time) int32 {
-	d := TrainingDecision{}
-	d.countAvailable(t, int(max(t.Replicas, 0)), d.indices(t, now))
-	return d.Available
+// MayBeAvailable reports whether enough pods run or have succeeded, if those of which nothing is known run.
+func (t TrainingPods) MayBeAvailable(now time.Time) bool {
+	d, n := TrainingDecision{}, int(max(t.Replicas, 0))
+	indices := d.indices(t, now)
+	d.countAvailable(t, n, indices)
+	silent, _ := d.silentIndices(t, n, indices)
+	return d.Available+silent >= t.MinAvailable
+}
+
+// silentIndices returns the number of indices below n of whose pod it is not known whether it runs, or will run, and why.
+func (d *TrainingDecision) silentIndices(t TrainingPods, n int, indices podsByIndex) (int32, Silence) {
+	succeeded := d.succeeded(t.Pods)
+	var silences []Silence
+	for i, x := range indices {
+		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil {
+			silences = append(silences, x.live.Silence)
+		}
+	}
+	return silenceOf(silences)
 }
 
 // indices returns the pods of each index, and records which indices have succeeded and which have started. Of two
@@ -157,7 +173,12 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) podsByIndex {
 		}
 	}
 	d.addOthers(indices, t.Others, now)
-	d.Preempted = preemptedIndices(t.Preempted, pods, int(max(t.Replicas, 0)))
+	n := int(max(t.Replicas, 0))
+	d.Preempted = lastEndIndices(t.Preempted, pods, n, func(p Pod) bool { return p.Preempted })
+	d.Lost = lastEndIndices(t.Lost, pods, n, func(p Pod) bool {
+		// A node that answers again stops the pods that were deleted meanwhile.
+		return p.Orphaned || p.LostNode != "" && !p.Silence.IsSilent() && !p.Failed || p.Terminating && t.Lost.Has(p.Index)
+	})
 	d.Succeeded = t.Succeeded.Union(Indices(succeeded...))
 	if len(d.Succeeded.String()) > MaxIndicesLength {
 		// The remaining succeeded pods keep their finalizers until the status has room for their indices.
@@ -176,25 +197,25 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) podsByIndex {
 	return indices
 }
 
-// preemptedIndices returns the indices below n whose last pod that ran was preempted, given those recorded and the pods,
-// the oldest first. If they do not fit into the status, all of them count as failed.
-func preemptedIndices(recorded IndexSet, pods []Pod, n int) IndexSet {
-	last := map[int]bool{} // by index: whether the last pod that ran was preempted
+// lastEndIndices returns the indices below n whose last pod that ran ended in a certain way, such as by a preemption, given
+// those recorded and the pods, the oldest first. If they do not fit into the status, all of them count as failed.
+func lastEndIndices(recorded IndexSet, pods []Pod, n int, isSuch func(Pod) bool) IndexSet {
+	last := map[int]bool{} // by index: whether the last pod that ran ended so
 	for _, p := range pods {
 		switch {
-		case p.Preempted && !p.Succeeded:
+		case isSuch(p) && !p.Succeeded:
 			last[p.Index] = true
 		case p.Running || p.Ended || p.Failed:
 			last[p.Index] = false
 		}
 	}
-	var preempted []int
+	var such []int
 	for i := range n {
 		if was, known := last[i]; was || !known && recorded.Has(i) {
-			preempted = append(preempted, i)
+			such = append(such, i)
 		}
 	}
-	set := Indices(preempted...)
+	set := Indices(such...)
 	if len(set.String()) > MaxIndicesLength {
 		return IndexSet{}
 	}
@@ -233,9 +254,10 @@ func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 
 // judgeBreach sets the breach. A clique that was never available is in breach as soon as a pod has failed without which the
 // minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. The reason of
-// the breach tells whether all pods that ran and are missing were preempted. Sources: docs/decisions, J2, J9.
+// the breach tells whether all pods that ran and are missing were preempted, or lost with their nodes. There is no breach
+// as long as it depends on pods of which nothing is known. Sources: docs/decisions, J2, J9, T9.
 func (d *TrainingDecision) judgeBreach(t TrainingPods, n int, indices podsByIndex, now time.Time) {
-	var starting, failed, missing, preempted int32
+	var starting, failed, missing, preempted, lost int32
 	var causes []string
 	succeeded := d.succeeded(t.Pods)
 	for i := range n {
@@ -254,8 +276,11 @@ func (d *TrainingDecision) judgeBreach(t TrainingPods, n int, indices podsByInde
 		}
 		if d.isMissing(t, i, x) {
 			missing++
-			if d.Preempted.Has(i) {
+			switch {
+			case d.Preempted.Has(i):
 				preempted++
+			case d.Lost.Has(i):
+				lost++
 			}
 		}
 	}
@@ -273,11 +298,15 @@ func (d *TrainingDecision) judgeBreach(t TrainingPods, n int, indices podsByInde
 	}
 	was := t.WasAvailable || !t.BreachedSince.IsZero() || failed > 0 && d.Available+starting < t.MinAvailable
 	reason := InsufficientReadyPods
-	if missing > 0 && preempted == missing {
+	switch {
+	case missing > 0 && preempted == missing:
 		reason = PodsPreempted
+	case missing > 0 && preempted+lost == missing:
+		reason = PodsLost
 	}
 	a := Availability{Available: d.Available, Needed: t.MinAvailable, Wanted: int32(n), WasAvailable: was,
 		BreachedSince: t.BreachedSince, Delay: &t.Delay}
+	a.Silent, a.Silence = d.silentIndices(t, n, indices)
 	d.Breach = a.judgeMinimum(SufficientReadyPods, reason, counts, now)
 	if d.Breach.Status == Breached {
 		d.Breach.Message = counts // the times are in the status
@@ -302,7 +331,7 @@ func (d *TrainingDecision) preemptor(t TrainingPods) string {
 // has existed yet. x are the pods of the index, nil: there are none.
 func (d *TrainingDecision) missingCause(i int, x *indexPods) string {
 	switch {
-	case x != nil && x.live != nil && x.live.LostNode != "":
+	case x != nil && x.live != nil && x.live.LostNode != "" && !x.live.Silence.IsSilent():
 		return fmt.Sprintf("the node %s of pod %s does not answer", x.live.LostNode, x.live.Name)
 	case x != nil && x.live != nil:
 		return ""
@@ -316,6 +345,8 @@ func (d *TrainingDecision) missingCause(i int, x *indexPods) string {
 		return fmt.Sprintf("pod %d is being deleted", i)
 	case x != nil && x.lost != nil:
 		return fmt.Sprintf("pod %s was lost with its node %s", x.lost.Name, x.lost.LostNode)
+	case d.Started.Has(i) && d.Lost.Has(i):
+		return fmt.Sprintf("pod %d was lost with its node", i)
 	case d.Started.Has(i):
 		return fmt.Sprintf("pod %d is gone", i)
 	}
@@ -326,6 +357,9 @@ func (d *TrainingDecision) missingCause(i int, x *indexPods) string {
 // was given up is not missing: the clique continues without it.
 func (d *TrainingDecision) isMissing(t TrainingPods, i int, x *indexPods) bool {
 	runs := x != nil && x.live != nil && x.live.isRunning()
+	if x != nil && x.live != nil && x.live.Silence.IsSilent() {
+		return false // it is not known
+	}
 	began := d.Started.Has(i) || x != nil && (x.failed != nil || x.live != nil && x.live.LostNode != "")
 	return began && !runs && !isGivenUp(t.Ends, i)
 }

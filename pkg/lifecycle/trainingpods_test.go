@@ -68,7 +68,7 @@ func TestDecideTrainingPods(t *testing.T) {
 	}
 	was := func(c *lifecycle.TrainingPods) { c.WasAvailable, c.Started = true, lifecycle.ParseIndices("0-3") }
 	elastic := func(c *lifecycle.TrainingPods) { was(c); c.MinAvailable = 2 }
-	const never, breached, displaced = "NeverAvailable", "InsufficientReadyPods", "PodsPreempted"
+	const never, breached, displaced, lost = "NeverAvailable", "InsufficientReadyPods", "PodsPreempted", "PodsLost"
 	// had records that pods were preempted before.
 	had := func(indices string, more func(*lifecycle.TrainingPods)) func(*lifecycle.TrainingPods) {
 		return func(c *lifecycle.TrainingPods) { more(c); c.Preempted = lifecycle.ParseIndices(indices) }
@@ -154,7 +154,7 @@ func TestDecideTrainingPods(t *testing.T) {
 		"a pod on a node that does not respond has its grace period": {clique(elastic, worker(0, terminating, unreachable), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted, its node n0 does not answer", After: 30 * time.Second}},
 		"a pod on a node that does not respond does not run": {clique(was, worker(0, onLostNode), worker(1), worker(2), worker(3)),
-			outcome{Started: "0-3", Available: 3, Breach: breached, Failure: "the node n0 of pod p0 does not answer"}},
+			outcome{Started: "0-3", Available: 3, Breach: lost, Failure: "the node n0 of pod p0 does not answer"}},
 		"above the minimum it is left to the taint manager": {clique(elastic, worker(0, onLostNode), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "the node n0 of pod p0 does not answer"}},
 		"starting on a node that does not respond, it may never have started": {clique(nil, worker(0, starting, onLostNode), worker(1), worker(2), worker(3)),
@@ -234,7 +234,7 @@ func TestDecideTrainingPods(t *testing.T) {
 		"one was preempted, and another is gone and was never observed": {clique(had("0", was), worker(2), worker(3)),
 			outcome{Started: "0-3", Preempted: "0", Available: 2, Breach: breached, Failure: "pod 0 was preempted; pod 1 is gone"}},
 		"one was preempted, and the node of another does not respond": {clique(had("0", was), worker(1, onLostNode), worker(2), worker(3)),
-			outcome{Started: "0-3", Preempted: "0", Available: 2, Breach: breached, Failure: "pod 0 was preempted; the node n0 of pod p1 does not answer"}},
+			outcome{Started: "0-3", Preempted: "0", Available: 2, Breach: lost, Failure: "pod 0 was preempted; the node n0 of pod p1 does not answer"}},
 		"one was preempted, and another succeeded": {clique(had("0", was), worker(1, succeeded), worker(2), worker(3)),
 			outcome{Succeeded: "1", Started: "0-3", Preempted: "0", Available: 3, Breach: displaced, Failure: "pod 0 was preempted", Release: []string{"p1"}}},
 		"with a delay, the successors of preempted ones wait for capacity": {

@@ -60,6 +60,8 @@ type Facts struct {
 	// Unattended: all pods name another scheduler, and none has bound one of them, or reported anything about one, for a
 	// while: perhaps the name is wrong.
 	Unattended bool
+	// UnattendedAt is when that will be so, unless a scheduler reacts before. Zero: it is so, or it will not be.
+	UnattendedAt time.Time
 	// Ended: every remaining pod has succeeded, and there is at least one.
 	Ended bool
 	// LastRunFailed: no pod of the last run is left but failed ones, while an earlier run completed. The reporter sets it:

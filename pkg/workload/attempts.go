@@ -53,7 +53,7 @@ const maxMessages = 256 * maxDescription
 // notBefore returns when the pods of a raised attempt are created at the earliest, in whole seconds: only restarts of
 // Training workloads wait, given the attempt before. nil: immediately. Source: docs/decisions, J12.
 func notBefore(before v1alpha1.ReplicaAttempt, r lifecycle.Raised, now metav1.Time) *metav1.Time {
-	if r.Reason != lifecycle.ReplacedRestart {
+	if !waitsBeforeRestart(string(r.Reason)) {
 		return nil
 	}
 	previous, ran := time.Duration(0), time.Duration(0)
@@ -63,12 +63,17 @@ func notBefore(before v1alpha1.ReplicaAttempt, r lifecycle.Raised, now metav1.Ti
 	if before.AvailableAt != nil {
 		ran = r.Since.Sub(before.AvailableAt.Time)
 	}
-	delay := lifecycle.RestartDelay(before.Reason != string(lifecycle.ReplacedRestart), previous, ran)
+	delay := lifecycle.RestartDelay(!waitsBeforeRestart(before.Reason), previous, ran)
 	if delay == 0 {
 		return nil
 	}
 	at := metav1.NewTime(now.Add(delay + time.Second - time.Nanosecond).Truncate(time.Second))
 	return &at
+}
+
+// waitsBeforeRestart reports whether a restart for the reason waits, and makes the next one wait longer.
+func waitsBeforeRestart(reason string) bool {
+	return reason == v1alpha1.ReasonRestart || reason == v1alpha1.ReasonNodesLost
 }
 
 // Attempt returns the attempt that a PodGroup, PodClique or pod was created for. An invalid value is read as the first

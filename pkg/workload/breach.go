@@ -18,13 +18,15 @@ import (
 // CliqueAvailabilityFacts returns the facts that decide whether a PodClique of an Inference workload is in breach of its
 // minimum: lifecycle.JudgePods. minAvailable is the effective minimum, update the decision on an update.
 func CliqueAvailabilityFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, update *lifecycle.CliqueUpdateDecision) lifecycle.Availability {
-	return lifecycle.Availability{
+	a := lifecycle.Availability{
 		Available: lifecycle.Count(pods).Ready, Needed: minAvailable, Wanted: clique.Spec.Replicas,
 		WasAvailable: clique.Status.WasAvailable, Updating: isUpdating(clique, update),
 		BreachedSince: BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince),
 		Delay:         CliqueTerminationDelay(clique),
 		Cause:         lifecycle.LostNodes(pods),
 	}
+	a.Silent, a.Silence = lifecycle.SilentPods(pods)
+	return a
 }
 
 // GroupAvailabilityFacts returns the facts that decide whether a scaling group is in breach of its minimum:
@@ -41,6 +43,7 @@ func GroupAvailabilityFacts(group *v1alpha1.PodCliqueScalingGroup, replicas []li
 		Cause:         lifecycle.MemberCauses(replicas),
 		IsFinal:       failed && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionMinAvailableBreached),
 	}
+	a.Silent, a.Silence = lifecycle.SilentReplicas(replicas)
 	if update != nil {
 		a.Updating = update.Progress.Open()
 	}
@@ -91,6 +94,15 @@ func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	return &delay.Duration
 }
 
+// UnreachableGrace returns how long a node may not respond before the pods of the set on it count as missing; nil: as long
+// as each pod tolerates. set may be nil.
+func UnreachableGrace(set *v1alpha1.PodCliqueSet) *time.Duration {
+	if set == nil || set.Spec.Template.UnreachableGrace == nil {
+		return nil
+	}
+	return &set.Spec.Template.UnreachableGrace.Duration
+}
+
 // CliqueTerminationDelay returns the effective termination delay that the controller of the PodClique's owner has set
 // on it; nil: there is none, or it is invalid.
 func CliqueTerminationDelay(clique *v1alpha1.PodClique) *time.Duration {
@@ -122,6 +134,17 @@ func breachCause(conditions []metav1.Condition) string {
 	return cause
 }
 
+// silenceIn returns why it is not known whether the minimum of an object runs, according to the message that lifecycle
+// writes after the counts; the zero value: it is known.
+func silenceIn(conditions []metav1.Condition) lifecycle.Silence {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionMinAvailableBreached)
+	if c == nil || c.Status != metav1.ConditionUnknown || c.Reason == v1alpha1.ReasonUpdateInProgress {
+		return lifecycle.Silence{}
+	}
+	_, text, _ := strings.Cut(c.Message, "; ")
+	return lifecycle.ParseSilence(lifecycle.BreachReason(c.Reason), text)
+}
+
 // causeOfLack returns the cause in the message of condition Available, which follows the counts; "" if there is no
 // cause, or the object is available.
 func causeOfLack(conditions []metav1.Condition) string {
@@ -142,10 +165,13 @@ func timeOf(t *metav1.Time) time.Time {
 }
 
 // WithReady returns copies of PodCliques in whose status the ready pods are counted from the given pods, so that no
-// unit is terminated because of an outdated status. pods may belong to any PodClique; see CliquePodsFacts.
-func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []*v1alpha1.PodClique {
+// unit is terminated because of an outdated status. Pods of which nothing is known count as ready (docs/decisions, T9).
+// pods may belong to any PodClique; see CliquePodsFacts. marked returns pods with their Silence.
+func WithReady(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, marked func([]lifecycle.Pod) []lifecycle.Pod) []*v1alpha1.PodClique {
 	return recounted(cliques, pods, unreachable, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
-		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready
+		facts = marked(facts)
+		silent, _ := lifecycle.SilentPods(facts)
+		c.Status.ReadyReplicas = lifecycle.Count(facts).Ready + silent
 		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, c.Status.ReadyReplicas)
 	})
 }

@@ -215,7 +215,7 @@ func TestIsUpdating(t *testing.T) {
 func isGone(node string) bool { return node == "gone" }
 
 // TestWithReady: ready pods are counted by owner; terminating pods, pods that ended and those of nodes that do not respond
-// do not count.
+// do not count, unless nothing is known about them.
 func TestWithReady(t *testing.T) {
 	t.Parallel()
 	pod := func(owner types.UID, change func(*corev1.Pod)) *corev1.Pod {
@@ -232,8 +232,12 @@ func TestWithReady(t *testing.T) {
 		pod("a", func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
 		pod("a", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })}
 	clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{UID: "a"}, Status: v1alpha1.PodCliqueStatus{ReadyReplicas: 7}}
-	if got := WithReady([]*v1alpha1.PodClique{clique}, pods, isGone)[0].Status.ReadyReplicas; got != 2 || clique.Status.ReadyReplicas != 7 {
-		t.Errorf("%d ready, want 2; the PodClique itself has %d, want 7", got, clique.Status.ReadyReplicas)
+	grace := time.Minute
+	for want, u := range map[int32]lifecycle.Unknowns{2: {Grace: new(time.Duration)}, 3: {Grace: &grace}} {
+		marked := func(pods []lifecycle.Pod) []lifecycle.Pod { m, _ := u.Mark(pods, time.Unix(2000, 0)); return m }
+		if got := WithReady([]*v1alpha1.PodClique{clique}, pods, isGone, marked)[0].Status.ReadyReplicas; got != want || clique.Status.ReadyReplicas != 7 {
+			t.Errorf("%d ready, want %d; the PodClique itself has %d, want 7", got, want, clique.Status.ReadyReplicas)
+		}
 	}
 }
 

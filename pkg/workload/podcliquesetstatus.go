@@ -178,6 +178,11 @@ func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f 
 	}
 	// The first foreign object with a required name.
 	foreign := slices.IndexFunc(f.Problems, func(p Problem) bool { return p.Condition == v1alpha1.ConditionForeignObject })
+	var silent string
+	var silence lifecycle.Silence
+	if first != nil {
+		silent, silence = first.Silence()
+	}
 	switch {
 	case s.Replicas == 0:
 		available.Reason, available.Message = v1alpha1.ReasonScaledToZero, "no replicas are wanted"
@@ -190,6 +195,8 @@ func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f 
 		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, name, message.Truncate(first.Trouble, maxDescription))
 	case first != nil && first.Terminating() != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
+	case silent != "":
+		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, silent, message.Truncate(silence.String(), maxDescription))
 	case first != nil && !first.IsScheduled():
 		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, describeUnbound(pcs, first, f.SchedulerName))
 	case first != nil:

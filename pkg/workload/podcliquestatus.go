@@ -121,7 +121,7 @@ func PodCliqueStatusChange(before, after *v1alpha1.PodCliqueStatus, pods []lifec
 		Observed: before.ObservedGeneration != after.ObservedGeneration,
 		Urgent: updateDiffers(before, after) || ConditionsDiffer(before.Conditions, after.Conditions) ||
 			before.WasAvailable != after.WasAvailable || before.StartedIndices != after.StartedIndices ||
-			before.PreemptedIndices != after.PreemptedIndices ||
+			before.PreemptedIndices != after.PreemptedIndices || before.LostIndices != after.LostIndices ||
 			before.MinAvailable != nil && !equality.Semantic.DeepEqual(before.MinAvailable, after.MinAvailable) ||
 			!slices.EqualFunc(before.LastErrors, after.LastErrors, func(a, b v1alpha1.LastError) bool {
 				return a.Code == b.Code && a.Description == b.Description

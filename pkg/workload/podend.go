@@ -35,6 +35,16 @@ func preemptionMark(pod *corev1.Pod) *corev1.PodCondition {
 	return c
 }
 
+// isOrphaned reports whether the garbage collector of pods deletes the pod, because its node does not exist or is out of
+// service.
+func isOrphaned(pod *corev1.Pod) bool {
+	c := podCondition(pod, corev1.DisruptionTarget)
+	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == podReasonDeletionByPodGC
+}
+
+// podReasonDeletionByPodGC is the reason of the condition DisruptionTarget that kube-controller-manager writes then.
+const podReasonDeletionByPodGC = "DeletionByPodGC"
+
 // PreemptionOf returns what the gang of a PodGroup has lost to another one and is not made up for, according to the status of the
 // PodGroup. Zero: nothing.
 func PreemptionOf(group *v2alpha2.PodGroup) lifecycle.Preemption {

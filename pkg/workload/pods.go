@@ -69,10 +69,36 @@ func PodFacts(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node
 		grace := pod.DeletionGracePeriodSeconds
 		p.Stopped = !p.Scheduled || grace != nil && *grace == 0
 	}
+	p.Tolerates = toleratesUnreachable(pod)
+	p.Scheduler, p.Answered = pod.Spec.SchedulerName, podCondition(pod, corev1.PodScheduled) != nil
+	p.Orphaned = isOrphaned(pod)
 	if p.Unreachable || p.Scheduled && !p.Ended && unreachable(pod.Spec.NodeName) {
 		p.LostNode, p.Ready, p.ReadySince = pod.Spec.NodeName, false, time.Time{}
 	}
 	return p
+}
+
+// toleratesUnreachable returns how long a pod tolerates the taint of a node that does not respond; nil: without limit.
+func toleratesUnreachable(pod *corev1.Pod) *time.Duration {
+	var least *time.Duration
+	tolerated, taint := false, corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute}
+	for i := range pod.Spec.Tolerations {
+		t := &pod.Spec.Tolerations[i]
+		if t.Key != "" && t.Key != taint.Key || t.Effect != "" && t.Effect != taint.Effect || t.Operator != corev1.TolerationOpExists && (t.Key == "" || t.Value != "") {
+			continue
+		}
+		tolerated = true
+		if t.TolerationSeconds == nil {
+			continue
+		}
+		if d := time.Duration(max(*t.TolerationSeconds, 0)) * time.Second; least == nil || d < *least {
+			least = &d
+		}
+	}
+	if !tolerated {
+		least = new(time.Duration)
+	}
+	return least
 }
 
 // isOutdated reports whether a pod was created from another template than that of its PodClique. A pod whose template is
@@ -118,6 +144,22 @@ func HasEnded(pod *corev1.Pod) bool {
 func IsReady(pod *corev1.Pod) bool {
 	c := podCondition(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// SilentSince returns since when a node has not responded, according to its condition Ready or its taint; zero: neither
+// tells.
+func SilentSince(node *corev1.Node) time.Time {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown {
+			return c.LastTransitionTime.Time
+		}
+	}
+	for i := range node.Spec.Taints {
+		if t := &node.Spec.Taints[i]; t.Key == corev1.TaintNodeUnreachable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
 }
 
 // UnreachableNode reports whether a node does not respond: its condition Ready is neither True nor False, or it has

@@ -46,6 +46,7 @@ func CliqueFacts(clique *v1alpha1.PodClique) lifecycle.Clique {
 
 		BreachedSince: BreachedSince(clique.Status.Conditions, clique.Status.MinAvailableBreachedSince),
 		Cause:         breachCause(clique.Status.Conditions),
+		Silence:       silenceIn(clique.Status.Conditions),
 		Lacks:         causeOfLack(clique.Status.Conditions),
 	}
 }
@@ -98,6 +99,7 @@ func ScalingGroupFacts(group *v1alpha1.PodCliqueScalingGroup) lifecycle.ScalingG
 		Attempt:             group.Status.PodCliqueSetAttempt,
 		BreachedSince:       BreachedSince(group.Status.Conditions, group.Status.MinAvailableBreachedSince),
 		Cause:               breachCause(group.Status.Conditions),
+		Silence:             silenceIn(group.Status.Conditions),
 		Lacks:               causeOfLack(group.Status.Conditions),
 		TerminationDeadline: timeOf(group.Status.TerminationDeadline),
 	}

@@ -190,7 +190,7 @@ func TestPodFacts(t *testing.T) {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(t0.Add(2 * time.Minute))}}}
 	}
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
-	base := lifecycle.Pod{Name: "p", UID: "u", Index: 4, Created: t0}
+	base := lifecycle.Pod{Name: "p", UID: "u", Index: 4, Created: t0, Tolerates: new(time.Duration)}
 	alive := base
 	alive.Scheduled, alive.Running = true, true
 	ready := func(p *lifecycle.Pod) { p.Ready, p.ReadySince = true, t0.Add(2*time.Minute) }

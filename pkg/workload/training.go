@@ -80,6 +80,7 @@ func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod)
 		Succeeded:     lifecycle.ParseIndices(s.SucceededIndices),
 		Started:       lifecycle.ParseIndices(s.StartedIndices),
 		Preempted:     lifecycle.ParseIndices(s.PreemptedIndices),
+		Lost:          lifecycle.ParseIndices(s.LostIndices),
 		PreemptedBy:   message.Preemptor(breachCause(s.Conditions)),
 		WasAvailable:  s.WasAvailable,
 		BreachedSince: BreachedSince(s.Conditions, s.MinAvailableBreachedSince),
@@ -95,21 +96,27 @@ func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod)
 
 // WithoutRecovered returns the PodCliques of a Training workload. PodCliques in breach, of which enough pods run or
 // have succeeded according to pods, are replaced by copies without the breach, so that an outdated status restarts
-// nothing. pods may belong to any PodClique; see CliquePodsFacts.
-func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, now time.Time) []*v1alpha1.PodClique {
+// nothing. Pods of which nothing is known count as running (docs/decisions, T9). pods may belong to any PodClique; see
+// CliquePodsFacts. marked is as for WithReady.
+func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, marked func([]lifecycle.Pod) []lifecycle.Pod, now time.Time) []*v1alpha1.PodClique {
 	owned := podsByOwner(pods)
 	present := slices.Clone(cliques)
 	for i, c := range present {
 		if c.Status.MinAvailableBreachedSince == nil {
 			continue
 		}
-		t := TrainingPodsFacts(c, CliquePodsFacts(c, owned[c.UID], unreachable), nil)
-		if t.Available(now) >= t.MinAvailable {
+		if TrainingPodsFacts(c, marked(CliquePodsFacts(c, owned[c.UID], unreachable)), nil).MayBeAvailable(now) {
 			present[i] = c.DeepCopy()
 			present[i].Status.MinAvailableBreachedSince = nil
 		}
 	}
 	return present
+}
+
+// excuses are the reasons for restarts that use none, by the reason of a breach.
+var excuses = map[string]lifecycle.ReplacementReason{
+	v1alpha1.ReasonPodsPreempted: lifecycle.ReplacedPreemption,
+	v1alpha1.ReasonPodsLost:      lifecycle.ReplacedNodesLost,
 }
 
 // TrainingReplicaFacts returns the facts about replica i of a set of a Training workload. wanted are the names of its
@@ -126,7 +133,10 @@ func TrainingReplicaFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, co
 			facts.Delay = *d
 		}
 		if breach := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); breach != nil {
-			facts.Message, facts.Preempted = breach.Message, breach.Status == metav1.ConditionTrue && breach.Reason == v1alpha1.ReasonPodsPreempted
+			facts.Message = breach.Message
+			if breach.Status == metav1.ConditionTrue {
+				facts.Excuse = excuses[breach.Reason]
+			}
 		}
 		facts.Attempt = facts.Attempt.Believed(r.Attempt)
 		r.Cliques = append(r.Cliques, facts)
@@ -176,7 +186,8 @@ func TrainingFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingRepl
 // Source: docs/decisions, J5.
 func setTraining(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d *lifecycle.TrainingDecision, now metav1.Time) {
 	s.AvailableReplicas, s.SucceededReplicas = d.Available, int32(d.Succeeded.Len())
-	s.SucceededIndices, s.StartedIndices, s.PreemptedIndices = d.Succeeded.String(), d.Started.String(), d.Preempted.String()
+	s.SucceededIndices, s.StartedIndices = d.Succeeded.String(), d.Started.String()
+	s.PreemptedIndices, s.LostIndices = d.Preempted.String(), d.Lost.String()
 	s.RemovedSucceededReplicas = d.SucceededGone
 	if !d.Done {
 		return
@@ -202,7 +213,7 @@ func givenUpProblem(d *lifecycle.TrainingDecision) (p Problem, ok bool) {
 }
 
 // setOutcome records the decision on a Training workload in the status of a PodCliqueSet. raised are the attempts that
-// are raised in the same write; those of restarts after failures are counted, those after preemptions are not. Source:
+// are raised in the same write; those of restarts after failures are counted, those after preemptions and losses of nodes are not. Source:
 // docs/decisions, J4 to J7, J9.
 func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *lifecycle.TrainingOutcome, raised map[int]lifecycle.Raised, now metav1.Time) {
 	s.Phase = v1alpha1.PodCliqueSetPhase(o.Phase)

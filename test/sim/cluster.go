@@ -12,10 +12,15 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -54,6 +59,7 @@ type Cluster struct {
 	process   *process
 	passing   *controllerQueue // the controller of the current pass; nil: none is under way
 	nested    sync.Mutex       // held while the other controllers take steps before a write
+	paused    bool             // the controllers stand still
 	broken    error            // the first error of Options.Check
 	last      []string         // names of the latest steps
 }
@@ -106,7 +112,7 @@ func (c *Cluster) start() {
 		return
 	}
 	var err error
-	if c.process, err = start(c.API, c.Timeline); err != nil {
+	if c.process, err = start(c.API, c.Timeline, c.lease); err != nil {
 		c.t.Fatal(err)
 	}
 	if c.options.Interleaved {
@@ -170,7 +176,7 @@ func (c *Cluster) steps() []step {
 }
 
 func (c *Cluster) deliveries() []step {
-	if c.process == nil {
+	if c.process == nil || c.paused {
 		return nil
 	}
 	c.process.cache.settle()
@@ -185,7 +191,7 @@ func (c *Cluster) deliveries() []step {
 }
 
 func (c *Cluster) passes() []step {
-	if c.process == nil {
+	if c.process == nil || c.paused {
 		return nil
 	}
 	var steps []step
@@ -286,6 +292,9 @@ func (c *Cluster) Advance(d time.Duration) {
 // moveTo moves the clock. It does not move it back.
 func (c *Cluster) moveTo(to time.Time) {
 	if to.After(c.Clock.Now()) {
+		for at := c.Clock.Now(); c.process != nil && !c.paused && at.Before(to); at = at.Add(time.Second) {
+			c.process.pulse.Beat(at)
+		}
 		c.Clock.SetTime(to)
 	}
 	if at, ok := c.scheduler.next(); ok && !at.After(c.Clock.Now()) {
@@ -300,7 +309,7 @@ func (c *Cluster) next() (next time.Time, ok bool) {
 			next, ok = at, true
 		}
 	}
-	if c.process != nil {
+	if c.process != nil && !c.paused {
 		for _, q := range c.process.controllers {
 			if at, waits := q.queue.next(); waits {
 				consider(at)
@@ -342,6 +351,44 @@ func (c *Cluster) RestartScheduler() {
 	c.Timeline.say("muster-scheduler restarts")
 	c.scheduler = newScheduler(c.API)
 }
+
+// StopScheduler makes the scheduler stand still, as by a SIGSTOP: it does not renew its Lease. ContinueScheduler ends that.
+func (c *Cluster) StopScheduler() {
+	c.Timeline.say("muster-scheduler stands still")
+	c.scheduler.stopped = c.Clock.Now()
+}
+
+// ContinueScheduler ends StopScheduler.
+func (c *Cluster) ContinueScheduler() {
+	c.Timeline.say("muster-scheduler continues")
+	c.scheduler.stopped = time.Time{}
+}
+
+// PauseControllers makes the controllers stand still, as by a SIGSTOP, with their caches; ResumeControllers ends that.
+func (c *Cluster) PauseControllers() {
+	c.Timeline.say("muster-controller stands still")
+	c.paused = true
+}
+
+// ResumeControllers ends PauseControllers.
+func (c *Cluster) ResumeControllers() {
+	c.Timeline.say("muster-controller continues")
+	c.paused = false
+}
+
+// lease returns the Lease that the scheduler renews.
+func (c *Cluster) lease() *coordinationv1.Lease {
+	renewed := c.Clock.Now()
+	if stopped := c.scheduler.stopped; !stopped.IsZero() {
+		renewed = stopped
+	}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: schedulerLease.Namespace, Name: schedulerLease.Name}}
+	lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &metav1.MicroTime{Time: renewed}, ptr.To(int32(15))
+	return lease
+}
+
+// schedulerLease is the name of the scheduler's Lease.
+var schedulerLease = types.NamespacedName{Namespace: "muster-system", Name: v1alpha1.DefaultSchedulerName}
 
 // HoldBack stops the controllers' caches of these kinds; Deliver resumes them. A restart resumes them too.
 func (c *Cluster) HoldBack(kinds ...client.Object) {

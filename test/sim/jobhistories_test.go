@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -20,10 +21,11 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// TestJobHistories: pods of a random job fail and succeed, nodes stop answering, are deleted and come back, users delete pods and
+// TestJobHistories: pods of a random job fail and succeed, nodes stop answering, alone or most of them
+// together, are deleted and come back, the scheduler stands still, users delete pods and
 // PodCliques, schedulers preempt, the controllers and the scheduler restart, and caches are held back. restartCount
 // counts the failures that restarted a replica and stays within maxRestarts, an index that has succeeded is not created
-// again, and after all faults have ended the job succeeds, or has failed after as many restarts as it may have.
+// again, nothing ends because of what is not known, and after all faults have ended the job succeeds, or has failed after as many restarts as it may have.
 func TestJobHistories(t *testing.T) {
 	for _, seed := range seeds(10) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -61,12 +63,15 @@ func newJobFuzz(t *testing.T, seed int64) *jobFuzz {
 			clique.Spec.PodSpec.RestartPolicy = corev1.RestartPolicyOnFailure
 		}
 	}
+	if f.random.Intn(2) == 0 {
+		set.Spec.Template.UnreachableGrace = &metav1.Duration{Duration: time.Duration(f.random.Intn(90)) * time.Second}
+	}
 	config := &set.Spec.Template.PodCliqueScalingGroupConfigs[0]
 	config.Replicas = ptr.To(1 + f.random.Int31n(2))
 	config.MinAvailable = ptr.To(1 + f.random.Int31n(*config.Replicas))
 	jobs, w := soakJobs{}, jobWatch{done: map[types.UID]lifecycle.IndexSet{}, seen: map[types.UID]bool{}}
 	f.Cluster = New(t, Options{Nodes: Nodes(20, 2), Seed: seed, Interleaved: seed%2 == 1,
-		Check: onChange(both(both(invariants(), both(backOffs, overdue())), both(jobs.check, w.check)))})
+		Check: onChange(both(both(invariants(), both(backOffs, overdue())), both(both(jobs.check, w.check), nothingEndsUnknown())))})
 	f.Kubelet.Linger = time.Duration(f.random.Intn(10)) * time.Second
 	f.Kubelet.LingerUpTo = time.Duration(f.random.Intn(30)) * time.Second
 	f.Create(set)
@@ -88,7 +93,7 @@ func (f *jobFuzz) act() {
 		return
 	}
 	pod := pods[random.Intn(len(pods))]
-	switch random.Intn(14) {
+	switch random.Intn(17) {
 	case 0, 1:
 		f.Timeline.Say("pod %s exits with 1", pod.Name)
 		must(f.t, f.Kubelet.Exit(pod, 1))
@@ -133,6 +138,29 @@ func (f *jobFuzz) act() {
 		preempt(f.Cluster, slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
 			return p.Labels[v1alpha1.LabelPodClique] != pod.Labels[v1alpha1.LabelPodClique] || p.UID != pod.UID && random.Intn(2) == 0
 		})...)
+	case 14:
+		f.Timeline.Say("most nodes do not answer")
+		for _, node := range All[*corev1.Node](f.Cluster) {
+			if !slices.Contains(f.lost, node.Name) && random.Intn(4) > 0 {
+				must(f.t, f.Kubelet.LoseNode(node.Name))
+				f.lost = append(f.lost, node.Name)
+			}
+		}
+		f.Advance(time.Duration(random.Intn(120)) * time.Second)
+		for len(f.lost) > 0 && random.Intn(30) > 0 {
+			f.restoreOne()
+		}
+	case 15:
+		f.Timeline.Say("Node %s is deleted, and registered again", pod.Spec.NodeName)
+		must(f.t, f.Kubelet.DeleteNode(pod.Spec.NodeName))
+		f.Advance(time.Duration(random.Intn(5000)) * time.Millisecond)
+		must(f.t, f.Kubelet.RestoreNode(pod.Spec.NodeName))
+	case 16:
+		f.StopScheduler()
+		f.Advance(time.Duration(random.Intn(90)) * time.Second)
+		f.act()
+		f.Advance(time.Duration(random.Intn(90)) * time.Second)
+		f.ContinueScheduler()
 	case 13:
 		f.Kubelet.StartAfter = time.Duration(random.Intn(30)) * time.Second
 	}

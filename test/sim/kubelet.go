@@ -296,6 +296,8 @@ func (k *Kubelet) deleteOrphaned(pod *corev1.Pod) error {
 	if err := k.setStatus(pod, func(p *corev1.Pod, _ metav1.Time) {
 		if p.Status.Phase != corev1.PodSucceeded {
 			p.Status.Phase = corev1.PodFailed
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", LastTransitionTime: k.api.now()})
 		}
 	}); err != nil {
 		return err

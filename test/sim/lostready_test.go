@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/workload"
@@ -21,7 +22,9 @@ func TestTerminationWhosePodsStayReady(t *testing.T) {
 		for _, isDeleted := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, node is deleted: %v", clique, isDeleted), func(t *testing.T) {
 				c := New(t, Options{Nodes: Nodes(8, 1), Check: both(invariants(), terminations())})
-				c.Create(watched(10*time.Second, 0))
+				set := watched(10*time.Second, 0)
+				set.Spec.Template.UnreachableGrace = &metav1.Duration{}
+				c.Create(set)
 				c.Advance(time.Minute)
 				wantAvailable(c, 8)
 				loseReadyPods(c, podsOf(c, clique)[0], isDeleted)

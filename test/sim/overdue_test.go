@@ -24,9 +24,11 @@ const overdueAfter = 2 * time.Minute
 // overdue returns the check that every cause past its time has its act, the reverse of terminations: what was available
 // and is below its minimum for longer than its delay does not stay. Sources: Gang Termination Design Doc, "Detailed
 // Flow"; GREP-0285, "Restart orchestration". A PodClique of a scaling group may wait twice: when too few other replicas
-// are available, its breach becomes that of the group, with a timer of its own.
+// are available, its breach becomes that of the group, with a timer of its own. A pod whose node does not answer may be
+// up until it is deleted (docs/decisions, T9).
 func overdue() func(*Cluster) error {
-	short, jobs := shortage{map[string]time.Time{}, map[string]bool{}}, shortage{map[string]time.Time{}, map[string]bool{}}
+	short, jobs := newShortage(), newShortage()
+	short.unknownIsUp = true
 	return func(c *Cluster) error {
 		short.observe(c)
 		observeJobs(c, jobs)
@@ -68,10 +70,9 @@ func overdue() func(*Cluster) error {
 	}
 }
 
-// observeJobs records which PodCliques of Training workloads have enough pods that run on nodes that answer or have
+// observeJobs records which PodCliques of Training workloads have enough pods that run, or may run, or have
 // succeeded. One that has not started is not below its minimum yet.
 func observeJobs(c *Cluster, jobs shortage) {
-	answers := answering(c)
 	alive, failed := map[types.UID]map[int]bool{}, map[types.UID]bool{}
 	for _, pod := range All[*corev1.Pod](c) {
 		uid, index := owner(pod), workload.PodIndex(pod.Labels[v1alpha1.LabelPodClique], pod)
@@ -81,7 +82,9 @@ func observeJobs(c *Cluster, jobs shortage) {
 		switch {
 		case pod.Status.Phase == corev1.PodFailed:
 			failed[uid] = true
-		case pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodRunning && answers[pod.Spec.NodeName]):
+		case mayStart(c, pod):
+			alive[uid][index] = true
+		case pod.DeletionTimestamp == nil && (pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodRunning):
 			alive[uid][index] = true
 		}
 	}

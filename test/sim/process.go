@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -26,6 +27,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/classes"
 	"github.com/muster-project/muster/pkg/controllers"
+	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
 )
 
@@ -42,6 +44,8 @@ type process struct {
 	recorder    events.EventRecorder
 	controllers []*controllerQueue
 	cancel      context.CancelFunc
+	pulse       *children.Pulse
+	lease       func() *coordinationv1.Lease // of the scheduler
 
 	writesLeft  atomic.Int64 // until the crash; negative: none is planned
 	acceptsLeft atomic.Int64 // until the write that is refused; negative: none is
@@ -58,15 +62,17 @@ type controllerQueue struct {
 
 // start starts a process: it registers the controllers, whose caches have all objects, and sends them the initial
 // events.
-func start(api *API, recorder events.EventRecorder) (*process, error) {
+func start(api *API, recorder events.EventRecorder, lease func() *coordinationv1.Lease) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	metrics.ResetReplacements()
 	options := cache.Options{}
 	settings := controllers.Options{
-		SchedulerName: v1alpha1.DefaultSchedulerName, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock,
+		SchedulerName: v1alpha1.DefaultSchedulerName, SchedulerLease: schedulerLease, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock,
 		StalledUpdateAfter: 10 * time.Minute, Classes: classes.DefaultOptions()}
 	controllers.AddCacheOptions(&options, settings)
-	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel}
+	p := &process{api: api, cache: newViewCache(api, options), recorder: recorder, cancel: cancel, lease: lease}
+	p.pulse = children.NewPulse(10*time.Second, api.clock)
+	settings.Pulse = p.pulse
 	p.writesLeft.Store(-1)
 	p.acceptsLeft.Store(-1)
 	if err := controllers.Setup(ctx, p, settings); err != nil {
@@ -196,6 +202,10 @@ type liveReader struct{ p *process }
 func (l liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	if l.p.crashed.Load() {
 		return errCrashed
+	}
+	if lease, ok := into.(*coordinationv1.Lease); ok && key == schedulerLease {
+		l.p.lease().DeepCopyInto(lease)
+		return nil
 	}
 	return l.p.api.Get(ctx, key, into, options...)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // scheduler simulates muster-scheduler: the real registry elects leaders, the real planner places gangs on nodes with
@@ -38,6 +39,7 @@ type scheduler struct {
 	bindings []binding          // to be posted
 	quiet    bool               // no change since the last check of all gangs, which had no effect
 	ticked   time.Time
+	stopped  time.Time // since when it does nothing; zero: it runs
 }
 
 // binding is a pod to be bound to its node: the barrier of its plan is open.
@@ -90,6 +92,9 @@ func (s *scheduler) effects(e gangs.Effects) {
 
 // steps returns the next step of the scheduler; none if there is nothing to do.
 func (s *scheduler) steps() []step {
+	if !s.stopped.IsZero() {
+		return nil
+	}
 	s.mu.Lock()
 	changed := len(s.changes) > 0
 	s.mu.Unlock()
@@ -189,6 +194,9 @@ func (s *scheduler) tick(now time.Time) {
 
 // next returns the time of the next tick; false if no pod waits and no gang is partly bound.
 func (s *scheduler) next() (time.Time, bool) {
+	if !s.stopped.IsZero() {
+		return time.Time{}, false
+	}
 	_, partial := s.registry.NeedsRelease()
 	if !partial && !slices.ContainsFunc(all[*corev1.Pod](s.api), isWaiting) {
 		return time.Time{}, false
@@ -311,7 +319,20 @@ func (s *scheduler) post() error {
 	return nil
 }
 
-// report writes the status of one PodGroup. Changes of counts alone are written together with the next other change.
+// answer reports that a pod waits, without saying why.
+func (s *scheduler) answer(ctx context.Context, pod *corev1.Pod) error {
+	newest := &corev1.Pod{}
+	if err := s.api.Get(ctx, client.ObjectKeyFromObject(pod), newest); err != nil || newest.UID != pod.UID || newest.Spec.NodeName != "" {
+		return client.IgnoreNotFound(err)
+	}
+	if slices.ContainsFunc(newest.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled }) {
+		return nil
+	}
+	podlife.SetCondition(newest, corev1.PodScheduled, false, s.api.now())
+	return tolerant(s.api.Status().Update(ctx, newest))
+}
+
+// report writes the status of one PodGroup, and answers its pods. Changes of counts alone are written together with the next other change.
 func (s *scheduler) report() error {
 	var key gangs.Key
 	for k := range s.dirty {
@@ -330,6 +351,11 @@ func (s *scheduler) report() error {
 		return client.IgnoreNotFound(err)
 	}
 	facts.Group = newest
+	for _, w := range facts.Waiting {
+		if err := s.answer(ctx, w.Pod); err != nil {
+			return err
+		}
+	}
 	after := podgroup.Status(facts, metav1.NewTime(s.api.clock.Now()))
 	switch podgroup.Compare(&newest.Status, &after) {
 	case podgroup.Same, podgroup.Numbers:

@@ -115,6 +115,23 @@ func loseReadyPods(c *Cluster, pod *corev1.Pod, isDeleted bool) {
 type shortage struct {
 	since     map[string]time.Time
 	available map[string]bool
+	// unknownIsUp: a pod of which nothing is known is up: one that runs on a node that does not answer, or that waits for a
+	// scheduler that stands still, and is not being deleted.
+	unknownIsUp bool
+}
+
+func newShortage() shortage {
+	return shortage{since: map[string]time.Time{}, available: map[string]bool{}}
+}
+
+// mayRun reports whether a pod ran when something was heard of it last, and is not being deleted.
+func mayRun(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
+}
+
+// mayStart reports whether a pod waits for a scheduler that stands still.
+func mayStart(c *Cluster, pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !c.scheduler.stopped.IsZero()
 }
 
 // see records whether a PodClique or scaling group is available now.
@@ -137,7 +154,7 @@ func (s shortage) justifies(key string, delay time.Duration, now time.Time) bool
 func (s shortage) observe(c *Cluster) {
 	ready, answers := map[types.UID]int32{}, answering(c)
 	for _, pod := range All[*corev1.Pod](c) {
-		if ref := metav1.GetControllerOf(pod); ref != nil && isUp(pod) && answers[pod.Spec.NodeName] {
+		if ref := metav1.GetControllerOf(pod); ref != nil && (isUp(pod) && answers[pod.Spec.NodeName] || s.unknownIsUp && (mayRun(pod) && !answers[pod.Spec.NodeName] || mayStart(c, pod))) {
 			ready[ref.UID]++
 		}
 	}
@@ -186,7 +203,7 @@ func shortestDelays(c *Cluster) map[string]time.Duration {
 // that ends, or a scaling group in it, was available, has been continuously below its minimum for the shortest delay
 // that applies, and still is. So no replica is terminated twice for one breach, early, or without having been available.
 func terminations() func(*Cluster) error {
-	short := shortage{map[string]time.Time{}, map[string]bool{}}
+	short := newShortage()
 	attempts := map[string]int32{} // by owner and index
 	return func(c *Cluster) error {
 		short.observe(c)

@@ -271,24 +271,28 @@ func TestJobThatRunsOutOfTimeInARestart(t *testing.T) {
 
 func TestJobThatLosesANode(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(3, 2), Check: invariants()})
-	c.Timeline.Say("a job with a restart is created")
-	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To(int32(1))}))
+	c.Timeline.Say("a job without restarts is created")
+	set := trainingSet(1, v1alpha1.TrainingSpec{})
+	set.Spec.Template.UnreachableGrace = &metav1.Duration{Duration: 10 * time.Second}
+	c.Create(set)
 	c.Advance(time.Minute)
 	node := podsOf(c, "job-0-launcher")[0].Spec.NodeName
 	c.Timeline.Say("node %s does not answer", node)
 	must(t, c.Kubelet.LoseNode(node))
+	c.Advance(9 * time.Second)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 	c.Advance(20 * time.Second) // pods on it do not run, and a job without a delay is restarted
-	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 	c.Timeline.Say("its pods are lost after their grace period, for no kubelet confirms that they are gone")
 	c.Advance(20 * time.Second)
-	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
 	c.Timeline.Say("the node answers again, and the job ends")
 	must(t, c.Kubelet.RestoreNode(node))
 	c.Advance(time.Minute)
 	running(c, 3)
 	finish(c, 0)
 	c.Advance(time.Minute)
-	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
 	c.Delete(theSet(c, "job"))
 	c.Advance(time.Minute)
 	wantNothing(c)
@@ -403,7 +407,7 @@ func TestCrashAfterEachWriteOfARestart(t *testing.T) {
 		c.CrashAfterWrites(n)
 		exit(c, "job-0-ring-0-worker", 1)
 		c.Advance(2 * time.Minute)
-		wantOneRestart(c, made)
+		wantOneRestart(c, made, 1)
 		if c.Crashes == 0 {
 			if n < 10 {
 				t.Errorf("only %d writes were made", n)
@@ -430,7 +434,7 @@ func TestEachWriteOfARestartIsRefused(t *testing.T) {
 			refused := !c.RefusesWrite()
 			must(t, c.Kubelet.RestoreNode(node))
 			c.Advance(time.Minute)
-			wantOneRestart(c, made)
+			wantOneRestart(c, made, 0) // it lost its node
 			if !refused {
 				if n < 10 {
 					t.Errorf("only %d writes were made", n)
@@ -454,10 +458,11 @@ func newRestart(t *testing.T, options Options) (*Cluster, generations) {
 	return c, made
 }
 
-// wantOneRestart fails the test unless the job of newRestart was restarted once, with 3 new pods, and can succeed.
-func wantOneRestart(c *Cluster, made generations) {
+// wantOneRestart fails the test unless the job of newRestart was restarted once, with 3 new pods, has used that many
+// restarts, and can succeed.
+func wantOneRestart(c *Cluster, made generations, used int32) {
 	c.t.Helper()
-	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 1, "")
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, used, "")
 	running(c, 3)
 	for host, uids := range made {
 		if len(made) != 3 || len(uids) != 2 {
@@ -466,7 +471,7 @@ func wantOneRestart(c *Cluster, made generations) {
 	}
 	finish(c, 0)
 	c.Advance(time.Minute)
-	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 1, "")
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, used, "")
 }
 
 // TestCrashAfterEachWriteOfAnEnd: a job ends as without a crash, both in success and in failure, and leaves no

@@ -98,6 +98,7 @@ func (a *API) create(t *table, o client.Object, dryRun bool) (client.Object, err
 	if pod, ok := made.(*corev1.Pod); ok {
 		pod.Generation = 1
 		pod.Status.Phase = corev1.PodPending
+		tolerateUnreachable(pod)
 		if pod.Spec.TerminationGracePeriodSeconds == nil {
 			seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
 			pod.Spec.TerminationGracePeriodSeconds = &seconds
@@ -299,6 +300,18 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 		a.change(t, there, next)
 	}
 	return nil
+}
+
+// tolerateUnreachable adds the toleration that the admission plugin DefaultTolerationSeconds adds, unless the pod has one.
+func tolerateUnreachable(pod *corev1.Pod) {
+	for _, t := range pod.Spec.Tolerations {
+		if t.Key == corev1.TaintNodeUnreachable {
+			return
+		}
+	}
+	seconds := int64(lostAfter / time.Second)
+	pod.Spec.Tolerations = append(slices.Clone(pod.Spec.Tolerations), corev1.Toleration{
+		Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
 }
 
 // gracePeriod returns the grace period of a deletion in seconds: 0 except for pods that a kubelet may have started.

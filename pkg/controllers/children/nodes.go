@@ -22,9 +22,14 @@ func (c *Client) TerminatingOn(of func(context.Context, client.Object) []types.N
 	return c.podsOn(of, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// PodsOn is TerminatingOn for all pods of the node: those that are not available while it does not respond.
+// PodsOn is TerminatingOn for all pods of the node: those that are not available while it does not respond. A node that is
+// created, deleted or changed has answered until now.
 func (c *Client) PodsOn(of func(context.Context, client.Object) []types.NamespacedName) func(context.Context, client.Object) []types.NamespacedName {
-	return c.podsOn(of, func(*corev1.Pod) bool { return true })
+	pods := c.podsOn(of, func(*corev1.Pod) bool { return true })
+	return func(ctx context.Context, node client.Object) []types.NamespacedName {
+		c.witness.forgetNode(node.GetName())
+		return pods(ctx, node)
+	}
 }
 
 func (c *Client) podsOn(of func(context.Context, client.Object) []types.NamespacedName, selected func(*corev1.Pod) bool) func(context.Context, client.Object) []types.NamespacedName {

@@ -38,6 +38,15 @@ type Options struct {
 	// Classes are the PodCliqueSets that are served.
 	Classes classes.Options
 	Clock   clock.PassiveClock
+	// SchedulerLease is the Lease of the scheduler named SchedulerName. No name: it is not read.
+	SchedulerLease types.NamespacedName
+	// Witness finds out who does not answer; the controllers of a process share it. nil: each has its own.
+	Witness *Witness
+	// Pulse finds out whether the process has stood still; nil: it never does.
+	Pulse *Pulse
+	// StandstillLimit is the time after which a leader that cannot renew its Lease gives up the lead; 0: 10 s. It is that of
+	// the Pulse of the process.
+	StandstillLimit time.Duration
 }
 
 // NewClient returns a Client for a controller with the options. c reads from the cache, live from the API server.
@@ -45,6 +54,10 @@ func (o Options) NewClient(c client.Client, live client.Reader) *Client {
 	of := NewClient(c, live)
 	of.classes = classes.Reader{Options: o.Classes, Leases: c, Namespaces: c}
 	of.liveClasses = classes.Reader{Options: o.Classes, Leases: live, Namespaces: live}
+	of.pulse = o.Pulse
+	if o.Witness != nil {
+		of.witness = o.Witness
+	}
 	return of
 }
 
@@ -59,6 +72,8 @@ type Client struct {
 	live   client.Reader
 	// classes and liveClasses decide which sets are served; the second one reads from the API server.
 	classes, liveClasses classes.Reader
+	witness              *Witness
+	pulse                *Pulse // nil: the process never stands still
 
 	passing FactTimes // transient errors, by the UID of the object, see Problems
 	failing FactTimes // kinds of errors, by the name of the object, see Result
@@ -76,7 +91,7 @@ const maxUnreadable = 1000
 // NewClient returns a Client. c reads from the cache, live from the API server. live is used only where the cache may
 // be behind and this would cause harm.
 func NewClient(c client.Client, live client.Reader) *Client {
-	return &Client{client: c, live: live, unreadable: lru.New(maxUnreadable)}
+	return &Client{client: c, live: live, witness: NewWitness(c, live, Options{}), unreadable: lru.New(maxUnreadable)}
 }
 
 // Names of the cache's indexes.

@@ -166,6 +166,9 @@ func (c *Client) WriteStatus(ctx context.Context, before, object client.Object) 
 	if equality.Semantic.DeepEqual(before, object) {
 		return nil
 	}
+	if c.pulse.wait() > 0 {
+		return errStoodStill(object.GetName())
+	}
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := c.client.Status().Patch(ctx, object, patch); err != nil {
 		return fmt.Errorf("writing the status: %w", err)

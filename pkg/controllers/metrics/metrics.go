@@ -35,7 +35,7 @@ var (
 	}, []string{"kind", "end"})
 	replacements = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "replica_replacements_total", StabilityLevel: metrics.ALPHA,
-		Help: "Replicas that were replaced as a whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart, Preemption, Update or PodCliquesDeleted.",
+		Help: "Replicas that were replaced as a whole, by the kind that they are a replica of, PodCliqueSet or PodCliqueScalingGroup, and by reason: Termination, Restart, Preemption, NodesLost, Update or PodCliquesDeleted.",
 	}, []string{"level", "reason"})
 	replacementDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "replica_replacement_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
@@ -53,6 +53,10 @@ var (
 		Subsystem: "muster", Name: "update_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: buckets,
 		Help: "Time from the beginning of an update of a PodCliqueSet to its end. An update that is superseded by another change of the template is not observed.",
 	})
+	schedulerSilent = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "scheduler_silent", StabilityLevel: metrics.ALPHA,
+		Help: "PodCliques whose minimum depends on pods for which their scheduler has not answered. Nothing of them is terminated or restarted meanwhile.",
+	})
 	stalledUpdates = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "updates_stalled_total", StabilityLevel: metrics.ALPHA,
 		Help: "Number of times an update of a PodCliqueSet stalled: it made no progress for --stalled-update-after.",
@@ -61,7 +65,7 @@ var (
 
 // allMetrics are the metrics of this package.
 func allMetrics() []metrics.Registerable {
-	return []metrics.Registerable{breaches, breachDuration, replacements, replacementDuration, underWay, updates, updateDuration, stalledUpdates}
+	return []metrics.Registerable{breaches, breachDuration, replacements, replacementDuration, underWay, updates, updateDuration, stalledUpdates, schedulerSilent}
 }
 
 // Register adds the metrics to those that a controller-runtime manager serves. Call it once.
@@ -129,6 +133,24 @@ func updateGauge(level string) {
 		sum += n
 	}
 	underWay.WithLabelValues(level).Set(float64(sum))
+}
+
+// unanswered are the PodCliques whose scheduler does not answer.
+var unanswered = struct {
+	sync.Mutex
+	cliques map[string]bool // without entries of false
+}{cliques: map[string]bool{}}
+
+// RecordSilentScheduler records whether the minimum of a PodClique depends on pods for which their scheduler has not answered.
+func RecordSilentScheduler(clique string, silent bool) {
+	unanswered.Lock()
+	defer unanswered.Unlock()
+	if silent {
+		unanswered.cliques[clique] = true
+	} else {
+		delete(unanswered.cliques, clique)
+	}
+	schedulerSilent.Set(float64(len(unanswered.cliques)))
 }
 
 // ResetReplacements resets the replicas under replacement, as at the start of a process. It is for simulations that run

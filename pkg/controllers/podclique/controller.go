@@ -81,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.PodsOn(cliqueOf), Urgency: children.ReachabilityChanged}.Handler()).
 		WithOptions(children.ControllerOptions(32)).
-		Complete(r)
+		Complete(r.children.Awake(r))
 }
 
 // cliqueOf returns the PodClique that owns a pod, or for a pod without an owner the one in its label.
@@ -128,6 +128,9 @@ func StripNode(o any) (any, error) {
 	}
 	stripped := &corev1.Node{TypeMeta: node.TypeMeta, ObjectMeta: node.ObjectMeta}
 	stripped.ManagedFields, stripped.Annotations, stripped.Labels = nil, nil, nil
+	if zone := node.Labels[corev1.LabelTopologyZone]; zone != "" {
+		stripped.Labels = map[string]string{corev1.LabelTopologyZone: zone}
+	}
 	stripped.Spec.Taints = node.Spec.Taints
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

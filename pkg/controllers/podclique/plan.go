@@ -23,6 +23,7 @@ type observation struct {
 	clique            *v1alpha1.PodClique // with the annotation for its workload type
 	pods, others      []*corev1.Pod       // those that it owns, and others labelled with its name
 	facts, otherFacts []lifecycle.Pod     // about them
+	silenceEnds       time.Duration       // until what is not known about the pods changes without an event, 0: it does not
 	leafMinMember     int32               // of its leaf in the PodGroup
 	listed            bool                // the PodGroup has that leaf
 }
@@ -45,6 +46,11 @@ func (r *Reconciler) observeClique(ctx context.Context, clique *v1alpha1.PodCliq
 	sightings := r.sightings.Of(clique, nil)
 	seen := &observation{clique: clique, pods: pods, others: others, otherFacts: workload.CliquePodsFacts(clique, others, unreachable)}
 	seen.facts, *sightings = sightings.Date(workload.CliquePodsFacts(clique, pods, unreachable), workload.RecordedEnds(clique), now)
+	set, err := r.setOf(ctx, clique)
+	if err != nil {
+		return nil, err
+	}
+	seen.facts, seen.silenceEnds = r.children.MarkSilent(ctx, workload.UnreachableGrace(set), seen.facts, now)
 	seen.leafMinMember, seen.listed = workload.LeafOf(group, clique.Name)
 	if m := workload.Minimum(clique); m.Effective(0, seen.leafMinMember) > m.Enforced() {
 		// A new PodGroup raises the minimum, but not one that is lower in the API server than in the cache.
@@ -83,6 +89,7 @@ func (r *Reconciler) decideClique(seen *observation, now time.Time) *cliquePlan 
 		plan.RequeueAfter = lifecycle.Sooner(plan.RequeueAfter, plan.update.RequeueAfter)
 		plan.breach = lifecycle.JudgePods(workload.CliqueAvailabilityFacts(clique, seen.facts, plan.minAvailable, plan.update), now)
 	}
+	plan.RequeueAfter = lifecycle.Sooner(plan.RequeueAfter, seen.silenceEnds)
 	plan.unlisted = !seen.listed && len(plan.Create)+len(plan.Blocked) > 0
 	if plan.unlisted {
 		plan.Create, plan.Lost, plan.Blocked = nil, nil, nil

@@ -47,7 +47,7 @@ func (r *Reconciler) confirmUnits(ctx context.Context, seen *observation, plan *
 		}
 		members := children.ControlledBy(group, cliques)
 		if len(plan.termination.Replicas) > 0 {
-			plan.termination = decideTermination(set, group, workload.WithReady(members, pods, r.children.StillUnreachable(ctx)), now)
+			plan.termination = decideTermination(set, group, workload.WithReady(members, pods, r.children.StillUnreachable(ctx), r.children.SilentMarker(ctx, set, now)), now)
 		}
 		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods, r.children.LiveUnreachable(ctx)), now)
 	}

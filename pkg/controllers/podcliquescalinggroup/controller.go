@@ -56,7 +56,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v2alpha2.PodGroup{}, children.ChangeHandler{
 			Map: r.children.InPodGroup(&v1alpha1.PodCliqueScalingGroupList{}), Urgency: children.SpecChanged}.Handler()).
 		WithOptions(children.ControllerOptions(16)).
-		Complete(r)
+		Complete(r.children.Awake(r))
 }
 
 // setUrgency returns the urgency of an update of the PodCliqueSet. It is urgent that a Training workload has failed,

@@ -27,7 +27,7 @@ func (r *Reconciler) confirmUnit(ctx context.Context, set *v1alpha1.PodCliqueSet
 		return lifecycle.UnitDecision{}, err
 	}
 	if replace.Reason == lifecycle.ReplacedTermination { // a restart was decided on live objects
-		replace = liveTermination(set, i, groups, workload.WithReady(cliques, pods, r.children.StillUnreachable(ctx)), now)
+		replace = liveTermination(set, i, groups, workload.WithReady(cliques, pods, r.children.StillUnreachable(ctx), r.children.SilentMarker(ctx, set, now)), now)
 		if !replace.Requested() {
 			return decide(groups, cliques, pods, replace).Recheck(), nil
 		}
@@ -39,7 +39,7 @@ func (r *Reconciler) confirmUnit(ctx context.Context, set *v1alpha1.PodCliqueSet
 func (r *Reconciler) confirmTraining(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, cached lifecycle.TrainingOutcome, now time.Time) (*lifecycle.TrainingOutcome, error) {
 	read := func(ctx context.Context, namespace, name string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 		cliques, pods, err := r.children.LiveSetReplica(ctx, namespace, name, i)
-		return workload.WithoutRecovered(cliques, pods, r.children.StillUnreachable(ctx), now), pods, err
+		return workload.WithoutRecovered(cliques, pods, r.children.StillUnreachable(ctx), r.children.SilentMarker(ctx, set, now), now), pods, err
 	}
 	outcome, err := r.trainingOutcome(ctx, set, owned, read, now)
 	if err != nil {

@@ -81,7 +81,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Service{}, owned).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, owned).
 		WithOptions(children.ControllerOptions(8)).
-		Complete(r)
+		Complete(r.children.Awake(r))
 }
 
 // enqueueForPodPhase enqueues the set of a pod that has begun to run, which may be long before it is ready, or that

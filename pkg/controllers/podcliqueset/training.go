@@ -102,14 +102,13 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 		case v1alpha1.ReasonPreemption:
 			event(corev1.EventTypeNormal, v1alpha1.EventReplicaPreempted, v1alpha1.ActionReplaceReplica,
 				"Restarting replica %d after a preemption, which uses no restart (%d of %d are used): %s", a.Index, after.Status.RestartCount, maxRestarts(after), why)
+		case v1alpha1.ReasonNodesLost:
+			event(corev1.EventTypeNormal, v1alpha1.EventReplicaRestarting, v1alpha1.ActionReplaceReplica,
+				"Restarting replica %d after the loss of nodes, which uses no restart (%d of %d are used%s): %s", a.Index, after.Status.RestartCount, maxRestarts(after), startsAt(a), why)
 		case v1alpha1.ReasonRestart:
 			count++
-			wait := ""
-			if a.NotBefore != nil {
-				wait = ", not before " + lifecycle.Timestamp(a.NotBefore.Time)
-			}
 			event(corev1.EventTypeNormal, v1alpha1.EventReplicaRestarting, v1alpha1.ActionReplaceReplica,
-				"Restarting replica %d (restart %d of %d%s): %s", a.Index, count, maxRestarts(after), wait, why)
+				"Restarting replica %d (restart %d of %d%s): %s", a.Index, count, maxRestarts(after), startsAt(a), why)
 		}
 	}
 	switch {
@@ -118,6 +117,14 @@ func (r *Reconciler) emitOutcome(before, after *v1alpha1.PodCliqueSet, o *lifecy
 	case o.Phase == lifecycle.PhaseSucceeded && before.Status.Phase != v1alpha1.PodCliqueSetPhaseSucceeded:
 		event(corev1.EventTypeNormal, v1alpha1.EventWorkloadSucceeded, v1alpha1.ActionFinish, "%s", o.Message)
 	}
+}
+
+// startsAt returns the clause about when the pods of an attempt are created, "": immediately.
+func startsAt(a v1alpha1.ReplicaAttempt) string {
+	if a.NotBefore == nil {
+		return ""
+	}
+	return ", not before " + lifecycle.Timestamp(a.NotBefore.Time)
 }
 
 func maxRestarts(set *v1alpha1.PodCliqueSet) int32 {

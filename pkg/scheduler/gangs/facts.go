@@ -250,7 +250,11 @@ func (g *gangState) addOtherSchedulers(f *podgroup.Facts, now time.Time) {
 		f.NotOurs = false // the stock scheduler does not support PodGroups: the pods lack a schedulerName
 	}
 	if f.NotOurs && g.group != nil {
-		f.Unattended = g.isUnattended(now)
+		if due := g.unattendedAt(); !due.IsZero() {
+			if f.Unattended = !now.Before(due); !f.Unattended {
+				f.UnattendedAt = due
+			}
+		}
 		// What was said once is kept up to date.
 		f.NotOurs = !f.Unattended && g.group.Status.Reason != v2alpha2.ReasonOtherScheduler
 	}
@@ -263,15 +267,20 @@ func (g *gangState) addOtherSchedulers(f *podgroup.Facts, now time.Time) {
 // PodGroup says that no scheduler of that name seems to run.
 const unattendedAfter = time.Minute
 
-// isUnattended reports whether no scheduler has bound, or reported anything about, any pod of the gang for a while.
-func (g *gangState) isUnattended(now time.Time) bool {
+// unattendedAt returns from when on the pods of the gang are unattended: no scheduler has bound, or reported anything about,
+// any of them for unattendedAfter. Zero: one has, or a pod has scheduling gates.
+func (g *gangState) unattendedAt() time.Time {
+	var last time.Time
 	for _, m := range g.members {
 		tried := slices.ContainsFunc(m.pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
-		if m.state != count.Pending || tried || len(m.pod.Spec.SchedulingGates) > 0 || now.Sub(m.since) < unattendedAfter {
-			return false
+		if m.state != count.Pending || tried || len(m.pod.Spec.SchedulingGates) > 0 {
+			return time.Time{}
+		}
+		if m.since.After(last) {
+			last = m.since
 		}
 	}
-	return true
+	return last.Add(unattendedAfter)
 }
 
 // lackingPods returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the

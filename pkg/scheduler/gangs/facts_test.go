@@ -177,7 +177,7 @@ func TestFacts(t *testing.T) {
 		},
 		"a gang of another scheduler only": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
-			want: podgroup.Facts{NotOurs: true, Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
+			want: podgroup.Facts{NotOurs: true, UnattendedAt: now.Add(time.Minute), Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
 		},
 		"a gang of another scheduler that has not reacted for a minute": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},

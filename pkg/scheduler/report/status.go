@@ -97,6 +97,9 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 	}
 	if !ok || f.Group == nil || f.NotOurs {
 		s.forgetGroup(key)
+		if ok && !f.UnattendedAt.IsZero() {
+			return max(f.UnattendedAt.Sub(now), time.Millisecond), nil // no event will tell that nothing has happened
+		}
 		return 0, nil
 	}
 	st, group := s.stateOf(key, f.Group)

@@ -111,14 +111,14 @@ spec:
 	}
 }
 
-// A node dies under a job with delay 0 and pods that tolerate that for 5 minutes, as all do: the job restarts on another
-// node as soon as the node is marked as unreachable and the grace period is over. Until then, and after it, its pods on
+// A node dies under a job with delay 0 and grace 0, whose pods tolerate that for 5 minutes, as all do: the job restarts on
+// another node as soon as the node is marked as unreachable and the grace period is over. Until then, and after it, its pods on
 // the dead node say that they run.
 func TestJobOnANodeThatDies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
 	set := w.parse(fmt.Sprintf(trainingJob, "  trainingSpec: {maxRestarts: 1}"))
-	set.Spec.Template.TerminationDelay = &metav1.Duration{}
+	set.Spec.Template.TerminationDelay, set.Spec.Template.UnreachableGrace = &metav1.Duration{}, &metav1.Duration{}
 	w.must(w.client.Create(w.ctx, set), "creating the job")
 	w.untilJob("runs", "Running", 0)
 	first, dead := w.untilRunning(nil), w.nodes[0]
@@ -131,7 +131,7 @@ func TestJobOnANodeThatDies(t *testing.T) {
 	} else {
 		t.Logf("it runs elsewhere after %s", took)
 	}
-	w.untilJob("the restart is counted", "Running", 1)
+	w.untilJob("the restart is not counted", "Running", 0)
 	for _, p := range w.pods() {
 		if p.Spec.NodeName == dead && p.Status.Phase != corev1.PodRunning {
 			t.Errorf("pod %s of the dead node is %s", p.Name, p.Status.Phase)
@@ -143,7 +143,7 @@ func TestJobOnANodeThatDies(t *testing.T) {
 	w.must(cp.RestoreNode(w.ctx, dead), "restoring the node")
 	w.untilHosts(second)
 	w.finish()
-	w.untilJob("it has succeeded", "Succeeded", 1)
+	w.untilJob("it has succeeded", "Succeeded", 0)
 }
 
 // A job is deleted and applied again while its pods linger, beyond their grace period and without room for others: it is

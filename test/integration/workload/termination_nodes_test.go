@@ -60,12 +60,19 @@ func (w *world) untilHosts(want map[string]types.UID) {
 	}), "waiting until the pods that were stuck are gone")
 }
 
+// impatient makes the pods of chat count as missing as soon as their node does not answer.
+func (w *world) impatient() {
+	w.t.Helper()
+	w.edit("chat", func(set *v1alpha1.PodCliqueSet) { set.Spec.Template.UnreachableGrace = &metav1.Duration{} })
+}
+
 // TestTerminationOnALostNode: the node of all pods becomes unreachable. The set replica is terminated after the delay;
 // its pods remain terminating, and are replaced on other nodes when their grace period is over. When the node is
 // reachable again they are gone, and no other pods.
 func TestTerminationOnALostNode(t *testing.T) {
 	w := newWorld(t, 1)
 	before := w.watched("2s")
+	w.impatient()
 	lost := w.nodes[0]
 	w.addNodes(1)
 	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
@@ -98,6 +105,7 @@ func TestTerminationOfAGroupReplicaOnALostNode(t *testing.T) {
 	w.untilBoundAre("the first replica", map[string]int{"chat-0": 5})
 	w.cordon(w.nodes[0], true)
 	w.addNodes(1)
+	w.impatient()
 	w.scale(groups, "chat-0-model", 2)
 	before, lost := w.untilWatched(), w.nodes[1]
 	w.cordon(w.nodes[0], false)
@@ -123,15 +131,16 @@ func (w *world) cordon(node string, unschedulable bool) {
 	w.must(err, "cordoning "+node)
 }
 
-// TestNodeBackInTime: a node that is reachable again before the delay is over ends the breach, and no pod is replaced.
+// TestNodeBackInTime: a node that is reachable again before the grace is over ends nothing, although the delay is over.
 func TestNodeBackInTime(t *testing.T) {
 	w := newWorld(t, 1)
-	before := w.watched("10m")
+	before := w.watched("1s")
 	w.must(cp.LoseNode(w.ctx, w.nodes[0]), "losing the node")
 	for _, clique := range []string{"chat-0-router", "chat-0-model-0-worker", "chat-0-model-1-leader"} {
-		w.untilBreached(clique)
+		w.untilCondition(cliques, clique, v1alpha1.ConditionMinAvailableBreached, "Unknown")
 	}
-	w.untilCondition(groups, "chat-0-model", v1alpha1.ConditionMinAvailableBreached, "True")
+	w.untilCondition(groups, "chat-0-model", v1alpha1.ConditionMinAvailableBreached, "Unknown")
+	w.untilCondition(sets, "chat", v1alpha1.ConditionAvailable, "False")
 	w.must(cp.RestoreNode(w.ctx, w.nodes[0]), "restoring the node")
 	w.untilReplaced(before, "")
 	w.untilCondition(cliques, "chat-0-router", v1alpha1.ConditionMinAvailableBreached, "False")

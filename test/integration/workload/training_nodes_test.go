@@ -10,11 +10,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
-	"github.com/muster-project/muster/test/controlplane"
 )
 
 // nodeJob runs the job on one node, from which its pods are evicted when it was lost for a second.
@@ -30,8 +27,8 @@ func (w *world) nodeJob(restarts int) {
 	w.untilJob("runs", "Running", 0)
 }
 
-// A worker is killed (137), then the node is lost with all pods: each is one restart, of all pods. The job completes on
-// other nodes, and is not affected when the node is reachable again.
+// A worker is killed (137), then the node is lost with all pods: each restarts all pods, and only the former uses a restart.
+// The job completes on other nodes, and is not affected when the node is reachable again.
 func TestTrainingLosesANode(t *testing.T) {
 	w := newWorld(t, 1)
 	w.nodeJob(2)
@@ -47,8 +44,8 @@ func TestTrainingLosesANode(t *testing.T) {
 	w.addNodes(1)
 	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
 	third := w.untilReplacedElsewhere(second, lost, "job-0-")
-	w.untilJob("the second restart is counted", "Running", 2)
-	if a := w.attemptOf("job"); a.Attempt != 2 || a.Reason != v1alpha1.ReasonRestart {
+	w.untilJob("the second restart is not counted", "Running", 1)
+	if a := w.attemptOf("job"); a.Attempt != 2 || a.Reason != v1alpha1.ReasonNodesLost {
 		t.Errorf("attempt %+v", a)
 	}
 	if message := w.attemptOf("job").Message; !strings.Contains(message, lost) {
@@ -60,32 +57,26 @@ func TestTrainingLosesANode(t *testing.T) {
 		t.Errorf("host names %v", hosts)
 	}
 	w.finish()
-	w.untilJob("it has succeeded", "Succeeded", 2)
+	w.untilJob("it has succeeded", "Succeeded", 1)
 }
 
-// Without restarts a lost node is a final failure. The job is Failed although its pods remain terminating, and they are
-// gone when the node is reachable again.
-func TestTrainingFailsWithItsNode(t *testing.T) {
+// The loss of a node alone is never final: a job without restarts runs on another one, and its lost pods are gone when the
+// node is reachable again.
+func TestTrainingSurvivesTheLossOfItsNode(t *testing.T) {
 	w := newWorld(t, 1)
 	w.nodeJob(0)
-	w.untilRunning(nil)
+	first, lost := w.untilRunning(nil), w.nodes[0]
 	w.addNodes(1) // nothing is evicted while all nodes are lost
-	w.must(cp.LoseNode(w.ctx, w.nodes[0]), "losing the node")
-	job := w.untilJob("it has failed", "Failed", 0)
-	if reason := conditionOf(job, v1alpha1.ConditionFailed, "reason"); reason != v1alpha1.ReasonMaxRestartsExceeded {
-		t.Errorf("failed for %s", reason)
+	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
+	second := w.untilReplacedElsewhere(first, lost, "job-0-")
+	w.untilJob("it runs", "Running", 0)
+	if a := w.attemptOf("job"); a.Attempt != 1 || a.Reason != v1alpha1.ReasonNodesLost || !strings.Contains(a.Message, lost) {
+		t.Errorf("attempt %+v", a)
 	}
-	if message := conditionOf(job, v1alpha1.ConditionFailed, "message"); !strings.Contains(message, w.nodes[0]) {
-		t.Errorf("failed because: %q", message)
-	}
-	ctx, cancel := w.patient()
-	defer cancel()
-	w.must(controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
-		return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil || len(p.Finalizers) > 0 })
-	}), "waiting until the pods that are stuck have no finalizers")
-	w.must(cp.RestoreNode(w.ctx, w.nodes[0]), "restoring the node")
-	w.until("no pod is left", podsKind, func(pods []*unstructured.Unstructured) bool { return len(pods) == 0 })
-	w.untilJob("it has failed finally", "Failed", 0)
+	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
+	w.untilHosts(second)
+	w.finish()
+	w.untilJob("it has succeeded", "Succeeded", 0)
 }
 
 // attemptOf returns the newest attempt of a set.

@@ -95,6 +95,16 @@ const (
 	// ReasonPodsPreempted: a PodClique of a Training workload is below its
 	// minimum, and all of its missing pods were preempted by a scheduler.
 	ReasonPodsPreempted = "PodsPreempted"
+	// ReasonPodsLost: a PodClique of a Training workload is below its minimum,
+	// and each of its missing pods was lost with its node or preempted.
+	ReasonPodsLost = "PodsLost"
+	// ReasonNodesDoNotAnswer: Unknown, the minimum depends on pods whose nodes
+	// do not answer. Nothing is terminated or restarted because of them.
+	ReasonNodesDoNotAnswer = "NodesDoNotAnswer"
+	// ReasonSchedulerDoesNotAnswer: Unknown, the minimum depends on pods for
+	// which their scheduler has not answered. Nothing is terminated or restarted
+	// because of them.
+	ReasonSchedulerDoesNotAnswer = "SchedulerDoesNotAnswer"
 )
 
 // Reasons of ConditionTopologyLevelsUnavailable.
@@ -209,6 +219,9 @@ const (
 	// ReasonPreemption: pods of the replica of a Training workload were
 	// preempted by a scheduler, and it is restarted. This uses no restart.
 	ReasonPreemption = "Preemption"
+	// ReasonNodesLost: pods of the replica of a Training workload were lost with
+	// their nodes, and it is restarted. This uses no restart.
+	ReasonNodesLost = "NodesLost"
 	// ReasonUpdate: the replica of a scaling group is updated to the current
 	// template.
 	ReasonUpdate = "Update"

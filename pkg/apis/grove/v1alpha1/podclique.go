@@ -198,6 +198,13 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxLength=131072
 	PreemptedIndices string `json:"preemptedIndices,omitempty"`
 
+	// lostIndices are the indices whose last pod that ran was lost with its
+	// node, in the same form. An index is removed when another pod of it runs.
+	// Training only.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	LostIndices string `json:"lostIndices,omitempty"`
+
 	// removedSucceededReplicas is the number of pods that have succeeded and
 	// whose objects have been deleted. The minimum of the PodGroup is reduced
 	// by this number. Training only.

@@ -283,6 +283,18 @@ type PodCliqueSetTemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must be a duration like 4h or 90s, not negative"
 	TerminationDelay *metav1.Duration `json:"terminationDelay,omitempty"`
 
+	// unreachableGrace is how long a node may not answer, or not exist, before
+	// its pods count as missing: until then no replica is terminated or
+	// restarted, and no job fails, because of them. Unset means the time for
+	// which each pod tolerates the taint node.kubernetes.io/unreachable, which
+	// is 5 minutes by default. It may be changed, added and removed at any time.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`duration(self) >= duration("0s")`,message="must be a duration like 10m or 90s, not negative"
+	UnreachableGrace *metav1.Duration `json:"unreachableGrace,omitempty"`
+
 	// resourceClaimTemplates are the templates that resourceSharing refers to.
 	// Immutable. Not implemented: stored without effect.
 	// +optional
@@ -669,7 +681,7 @@ type ReplicaAttempt struct {
 	Attempt int32 `json:"attempt"`
 
 	// reason is why the attempt was raised: PodCliquesDeleted, Termination,
-	// Restart, Preemption or Update.
+	// Restart, Preemption, NodesLost or Update.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`

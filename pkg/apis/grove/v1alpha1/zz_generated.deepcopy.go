@@ -834,6 +834,11 @@ func (in *PodCliqueSetTemplateSpec) DeepCopyInto(out *PodCliqueSetTemplateSpec) 
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.UnreachableGrace != nil {
+		in, out := &in.UnreachableGrace, &out.UnreachableGrace
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.ResourceClaimTemplates != nil {
 		in, out := &in.ResourceClaimTemplates, &out.ResourceClaimTemplates
 		*out = make([]ResourceClaimTemplateConfig, len(*in))

@@ -150,7 +150,7 @@ func validateMinReadySeconds(path *field.Path, seconds int32) field.ErrorList {
 	return nil
 }
 
-// validateDelays validates the terminationDelays. Unset disables gang termination; a delay is positive, for Training
+// validateDelays validates unreachableGrace and the terminationDelays. Unset disables gang termination; a delay is positive, for Training
 // it may also be 0; a scaling group may have one only if the set has one (docs/decisions, T1).
 func validateDelays(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 	var errs field.ErrorList
@@ -164,6 +164,9 @@ func validateDelays(spec *v1alpha1.PodCliqueSetSpec) field.ErrorList {
 		}
 	}
 	check(delayPath, spec.Template.TerminationDelay)
+	if grace := spec.Template.UnreachableGrace; grace != nil && grace.Duration < 0 {
+		errs = append(errs, field.Invalid(templatePath.Child("unreachableGrace"), grace.Duration.String(), "must not be negative"))
+	}
 	for i, group := range spec.Template.PodCliqueScalingGroupConfigs {
 		path := groupsPath.Index(i).Child("terminationDelay")
 		check(path, group.TerminationDelay)

@@ -113,6 +113,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 			g.ScaleConfig = &v1alpha1.AutoScalingConfig{MinReplicas: ptr(int32(1)), MaxReplicas: 5}
 		})},
 		"a terminationDelay":            {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) })},
+		"an unreachableGrace":           {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.UnreachableGrace = delay(0) })},
 		"a terminationDelay of a group": {change: both(template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(time.Hour) }), firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Minute) }))},
 		"Training":                      {change: training},
 		"Training with limits, OnFailure": {change: both(training, func(s *v1alpha1.PodCliqueSet) {
@@ -269,6 +270,7 @@ func TestValidatePodCliqueSet(t *testing.T) {
 
 		"terminationDelay 0":          {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(0) }), want: []string{"Invalid value: spec.template.terminationDelay"}},
 		"a negative terminationDelay": {change: both(training, template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.TerminationDelay = delay(-1) })), want: []string{"Invalid value: spec.template.terminationDelay"}},
+		"a negative unreachableGrace": {change: template(func(s *v1alpha1.PodCliqueSetTemplateSpec) { s.UnreachableGrace = delay(-1) }), want: []string{"Invalid value: spec.template.unreachableGrace"}},
 		"a delay of a group alone":    {change: firstGroup(func(g *v1alpha1.PodCliqueScalingGroupConfig) { g.TerminationDelay = delay(time.Hour) }), want: []string{"Forbidden: spec.template.podCliqueScalingGroups[0].terminationDelay"}},
 		"trainingSpec without Training": {change: func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRestarts: ptr(int32(-1)), MaxRuntime: delay(0)}

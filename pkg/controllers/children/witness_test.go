@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package children
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// witnessed returns a Witness of an API server with the objects, and that.
+func witnessed(t *testing.T, get func(client.ObjectKey) error, objects ...client.Object) (*Client, client.Client) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if err := get(key); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, into, options...)
+		}}).Build()
+	lease := types.NamespacedName{Namespace: "muster-system", Name: "muster-scheduler"}
+	c := NewClient(api, api)
+	c.witness = NewWitness(api, api, Options{SchedulerName: "muster-scheduler", SchedulerLease: lease})
+	return c, api
+}
+
+func noError(client.ObjectKey) error { return nil }
+
+// TestMissingNodeCountsFromWhenItWasMissed: a Node that is registered again and deleted once more begins anew, and nodes
+// that hold pods count in the zone of their pods.
+func TestMissingNodeCountsFromWhenItWasMissed(t *testing.T) {
+	t.Parallel()
+	now, grace := time.Unix(1000, 0), 10*time.Second
+	var objects []client.Object
+	for _, name := range []string{"a", "b", "c"} {
+		pod := wrappers.MakePod("pod-"+name, "ns").Node("gone-" + name).Obj()
+		pod.Labels = map[string]string{corev1.LabelTopologyZone: "east"}
+		objects = append(objects, pod)
+	}
+	for _, name := range []string{"d", "e", "f", "g"} {
+		objects = append(objects, wrappers.MakeNode("node-"+name).Obj(), wrappers.MakePod("pod-"+name, "ns").Node("node-"+name).Obj())
+	}
+	c, api := witnessed(t, noError, objects...)
+	silence := func(at time.Duration) lifecycle.Silence {
+		pods, _ := c.MarkSilent(t.Context(), &grace, []lifecycle.Pod{{LostNode: "gone-a"}}, now.Add(at))
+		return pods[0].Silence
+	}
+	if got := silence(time.Hour).Text; got != "3 of 3 nodes of zone east do not answer" {
+		t.Errorf("all nodes of a zone: %q", got)
+	}
+	if err := api.Delete(t.Context(), objects[1]); err != nil {
+		t.Fatal(err)
+	}
+	if got := silence(time.Hour + 9*time.Second); got.Text != "node gone-a does not answer" || !got.Until.Equal(now.Add(time.Hour+10*time.Second)) {
+		t.Errorf("after 9 s: %+v", got)
+	}
+	if got := silence(time.Hour + 12*time.Second); got.IsSilent() {
+		t.Errorf("after 12 s: %+v", got)
+	}
+	c.witness.forgetNode("gone-a")
+	if got := silence(time.Hour + 20*time.Second); !got.Until.Equal(now.Add(time.Hour + 30*time.Second)) {
+		t.Errorf("once more: %+v", got)
+	}
+}
+
+// TestLease: a Lease is valid for as long as it says from when a renewal was seen, whatever the clock of its holder, and one
+// that cannot be read becomes invalid.
+func TestLease(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "muster-scheduler"},
+		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now.Add(-time.Hour)}, LeaseDurationSeconds: ptr.To(int32(15))}}
+	var err error
+	c, api := witnessed(t, func(client.ObjectKey) error { return err }, lease)
+	isSilent := func(at time.Duration) bool {
+		pods, _ := c.MarkSilent(t.Context(), nil, []lifecycle.Pod{{Scheduler: "muster-scheduler", Answered: true}}, now.Add(at))
+		return pods[0].Silence.IsSilent()
+	}
+	renew := func(at time.Duration) {
+		t.Helper()
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(at)}
+		if err := api.Update(t.Context(), lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !isSilent(0) {
+		t.Error("a Lease of an hour ago is valid")
+	}
+	renew(-time.Hour + 2*time.Second) // by a clock that is an hour behind
+	if isSilent(5 * time.Second) {
+		t.Error("it was renewed, and is not valid")
+	}
+	err = errors.New("the API server does not answer")
+	if isSilent(19*time.Second) || !isSilent(20*time.Second) {
+		t.Error("it is valid for 15 s after it was seen")
+	}
+	err = nil
+	if err := api.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if isSilent(30 * time.Second) {
+		t.Error("there is no Lease, and the pod has its answer")
+	}
+}
