@@ -19,7 +19,8 @@ type Capacities interface {
 	// HeldByOthers returns how much of the resource pods hold whose priority is lower than the gang's, and those whose priority is
 	// higher, on the nodes that at least one of the classes may use.
 	HeldByOthers(classes []int, resource corev1.ResourceName) Held
-	// AreaName returns the key of the innermost label of an area's level, and the value of that label, which may be "".
+	// AreaName returns the key of the innermost label of an area's level, and the name of the domain: the value of that label, which
+	// may be "", or the values of all labels with DomainSeparator if that of another domain is the same.
 	AreaName(a placement.Area) (key, value string)
 	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a domain of the
 	// topology level, and how many lack a label of it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/topology"
 )
 
 // maxDomains is the maximum number of domains of a level that are named, maxPlacement the longest text about a sub-group, in
@@ -21,6 +22,27 @@ const (
 	maxDomains   = 3
 	maxPlacement = 128
 )
+
+// DomainSeparator is between the values of the labels of a domain where that of the last one alone would not identify it: b0/r0.
+const DomainSeparator = "/"
+
+// NamedLevel is a level that a constraint names: its Topology, "" for none, and its node label.
+type NamedLevel struct{ Topology, Label string }
+
+// OuterLabels returns the node labels of the levels above those that a PodGroup names, outermost first. Levels above which there is
+// none, or that are not known, are left out. levelsOf is that of Levels.
+func OuterLabels(spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) map[NamedLevel][]string {
+	outer := map[NamedLevel][]string{}
+	for _, tc := range constraints(spec) {
+		levels := levelsOf(tc.Topology)
+		for _, key := range namedLabels(tc) {
+			if at := slices.Index(levels, key); at > 0 {
+				outer[NamedLevel{tc.Topology, key}] = levels[:at]
+			}
+		}
+	}
+	return outer
+}
 
 // HasTopologyLevel reports whether the PodGroup or one of its sub-groups names a topology level. Only then does its status
 // contain where its pods run.
@@ -48,7 +70,8 @@ func namedLabels(tc *v2alpha2.TopologyConstraint) []string {
 // usedLevel is what the bound pods of a group use of a topology level.
 type usedLevel struct {
 	key     string
-	domains sets.Set[string] // values of the label
+	outer   []string         // labels whose values are part of the name of a domain
+	domains sets.Set[string] // their names
 	outside sets.Set[string] // nodes without the label, and nodes that do not exist
 }
 
@@ -62,7 +85,7 @@ func describePlacement(f Facts) (gang string, ofSubGroups map[string]string) {
 	levels := map[string][]usedLevel{} // by name of the group, "" for the root
 	for group, tc := range constraints(&f.Group.Spec) {
 		for _, key := range namedLabels(tc) {
-			levels[group] = append(levels[group], usedLevel{key, sets.New[string](), sets.New[string]()})
+			levels[group] = append(levels[group], usedLevel{key, f.OuterLabels[NamedLevel{tc.Topology, key}], sets.New[string](), sets.New[string]()})
 		}
 	}
 	for _, leaf := range f.Tree.Leaves() {
@@ -90,11 +113,15 @@ func describePlacement(f Facts) (gang string, ofSubGroups map[string]string) {
 // addNodes adds nodes on which pods are bound. labels contains the labels of the nodes that exist.
 func (l *usedLevel) addNodes(nodes sets.Set[string], labels map[string]map[string]string) {
 	for node := range nodes {
-		if value, ok := labels[node][l.key]; ok {
-			l.domains.Insert(value)
-		} else {
+		value, ok := labels[node][l.key]
+		if !ok {
 			l.outside.Insert(node)
+			continue
 		}
+		for _, key := range slices.Backward(l.outer) {
+			value = labels[node][key] + DomainSeparator + value
+		}
+		l.domains.Insert(value)
 	}
 }
 
@@ -113,9 +140,12 @@ func describeUsedLevels(levels []usedLevel) string {
 // bound. Names in a list are in parentheses, because SubGroupStatus must not end with one of them.
 func (l *usedLevel) describe() string {
 	noun := levelName(l.key)
-	names := sets.List(l.domains)
+	names, longest := sets.List(l.domains), content.LabelValueMaxLength
+	if l.outer != nil {
+		longest = maxPlacement
+	}
 	for i, name := range names[:min(len(names), maxDomains)] {
-		if names[i] = message.Truncate(name, content.LabelValueMaxLength); name == "" {
+		if names[i] = message.Truncate(name, longest); name == "" {
 			names[i] = strconv.Quote(name) // a domain like any other
 		}
 	}

@@ -85,6 +85,7 @@ func TestPlacement(t *testing.T) {
 		group  *wrappers.PodGroupWrapper
 		nodes  map[string][]string
 		labels map[string]map[string]string // nil: of the fabric
+		outer  map[NamedLevel][]string
 		want   string
 		groups map[string]string
 	}{
@@ -121,6 +122,15 @@ func TestPlacement(t *testing.T) {
 		},
 		"no labels are known": {
 			group: flat().Spec(constrain("", preferring(rackLabel))), nodes: map[string][]string{"": {"n1"}}, labels: map[string]map[string]string{}, want: "1 node without rack",
+		},
+		"racks whose names repeat in blocks": {
+			group: flat().Spec(constrain("", preferring(rackLabel))), nodes: map[string][]string{"": {"a", "b", "c", "d"}},
+			labels: map[string]map[string]string{"a": {blockLabel: "b0", rackLabel: "r0"}, "b": {blockLabel: "b1", rackLabel: "r0"}, "c": {blockLabel: "b1", rackLabel: "r0"}, "d": {blockLabel: "b0"}},
+			outer:  map[NamedLevel][]string{{Label: rackLabel}: {blockLabel}}, want: "2 racks (b0/r0, b1/r0), 1 node without rack",
+		},
+		"racks of another Topology": {
+			group: flat().Spec(constrain("", preferring(rackLabel))), nodes: map[string][]string{"": {"n1"}},
+			outer: map[NamedLevel][]string{{Topology: "fabric", Label: rackLabel}: {blockLabel}}, want: "rack r1",
 		},
 		"an empty value is a domain": {
 			group: flat().Spec(constrain("", preferring(rackLabel))), nodes: map[string][]string{"": {"blank", "n1"}}, want: `2 racks ("", r1)`,
@@ -176,6 +186,7 @@ func TestPlacement(t *testing.T) {
 				labels = fabric()
 			}
 			f := factsOn(t, tc.group.Obj(), tc.nodes, labels)
+			f.OuterLabels = tc.outer
 			s := Status(f, now)
 			if s.Placement != tc.want {
 				t.Errorf("placement %q, want %q", s.Placement, tc.want)

@@ -34,7 +34,7 @@ func levelName(level string) string {
 // labelName returns what follows the last slash of the key of a label.
 func labelName(key string) string { return key[strings.LastIndex(key, "/")+1:] }
 
-// domainName returns the value of the innermost label of a domain, in quotes if it is empty.
+// domainName returns the name of a domain, in quotes if it is empty.
 func (k *knownCapacities) domainName(a placement.Area) string {
 	_, value := k.AreaName(a)
 	if value == "" {

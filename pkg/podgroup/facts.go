@@ -38,6 +38,9 @@ type Facts struct {
 	// contains the labels of those of the nodes that exist, by name. The reporter sets it.
 	Nodes      map[string][]string
 	NodeLabels map[string]map[string]string
+	// OuterLabels contains of OuterLabels those of levels of which two domains have the same value of their own label. The reporter
+	// sets it.
+	OuterLabels map[NamedLevel][]string
 
 	// Admitted: the minimum was bound, and some pod of the gang is still bound (sticky). AdmittedGroups contains the
 	// same for sub-groups, below admitted parents only.

@@ -115,6 +115,7 @@ func (g *Gangs) newReporter(h fwk.Handle, client *report.PodGroupClient, ended c
 		Pods:                g.podLister,
 		Failed:              failedPods(ended),
 		Nodes:               h.SharedInformerFactory().Core().V1().Nodes().Lister(),
+		LevelsOf:            g.topologies.LevelsOf,
 	})
 }
 

@@ -163,7 +163,7 @@ func TestListedLevelsNeedNoTopology(t *testing.T) {
 		c.groups.Put(pg)
 	}
 	group("", "block,rack", 1)
-	c.pod(members("g", 6)...).saysWhy("g", "TooLarge: the largest rack, r0, would hold only 4 of the 6 pods")
+	c.pod(members("g", 6)...).saysWhy("g", "TooLarge: the largest rack, b0/r0, would hold only 4 of the 6 pods")
 	if bound := c.boundOf("g-"); len(bound) > 0 {
 		t.Fatalf("%v are bound: no rack has six nodes", bound)
 	}

@@ -202,14 +202,18 @@ func (w *Snapshot) areaAt(list []placement.Area, i int) (placement.Area, bool) {
 	return list[k], true
 }
 
-// AreaName returns the key of the innermost label of an area's level, and the value of that label. Both are "" for area 0;
-// the value may be "" for others, too.
+// AreaName returns the key of the innermost label of an area's level, and the value of that label, after those of the labels before
+// it if that of another domain is the same: b0/r0. Both are "" for area 0; the value may be "" for others, too.
 func (w *Snapshot) AreaName(a placement.Area) (key, value string) {
 	if a == 0 {
 		return "", ""
 	}
-	key, value = w.areas[a].topology.key, w.areas[a].topology.names[w.areas[a].value]
-	return key[strings.LastIndex(key, ",")+1:], value[strings.LastIndex(value, ",")+1:]
+	top := w.areas[a].topology
+	key, value = top.key[strings.LastIndex(top.key, ",")+1:], top.names[w.areas[a].value]
+	if top.repeats {
+		return key, strings.ReplaceAll(value, ",", podgroup.DomainSeparator)
+	}
+	return key, value[strings.LastIndex(value, ",")+1:]
 }
 
 // AreaValue returns the values of the labels of an area's level, separated by commas. "": area 0, or the value of its label.

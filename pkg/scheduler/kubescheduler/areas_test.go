@@ -35,7 +35,7 @@ func nodeNames(w *Snapshot, a placement.Area) []string {
 	return names
 }
 
-// areaNamed returns the area of a level whose innermost label has the value.
+// areaNamed returns the area of a level with the name.
 func areaNamed(t *testing.T, w *Snapshot, level string, within placement.Area, value string) placement.Area {
 	t.Helper()
 	for _, a := range w.Areas(level, within) {
@@ -95,10 +95,10 @@ func TestAreas(t *testing.T) {
 		want   []found
 	}{
 		"one label":                   {level: "zone", want: []found{{"zone", "z1", []string{"b", "c", "d"}}, {"zone", "z2", []string{"a"}}, {"zone", "z3", []string{"e"}}}},
-		"two labels":                  {level: "zone,rack", want: []found{{"rack", "r1", []string{"b"}}, {"rack", "r2", []string{"c"}}, {"rack", long, []string{"d"}}, {"rack", "r1", []string{"a"}}}},
+		"two labels":                  {level: "zone,rack", want: []found{{"rack", "z1/r1", []string{"b"}}, {"rack", "z1/r2", []string{"c"}}, {"rack", "z1/" + long, []string{"d"}}, {"rack", "z2/r1", []string{"a"}}}},
 		"an empty value is a value":   {level: "row", want: []found{{"row", "", []string{"a"}}, {"row", "x", []string{"b"}}}},
 		"inside a zone":               {level: "rack", within: z1, want: []found{{"rack", "r1", []string{"b"}}, {"rack", "r2", []string{"c"}}, {"rack", long, []string{"d"}}}},
-		"both labels inside a zone":   {level: "zone,rack", within: z1, want: []found{{"rack", "r1", []string{"b"}}, {"rack", "r2", []string{"c"}}, {"rack", long, []string{"d"}}}},
+		"both labels inside a zone":   {level: "zone,rack", within: z1, want: []found{{"rack", "z1/r1", []string{"b"}}, {"rack", "z1/r2", []string{"c"}}, {"rack", "z1/" + long, []string{"d"}}}},
 		"levels need not nest":        {level: "zone", within: areaNamed(t, w, "rack", 0, "r1"), want: []found{{"zone", "z1", []string{"b"}}, {"zone", "z2", []string{"a"}}}},
 		"the same level inside":       {level: "zone", within: z1, want: []found{{"zone", "z1", []string{"b", "c", "d"}}}},
 		"sixteen labels":              {level: many, within: z1, want: []found{{"rack", "r1", []string{"b"}}, {"rack", "r2", []string{"c"}}, {"rack", long, []string{"d"}}}},
@@ -114,7 +114,7 @@ func TestAreas(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	rack, zone := areaNamed(t, w, "zone,rack", 0, "r2"), areaNamed(t, w, "zone", 0, "z1")
+	rack, zone := areaNamed(t, w, "zone,rack", 0, "z1/r2"), areaNamed(t, w, "zone", 0, "z1")
 	if zone != z1 || !w.encloses(zone, rack) || w.encloses(rack, zone) || w.encloses(areaNamed(t, w, "zone", 0, "z2"), rack) {
 		t.Error("a rack is in its zone, and in no other")
 	}

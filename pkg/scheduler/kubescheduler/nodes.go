@@ -57,6 +57,8 @@ type topology struct {
 	nodes  [][]int32 // by value: positions
 	number map[string]int32
 	rank   []int32 // see ranks; nil: not asked for
+	// repeats: two domains of several labels have the same value of the last one.
+	repeats bool
 }
 
 // beginPlan calls update for the current plan, unless Classify has already done so with the same nodes.
@@ -149,7 +151,7 @@ func (t *nodeTable) topologyOf(key string) *topology {
 		value string
 	}
 	top := &topology{key: key, value: make([]int32, len(t.objects)), number: map[string]int32{}}
-	numbers := map[domain]int32{}
+	numbers, seen := map[domain]int32{}, map[string]bool{}
 	for i, node := range t.objects {
 		d := domain{}
 		ok := false
@@ -169,6 +171,7 @@ func (t *nodeTable) topologyOf(key string) *topology {
 			name := d.value
 			if outer != nil {
 				name = outer.names[d.outer] + "," + name
+				top.repeats, seen[d.value] = top.repeats || seen[d.value], true
 			}
 			numbers[d], top.number[name] = k, k
 			top.names, top.nodes = append(top.names, name), append(top.nodes, nil)

@@ -26,6 +26,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/topology"
 	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -78,6 +79,9 @@ func (c *cluster) restart() {
 		Registry: c.registry, PodGroups: c.groups, Client: c.pods, Recorder: c.events, Clock: c.clock,
 		Busy: func() bool { return c.busy }, Nodes: corelisters.NewNodeLister(c.nodes),
 		Pods: podLister(c.t), Failed: func(gangs.Key) []*corev1.Pod { return nil },
+		LevelsOf: func(name string) topology.Levels {
+			return map[string]topology.Levels{"fabric": {"block", "rack"}}[name]
+		},
 		StatusInterval: 2 * time.Second, WaitingForGangAfter: 10 * time.Second, NeedsCapacityAfter: 2 * time.Second,
 	})
 }

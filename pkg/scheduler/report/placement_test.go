@@ -86,6 +86,45 @@ func TestPlacementFollowsPodsAndNodes(t *testing.T) {
 	}
 }
 
+// A domain is named by the labels of all levels above its own if its own label has the same value in another domain, in the levels
+// of a Topology and in those that the PodGroup lists. A label that is a level by itself has no other one.
+func TestPlacementNamesARackByItsBlock(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		topology, list string
+		block          string // of node n2, with rack r0
+		want           string
+	}{
+		"racks r0 of two blocks, of a Topology":   {topology: "fabric", block: "b1", want: "rack b0/r0"},
+		"racks r0 of two blocks, listed":          {list: "block,rack", block: "b1", want: "rack b0/r0"},
+		"one rack r0":                             {topology: "fabric", block: "b0", want: "rack r0"},
+		"the label alone":                         {block: "b1", want: "rack r0"},
+		"blocks are no levels of the constraints": {list: "rack,host", block: "b1", want: "rack r0"},
+		"a Topology that is not known":            {topology: "other", block: "b1", want: "rack r0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			for node, block := range map[string]string{"n1": "b0", "n2": tt.block} {
+				if err := c.nodes.Add(wrappers.MakeNode(node).Label("block", block).Label("rack", "r0").Obj()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			group := podGroup("train").MinMember(1).Spec(func(s *v2alpha2.PodGroupSpec) {
+				s.TopologyConstraint = &v2alpha2.TopologyConstraint{Topology: tt.topology, RequiredTopologyLevel: "rack"}
+			}).Obj()
+			group.Annotations = map[string]string{v2alpha2.TopologyLevelsAnnotation: tt.list}
+			c.groups.Put(group)
+			c.caughtUp("train")
+			c.pod(member("train", "a").Node("n1"))
+			c.lastsFor("train", 5*time.Second)
+			if got := c.groups.Get(keyOf("train")).Status.Placement; got != tt.want {
+				t.Errorf("placement %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 // A relabelled node does not mark its gangs as changed. Their status follows nevertheless, because all gangs are checked from time
 // to time.
 func TestPlacementFollowsLabelsWithoutAMark(t *testing.T) {

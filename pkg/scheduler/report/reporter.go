@@ -20,6 +20,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/topology"
 )
 
 const (
@@ -59,6 +60,8 @@ type Options struct {
 	Failed func(gangs.Key) []*corev1.Pod
 	// Nodes lists the nodes of the scheduler's cache, whose labels say where gangs run.
 	Nodes corelisters.NodeLister
+	// LevelsOf returns the levels of a Topology, nil if it is not known.
+	LevelsOf func(name string) topology.Levels
 	// StatusInterval is the minimum time between two status writes of one PodGroup; a changed condition is written
 	// immediately, unless Busy.
 	StatusInterval time.Duration

@@ -48,6 +48,8 @@ type statuses struct {
 	queue  queue
 	makers *makers
 
+	repeated *repeatedNames
+
 	mu     sync.Mutex
 	groups map[gangs.Key]*groupStatus // guarded by mu; an entry belongs to the worker that processes the key
 }
@@ -79,7 +81,7 @@ type groupStatus struct {
 }
 
 func newStatuses(o Options, m *makers) *statuses {
-	return &statuses{Options: o, pace: newPacer(o.Registry), queue: newQueue(o.Clock), makers: m, groups: map[gangs.Key]*groupStatus{}}
+	return &statuses{Options: o, pace: newPacer(o.Registry), queue: newQueue(o.Clock), makers: m, repeated: newRepeatedNames(o), groups: map[gangs.Key]*groupStatus{}}
 }
 
 // syncStatus writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until it is
@@ -105,7 +107,7 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 	st, group := s.stateOf(key, f.Group)
 	f.Group = group
 	f = s.makers.factsOfLastRun(f)
-	f.NodeLabels = s.labelsOf(f.Nodes)
+	f.NodeLabels, f.OuterLabels = s.labelsOf(f.Nodes), s.repeated.outerLabels(f.Group, now)
 
 	// 2. Check whether the status differs, and whether the write is due.
 	later := s.lookForMakers(ctx, st, &f, now)
