@@ -281,8 +281,9 @@ func TestLevelsExplain(t *testing.T) {
 
 // plantedLevels generates a gang that is too large for an exhaustive solver and has a plan: racks of different size, full of
 // the pods of a solution but for spare GPUs on some nodes. Replicas require a rack, sets of replicas a block. With others each rack has
-// one more node, which is full of the pods of a replica that may be on no other nodes than these.
-func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int, others bool) (placement.Problem, *cluster) {
+// one more node, which is full of the pods of a replica that may be on no other nodes than these. spareCPUs is likewise for CPUs, which
+// the classes need in other proportions than GPUs; -1: they need none.
+func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int, others bool, spareCPUs int) (placement.Problem, *cluster) {
 	t.Helper()
 	var nodes []node
 	racks := 6 + r.IntN(10)
@@ -300,16 +301,20 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int, ot
 		nodes = append(nodes, node{name: fmt.Sprintf("n%d", len(nodes))})
 	}
 	kinds := []class{{gpus: 1}, {gpus: 2}, {gpus: 4}}[:classes]
-	const room = 8
-	used := make([]int, len(nodes))
+	if spareCPUs >= 0 {
+		kinds = []class{{gpus: 1, cpus: 3}, {gpus: 2, cpus: 1}, {gpus: 4, cpus: 6}}[:classes]
+	}
+	const room, roomOfCPUs = 8, 16
+	used, usedCPUs := make([]int, len(nodes)), make([]int, len(nodes))
 	p := placement.Problem{Pods: map[string][]placement.Pod{}}
 	var groups []leveledNode
 	// place puts up to n pods of a class into a rack.
 	place := func(name, parent, level string, rack, n, c int) bool {
 		placed := 0
 		for _, i := range free[rack] {
-			for placed < n && used[i]+kinds[c].gpus <= room {
+			for placed < n && used[i]+kinds[c].gpus <= room && usedCPUs[i]+kinds[c].cpus <= roomOfCPUs {
 				used[i] += kinds[c].gpus
+				usedCPUs[i] += kinds[c].cpus
 				placed++
 			}
 		}
@@ -344,7 +349,10 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int, ot
 		place(fmt.Sprintf("outside%d", k), "", "", racks, 1+r.IntN(6), r.IntN(classes))
 	}
 	for i := range nodes {
-		nodes[i].gpus = min(room, used[i]+r.IntN(1+spare))
+		nodes[i].gpus, nodes[i].cpus = min(room, used[i]+r.IntN(1+spare)), usedCPUs[i]
+		if spareCPUs > 0 {
+			nodes[i].cpus = min(roomOfCPUs, usedCPUs[i]+r.IntN(1+spareCPUs))
+		}
 	}
 	if others {
 		const own, other, size = "own", "other", 6 * room // there is room for as many of these pods as for all smaller ones in a rack
@@ -373,18 +381,20 @@ func TestLevelsFindPlantedPlans(t *testing.T) {
 	for _, tt := range []struct {
 		classes, spare, unlabeled int
 		others                    bool
+		spareCPUs                 int
 		floor                     float64
 	}{
-		{1, 0, 0, false, 1}, {1, 1, 0, false, 1}, {2, 0, 0, false, 0.98}, {2, 1, 0, false, 0.98}, {3, 0, 0, false, 0.98}, {3, 1, 0, false, 0.98},
-		{2, 0, 3, false, 0.98}, {3, 0, 3, false, 0.98}, {3, 0, 0, true, 0.98},
+		{1, 0, 0, false, -1, 1}, {1, 1, 0, false, -1, 1}, {2, 0, 0, false, -1, 0.98}, {2, 1, 0, false, -1, 0.98}, {3, 0, 0, false, -1, 0.98}, {3, 1, 0, false, -1, 0.98},
+		{2, 0, 3, false, -1, 0.98}, {3, 0, 3, false, -1, 0.98}, {3, 0, 0, true, -1, 0.98},
+		{1, 0, 0, false, 0, 1}, {2, 0, 0, false, 0, 0.2}, {2, 2, 0, false, 0, 0.2}, {2, 0, 0, false, 6, 0.2}, {3, 0, 0, false, 0, 0.2}, {3, 2, 0, false, 0, 0.2}, {3, 2, 0, false, 6, 0.2},
 	} {
-		t.Run(fmt.Sprintf("%d classes, spare %d, %d nodes without labels, nodes of others %t", tt.classes, tt.spare, tt.unlabeled, tt.others), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d classes, spare %d, %d nodes without labels, nodes of others %t, spare CPUs %d", tt.classes, tt.spare, tt.unlabeled, tt.others, tt.spareCPUs), func(t *testing.T) {
 			t.Parallel()
 			const rounds = 100
 			r := rand.New(rand.NewPCG(67, uint64(71+10*tt.classes+tt.spare)))
 			found, calls, planned := 0, 0, 0
 			for range rounds {
-				p, w := plantedLevels(t, r, tt.classes, tt.spare, tt.unlabeled, tt.others)
+				p, w := plantedLevels(t, r, tt.classes, tt.spare, tt.unlabeled, tt.others, tt.spareCPUs)
 				plan, short := placement.Minimum(p, w, placement.Budget{})
 				calls += w.calls
 				if short == nil {

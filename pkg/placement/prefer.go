@@ -22,6 +22,7 @@ type preferring struct {
 	running [][]string // by group with a preferred level: nodes of the pods that run below it, once for each leaf
 	saved   []savedArea
 	around  map[int32][]Area // by leaf, for single pods
+	wider   map[nestedIn][]int
 }
 
 // savedArea is the area of a group before the walk changed it.
@@ -89,7 +90,7 @@ func planPreferring(p Problem, w World, budget Budget) []Placement {
 // newPreferring returns the walk for a planner of the problem.
 func newPreferring(pl *planner, p Problem) *preferring {
 	n := len(pl.groups)
-	f := &preferring{planner: pl, levels: make([][]string, n), below: make([]bool, n), around: map[int32][]Area{}}
+	f := &preferring{planner: pl, levels: make([][]string, n), below: make([]bool, n), around: map[int32][]Area{}, wider: map[nestedIn][]int{}}
 	for i := n - 1; i >= 0; i-- {
 		g := &pl.groups[i]
 		f.levels[i] = preferredLevels(g.required, p.Preferred[g.of.Name()])
@@ -176,9 +177,9 @@ func (f *preferring) fill(g int32, areas []Area) bool {
 	}
 	r := f.requirementOf(g)
 	if len(f.running[g]) == 0 {
-		for k, level := range f.levels[g] {
+		for k := range f.levels[g] {
 			for _, within := range areas {
-				for n, area := range f.roomyAreasOf(level, within, &r) {
+				for n, area := range f.areasInOrder(f.levels[g][:k+1], within, &r) {
 					if n == maxDomainsTried || f.timeIsOver() {
 						break
 					}
@@ -190,6 +191,29 @@ func (f *preferring) fill(g int32, areas []Area) bool {
 		}
 	}
 	return !at.open && f.fillInAreas(g, f.domainsInOrder(g, r.needs[0], areas))
+}
+
+// areasInOrder returns the domains of a level inside an area of which the numbers allow what a group needs: those that hold all its
+// waiting pods, or else what it needs, in the fewest domains of the next narrower level first, then in the order of roomyAreasOf.
+// levels are the level, last, and the narrower ones.
+func (f *preferring) areasInOrder(levels []string, within Area, r *requirement) []Area {
+	list := f.roomyAreasOf(levels[len(levels)-1], within, r)
+	if len(levels) == 1 || len(list) < 2 {
+		return list
+	}
+	type order struct{ short, inside int }
+	of := make(map[Area]order, len(list))
+	for _, d := range f.domainsIn(nil, r.needs[0].class, levels[len(levels)-2:], within) {
+		if d.room >= r.wish[0] {
+			of[d.area] = order{0, needed(roomsInside(d), r.wish[0])}
+		} else {
+			of[d.area] = order{1, needed(roomsInside(d), r.needs[0].pods)}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Area) int {
+		return cmp.Or(cmp.Compare(of[a].short, of[b].short), cmp.Compare(of[a].inside, of[b].inside))
+	})
+	return list
 }
 
 // fillInOneDomain satisfies a group of which no pod runs in one domain, and in few domains of the narrower levels. On failure
@@ -316,42 +340,29 @@ func (f *preferring) placeSingle(leaf, pod int32, budget Budget) bool {
 	return ok
 }
 
-// appendFewest appends the domains of the narrowest level in an area in the order that uses the fewest: by level, the widest
-// first, those in which pods run come first, the one with the most of their nodes before the others; then that with the most room,
-// but the tightest that has room for all pods that are left. Each domain of a wider level follows those inside it. Domains
-// without room are left out.
+// appendFewest appends the domains of the levels in an area in the order that uses the fewest (fewestDomains): those of the narrowest
+// level that hold the pods, then all others as far as they have room, each domain of a wider level after those inside it.
 func (f *preferring) appendFewest(list []Area, running []string, n need, levels []string, within Area) []Area {
 	if len(levels) == 0 || f.timeIsOver() {
 		return list
 	}
-	level, narrower := levels[len(levels)-1], levels[:len(levels)-1]
-	areas := f.world.Areas(level, within)
-	rooms := f.roomsLeft(n.class, level, within)
-	used := map[Area]int{} // nodes on which pods run
-	for _, node := range running {
-		if area, ok := f.world.AreaOf(level, within, node); ok {
-			used[area]++
-		}
+	all := f.domainsIn(running, n.class, levels, within)
+	for _, d := range fewestDomains(all, len(levels), n.pods) {
+		list = append(list, d.area)
 	}
-	var order []int
-	for i := range areas {
-		if rooms[i] > 0 {
-			order = append(order, i)
+	return appendOthers(list, all, len(levels))
+}
+
+// appendOthers appends the areas of the domains, of so many levels, and of those inside them, but for the chosen ones of the
+// narrowest level.
+func appendOthers(list []Area, all []*domain, levels int) []Area {
+	for _, chosen := range []bool{true, false} {
+		for _, d := range all {
+			if d.chosen != chosen || chosen && levels == 1 {
+				continue
+			}
+			list = append(appendOthers(list, d.inside, levels-1), d.area)
 		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(used[areas[b]], used[areas[a]]), cmp.Compare(rooms[b], rooms[a]))
-	})
-	for len(order) > 0 {
-		next := 0
-		for k := 1; k < len(order) && used[areas[order[0]]] == 0 && rooms[order[k]] >= n.pods; k++ {
-			next = k
-		}
-		i := order[next]
-		order = slices.Delete(order, next, next+1)
-		list = f.appendFewest(list, running, need{n.class, min(n.pods, rooms[i])}, narrower, areas[i])
-		list = append(list, areas[i])
-		n.pods = max(0, n.pods-rooms[i])
 	}
 	return list
 }

@@ -78,7 +78,23 @@ func TestPreferredLevels(t *testing.T) {
 		},
 		"no block fits: the fewest blocks, and the fewest racks in them": {
 			root: required("", leaf("", "", 7)), preferred: map[string]string{"": "block,rack"}, pods: map[string]int{"": 7}, racks: []int{1, 1, 2, 1, 3, 2},
-			want: racks{"": {"r4": 3, "r5": 2, "r0": 1, "r1": 1}},
+			want: racks{"": {"r4": 3, "r5": 2, "r2": 2}},
+		},
+		"no block fits: the largest racks of two equal blocks": {
+			root: required("", leaf("", "", 8)), preferred: map[string]string{"": "block,rack"}, pods: map[string]int{"": 8}, racks: []int{4, 3, 4, 1, 1, 1},
+			want: racks{"": {"r0": 4, "r2": 4}},
+		},
+		"of two blocks that hold all in two racks the tightest": {
+			root: required("", leaf("", "", 4)), preferred: map[string]string{"": "block,rack"}, pods: map[string]int{"": 4}, racks: []int{2, 2, 3, 3},
+			want: racks{"": {"r0": 2, "r1": 2}},
+		},
+		"of equal choices the last block is the tightest": {
+			root: required("", leaf("", "", 6)), preferred: map[string]string{"": "block,rack"}, pods: map[string]int{"": 6}, racks: []int{5, 0, 5, 0, 2, 0},
+			want: racks{"": {"r0": 5, "r4": 1}},
+		},
+		"the rack of a gang that runs, then its block, then the fewest others": {
+			root: required("", leaf("", "", 8)), preferred: map[string]string{"": "block,rack"}, pods: map[string]int{"": 7}, bound: map[string][]string{"": {"r0-0"}},
+			racks: []int{2, 3, 5, 1, 3, 3}, want: racks{"": {"r0": 1, "r1": 3, "r2": 3}},
 		},
 		"nodes without the label are used last": {
 			root: required("", leaf("", "", 4)), preferred: map[string]string{"": "block,rack"}, pods: map[string]int{"": 4}, racks: []int{1, 2}, unlabeled: 5,
@@ -222,6 +238,7 @@ func BenchmarkPreferredLevels(b *testing.B) {
 		{"64 pods in a rack", 64, "rack", 8},
 		{"64 pods in the fewest racks", 64, "rack", 1},
 		{"4,096 pods in the fewest racks", 4096, "rack", 8},
+		{"4,096 pods in the fewest blocks and racks", 4096, "block,rack", 8},
 	}
 	for _, tt := range tests {
 		b.Run(tt.name, func(b *testing.B) {
