@@ -76,25 +76,39 @@ func (w *world) deleteShared(kind schema.GroupVersionResource) {
 
 func (w *world) addToRack(rack string, nodes int) {
 	w.t.Helper()
-	names, err := cp.CreateNodes(w.ctx, controlplane.NodeOptions{Count: nodes, GPUs: 8, First: len(w.nodes), NamePrefix: w.namespace,
-		Labels: map[string]string{"world": w.namespace, controlplane.RackLabel: rack}})
+	w.addLabelled(nodes, map[string]string{"world": w.namespace, controlplane.RackLabel: rack})
+}
+
+func (w *world) addLabelled(nodes int, labels map[string]string) {
+	w.t.Helper()
+	names, err := cp.CreateNodes(w.ctx, controlplane.NodeOptions{Count: nodes, GPUs: 8, First: len(w.nodes), NamePrefix: w.namespace, Labels: labels})
 	w.must(err, "creating nodes")
 	w.nodes = append(w.nodes, names...)
 }
 
-func (w *world) createTopology() {
-	w.t.Helper()
-	objects, err := controlplane.ParseManifests(fmt.Appendf(nil, `
+const topologyManifest = `
 apiVersion: kai.scheduler/v1alpha1
 kind: Topology
 metadata: {name: %[1]s}
 spec: {levels: [{nodeLabel: %[2]s}, {nodeLabel: %[3]s}]}
----
+`
+
+const bindingManifest = `
 apiVersion: grove.io/v1alpha1
 kind: ClusterTopologyBinding
 metadata: {name: %[1]s}
 spec: {levels: [{domain: block, key: %[2]s}, {domain: rack, key: %[3]s}]}
-`, w.namespace, controlplane.BlockLabel, controlplane.RackLabel))
+`
+
+func (w *world) createTopology() {
+	w.t.Helper()
+	w.createFrom(topologyManifest)
+	w.createFrom(bindingManifest)
+}
+
+func (w *world) createFrom(manifest string) {
+	w.t.Helper()
+	objects, err := controlplane.ParseManifests(fmt.Appendf(nil, manifest, w.namespace, controlplane.BlockLabel, controlplane.RackLabel))
 	w.must(err, "reading manifests")
 	w.must(cp.Apply(w.ctx, objects...), "creating the topology")
 }
@@ -130,6 +144,55 @@ func TestSetsInRacks(t *testing.T) {
 	t.Run("update", func(t *testing.T) { t.Parallel(); updateInRacks(newFabric(t, 2, 2, 2)) })
 	t.Run("replaced", func(t *testing.T) { t.Parallel(); replaceInRacks(newFabric(t, 2, 2, 2, 2)) })
 	t.Run("scale-out", func(t *testing.T) { t.Parallel(); scaleOutInRacks(newFabric(t, 3, 2, 1)) })
+}
+
+// sixNodes is a set whose six pods use a node each, and require a rack. %s: the ClusterTopologyBinding.
+const sixNodes = `
+metadata: {name: s}
+spec:
+  replicas: 1
+  template:
+    topologyConstraint: {topologyName: %s, pack: {required: rack}}
+    cliques:
+    - {name: web, spec: {replicas: 6, podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 8}}}]}}}
+`
+
+// A ClusterTopologyBinding without a Topology defines the domains: rack r0 of block b0 is another one than rack r0 of block b1. The
+// Topology is created when the set runs, and the set gets a lost pod again.
+func TestABindingNeedsNoTopology(t *testing.T) {
+	w := newWorld(t, 0)
+	add := func(block string, nodes int) {
+		w.addLabelled(nodes, map[string]string{"world": w.namespace, controlplane.BlockLabel: block, controlplane.RackLabel: "r0"})
+	}
+	add("b0", 3)
+	add("b1", 3)
+	w.createFrom(bindingManifest)
+	t.Cleanup(func() { w.deleteShared(topologyBindings) })
+	w.apply(fmt.Sprintf(sixNodes, w.namespace))
+	status := func(text string, field ...string) {
+		t.Helper()
+		w.until("the PodGroup says "+text, podGroups, func(objects []*unstructured.Unstructured) bool {
+			if len(objects) == 0 {
+				return false
+			}
+			got, _, _ := unstructured.NestedString(objects[0].Object, field...)
+			return strings.Contains(got, text)
+		})
+	}
+	status("r0, would hold only 3 of the 6 pods", "status", "summary")
+	if n := len(w.running()); n > 0 {
+		t.Fatalf("%d pods are bound, and no rack has six nodes", n)
+	}
+	add("b1", 3)
+	w.untilAvailable("s")
+	status("rack b1/r0", "status", "placement")
+
+	w.createFrom(topologyManifest)
+	t.Cleanup(func() { w.deleteShared(topologies) })
+	status(w.namespace, "spec", "topologyConstraint", "topology")
+	w.must(cp.Client().CoreV1().Pods(w.namespace).Delete(w.ctx, w.pods()[0].Name, metav1.DeleteOptions{}), "deleting a pod")
+	w.untilBindings("the lost pod is replaced", bindings{"s-0-web": 6})
+	status("rack b1/r0", "status", "placement")
 }
 
 // A set of which each part requires a rack is updated on a full cluster. Each part stays whole in its rack, and no pod that waits for
