@@ -12,8 +12,8 @@ import (
 
 // ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters treat alike as far as
 // only the pod's spec is concerned. It covers the fields that filters read: priority, resources, ports, node
-// selection, affinity, spread, tolerations, and volumes that affect placement. It omits fields that
-// differ from pod to pod without affecting placement (names, environment, token volumes), images, which only scores
+// selection, affinity, spread, tolerations, volumes that affect placement, and what needs a feature of the kubelet. It omits
+// fields that differ from pod to pod without affecting placement (names, environment, token volumes), images, which only scores
 // read, and fields that matter only together with other objects: labels, through existing selectors, and claims of
 // volumes and devices, through what they are bound to or ask for. kubescheduler.FilterCache.Classify evaluates those
 // when a plan is made.
@@ -23,11 +23,12 @@ func ClassKey(pod *corev1.Pod) string {
 		Resources corev1.ResourceRequirements
 		Ports     []corev1.ContainerPort         `json:",omitempty"`
 		Restart   *corev1.ContainerRestartPolicy `json:",omitempty"`
+		Rules     []corev1.ContainerRestartRule  `json:",omitempty"`
 	}
 	reduce := func(in []corev1.Container) []container {
 		out := make([]container, 0, len(in))
 		for i := range in {
-			out = append(out, container{in[i].Resources, in[i].Ports, in[i].RestartPolicy})
+			out = append(out, container{in[i].Resources, in[i].Ports, in[i].RestartPolicy, in[i].RestartPolicyRules})
 		}
 		return out
 	}
@@ -55,6 +56,7 @@ func ClassKey(pod *corev1.Pod) string {
 		Tolerations          []corev1.Toleration
 		Spread               []corev1.TopologySpreadConstraint
 		HostNetwork          bool
+		HostUsers            *bool
 		RuntimeClass         *string
 		OS                   *corev1.PodOS
 		Volumes              []corev1.VolumeSource
@@ -62,7 +64,7 @@ func ClassKey(pod *corev1.Pod) string {
 	}{
 		pod.Namespace, spec.SchedulerName, spec.Priority, reduce(spec.InitContainers), reduce(spec.Containers),
 		spec.Resources, spec.Overhead, spec.NodeName, spec.NodeSelector, spec.Affinity, spec.Tolerations,
-		spec.TopologySpreadConstraints, spec.HostNetwork, spec.RuntimeClassName, spec.OS, volumes, len(spec.ResourceClaims),
+		spec.TopologySpreadConstraints, spec.HostNetwork, spec.HostUsers, spec.RuntimeClassName, spec.OS, volumes, len(spec.ResourceClaims),
 	})
 	if err != nil {
 		// Nothing in these types fails to marshal; a class of its own is always right.

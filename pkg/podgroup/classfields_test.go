@@ -25,7 +25,7 @@ var notFiltered = map[reflect.Type]sets.Set[string]{
 		"ActiveDeadlineSeconds",                                                                                   // for the kubelet
 		"DNSPolicy", "DNSConfig", "HostAliases", "Hostname", "Subdomain", "SetHostnameAsFQDN", "HostnameOverride", // names
 		"ServiceAccountName", "DeprecatedServiceAccount", "AutomountServiceAccountToken", // identity
-		"HostPID", "HostIPC", "HostUsers", "ShareProcessNamespace", "SecurityContext", // how containers are isolated
+		"HostPID", "HostIPC", "ShareProcessNamespace", "SecurityContext", // how containers are isolated
 		"ImagePullSecrets",
 		"PriorityClassName", // the priority is in the key
 		"PreemptionPolicy",  // for PostFilter, which is not part of a plan
@@ -38,14 +38,56 @@ var notFiltered = map[reflect.Type]sets.Set[string]{
 	reflect.TypeFor[corev1.Container](): sets.New(
 		"Name", "Command", "Args", "WorkingDir", "EnvFrom", "Env", // what runs
 		"Image", "ImagePullPolicy", // only scores read images
-		"ResizePolicy", "RestartPolicyRules", // for the kubelet
+		"ResizePolicy",                  // for the kubelet
 		"VolumeMounts", "VolumeDevices", // the volumes are in the key
 		"LivenessProbe", "ReadinessProbe", "StartupProbe", "Lifecycle",
 		"TerminationMessagePath", "TerminationMessagePolicy", "SecurityContext", "Stdin", "StdinOnce", "TTY",
 	),
-	reflect.TypeFor[corev1.VolumeSource](): sets.New(
-		"HostPath", "EmptyDir", "Secret", "DownwardAPI", "ConfigMap", "Projected", // every node can provide any number
-	),
+	reflect.TypeFor[corev1.VolumeSource](): sourcesOf(anyNumber),
+}
+
+// What the filters do with a volume, by its source.
+const (
+	anyNumber = "every node can provide any number"
+	aClaim    = "VolumeBinding, VolumeZone and NodeVolumeLimits read the claim, VolumeRestrictions whether a pod uses it; plans count claims"
+	aDisk     = "VolumeRestrictions compares it with those of pods on the node"
+	migrated  = "NodeVolumeLimits counts it where a CSI driver serves it"
+	unread    = "no filter reads it: pods that differ by it are classes of their own, which is always right"
+)
+
+// volumeSources says what the filters do with each source of volumes. Before a source of a newer version of Kubernetes is added,
+// look at what the filters do with it, and at kubescheduler/volumes.go if pods of a class can have different ones.
+var volumeSources = map[string]string{
+	"HostPath": anyNumber, "EmptyDir": anyNumber, "Secret": anyNumber, "DownwardAPI": anyNumber, "ConfigMap": anyNumber, "Projected": anyNumber,
+	"PersistentVolumeClaim": aClaim,
+	"Ephemeral":             aClaim, // named after the pod and the volume
+	"RBD":                   aDisk, "ISCSI": aDisk,
+	"GCEPersistentDisk": aDisk + "; " + migrated, "AWSElasticBlockStore": aDisk + "; " + migrated,
+	"AzureDisk": migrated, "AzureFile": migrated, "Cinder": migrated, "VsphereVolume": migrated, "PortworxVolume": migrated,
+	"CSI": unread, "NFS": unread, "Glusterfs": unread, "FlexVolume": unread, "CephFS": unread, "Flocker": unread, "FC": unread, "Quobyte": unread,
+	"PhotonPersistentDisk": unread, "ScaleIO": unread, "StorageOS": unread, "GitRepo": unread, "Image": unread,
+}
+
+func sourcesOf(what string) sets.Set[string] {
+	out := sets.New[string]()
+	for source, read := range volumeSources {
+		if read == what {
+			out.Insert(source)
+		}
+	}
+	return out
+}
+
+// TestEveryVolumeSourceIsKnown: a source that a newer version of Kubernetes adds is not in the table.
+func TestEveryVolumeSourceIsKnown(t *testing.T) {
+	t.Parallel()
+	all := sets.New[string]()
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[corev1.VolumeSource]()) {
+		all.Insert(field.Name)
+	}
+	if known := sets.KeySet(volumeSources); !known.Equal(all) {
+		t.Errorf("unknown sources of volumes: %v; sources that do not exist: %v", sets.List(all.Difference(known)), sets.List(known.Difference(all)))
+	}
 }
 
 // TestEveryFieldIsInTheClassKey: a field of a pod is part of the key of its class, or in the list of those that no filter
