@@ -53,8 +53,8 @@ type World interface {
 	// area. It returns the class itself for area 0. The class must be one of the Problem, not one that Within returned.
 	Within(class int, area Area) int
 	// Explain returns why no node of the domain takes one more pod of the class, given all placed pods. domain ""
-	// means anywhere. Never nil. Nodes that would take a pod are not counted. It may inspect every node; the planner
-	// calls it only for the final Shortfall, once per relevant class and domain.
+	// means anywhere. Never nil. Nodes that would take a pod are not counted, unless something that has no number keeps them
+	// from taking as many as they have room for. It may inspect every node; the planner calls it only for the final Shortfall, once per relevant class and domain.
 	Explain(class int, domain string) *Refusal
 }
 

@@ -8,7 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/storage/ephemeral"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -112,7 +111,7 @@ func releasedPorts(pod *corev1.Pod) []gangs.Topic {
 func awaitedVolumes(pod *corev1.Pod, claimOf func(namespace, name string) *corev1.PersistentVolumeClaim) []gangs.Topic {
 	var out []gangs.Topic
 	for i := range pod.Spec.Volumes {
-		name := claimName(pod, &pod.Spec.Volumes[i])
+		name := kubescheduler.VolumeClaimName(pod, &pod.Spec.Volumes[i])
 		if name == "" {
 			continue
 		}
@@ -126,17 +125,6 @@ func awaitedVolumes(pod *corev1.Pod, claimOf func(namespace, name string) *corev
 		}
 	}
 	return out
-}
-
-// claimName returns the name of the PersistentVolumeClaim of a volume, "" if it has none.
-func claimName(pod *corev1.Pod, volume *corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil:
-		return ephemeral.VolumeClaimName(pod, volume)
-	}
-	return ""
 }
 
 // awaitedUsers returns the topics of other users of a pod's claims.

@@ -175,11 +175,9 @@ const maxCuts = 4
 
 // newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and its deadline.
 func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, *deadline, error) {
-	var sizes []int
-	var shared sets.Set[string]
+	var c kubescheduler.Classes
 	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
-		c := pl.filterCache.Classify(pl.profile, nodes, pods, classes)
-		sizes, shared = c.Size, c.SharedClaims
+		c = pl.filterCache.Classify(pl.profile, nodes, pods, classes)
 		return c.Of, c.Pods
 	})
 	limit := &deadline{clock: pl.gangs.clock, limit: pl.args.PlanDeadline.Duration}
@@ -188,7 +186,8 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 		limit.addPreferences(start)
 	}
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
-		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Pods: sizes, SharedClaims: shared, Now: start, Expired: limit.isOver,
+		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Now: start, Expired: limit.isOver,
+		Pods: c.Size, Members: c.Members, SharedClaims: c.SharedClaims, SharedVolumes: c.SharedVolumes,
 		Extenders: pl.gangs.extenders, Waited: limit.extend,
 		Reserved: pl.registry.Reservations(), Asker: work.Asker(), Leaves: work.Leaves(),
 	})

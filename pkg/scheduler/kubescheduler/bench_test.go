@@ -83,11 +83,16 @@ func worker(i int) *wrappers.PodWrapper {
 func (c *cluster) plan(cache *FilterCache, gangOf leaves) ([]placement.Placement, *placement.Shortfall) {
 	c.t.Helper()
 	p, classes := c.problem(cache, gangOf)
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, classes.options(cache))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return placement.Minimum(p, w, placement.Budget{})
+}
+
+// options returns the options of a plan for the classes, as the admission plugin sets them.
+func (c Classes) options(cache *FilterCache) Options {
+	return Options{Cache: cache, Pods: c.Size, Members: c.Members, SharedClaims: c.SharedClaims, SharedVolumes: c.SharedVolumes}
 }
 
 // problem classifies the gang's pods as the admission plugin does.
@@ -488,7 +493,7 @@ func BenchmarkFree(b *testing.B) {
 			decide := func() {
 				start := cpuTime(b)
 				p, classes := c.problem(cache, g)
-				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
+				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, classes.options(cache))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -696,7 +701,7 @@ func BenchmarkLevelGangs(b *testing.B) {
 			plan := func() {
 				p, classes := tt.cluster.problem(cache, tt.gang)
 				p.Required = tt.required
-				w, err := NewSnapshot(tt.cluster.ctx, tt.cluster.f, tt.cluster.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size})
+				w, err := NewSnapshot(tt.cluster.ctx, tt.cluster.f, tt.cluster.nodes, classes.Pods, classes.options(cache))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -42,7 +42,9 @@ type class struct {
 	plain bool
 	// listens: its PreFilter state must be updated after every placement.
 	listens bool
-	kind    placement.Kind
+	// awaitsVolumes: its pods have claims that are not bound.
+	awaitsVolumes bool
+	kind          placement.Kind
 
 	blocked     []*blocked          // counts of planned pods of other classes that exclude this class
 	blocks      []*blocked          // counts of other classes to which its pods contribute
@@ -55,7 +57,8 @@ type class struct {
 	domainKey   string              // if it has domains: the topology keys, common to all linked classes
 	anchor      *class              // classes with the same anchor must all be in one domain; nil: its pods need not share one
 	exclusive   []string            // claims that only one pod of the cluster may use (ReadWriteOncePod)
-	unbound     []string            // claims without a volume, or without the devices of a node: pods that share one must be on one node
+	unbound     []string            // shared claims without a volume, or without the devices of a node: their pods must be on one node
+	volumes     *volumeDemand       // nil: any node has those that a pod needs
 	devices     *deviceDemand       // nil: no devices need to be allocated
 	limits      map[int]limit       // by node: how many more pods the real cycles accept; nil: no limit is known
 	limitsUntil time.Time           // when the first of the limits expires
@@ -84,7 +87,7 @@ type place struct {
 }
 
 // newClass runs the profile's PreFilter plugins for a class, in its own CycleState.
-func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices func(string) uint64) (*class, error) {
+func (w *Snapshot) newClass(pod *corev1.Pod, pods int, members []*corev1.Pod, opts *Options, devices func(string) uint64) (*class, error) {
 	// If the pod kept its nomination, it would compete with itself.
 	if pod.Status.NominatedNodeName != "" {
 		pod = pod.DeepCopy()
@@ -118,22 +121,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, opts *Options, devices fu
 	if !c.plain {
 		c.skipPlain = c.skip.Union(plainFilters)
 	}
-	for i := range pod.Spec.Volumes {
-		v := pod.Spec.Volumes[i].PersistentVolumeClaim
-		if v == nil {
-			continue
-		}
-		claim, err := w.volumes.PersistentVolumeClaims(pod.Namespace).Get(v.ClaimName)
-		if err != nil {
-			continue // VolumeBinding refuses the pod and reports the reason
-		}
-		if slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-			c.exclusive = append(c.exclusive, pod.Namespace+"/"+v.ClaimName)
-		}
-		if claim.Spec.VolumeName == "" {
-			c.unbound = append(c.unbound, unboundVolume+pod.Namespace+"/"+v.ClaimName)
-		}
-	}
+	w.readVolumeDemand(c, members)
 	c.limits, c.limitsUntil = opts.Refusals.limitsByNode(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices)
 	return c, nil
 }
@@ -191,7 +179,7 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 			out.Nodes--
 		}
 	}
-	if c.devices != nil {
+	if c.devices != nil || c.volumes != nil {
 		for _, i := range c.scan.order {
 			lose(int(i))
 		}
@@ -235,7 +223,7 @@ func (w *Snapshot) capacityOn(c *class, nodes []int32, exclusions []*exclusion) 
 // slotsOn returns for how many pods of the class a node that takes it has room, without planned pods. It is an upper
 // bound.
 func (w *Snapshot) slotsOn(c *class, i int) int {
-	slots := min(int(c.known.slots[i]), w.deviceSlots(c, i))
+	slots := min(w.deviceSlots(c, i), w.volumeRoom(c, i).pods)
 	if l, ok := c.limits[i]; ok {
 		slots = min(slots, l.accepted)
 	}

@@ -110,8 +110,11 @@ type Classes struct {
 	Of   []int         // by pod: index of its class
 	Pods []*corev1.Pod // by class: its first pod
 	Size []int         // by class: number of its pods
-	// SharedClaims are the names of the ResourceClaims that more than one of the pods uses.
-	SharedClaims sets.Set[string]
+	// Members are its pods, by class; nil if no pod has PersistentVolumeClaims.
+	Members [][]*corev1.Pod
+	// SharedClaims and SharedVolumes are the names of the ResourceClaims, and of the PersistentVolumeClaims, that more than one of
+	// the pods uses.
+	SharedClaims, SharedVolumes sets.Set[string]
 }
 
 // Classify groups pods of one namespace. base is, by pod, a number that is equal for pods with equal
@@ -120,9 +123,9 @@ type Classes struct {
 // A label is relevant only if an existing selector can read it: in an affinity term of a pod on a node of the
 // snapshot or of one of the given pods, or in one of their spread constraints. If the profile has hard default
 // constraints, all labels are relevant, because the services and controllers that select the pods decide then. A
-// bound claim is relevant by the constraints of its volume; it is identified by its name if it is not bound, or if
-// only one pod may use it. A claim of devices is relevant by what it asks for, or by where its devices are; it is
-// identified by its name if several of the pods use it.
+// bound claim is relevant by the constraints of its volume, one that is not bound by what it asks for; it is identified by
+// its name if several of the pods use it, if a pod on a node does, or if a volume was made for it. A claim of devices is relevant
+// by what it asks for, or by where its devices are; it is identified by its name if several of the pods use it.
 //
 // NewSnapshot must be called next with the same nodes, before they change.
 //
@@ -132,13 +135,17 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 	v.bindProfile(f)
 	v.nodes.updateNodes(nodes)
 	v.nodes.seen = true
-	keys, allLabels, claims := v.labelsRead(f, pods, base)
+	keys, allLabels, claims, volumes := v.labelsRead(pods, base)
 
 	type identity struct {
 		base           int
 		labels, claims string
 	}
-	out := Classes{Of: make([]int, len(pods)), SharedClaims: sharedClaims(pods)}
+	out := Classes{Of: make([]int, len(pods)), SharedClaims: namesUsedTwice(pods, ResourceClaimsOf), SharedVolumes: sets.New[string]()}
+	var byName sets.Set[string]
+	if volumes {
+		out.SharedVolumes, byName = claimsByName(f, pods)
+	}
 	index := map[identity]int{}
 	var b []byte
 	var last identity
@@ -159,7 +166,10 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 		}
 		claimed := ""
 		if claims {
-			claimed = claimsOf(f, pod) + v.devicesOf(f, pod, out.SharedClaims)
+			claimed = v.devicesOf(f, pod, out.SharedClaims)
+		}
+		if volumes {
+			claimed += claimsOf(f, pod, byName)
 		}
 		if class < 0 || base[i] != last.base || string(b) != last.labels || claimed != last.claims { // mostly equal: no look-up
 			last = identity{base[i], string(b), claimed}
@@ -167,8 +177,11 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 			if class, known = index[last]; !known {
 				class = len(out.Pods)
 				index[last] = class
-				out.Pods, out.Size = append(out.Pods, pod), append(out.Size, 0)
+				out.Pods, out.Size, out.Members = append(out.Pods, pod), append(out.Size, 0), append(out.Members, nil)
 			}
+		}
+		if volumes {
+			out.Members[class] = append(out.Members[class], pod)
 		}
 		out.Of[i] = class
 		out.Size[class]++
@@ -177,8 +190,8 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 }
 
 // labelsRead returns the keys of the labels that filters may read, sorted, whether they may read all labels, and whether any
-// of the pods has claims.
-func (v *FilterCache) labelsRead(f framework.Framework, pods []*corev1.Pod, base []int) (keys []string, allLabels, claims bool) {
+// of the pods has ResourceClaims, or PersistentVolumeClaims.
+func (v *FilterCache) labelsRead(pods []*corev1.Pod, base []int) (keys []string, allLabels, claims, volumes bool) {
 	read := map[string]bool{}
 	for key := range v.nodes.selectors.count {
 		read[key] = true
@@ -187,72 +200,14 @@ func (v *FilterCache) labelsRead(f framework.Framework, pods []*corev1.Pod, base
 	for i, pod := range pods {
 		if (i == 0 || base[i] != base[i-1]) && !seen[base[i]] {
 			seen[base[i]] = true
-			claims = claims || len(pod.Spec.ResourceClaims) > 0 || claimsOf(f, pod) != ""
+			claims = claims || len(pod.Spec.ResourceClaims) > 0
+			volumes = volumes || len(volumeClaimNames(pod)) > 0
 			addTermKeys(pod, read)
 			spreadLabels(pod, read)
 			allLabels = allLabels || v.hardSpread && len(pod.Spec.TopologySpreadConstraints) == 0
 		}
 	}
-	return slices.Sorted(maps.Keys(read)), allLabels, claims
-}
-
-// claimsOf describes the pod's persistent volume claims as far as the filters distinguish them.
-func claimsOf(f framework.Framework, pod *corev1.Pod) string {
-	out := ""
-	for i := range pod.Spec.Volumes {
-		if source := pod.Spec.Volumes[i].PersistentVolumeClaim; source != nil {
-			out += claimKey(f, pod.Namespace, source.ClaimName) + "\n"
-		}
-	}
-	return out
-}
-
-func claimKey(f framework.Framework, namespace, name string) string {
-	core := f.SharedInformerFactory().Core().V1()
-	claim, err := core.PersistentVolumeClaims().Lister().PersistentVolumeClaims(namespace).Get(name)
-	if err != nil || claim.Spec.VolumeName == "" || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound ||
-		slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteOncePod) {
-		return "claim " + name
-	}
-	volume, err := core.PersistentVolumes().Lister().Get(claim.Spec.VolumeName)
-	if err != nil || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID {
-		return "claim " + name
-	}
-	// VolumeBinding reads the node affinity, VolumeZone the labels, NodeVolumeLimits the driver.
-	source := volume.Spec.PersistentVolumeSource
-	driver := ""
-	if source.CSI != nil {
-		driver = source.CSI.Driver
-		source = corev1.PersistentVolumeSource{}
-	}
-	if local := source.Local != nil || source.HostPath != nil; local {
-		source = corev1.PersistentVolumeSource{}
-	}
-	key, err := json.Marshal(struct {
-		Class    string
-		Driver   string
-		Source   corev1.PersistentVolumeSource // of an in-tree driver
-		Affinity *corev1.VolumeNodeAffinity
-		Labels   map[string]string
-	}{volume.Spec.StorageClassName, driver, source, volume.Spec.NodeAffinity, volume.Labels})
-	if err != nil {
-		return "claim " + name
-	}
-	return "volume " + string(key)
-}
-
-// sharedClaims returns the names of the ResourceClaims that more than one of the pods uses.
-func sharedClaims(pods []*corev1.Pod) sets.Set[string] {
-	used, shared := sets.New[string](), sets.New[string]()
-	for _, pod := range pods {
-		for _, name := range ResourceClaimsOf(pod) {
-			if used.Has(name) {
-				shared.Insert(name)
-			}
-			used.Insert(name)
-		}
-	}
-	return shared
+	return slices.Sorted(maps.Keys(read)), allLabels, claims, volumes
 }
 
 // devicesOf describes the pod's ResourceClaims as far as DynamicResources distinguishes them.

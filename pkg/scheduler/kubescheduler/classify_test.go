@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -71,15 +72,28 @@ func TestClaimsDivideByTheirVolumes(t *testing.T) {
 	objects = append(objects[:5], rwop("c")[:2]...) // one StorageClass
 	objects = append(objects, unboundClaim("d")...)
 	objects = append(objects, unboundClaim("e")[:1]...)
+	placed := pendingClaim("placed", "wait", "0")
+	placed.Annotations = map[string]string{storagehelpers.AnnSelectedNode: "n0"}
+	meant := localVolume("v", "wait", "1Gi", corev1.LabelHostname, "n0")
+	meant.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ml", Name: "meant"}
+	objects = append(objects, unboundClaim("meant")[0], meant, placed, pendingClaim("large", "wait", "9Gi"))
+	objects = append(objects, boundClaim("used", "disks.example.com", nil)...)
+	objects = append(objects, wrappers.MakeNode("n0").Obj(), classPod("running").Claim("used").Node("n0").Obj())
 	c := newCluster(t, objects...)
 	for name, tc := range map[string]struct {
 		claims []string
 		want   int
 	}{
-		"bound to volumes without constraints": {[]string{"a", "b", "a"}, 1},
-		"for one pod alone":                    {[]string{"a", "c"}, 2},
-		"not bound":                            {[]string{"d", "e", "d"}, 2},
-		"unknown":                              {[]string{"x", "y"}, 2},
+		"bound to volumes without constraints": {[]string{"a", "b"}, 1},
+		"shared":                               {[]string{"a", "b", "a"}, 2},
+		"each for one pod alone":               {[]string{"a", "c"}, 1},
+		"not bound":                            {[]string{"d", "e"}, 1},
+		"not bound, shared":                    {[]string{"d", "e", "d"}, 2},
+		"of another size":                      {[]string{"d", "large"}, 2},
+		"meant for a volume":                   {[]string{"d", "meant"}, 2},
+		"with a node":                          {[]string{"d", "placed"}, 2},
+		"used by a running pod":                {[]string{"a", "used"}, 2},
+		"missing":                              {[]string{"x", "y"}, 1},
 	} {
 		var pods []*corev1.Pod
 		for i, claim := range tc.claims {

@@ -83,7 +83,7 @@ func (c *cluster) classWorld(pods []*corev1.Pod) (*Snapshot, Classes, placement.
 	c.t.Helper()
 	v := NewFilterCache()
 	problem, classes := c.problem(v, leaves{{"", pods}})
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: v, Pods: classes.Size, SharedClaims: classes.SharedClaims})
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, classes.options(v))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -56,6 +56,9 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 			why = c.limits[i].why
 		default:
 			why = w.refusalReason(c, i, len(w.nodes.planned[i].pods) == 0)
+			if why == "" && len(w.placed) == 0 { // too few pods fit in all
+				why = w.volumeRoom(c, i).why
+			}
 		}
 		if why != "" {
 			r.Reasons[why]++

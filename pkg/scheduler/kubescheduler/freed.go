@@ -219,6 +219,9 @@ func (w *Snapshot) updateFreed(ids []int, freed bool) {
 		if c.refuse == nil {
 			w.updateResults(c, f.changed)
 		}
+		if c.volumes != nil {
+			clear(c.volumes.room)
+		}
 	}
 	if w.reservedView.Len() > 0 {
 		for _, i := range f.changed {
@@ -254,7 +257,7 @@ func (w *Snapshot) plannedPodsFitOn(i int) bool {
 	var c *class
 	for _, pod := range p.pods {
 		if c == nil || c.planned != pod {
-			c = w.classes[slices.IndexFunc(w.classes, func(c *class) bool { return c.planned == pod })]
+			c = w.classOfPlanned(pod)
 		}
 		if !c.unfreed.countsDecide {
 			return false

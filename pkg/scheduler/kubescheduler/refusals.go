@@ -35,9 +35,9 @@ type Refusals struct {
 const (
 	// knownFor is Refusals.KnownFor by default: the stock scheduler tries a refused pod again after this time, too.
 	knownFor = 5 * time.Minute
-	// knownDevices bounds the validity of refusals by extenders and for lack of devices, which depend on objects that
-	// do not belong to the node.
-	knownDevices = time.Minute
+	// knownObjects bounds the validity of refusals by extenders and for lack of devices or volumes, which depend on objects
+	// that do not belong to the node.
+	knownObjects = time.Minute
 	// minKnown and maxKnown bound the validity of a failure that is no refusal, of an extender. It doubles with each failure.
 	minKnown = time.Second
 	// minFailed is minKnown of a node, counted from the last node of the class that has failed for the first time: if the first
@@ -91,9 +91,9 @@ type Refusal struct {
 // Record stores a refusal. It returns false if it teaches nothing: the same was recorded shortly before, so the plans
 // probably change the node themselves.
 func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time) bool {
-	key, accepted := refusalKey(f, refused.Pod), 0
+	key, asked, accepted := refusalKey(f, refused.Pod), askedKey(f, refused.Pod), 0
 	for _, pod := range refused.Beside {
-		if refusalKey(f, pod) == key {
+		if askedKey(f, pod) == asked {
 			accepted++
 		}
 	}
@@ -124,8 +124,8 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 			r.keepFailures(key, now.Add(lasts), now)
 		}
 		n.why = "node(s) recently failed to take a pod of this kind"
-	case LacksDevices(refused.Status), refused.Status.Plugin() == "": // no plugin: an extender
-		lasts = min(lasts, knownDevices)
+	case LacksDevices(refused.Status), InputsOf(refused.Status.Plugin()).Volumes, refused.Status.Plugin() == "": // no plugin: an extender
+		lasts = min(lasts, knownObjects)
 	}
 	n.until = now.Add(lasts)
 	r.classes[key][refused.Node] = n
@@ -155,9 +155,14 @@ func (r *Refusals) Forget(node string) {
 
 // refusalKey is equal for pods that nodes take or refuse alike.
 func refusalKey(f framework.Framework, pod *corev1.Pod) string {
+	return claimsOf(f, pod, nil) + askedKey(f, pod)
+}
+
+// askedKey is equal for pods that asked for the same. Claims of members that a node took may be bound already.
+func askedKey(f framework.Framework, pod *corev1.Pod) string {
 	waiting := *pod
 	waiting.Spec.NodeName = "" // as it was before it was assumed
-	return podgroup.ClassKey(&waiting) + claimsOf(f, pod) + devicesAsked(f, pod)
+	return podgroup.ClassKey(&waiting) + volumesAsked(f, pod) + devicesAsked(f, pod)
 }
 
 // limit is how many more pods of a class a node accepts, and why not more.

@@ -154,8 +154,9 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 		again  []time.Duration // for how long each refusal is known
 	}{
 		"a plugin refused":  {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Other"), []time.Duration{knownFor, knownFor}},
-		"an extender did":   {fwk.NewStatus(fwk.Unschedulable, "no"), []time.Duration{knownDevices, knownDevices}},
-		"devices lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.DynamicResources), []time.Duration{knownDevices}},
+		"an extender did":   {fwk.NewStatus(fwk.Unschedulable, "no"), []time.Duration{knownObjects, knownObjects}},
+		"devices lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.DynamicResources), []time.Duration{knownObjects}},
+		"volumes lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.VolumeBinding), []time.Duration{knownObjects}},
 		"a plugin failed":   {fwk.NewStatus(fwk.Error, "no").WithPlugin("Other"), []time.Duration{minFailed, 2 * minFailed, 4 * minFailed}},
 		"it fails for long": {fwk.NewStatus(fwk.Error, "no"), []time.Duration{3: 8 * minFailed, 4: maxKnown, 7: maxKnown}},
 	} {

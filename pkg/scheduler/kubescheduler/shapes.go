@@ -454,7 +454,7 @@ func (w *Snapshot) RefusedBy(index int) (in Inputs, counted bool) {
 		in.Add(other)
 		return in, counted
 	}
-	volumes := c.only != nil || len(c.exclusive)+len(c.unbound) > 0
+	volumes := c.only != nil || c.awaitsVolumes || len(c.exclusive) > 0
 	for _, name := range w.cache.filters {
 		other := InputsOf(name)
 		if c.skip.Has(name) || other.Volumes && !volumes && !c.refusedBy.Has(name) {

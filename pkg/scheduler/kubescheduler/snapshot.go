@@ -74,6 +74,9 @@ type Snapshot struct {
 	priority   int32            // of the gang
 	namespaces corelisters.NamespaceLister
 	volumes    corelisters.PersistentVolumeClaimLister
+
+	existing      existingVolumes
+	sharedVolumes sets.Set[string] // Options.SharedVolumes
 }
 
 // placed is a planned pod: the class and the position of the node.
@@ -102,8 +105,11 @@ type Options struct {
 	Leaves   []string
 	// Pods is the number of pods by class. nil: unknown, treated as more than one.
 	Pods []int
-	// SharedClaims are the names of the ResourceClaims that more than one of the waiting pods uses.
-	SharedClaims sets.Set[string]
+	// Members are pods by class. Without them, a class counts the volumes of its first pod alone.
+	Members [][]*corev1.Pod
+	// SharedClaims are the names of the ResourceClaims that more than one of the waiting pods uses, SharedVolumes those of the
+	// PersistentVolumeClaims. nil: unknown, all pods of a class are treated as if they used the same PersistentVolumeClaims.
+	SharedClaims, SharedVolumes sets.Set[string]
 	// Now is the current time. It must come from the same clock as that of Refusals.Record.
 	Now time.Time
 	// Expired reports whether the time for the plan is over: Place then finds no node, and Explain omits nodes that
@@ -118,7 +124,8 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	}
 	w := &Snapshot{
 		ctx: ctx, f: f, logger: klog.FromContext(ctx), cache: opts.Cache, nodes: &opts.Cache.nodes, expired: opts.Expired,
-		shared:     opts.SharedClaims,
+		shared: opts.SharedClaims, sharedVolumes: opts.SharedVolumes,
+		existing:   newExistingVolumes(),
 		claims:     claims{exclusive: map[string]int{}, unbound: map[string]onNode{}},
 		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
@@ -143,7 +150,11 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 		if i < len(opts.Pods) {
 			pods = opts.Pods[i]
 		}
-		c, err := w.newClass(pod, pods, &opts, devices)
+		members := []*corev1.Pod{pod}
+		if i < len(opts.Members) && len(opts.Members[i]) > 0 {
+			members = opts.Members[i]
+		}
+		c, err := w.newClass(pod, pods, members, &opts, devices)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +169,7 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 // an extended resource that a DeviceClass offers, a volume for an unbound claim, or, by hard constraints of the profile too, a
 // place in a larger domain.
 func (w *Snapshot) TakesMoreThanRoom() bool {
-	return w.devices != nil || slices.ContainsFunc(w.classes, func(c *class) bool { return len(c.unbound) > 0 || c.spread != nil })
+	return w.devices != nil || slices.ContainsFunc(w.classes, func(c *class) bool { return c.awaitsVolumes || c.spread != nil })
 }
 
 // timeIsOver reports whether the plan's time is over. It may be given more.
@@ -282,8 +293,8 @@ func (w *Snapshot) whyBarred(c *class, i int) string {
 }
 
 // findConflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
-// anti-affinity excludes the class from the node, claims that only one pod, or only one node, may use, and the devices
-// that the planned pods leave.
+// anti-affinity excludes the class from the node, claims that only one pod, or only one node, may use, and the volumes and
+// devices that the planned pods leave.
 func (w *Snapshot) findConflict(c *class, i int) string {
 	if why := w.claims.claimConflict(c, i); why != "" {
 		return why
@@ -292,6 +303,9 @@ func (w *Snapshot) findConflict(c *class, i int) string {
 		if v := b.topology.value[i]; v >= 0 && b.count[v] > 0 {
 			return "node(s) didn't satisfy existing pods anti-affinity rules"
 		}
+	}
+	if why := w.volumeConflict(c, i); why != "" {
+		return why
 	}
 	if c.devices != nil {
 		return w.allocateDevices(c, i).why
@@ -322,6 +336,7 @@ func (w *Snapshot) addPlanned(c *class, i int) error {
 			return err
 		}
 	}
+	w.takeVolumes(c, i)
 	w.nodes.pushPod(i, c.planned)
 	w.placed = append(w.placed, placed{c, i})
 	w.countPlanned(c, i, 1)
@@ -364,6 +379,7 @@ func (w *Snapshot) popPlanned() placed {
 	if p.class.devices != nil {
 		w.giveBackDevices()
 	}
+	w.giveBackVolumes(p.class)
 	return p
 }
 
