@@ -98,7 +98,7 @@ func TestGangWithVolumesStarts(t *testing.T) {
 	}{
 		"4 pods":              {1, 4, false},
 		"64 pods":             {16, 4, false},
-		"500 pods":            {100, 5, false},
+		"128 pods":            {32, 4, false},
 		"24 ephemeral claims": {6, 4, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,4 +154,50 @@ func TestGangWithVolumesStarts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNobodyEndsForVolumes: a gang whose pods have more volumes than the nodes can attach preempts nobody; when the limit is raised,
+// it takes the room.
+func TestNobodyEndsForVolumes(t *testing.T) {
+	t.Parallel()
+	const driver = "disks.example.com"
+	c := newCluster(t)
+	limit := func(n int32) *storagev1.CSINode {
+		return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n0"}, Spec: storagev1.CSINodeSpec{
+			Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "n0", Allocatable: &storagev1.VolumeNodeResources{Count: &n}}}}}
+	}
+	if _, err := c.client.StorageV1().CSINodes().Create(c.ctx, limit(3), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: fmt.Sprintf("disk-%d", i), UID: typesUID(fmt.Sprint(i)), ResourceVersion: "1",
+			Annotations: map[string]string{storagehelpers.AnnBindCompleted: "yes"}}, Spec: storage(), Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+		claim.Spec.VolumeName = claim.Name
+		volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Name, ResourceVersion: "1"}, Spec: corev1.PersistentVolumeSpec{
+			ClaimRef:               &corev1.ObjectReference{Namespace: "ml", Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: claim.Name}}},
+			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}
+		if _, err := c.client.CoreV1().PersistentVolumes().Create(c.ctx, volume, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.client.CoreV1().PersistentVolumeClaims("ml").Create(c.ctx, claim, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.node(wrappers.MakeNode("n0").GPUs(4)).run().rankedGang("low", 0, 4, 4).wholeOf("low", 4)
+	c.groups.Put(wrappers.MakePodGroup("high", "ml").UID("high").Generation(1).MinMember(4).Obj())
+	for i, p := range members("high", 4) {
+		c.pod(p.Priority(100).Claim(fmt.Sprintf("disk-%d", i)))
+	}
+	c.eventually("it is said that preemption would not help", func() bool {
+		f, _ := c.gangs.registry.Facts(key("high"))
+		return f.NoHelp != ""
+	})
+	if got := c.evicted(); len(got) > 0 {
+		t.Fatalf("evicted %v for a gang that cannot start", got)
+	}
+	if _, err := c.client.StorageV1().CSINodes().Update(c.ctx, limit(4), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.wholeOf("high", 4)
 }

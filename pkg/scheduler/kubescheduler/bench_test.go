@@ -358,6 +358,23 @@ func BenchmarkSharedClaim(b *testing.B) {
 	}
 }
 
+// BenchmarkVolumes plans 512 pods with a volume of their own, of which each node can attach many, beside the same gang without them.
+func BenchmarkVolumes(b *testing.B) {
+	const driver = "disks.example.com"
+	var objects []runtime.Object
+	for i := range 5000 {
+		objects = append(objects, attaching(fmt.Sprintf("n%05d", i), 8, driver, 100)[1])
+	}
+	pods := members(512, func(i int) *wrappers.PodWrapper {
+		claim := fmt.Sprintf("disk-%d", i)
+		objects = append(objects, boundClaim(claim, driver, nil)...)
+		return worker(i).Claim(claim)
+	})
+	c := large(b, 5000, objects...)
+	b.Run("volumes", func(b *testing.B) { benchmarkPlan(b, c, flat(pods), true) })
+	b.Run("none", func(b *testing.B) { benchmarkPlan(b, c, flat(members(512, worker)), true) })
+}
+
 // unboundClaim returns a claim that is bound when a pod that uses it has a node.
 func unboundClaim(name string) []runtime.Object {
 	class, wait := "wait", storagev1.VolumeBindingWaitForFirstConsumer

@@ -6,12 +6,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // TestRefusalHoldsWhileTheNodeIsAsItWas: the number of pods that a node actually accepted bounds later plans, until
@@ -142,6 +146,46 @@ func TestLateRefusalsAreCounted(t *testing.T) {
 	refusals.Record(c.f, Refusal{Pod: pod, Node: "n0", Beside: []*corev1.Pod{pod}, Late: true, Status: why}, now)
 	if got := refusals.classes[refusalKey(c.f, pod)]["n0"].accepted; got != 1 {
 		t.Errorf("the node takes %d, want 1", got)
+	}
+}
+
+// TestRefusalsAreKeptByWhatClaimsAskFor: pods have claims of their own, and what a node refused one of them it refuses the others.
+// Claims of members that the node took may be bound by then.
+func TestRefusalsAreKeptByWhatClaimsAskFor(t *testing.T) {
+	t.Parallel()
+	objects := append(racks(2, 8), storageClass("late", "a.example.com", storagev1.VolumeBindingWaitForFirstConsumer))
+	pods := members(10, func(i int) *wrappers.PodWrapper {
+		p := worker(i)
+		claim := pendingClaim("own-"+p.Obj().Name, "late", "1Gi")
+		if i < 2 {
+			bound := boundClaim(claim.Name, "a.example.com", nil)
+			claim.Spec.VolumeName, claim.Status, claim.Annotations = "pv-"+claim.Name, bound[0].(*corev1.PersistentVolumeClaim).Status, bound[0].(*corev1.PersistentVolumeClaim).Annotations
+			objects = append(objects, bound[1])
+		}
+		objects = append(objects, claim)
+		return p.Claim(claim.Name)
+	})
+	c := newCluster(t, objects...)
+	refusals, now := NewRefusals(), time.Unix(1000, 0)
+	refusals.Record(c.f, Refusal{Pod: pods[4], Node: "n0", Beside: pods[:4], Status: fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Site")}, now)
+	cache := NewFilterCache()
+	_, classes := c.problem(cache, flat(pods[4:]))
+	if len(classes.Pods) != 1 {
+		t.Fatalf("%d classes, want 1", len(classes.Pods))
+	}
+	opts := classes.options(cache)
+	opts.Refusals, opts.Now = refusals, now
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for range 6 {
+		node, _ := w.Place(0, "")
+		got[node]++
+	}
+	if diff := cmp.Diff(map[string]int{"n0": 4, "n1": 2}, got); diff != "" {
+		t.Errorf("pods by node (-want +got):\n%s", diff)
 	}
 }
 

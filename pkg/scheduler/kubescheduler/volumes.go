@@ -273,15 +273,13 @@ func (w *Snapshot) volumeRoom(c *class, i int) volumeRoom {
 	if room, known := c.volumes.room[i]; known {
 		return room
 	}
-	var room volumeRoom
-	room.pods = sort.Search(most, func(n int) bool { // the first number to which no pod can be added
-		why := w.whyNotAttached(c, i, map[*class]int{c: n + 1})
-		if why != "" {
-			room.why = why
-			c.refusedBy.Insert(names.NodeVolumeLimits)
-		}
-		return why != ""
-	})
+	room := volumeRoom{pods: most}
+	if why := w.whyNotAttached(c, i, map[*class]int{c: most}); why != "" {
+		c.refusedBy.Insert(names.NodeVolumeLimits)
+		room = volumeRoom{why: why, pods: sort.Search(most-1, func(n int) bool { // the first number to which no pod can be added
+			return w.whyNotAttached(c, i, map[*class]int{c: n + 1}) != ""
+		})}
+	}
 	if len(c.volumes.awaited) > 0 {
 		taken := map[string]*corev1.PersistentVolume{}
 		for n := range room.pods {

@@ -60,6 +60,14 @@ func TestVolumesOfAGang(t *testing.T) {
 		}
 		return out
 	}
+	hundred, fiveEach := []runtime.Object{local}, map[string]int{}
+	for i := range 100 {
+		node := fmt.Sprintf("n%d", i)
+		hundred, fiveEach[node] = append(hundred, wrappers.MakeNode(node).GPUs(8).Obj()), 5
+		for k := range 5 {
+			hundred = append(hundred, localVolume(fmt.Sprintf("v%d-%d", i, k), "on-node", "1Gi", corev1.LabelHostname, node))
+		}
+	}
 	for name, tc := range map[string]struct {
 		objects []runtime.Object
 		pods    int
@@ -93,10 +101,11 @@ func TestVolumesOfAGang(t *testing.T) {
 		"no CSINode":                            {objects: racks(2, 8), pods: 12, volume: own, classes: 1, want: map[string]int{"n0": 8, "n1": 4}},
 		"one volume for all": {objects: append(two(1), boundClaim("dataset", driver, nil)...), pods: 12, classes: 1,
 			volume: func(p *wrappers.PodWrapper) []runtime.Object { p.Claim("dataset"); return nil }, want: map[string]int{"n0": 8, "n1": 4}},
-		"local volumes":    {objects: append(append(two(-1), local), volumes(3)...), pods: 6, volume: unbound("on-node"), classes: 1, want: map[string]int{"n0": 3, "n1": 3}},
-		"one volume lacks": {objects: append(append(two(-1), local), volumes(3)...), pods: 7, volume: unbound("on-node"), classes: 1, why: noVolume},
-		"made on demand":   {objects: append(two(-1), late), pods: 12, volume: unbound("late"), classes: 1, want: map[string]int{"n0": 8, "n1": 4}},
-		"no such class":    {objects: two(-1), pods: 4, volume: unbound("missing"), classes: 1, why: "pod has unbound immediate PersistentVolumeClaims"},
+		"local volumes":              {objects: append(append(two(-1), local), volumes(3)...), pods: 6, volume: unbound("on-node"), classes: 1, want: map[string]int{"n0": 3, "n1": 3}},
+		"local volumes of 100 nodes": {objects: hundred, pods: 500, volume: unbound("on-node"), classes: 1, want: fiveEach},
+		"one volume lacks":           {objects: append(append(two(-1), local), volumes(3)...), pods: 7, volume: unbound("on-node"), classes: 1, why: noVolume},
+		"made on demand":             {objects: append(two(-1), late), pods: 12, volume: unbound("late"), classes: 1, want: map[string]int{"n0": 8, "n1": 4}},
+		"no such class":              {objects: two(-1), pods: 4, volume: unbound("missing"), classes: 1, why: "pod has unbound immediate PersistentVolumeClaims"},
 		"for one pod alone": {objects: append(two(-1), rwop("x")[2]), pods: 3, volume: func(p *wrappers.PodWrapper) []runtime.Object {
 			p.Claim("x-" + p.Obj().Name)
 			return rwop("x-" + p.Obj().Name)[:2]
