@@ -117,6 +117,17 @@ func (s IndexSet) common(indices []int) int {
 	return n
 }
 
+// IndicesOf returns the indices of the pods that are not being deleted.
+func IndicesOf(pods []Pod) IndexSet {
+	var indices []int
+	for _, p := range pods {
+		if !p.Terminating {
+			indices = append(indices, p.Index)
+		}
+	}
+	return Indices(indices...)
+}
+
 // presentIn returns the indices of the set that are those of one of the pods.
 func (s IndexSet) presentIn(pods []Pod) IndexSet {
 	var kept []int

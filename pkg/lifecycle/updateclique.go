@@ -36,6 +36,8 @@ type CliqueUpdate struct {
 	// that this pass creates.
 	Deleted map[string]bool
 	Created []int
+	// ScaledOut are those of Created at which no lost pod was. They get the current template, unless the update is paused.
+	ScaledOut []int
 	// StalledAfter is the time without progress after which an update has stalled. Not positive: never.
 	StalledAfter time.Duration
 }
@@ -48,6 +50,8 @@ type CliqueUpdateDecision struct {
 	Delete []Deletion
 	// Previous are those of CliqueUpdate.Created whose pods are created from the previous template of the PodClique.
 	Previous IndexSet
+	// ScaledOut are those of CliqueUpdate.ScaledOut.
+	ScaledOut IndexSet
 	// Current: every pod was created from the template of the target, and no update is in progress. Outdated: a pod was
 	// not, so that the status must not claim that all pods follow the target.
 	Current, Outdated bool
@@ -119,7 +123,8 @@ func (u CliqueUpdate) countPods(now time.Time) cliqueCount {
 //     without this pod minAvailable pods are available, or all others if every pod is needed.
 //   - No ready pod is replaced while a pod of the current template is not available, unless it has had no node for
 //     unboundGrace. No pod at all is replaced while this holds for a pod that the update has made, nor while the update is
-//     paused. Pods that are created meanwhile at indices that the update has not reached get the previous template.
+//     paused. Lost pods that come back meanwhile at indices that the update has not reached get the previous template; what is
+//     scaled out gets the current one, unless the update is paused.
 //   - The update is complete when no pod of an earlier template exists, except lost ones, all desired pods exist, all that
 //     are bound are available, and minAvailable pods are. If no pod is bound, it is complete without available ones.
 //   - A unit in flight stays in flight when the target changes or the turn is lost: no other unit is deleted before its
@@ -127,7 +132,7 @@ func (u CliqueUpdate) countPods(now time.Time) cliqueCount {
 //   - A member of a scaling group is not updated by itself: the group replaces the replica that it belongs to.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	c := u.countPods(now)
-	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0, Outdated: len(c.outdated)+c.leaving > 0}
+	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0, Outdated: len(c.outdated)+c.leaving > 0, ScaledOut: Indices(u.ScaledOut...)}
 	if u.Member {
 		return CliqueUpdateDecision{Current: d.Current, Outdated: d.Outdated}
 	}
@@ -141,6 +146,9 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		}}
 	var isIdle bool
 	if d.Progress, d.State, d.RequeueAfter, isIdle = r.decideIdle(now); isIdle {
+		if d.Outdated && !u.OnDelete && u.Progress.awaitsTurn(u.Target.Generation, u.Followed, u.Turn) {
+			d.Previous = Indices(slices.DeleteFunc(slices.Clone(u.Created), u.isNew)...)
+		}
 		return d
 	}
 	p, waits := r.proceed(now)
@@ -151,7 +159,7 @@ func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	lacking := p.lacking(c.updated, int(u.Replicas-c.present))
 	hasFailed := slices.ContainsFunc(c.unhealthy, func(pod Pod) bool { return p.Reached.Has(pod.Index) })
 	isBlocked := r.isBlocked(hasFailed || c.unsettled != nil, waits)
-	d.chooseTemplates(u.replacement(p, waits), u.Created, isBlocked)
+	d.chooseTemplates(u, u.replacement(p, waits), isBlocked)
 
 	ready := d.replaceUnready(c.outdated, isBlocked, awaited)
 	next, replacing := Pod{}, ""
@@ -259,14 +267,16 @@ func (u CliqueUpdate) replacement(p *Progress, waits UpdateState) int {
 	return lowest
 }
 
-// chooseTemplates decides from which template the pods of these indices are created. An index that the update has not reached
-// gets the previous template while the update could not go on to that pod; otherwise the update would replace the new
-// pod immediately. replacement is the index of the replacement of the pod in flight, -1: none. Source: docs/decisions,
-// U9.
-func (d *CliqueUpdateDecision) chooseTemplates(replacement int, indices []int, isBlocked bool) {
+// isNew reports whether a pod that is created at an index is scaled out and has the current template at once.
+func (u CliqueUpdate) isNew(index int) bool { return !u.Paused && slices.Contains(u.ScaledOut, index) }
+
+// chooseTemplates decides from which template pods are created. A lost pod that the update has not reached comes back with the
+// previous template while the update could not go on to that pod; otherwise the update would replace the new pod
+// immediately. replacement is the index of the replacement of the pod in flight, -1: none. Source: docs/decisions, U9.
+func (d *CliqueUpdateDecision) chooseTemplates(u CliqueUpdate, replacement int, isBlocked bool) {
 	var previous, updated []int
-	for _, i := range indices {
-		if isBlocked && i != replacement && !d.Progress.Reached.Has(i) {
+	for _, i := range u.Created {
+		if isBlocked && i != replacement && !u.isNew(i) && !d.Progress.Reached.Has(i) {
 			previous = append(previous, i)
 		} else {
 			updated = append(updated, i)

@@ -20,6 +20,10 @@ type GroupUpdate struct {
 	// OnDelete: the update strategy is OnDelete. Turn: under RollingRecreate, replicas may be replaced. Paused: no
 	// further replica is replaced.
 	OnDelete, Turn, Paused bool
+	// ScaledOut are the desired replicas that were never complete. HoldsNew: they get the previous template, because the update
+	// is paused, or must not reach this replica of the set.
+	ScaledOut []int
+	HoldsNew  bool
 	// Progress is the progress recorded in the status, Followed the hash of the revision that all replicas followed last.
 	Progress *Progress
 	Followed string
@@ -76,20 +80,23 @@ func (r GroupReplica) hasScheduled() bool {
 }
 
 // HoldsPrevious reports whether missing PodCliques of replica j are created from the previous template, because the
-// update in progress has not reached the replica. It has if the replica is new, or if a user deleted it as a whole.
-// existing is the replica, nil if no PodClique of it exists. Source: docs/decisions, U3, U9.
+// update in progress has not reached the replica. It has if the replica is scaled out, or if a user deleted it as a whole in the
+// group's turn. existing is the replica, nil if no PodClique of it exists. Source: docs/decisions, U3, U9.
 func (u GroupUpdate) HoldsPrevious(j int, existing *GroupReplica, replaced Raised) bool {
+	isNew, awaitsTurn := slices.Contains(u.ScaledOut, j), u.Progress.awaitsTurn(u.Generation, u.Followed, u.Turn)
 	switch {
 	case u.OnDelete:
 		return false
 	case existing != nil && slices.ContainsFunc(existing.Members, func(c Clique) bool { return c.Old }):
 		return true
-	case !u.Progress.Open() || u.Progress.Reached.Has(j):
+	case !u.Progress.Open() && !awaitsTurn, u.Progress.Open() && u.Progress.Reached.Has(j):
 		return false
 	case existing != nil:
-		return len(existing.Missing) > 0
+		return len(existing.Missing) > 0 && !isNew // no PodClique of it is old
+	case isNew && replaced.Reason != ReplacedTermination:
+		return u.HoldsNew
 	}
-	return replaced.Reason == ReplacedTermination
+	return awaitsTurn || replaced.Reason == ReplacedTermination
 }
 
 // groupCount divides the replicas of a group that is updated.

@@ -17,6 +17,26 @@ type Target struct {
 	Template string
 }
 
+// Settle returns the indices of the units that exist or are to come back, given the recorded ones, those that exist, and the
+// number that is wanted: what was scaled in is forgotten when nothing is missing. A unit that is created at another index is
+// scaled out. Not known: nothing is recorded before all units existed once. Source: docs/decisions, U9.
+func Settle(recorded IndexSet, known bool, present IndexSet, wanted int) IndexSet {
+	settled := present
+	if present.Len() < wanted {
+		settled = recorded.Union(present)
+	}
+	if !known && present.Len() < wanted || len(settled.String()) > MaxIndicesLength {
+		return recorded
+	}
+	return settled
+}
+
+// awaitsTurn reports whether an object is told a revision that not all of its units follow before its turn has come, because it
+// is scaled out during an update: its other units keep their template. Not so after an update under OnDelete. p may be nil.
+func (p *Progress) awaitsTurn(generation, followed string, turn bool) bool {
+	return !turn && !p.Open() && followed != "" && followed != generation && (p == nil || p.Target.Generation != generation)
+}
+
 // Progress is the progress of an update of a PodClique, a PodCliqueScalingGroup or a PodCliqueSet, as recorded in its
 // status. nil: there was no update.
 type Progress struct {

@@ -65,27 +65,44 @@ func TestReached(t *testing.T) {
 		u.Created = indices
 		return u
 	}
+	scales := func(u lifecycle.CliqueUpdate, lost int, scaledOut ...int) lifecycle.CliqueUpdate {
+		u.Created, u.ScaledOut, u.Followed = append([]int{lost}, scaledOut...), scaledOut, "gen-a"
+		return u
+	}
+	paused := func(u lifecycle.CliqueUpdate) lifecycle.CliqueUpdate { u.Paused = true; return u }
+	noTurn := func(u lifecycle.CliqueUpdate) lifecycle.CliqueUpdate { u.Turn = false; return u }
+	onDelete := func(u lifecycle.CliqueUpdate) lifecycle.CliqueUpdate { u.OnDelete = true; return u }
 	for name, tc := range map[string]struct {
 		u                 lifecycle.CliqueUpdate
 		reached, previous string
 	}{
-		"the selected pod; pods of the target were not made by it": {rolling(begun(targetB), 1, old(0), old(1), fresh(2)), "1", ""},
-		"pods that are not ready":                                  {rolling(begun(targetB), 3, old(0), old(1, pending), old(2, notReady)), "1-2", ""},
-		"nothing is against the update: a lost pod follows it":     {creates(rolling(begun(targetB), 3, old(0), fresh(2)), 1), "1", ""},
-		"a pod that it made has failed: a lost pod comes back":     {creates(rolling(begun(targetB, made(2)), 1, old(0), fresh(2, notReady)), 1), "2", "1"},
-		"a pod of the target that it did not make has failed":      {creates(rolling(begun(targetB), 1, old(0), fresh(2, notReady)), 1), "1", ""},
-		"the replacement is not created yet":                       {creates(rolling(begun(targetB, selected("web-2-a"), made(2)), 1, old(0)), 1, 2), "1-2", ""},
-		"the replacement has no node yet":                          {creates(rolling(begun(targetB, made(2)), 1, old(0), fresh(2, pending, created(time.Second))), 1), "2", "1"},
-		"an updated pod is lost":                                   {creates(rolling(begun(targetB, made(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1-2", ""},
-		"scaled out while a pod that it made has failed":           {creates(rolling(begun(targetB, made(2)), 1, old(0), old(1), fresh(2, notReady)), 3, 4), "2", "3-4"},
-		"paused": {creates(lifecycle.CliqueUpdate{Target: targetB, Turn: true, Paused: true, Progress: begun(targetB), Replicas: 3, MinAvailable: 1, Pods: []lifecycle.Pod{old(0), fresh(2)}}, 1), "", "1"},
+		"the selected pod; pods of the target were not made by it":               {rolling(begun(targetB), 1, old(0), old(1), fresh(2)), "1", ""},
+		"pods that are not ready":                                                {rolling(begun(targetB), 3, old(0), old(1, pending), old(2, notReady)), "1-2", ""},
+		"nothing is against the update: a lost pod follows it":                   {creates(rolling(begun(targetB), 3, old(0), fresh(2)), 1), "1", ""},
+		"a pod that it made has failed: a lost pod comes back":                   {creates(rolling(begun(targetB, made(2)), 1, old(0), fresh(2, notReady)), 1), "2", "1"},
+		"a pod of the target that it did not make has failed":                    {creates(rolling(begun(targetB), 1, old(0), fresh(2, notReady)), 1), "1", ""},
+		"the replacement is not created yet":                                     {creates(rolling(begun(targetB, selected("web-2-a"), made(2)), 1, old(0)), 1, 2), "1-2", ""},
+		"the replacement has no node yet":                                        {creates(rolling(begun(targetB, made(2)), 1, old(0), fresh(2, pending, created(time.Second))), 1), "2", "1"},
+		"an updated pod is lost":                                                 {creates(rolling(begun(targetB, made(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1-2", ""},
+		"lost while a pod that it made has failed":                               {creates(rolling(begun(targetB, made(2)), 1, old(0), old(1), fresh(2, notReady)), 3, 4), "2", "3-4"},
+		"scaled out while a pod that it made has failed":                         {scales(rolling(begun(targetB, made(2)), 1, old(0), fresh(2, notReady)), 1, 3, 4), "2-4", "1"},
+		"scaled out while it is paused":                                          {paused(scales(rolling(begun(targetB, made(2)), 1, old(0), fresh(2)), 1, 3, 4)), "2", "1,3-4"},
+		"scaled out before its turn":                                             {noTurn(scales(rolling(nil, 1, old(0)), 1, 3, 4)), "", "1"},
+		"scaled out before its turn, paused":                                     {paused(noTurn(scales(rolling(nil, 1, old(0)), 1, 3, 4))), "", "1,3-4"},
+		"scaled out after an update under OnDelete":                              {noTurn(scales(rolling(begun(targetB, atOnce), 1, old(0)), 1, 3, 4)), "", ""},
+		"scaled out under OnDelete":                                              {onDelete(noTurn(scales(rolling(nil, 1, old(0)), 1, 3, 4))), "", ""},
+		"paused":                                                                 {creates(lifecycle.CliqueUpdate{Target: targetB, Turn: true, Paused: true, Progress: begun(targetB), Replicas: 3, MinAvailable: 1, Pods: []lifecycle.Pod{old(0), fresh(2)}}, 1), "", "1"},
 		"the template changes again: what the update before made does not count": {creates(rolling(begun(targetA, made(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1", ""},
 		"the update ends under OnDelete":                                         {lifecycle.CliqueUpdate{Target: targetB, OnDelete: true, Progress: begun(targetB, made(1)), Replicas: 1, Pods: []lifecycle.Pod{old(0)}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := lifecycle.DecideCliqueUpdate(tc.u, now)
-			if got := d.Progress.Reached.String(); got != tc.reached {
-				t.Errorf("reached %q, want %q", got, tc.reached)
+			reached := ""
+			if d.Progress != nil {
+				reached = d.Progress.Reached.String()
+			}
+			if reached != tc.reached {
+				t.Errorf("reached %q, want %q", reached, tc.reached)
 			}
 			if got := d.Previous.String(); got != tc.previous {
 				t.Errorf("created from the previous template: %q, want %q", got, tc.previous)
@@ -117,11 +134,46 @@ func TestNewlyReaches(t *testing.T) {
 	}
 }
 
+// TestSettle: which units exist or are to come back; another one is scaled out.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		recorded, present string
+		wanted            int
+		want              string
+	}{
+		"new, and not complete":     {"", "0-1", 3, ""},
+		"new, and complete":         {"", "0-2", 3, "0-2"},
+		"complete":                  {"0-1", "0-2", 3, "0-2"},
+		"some are lost":             {"0-4", "0,3", 5, "0-4"},
+		"scaled out":                {"0-2", "0-2", 5, "0-2"},
+		"scaled in":                 {"0-4", "0-2", 3, "0-2"},
+		"scaled in, and one leaves": {"0-4", "0-3", 3, "0-3"},
+		"scaled to zero":            {"0-4", "", 0, ""},
+	} {
+		got := lifecycle.Settle(lifecycle.ParseIndices(tc.recorded), tc.recorded != "", lifecycle.ParseIndices(tc.present), tc.wanted)
+		if got.String() != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	if got := lifecycle.Settle(lifecycle.IndexSet{}, true, lifecycle.Indices(0), 3).String(); got != "0" {
+		t.Errorf("scaled out from zero: %q", got)
+	}
+}
+
 // TestGroupHoldsPrevious: with which template missing PodCliques of a scaling-group replica are created.
 func TestGroupHoldsPrevious(t *testing.T) {
 	t.Parallel()
 	reached := made(1)
-	some, other := replica(1, held), replica(1)
+	some, other, partial := replica(1, held), replica(1), lacks(replica(1))
+	awaits := func() lifecycle.GroupUpdate {
+		return lifecycle.GroupUpdate{Generation: "gen-b", Followed: "gen-a"}
+	}
+	scaled := func(p *lifecycle.Progress, turn, holds bool) lifecycle.GroupUpdate {
+		u := awaits()
+		u.Progress, u.Turn, u.HoldsNew, u.ScaledOut = p, turn, holds, []int{1}
+		return u
+	}
 	terminated := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedTermination}, At: now}
 	deleted := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedDeleted}, At: now}
 	for name, tc := range map[string]struct {
@@ -139,6 +191,21 @@ func TestGroupHoldsPrevious(t *testing.T) {
 		"it is terminated after the update has reached it": {u: lifecycle.GroupUpdate{Progress: begun(targetB, reached)}, replaced: terminated},
 		"it is terminated, and there is no update":         {u: lifecycle.GroupUpdate{Progress: begun(targetB, overNow)}, replaced: terminated},
 		"a user deletes it as a whole":                     {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, replaced: deleted},
+
+		"it is scaled out": {u: scaled(begun(targetB), true, false)},
+		"it is scaled out while the update is paused":               {u: scaled(begun(targetB), true, true), want: true},
+		"paused: a user deletes it as a whole":                      {u: lifecycle.GroupUpdate{Progress: begun(targetB), HoldsNew: true}, replaced: deleted},
+		"paused: the update had made it":                            {u: scaled(begun(targetB, reached), true, true)},
+		"paused, and no update":                                     {u: scaled(begun(targetB, overNow), true, true)},
+		"the group's turn has not come: it is lost":                 {u: awaits(), want: true},
+		"the group's turn has not come: a user deletes it":          {u: awaits(), replaced: deleted, want: true},
+		"the group's turn has not come: it is terminated":           {u: awaits(), replaced: terminated, want: true},
+		"the group's turn has not come: a PodClique of it is lost":  {u: awaits(), existing: &partial, want: true},
+		"the group's turn has not come: it is scaled out":           {u: scaled(nil, false, false)},
+		"the group's turn has not come: half of it is scaled out":   {u: scaled(nil, false, false), existing: &partial},
+		"the group's turn has not come: scaled out while paused":    {u: scaled(nil, false, true), want: true},
+		"the template was edited under OnDelete: it is scaled out":  {u: scaled(begun(targetB, atOnce), false, false)},
+		"the template was edited under OnDelete: a user deletes it": {u: scaled(begun(targetB, atOnce), false, false), replaced: deleted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.u.HoldsPrevious(1, tc.existing, tc.replaced); got != tc.want {

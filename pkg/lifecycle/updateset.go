@@ -78,7 +78,7 @@ func (r SetReplica) hasScheduled() bool {
 
 // HoldsPrevious reports whether the replica keeps its template, and missing objects of it are created from the previous
 // one, because the update in progress has not reached it. A replica that is new, or that a user deleted as a whole, has
-// the current template, unless it is below the partition. Source: docs/decisions, U3, U9.
+// the current template, unless it is below the partition, or is new while the update is paused. Source: docs/decisions, U3, U9.
 func (u SetUpdate) HoldsPrevious(r SetReplica) bool {
 	if u.OnDelete || !u.Progress.Open() || u.Progress.Reached.Has(r.Index) {
 		return false
@@ -93,7 +93,7 @@ func (u SetUpdate) HoldsPrevious(r SetReplica) bool {
 	case r.Replaced.Reason == ReplacedDeleted && !r.Replaced.At.Before(u.Progress.StartedAt):
 		return false
 	}
-	return r.Replaced.Reason == ReplacedTermination && !r.exists()
+	return !r.exists() && (r.Replaced.Reason == ReplacedTermination || u.Paused)
 }
 
 // exists reports whether a PodClique of the replica exists.

@@ -90,6 +90,7 @@ func TestSetHoldsPrevious(t *testing.T) {
 		progress  *lifecycle.Progress
 		partition int
 		onDelete  bool
+		paused    bool
 		replica   lifecycle.SetReplica
 		want      bool
 	}{
@@ -107,12 +108,16 @@ func TestSetHoldsPrevious(t *testing.T) {
 		"a user deletes it": {progress: begun(b), replica: inSet(1, gone, replaced(lifecycle.ReplacedDeleted, now))},
 		"a user deletes it, and its scaling groups remain": {progress: begun(b), replica: inSet(1, replaced(lifecycle.ReplacedDeleted, now),
 			func(r *lifecycle.SetReplica) { r.Cliques, r.Missing = nil, []string{"router"} })},
+		"paused: it is new":                          {progress: begun(b), paused: true, replica: inSet(1, gone), want: true},
+		"paused: it is new, and there is no update":  {progress: begun(b, overNow), paused: true, replica: inSet(1, gone)},
+		"paused: it was reached before":              {progress: begun(b, reached), paused: true, replica: inSet(1, gone)},
+		"paused: a user deletes it":                  {progress: begun(b), paused: true, replica: inSet(1, gone, replaced(lifecycle.ReplacedDeleted, now))},
 		"below the partition a user deletes it":      {progress: begun(b), partition: 2, replica: inSet(1, gone, replaced(lifecycle.ReplacedDeleted, now)), want: true},
 		"below the partition it is new":              {progress: begun(b), partition: 2, replica: inSet(1, gone), want: true},
 		"below the partition, but updated before it": {progress: begun(b, reached), partition: 2, replica: inSet(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			u := lifecycle.SetUpdate{Generation: "gen-b", Progress: tc.progress, Partition: tc.partition, OnDelete: tc.onDelete}
+			u := lifecycle.SetUpdate{Generation: "gen-b", Progress: tc.progress, Partition: tc.partition, OnDelete: tc.onDelete, Paused: tc.paused}
 			if got := u.HoldsPrevious(tc.replica); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}

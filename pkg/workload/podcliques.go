@@ -25,7 +25,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 		name := naming.PodCliqueName(set.Name, i, t.Name)
 		labels := naming.PodCliqueLabels(set.Name, i, t.Name)
 		requirements := StartOrder(template).Requirements(set.Name, i, t.Name, -1)
-		isKept := hold != nil && r.isOld(live[name])
+		isKept := r.isOld(live[name]) && hold.keeps(live[name])
 		from, follows, t := hold.sourceOf(set, r, t, live[name], isKept)
 		c := podClique(from, t, requirements, recordedScale(set, i, t.Name, t.Spec.Replicas, live[name] != nil), live[name])
 		withTerminationDelay(c.Annotations, BreachDelay(set, ""))
@@ -38,7 +38,7 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 			}
 		} else {
 			follows.applyTo(set, c, t, follows == r && r.hasTurn(set, i, live[name]), live[name])
-			if set.Spec.IsPaused() && IsCurrentlyUpdating(set, i) {
+			if set.Spec.IsPaused() && IsCurrentlyUpdating(set, i) || r.holdsScaledOut(set, i, live[name]) {
 				c.Annotations[v1alpha1.AnnotationUpdatePaused] = "true"
 			}
 		}

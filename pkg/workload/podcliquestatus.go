@@ -44,6 +44,9 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	s.ScheduleGatedReplicas, s.UpdatedReplicas = n.Gated, n.Updated
 	s.MinAvailable = &needed
 	s.Selector = selector(naming.OfPodClique(clique.Name))
+	if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" && f.Training == nil {
+		s.SettledIndices = settle(clique, lifecycle.IndicesOf(f.Pods))
+	}
 	s.EndedPods = endedPods(f.Ends)
 	minReady := MinReady(clique)
 	bound := n.Scheduled

@@ -305,6 +305,13 @@ type Hold struct {
 	Set *v1alpha1.PodCliqueSet
 	// Groups are the names of the existing scaling groups that keep their revision.
 	Groups map[string]bool
+	// TellsScaledOut: objects that are scaled out are told the current revision, though their turn has not come. h may be nil.
+	TellsScaledOut bool
+}
+
+// keeps reports whether an existing object that the update has not reached keeps its revision. h is nil if the update has reached it.
+func (h *Hold) keeps(live metav1.Object) bool {
+	return h != nil && !(h.TellsScaledOut && isScaledOut(live))
 }
 
 // NewHold returns a Hold. previous may be nil.
@@ -394,6 +401,13 @@ func (r *Revision) hasTurn(set *v1alpha1.PodCliqueSet, i int, live metav1.Object
 		return true
 	}
 	return exists && live.GetAnnotations()[v1alpha1.AnnotationUpdateTurn] == text64(r.Number)
+}
+
+// holdsScaledOut reports whether what is scaled out of a PodClique in replica i of the set has the previous template, though the
+// PodClique was told the revision before its turn.
+func (r *Revision) holdsScaledOut(set *v1alpha1.PodCliqueSet, i int, live *v1alpha1.PodClique) bool {
+	return live != nil && SetProgress(set).Open() && keepsScaledOut(set, i) && GenerationHash(live) == r.Hash &&
+		!r.hasTurn(set, i, live) && !FollowsRevision(live, r.Hash, r.Number)
 }
 
 func text64(n int64) string { return strconv.FormatInt(n, 10) }

@@ -25,7 +25,7 @@ func ScalingGroups(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[stri
 		}
 		withAttempt(ours, v1alpha1.AnnotationPodCliqueSetAttempt, ReplicaAttempt(set.Status.ReplicaAttempts, i))
 		switch g := live[name]; {
-		case hold != nil && g != nil && hold.Groups[name]:
+		case g != nil && hold.keeps(g) && hold.Groups[name]:
 			keepKeys(ours, g.Annotations, v1alpha1.AnnotationGenerationHash, v1alpha1.AnnotationRevision, v1alpha1.AnnotationUpdateTurn)
 			if IsGroupUpdating(g) {
 				ours[v1alpha1.AnnotationUpdatePaused] = "true"

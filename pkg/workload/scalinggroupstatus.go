@@ -43,11 +43,15 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 	availableReplicas := map[int]bool{}
 	s.Replicas, s.ScheduledReplicas, s.AvailableReplicas, s.UpdatedReplicas = int32(len(f.Replicas)), 0, 0, 0
 	var wanted []lifecycle.GroupReplica
+	var whole []int
 	for _, r := range f.Replicas {
 		if r.Index >= int(group.Spec.Replicas) {
 			continue
 		}
 		wanted = append(wanted, r)
+		if len(r.Missing) == 0 {
+			whole = append(whole, r.Index)
+		}
 		availableReplicas[r.Index] = r.Available()
 		s.ScheduledReplicas += countIf(r.IsScheduled())
 		s.AvailableReplicas += countIf(r.Available())
@@ -55,6 +59,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 	}
 	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(max(group.Spec.Replicas, 0)), f.Raised, availableReplicas, now)
 	s.Selector = selector(naming.OfScalingGroup(group.Name))
+	s.SettledIndices = settle(group, lifecycle.Indices(whole...))
 	needed := lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas)
 	s.MinAvailable = &needed
 	switch {

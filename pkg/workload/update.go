@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/naming"
 )
 
 // RevisionNumber returns the number of the PodCliqueSet's revision that a PodClique or PodCliqueScalingGroup must follow,
@@ -172,6 +173,9 @@ func CliqueUpdateFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvai
 	for _, n := range d.Create {
 		u.Created = append(u.Created, n.Index)
 	}
+	if !u.Member {
+		u.ScaledOut = scaledOut(clique, u.Created)
+	}
 	return u
 }
 
@@ -184,7 +188,9 @@ func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 		Progress: GroupProgress(group), Followed: ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""),
 		Replicas: replicas, Wanted: max(group.Spec.Replicas, 0),
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
+		ScaledOut:    ScaledOutReplicas(group),
 	}
+	u.HoldsNew = u.Paused || !u.Turn && keepsScaledOut(set, naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex))
 	holds = map[int]bool{}
 	for j := range int(u.Wanted) {
 		var existing *lifecycle.GroupReplica
@@ -199,6 +205,71 @@ func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 		}
 	}
 	return u, holds
+}
+
+// ScaledOutReplicas returns the desired replicas of a scaling group that it has been scaled out to and that were never complete.
+func ScaledOutReplicas(group *v1alpha1.PodCliqueScalingGroup) []int {
+	indices := make([]int, max(group.Spec.Replicas, 0))
+	for j := range indices {
+		indices[j] = j
+	}
+	return scaledOut(group, indices)
+}
+
+// scaledOut returns those of the given indices, in ascending order, at which a standalone PodClique or a scaling group is scaled
+// out: they are not settled, and not needed to make up for settled ones. None if the status does not say what is settled.
+func scaledOut(object metav1.Object, indices []int) []int {
+	settled, known, wanted := settledIndices(object)
+	if !known {
+		return nil
+	}
+	indices = slices.DeleteFunc(slices.Clone(indices), settled.Has)
+	return indices[max(0, len(indices)-max(0, wanted-settled.Len())):]
+}
+
+// settledIndices returns what the status of a standalone PodClique or a scaling group says is settled, whether it says so, and how
+// many units are wanted.
+func settledIndices(object metav1.Object) (settled lifecycle.IndexSet, known bool, wanted int) {
+	text, minAvailable := "", (*int32)(nil)
+	switch o := object.(type) {
+	case *v1alpha1.PodClique:
+		text, minAvailable, wanted = o.Status.SettledIndices, o.Status.MinAvailable, int(o.Spec.Replicas)
+	case *v1alpha1.PodCliqueScalingGroup:
+		text, minAvailable, wanted = o.Status.SettledIndices, o.Status.MinAvailable, int(o.Spec.Replicas)
+	}
+	return lifecycle.ParseIndices(text), text != "" || minAvailable != nil && *minAvailable == 0, wanted
+}
+
+// settle returns settledIndices for the status of a standalone PodClique or a scaling group, given those of its units that exist.
+func settle(object metav1.Object, present lifecycle.IndexSet) string {
+	settled, known, wanted := settledIndices(object)
+	return lifecycle.Settle(settled, known, present, wanted).String()
+}
+
+// isScaledOut reports whether a standalone PodClique or a scaling group wants more units than are settled.
+func isScaledOut(object metav1.Object) bool {
+	settled, known, wanted := settledIndices(object)
+	return known && wanted > settled.Len()
+}
+
+// keepsScaledOut reports whether what is scaled out in replica i of a set during an update has the previous template as long as
+// the replica has no turn: the update is paused, or must not reach it. Source: docs/decisions, U9.
+func keepsScaledOut(set *v1alpha1.PodCliqueSet, i int) bool {
+	return set.Spec.IsPaused() || i < int(set.Spec.Partition())
+}
+
+// AwaitsNewest reports whether a new unit of a standalone PodClique or a scaling group waits until the object is told a newer
+// revision than the one that it follows, because it would be replaced at once otherwise, or have the previous template. An
+// object that the update has not reached is told because it is scaled out, and none while the revision is rejected. set may be
+// nil.
+func AwaitsNewest(set *v1alpha1.PodCliqueSet, object metav1.Object, isScaledOut bool) bool {
+	if set == nil || set.Spec.IsTraining() || set.Status.CurrentGenerationHash == nil ||
+		UpdateState(set.Status.Conditions).Reason == lifecycle.UpdateTemplateRejected || *set.Status.CurrentGenerationHash == GenerationHash(object) {
+		return false
+	}
+	i := naming.LabelIndex(object.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
+	p := SetProgress(set)
+	return !p.Open() || set.Spec.IsOnDelete() || p.Reached.Has(i) || isScaledOut && !keepsScaledOut(set, i)
 }
 
 // UpdateState returns the content of the condition Progressing; the zero value: there is none.

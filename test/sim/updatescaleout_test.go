@@ -11,10 +11,11 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestNewReplicaIsOfOneTemplate: a replica that a set gets while its update is paused has the new template in all of its
-// PodCliques, after whichever write the controllers crash. Source: docs/decisions, U3.
+// TestNewReplicaIsOfOneTemplate: a replica that a set gets while it is updated has the new template in all of its PodCliques, or,
+// while the update is paused, the previous one, after whichever write the controllers crash. Source: docs/decisions, U3, U9.
 func TestNewReplicaIsOfOneTemplate(t *testing.T) {
 	for n := 0; ; n++ {
+		paused := n%2 == 0
 		isOver := false
 		t.Run(fmt.Sprintf("crash after %d writes", n), func(t *testing.T) {
 			set := wrappers.MakePodCliqueSet("chat", "ns").Clique("router", 1, wrappers.GPUs(1)).Clique("cache", 1, wrappers.GPUs(1)).
@@ -23,15 +24,19 @@ func TestNewReplicaIsOfOneTemplate(t *testing.T) {
 			c.Create(set.DeepCopy())
 			c.Advance(time.Minute)
 			wantAvailable(c, 3)
-			pauseUpdate(c, true)
+			pauseUpdate(c, paused)
 			image(c, set.DeepCopy(), "registry.example/main:2", "router", "cache", "leader")
-			c.Advance(time.Minute)
+			want := "main:2"
+			if paused {
+				c.Advance(time.Minute)
+				want = "main:1"
+			}
 			c.CrashAfterWrites(n)
 			Edit(c, set.DeepCopy(), func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 2 })
 			c.Advance(2 * time.Minute)
 			wantAvailable(c, 6)
 			for _, clique := range []string{"chat-1-router", "chat-1-cache", "chat-1-model-0-leader"} {
-				if got := imageOf(podsOf(c, clique)[0]); got != "main:2" {
+				if got := imageOf(podsOf(c, clique)[0]); got != want {
 					c.Fatalf("a pod of %s has image %s", clique, got)
 				}
 			}
@@ -43,5 +48,78 @@ func TestNewReplicaIsOfOneTemplate(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestScaledOutDuringAnUpdate: what is scaled out while an update is stuck has the new template at once, in the replica that is
+// updated and in one that the update has not reached; what is lost comes back as it was. While the update is paused, and below
+// its partition, what is scaled out has the previous template. Source: docs/decisions, U9.
+func TestScaledOutDuringAnUpdate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		paused    bool
+		partition int32
+		isNew     []bool // of each replica of the set
+	}{
+		"in progress":   {false, 0, []bool{true, true}},
+		"paused":        {true, 0, []bool{false, false}},
+		"the partition": {false, 1, []bool{false, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := wrappers.MakePodCliqueSet("chat", "ns").Replicas(2).Clique("web", 3, wrappers.MinAvailable(1), wrappers.GPUs(1)).
+				Clique("leader", 1, wrappers.GPUs(1)).Clique("worker", 1, wrappers.GPUs(1)).ScalingGroup("model", 2, 1, "leader", "worker").Obj()
+			for _, clique := range set.Spec.Template.Cliques {
+				clique.Spec.PodSpec.Containers[0].Image = "registry.example/main:1"
+			}
+			c := New(t, Options{Nodes: Nodes(10, 4), Check: both(invariants(), both(terminations(), updates()))})
+			breakImages(c)
+			c.Create(set.DeepCopy())
+			c.Advance(time.Minute)
+			wantAvailable(c, 14)
+			rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, s *v1alpha1.PodCliqueSet) {
+				r.Paused, r.Partition = tc.paused, &tc.partition
+			})
+			image(c, set.DeepCopy(), broken+"2", "web", "worker")
+			c.Advance(time.Minute)
+			for i := range 2 {
+				scaleClique(c, fmt.Sprintf("chat-%d-web", i), 5)
+				g := scalingGroup()
+				g.Name = fmt.Sprintf("chat-%d-model", i)
+				Edit(c, g, func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 4 })
+			}
+			c.Advance(time.Minute)
+			before := images(c)
+			c.Timeline.Say("pods of replica 0 are evicted, and all PodCliques of a replica of its group deleted")
+			must(t, c.Kubelet.Evict(podsOf(c, "chat-0-web")[1]))
+			for _, member := range []string{"leader", "worker"} {
+				c.Delete(theClique(c, "chat-0-model-1-"+member))
+			}
+			c.Advance(10 * time.Minute)
+			if after := images(c); after["main:1"] != before["main:1"] {
+				c.Fatalf("before %v, after pods were lost %v", before, after)
+			}
+			for i, isNew := range tc.isNew {
+				for clique, pods := range map[string]int{"web": 2, "model-2-worker": 1, "model-3-worker": 1} {
+					n := 0
+					for _, pod := range podsOf(c, fmt.Sprintf("chat-%d-%s", i, clique)) {
+						if is := imageOf(pod) == "broken:2"; is && (clique != "web" || pod.Labels[v1alpha1.LabelPodIndex] > "2") {
+							n++
+						}
+					}
+					if want := map[bool]int{true: pods}[isNew]; n != want {
+						t.Errorf("chat-%d-%s: %d pods that were scaled out have the new template, want %d", i, clique, n, want)
+					}
+				}
+			}
+			if t.Failed() {
+				t.Log(c.Timeline)
+			}
+			rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, s *v1alpha1.PodCliqueSet) {
+				r.Paused, r.Partition = false, nil
+			})
+			image(c, set.DeepCopy(), "registry.example/main:3", "web", "worker")
+			c.Advance(30 * time.Minute)
+			wantUpdated(c)
+			wantEveryPodReady(c)
+		})
 	}
 }

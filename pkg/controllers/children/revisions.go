@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,6 +116,9 @@ func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash 
 	}
 	return nil, nil
 }
+
+// RevisionPeriod is how often an object whose new units wait for the newest revision looks at its set.
+const RevisionPeriod = time.Second
 
 // ReadHold returns the revision of a set with the given hash as the previous one of objects that an update has not reached.
 // It is empty if there is no such revision, or hash is "".

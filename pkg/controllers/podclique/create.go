@@ -28,7 +28,7 @@ import (
 func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, update *lifecycle.CliqueUpdateDecision) error {
 	isNew := clique.Status.ObservedGeneration == 0
 	last := *r.templates.Of(clique, nil)
-	mixes := update != nil && (update.Progress.Open() || workload.CliqueProgress(clique).Open())
+	mixes := update != nil && (update.Outdated || update.Progress.Open() || workload.CliqueProgress(clique).Open())
 	if !mixes && (last == nil || *last == clique.Labels[v1alpha1.LabelPodTemplateHash]) && (isNew || clique.Status.ObservedRevision == workload.RevisionNumber(clique)) {
 		return nil
 	}

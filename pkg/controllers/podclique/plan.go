@@ -5,6 +5,7 @@ package podclique
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,6 +121,9 @@ func (r *Reconciler) prepareCreation(ctx context.Context, seen *observation, pla
 			return false, err
 		}
 	}
+	if err := r.awaitRevision(ctx, clique, plan); err != nil {
+		return false, err
+	}
 	if err := r.ensureNoneHidden(ctx, clique, seen.pods, plan.update); err != nil {
 		return false, err
 	}
@@ -130,6 +134,20 @@ func (r *Reconciler) prepareCreation(ctx context.Context, seen *observation, pla
 		}
 	}
 	return true, nil
+}
+
+// awaitRevision takes pods that are scaled out from the plan until the clique is told the revision that they are created from.
+func (r *Reconciler) awaitRevision(ctx context.Context, clique *v1alpha1.PodClique, plan *cliquePlan) error {
+	if plan.update == nil || plan.update.ScaledOut.Len() == 0 {
+		return nil
+	}
+	set, err := r.setOf(ctx, clique)
+	if err != nil || !workload.AwaitsNewest(set, clique, true) {
+		return err
+	}
+	plan.Create = slices.DeleteFunc(plan.Create, func(n lifecycle.NewPod) bool { return plan.update.ScaledOut.Has(n.Index) })
+	plan.RequeueAfter = lifecycle.Sooner(plan.RequeueAfter, children.RevisionPeriod)
+	return nil
 }
 
 // withWorkloadType returns the clique with the annotation for the workload type if its set is a Training workload. If

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/lifecycle"
-	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -46,9 +46,10 @@ func (r *Reconciler) decideGroup(ctx context.Context, seen *observation, now tim
 			return nil, err
 		}
 	}
-	if awaitsNewest(seen.set, seen.group) {
-		plan.awaitsRevision = plan.units.postponeNew(seen.replicas, func(int) bool { return true })
-	}
+	scaledOut := workload.ScaledOutReplicas(seen.group)
+	plan.awaitsRevision = plan.units.postponeNew(seen.replicas, func(j int) bool {
+		return workload.AwaitsNewest(seen.set, seen.group, slices.Contains(scaledOut, j))
+	})
 	// Otherwise a pass after a crash would take a new replica of which one PodClique exists for one that was not reached.
 	if plan.rollout != nil {
 		recorded := workload.GroupProgress(seen.group)
@@ -109,7 +110,7 @@ func (p *groupPlan) decideMembers(seen *observation, hold *workload.Hold) {
 func (p *groupPlan) requeueAfter(seen *observation, now time.Time) time.Duration {
 	after := lifecycle.Sooner(lifecycle.RequeueAfter(p.units, len(p.raised) > 0 || p.awaitsRecord), p.termination.RequeueAfter(now))
 	if p.awaitsRevision {
-		after = lifecycle.Sooner(after, revisionPeriod)
+		after = lifecycle.Sooner(after, children.RevisionPeriod)
 	}
 	if p.rollout != nil {
 		after = lifecycle.Sooner(after, p.rollout.RequeueAfter)
@@ -118,24 +119,6 @@ func (p *groupPlan) requeueAfter(seen *observation, now time.Time) time.Duration
 		}
 	}
 	return after
-}
-
-// revisionPeriod is how often a group that waits for the newest revision looks at its set.
-const revisionPeriod = time.Second
-
-// awaitsNewest reports whether the group is about to be told a newer revision than the one that it follows. A new replica
-// waits for it, because it would be replaced at once. A group that the update has not reached is not told, and neither is any
-// while the revision is rejected. set may be nil.
-func awaitsNewest(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup) bool {
-	if set == nil || set.Spec.IsTraining() || set.Status.CurrentGenerationHash == nil ||
-		workload.UpdateState(set.Status.Conditions).Reason == lifecycle.UpdateTemplateRejected {
-		return false
-	}
-	i := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
-	if p := workload.SetProgress(set); p.Open() && !set.Spec.IsOnDelete() && !p.Reached.Has(i) {
-		return false
-	}
-	return *set.Status.CurrentGenerationHash != workload.GenerationHash(group)
 }
 
 // delayOf returns the effective termination delay of a group; nil: gang termination is off, or there is no set.

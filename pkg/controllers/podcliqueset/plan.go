@@ -162,7 +162,7 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	}
 	plan.awaitsRecord = awaitRecord(seen.live, plan.update, len(plan.units))
 	plan.recordedReplicas = workload.RecordedReplicas(set, plan.current)
-	plan.holds, err = r.heldReplicas(ctx, set, seen.facts, owned)
+	plan.holds, err = r.heldReplicas(ctx, set, seen.facts, owned, rejected != "")
 	return plan, err
 }
 

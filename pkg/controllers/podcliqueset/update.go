@@ -134,8 +134,8 @@ func (r *Reconciler) trimRevisions(ctx context.Context, set *v1alpha1.PodCliqueS
 }
 
 // heldReplicas returns the previous revision of the replicas that the update in progress has not reached, by index; the
-// others have no entry.
-func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects) (map[int]*workload.Hold, error) {
+// others have no entry. rejected: the API server rejects pods of the current revision.
+func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSet, facts []lifecycle.SetReplica, owned ownedObjects, rejected bool) (map[int]*workload.Hold, error) {
 	u := workload.SetUpdateFacts(set, facts, nil, nil)
 	var base *workload.Hold
 	holds := map[int]*workload.Hold{}
@@ -154,7 +154,7 @@ func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSe
 			return nil, err
 		}
 		hold := *held
-		hold.Groups = map[string]bool{}
+		hold.Groups, hold.TellsScaledOut = map[string]bool{}, !rejected && !set.Spec.IsPaused() && replica.Index >= int(set.Spec.Partition())
 		for _, g := range replica.Groups {
 			hold.Groups[g.Name] = u.HoldsGroup(replica, g)
 		}

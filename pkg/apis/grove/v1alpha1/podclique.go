@@ -262,6 +262,13 @@ type PodCliqueStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
 
+	// settledIndices are the indices of the pods that exist, or have existed and
+	// are created again, in the form 0-5,7. What is created at another index is
+	// scaled out: during an update it has the new template.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	SettledIndices string `json:"settledIndices,omitempty"`
+
 	// currentPodTemplateHash is the hash of the template that all pods of the
 	// PodClique were created from. During an update of the PodClique it is the
 	// hash before the update.

@@ -199,6 +199,13 @@ type PodCliqueScalingGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
 
+	// settledIndices are the indices of the replicas that exist, or have existed and
+	// are created again, in the form 0-5,7. What is created at another index is
+	// scaled out: during an update it has the new template.
+	// +optional
+	// +kubebuilder:validation:MaxLength=131072
+	SettledIndices string `json:"settledIndices,omitempty"`
+
 	// updateProgress is the progress of the latest update that replaced
 	// replicas of this group, or that would have replaced them if the update
 	// strategy were not OnDelete. Unset before the first such update.
