@@ -5,6 +5,7 @@ package workload
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,8 +32,10 @@ type GroupStatusFacts struct {
 	Raised map[int]lifecycle.Raised
 	Waits  string
 	// Update is the decision on an update; nil: there is no set, or it is a Training workload.
-	Update   *lifecycle.GroupUpdateDecision
-	Problems []Problem
+	Update *lifecycle.GroupUpdateDecision
+	// TemplateHashes are those that the PodCliques of the group have: TemplateHashes.
+	TemplateHashes []v1alpha1.PodTemplateHash
+	Problems       []Problem
 }
 
 // ScalingGroupStatus returns the desired status of a PodCliqueScalingGroup. Replicas above spec.replicas, which are
@@ -69,6 +72,12 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 		s.ObservedRevision = RevisionNumber(group)
 		setFollowed(&s.CurrentPodCliqueSetGenerationHash, GenerationHash(group), s.UpdatedReplicas >= group.Spec.Replicas, false)
 	}
+	switch follows := s.CurrentPodCliqueSetGenerationHash; {
+	case follows == nil:
+		s.CurrentPodTemplateHashes = nil
+	case *follows == GenerationHash(group) && len(f.TemplateHashes) > 0:
+		s.CurrentPodTemplateHashes = f.TemplateHashes
+	}
 	s.WasAvailable = f.Breach.WasAvailable
 	s.TerminationDeadline = optionalTime(earliest(f.Breach.Deadline, f.NextTermination))
 	available := conditionIf(v1alpha1.ConditionAvailable, s.AvailableReplicas >= needed, v1alpha1.ReasonSufficientReplicas, v1alpha1.ReasonInsufficientReplicas)
@@ -89,6 +98,22 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 	}
 	setProblems(&s.Conditions, &s.LastErrors, f.Problems, group.Generation, now)
 	return s
+}
+
+// TemplateHashes returns the hash of the template of each clique of a scaling group, in the order of the names, given its
+// PodCliques that are not being deleted. Of PodCliques that differ the one of the lowest replica counts.
+func TemplateHashes(members []*v1alpha1.PodClique) []v1alpha1.PodTemplateHash {
+	var hashes []v1alpha1.PodTemplateHash
+	for _, c := range slices.SortedFunc(slices.Values(members), func(a, b *v1alpha1.PodClique) int {
+		return cmp.Or(cmp.Compare(a.Labels[v1alpha1.LabelTemplateName], b.Labels[v1alpha1.LabelTemplateName]), cmp.Compare(GroupReplicaIndex(a), GroupReplicaIndex(b)))
+	}) {
+		name, hash := c.Labels[v1alpha1.LabelTemplateName], c.Labels[v1alpha1.LabelPodTemplateHash]
+		if c.DeletionTimestamp != nil || name == "" || hash == "" || len(hashes) > 0 && hashes[len(hashes)-1].Name == name {
+			continue
+		}
+		hashes = append(hashes, v1alpha1.PodTemplateHash{Name: name, Hash: hash})
+	}
+	return hashes
 }
 
 // statusOfAttempt returns a copy of the status of a scaling group, without what it records about an earlier attempt of the

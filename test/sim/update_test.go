@@ -61,6 +61,24 @@ func wantUpdated(c *Cluster) {
 			c.Fatalf("pod %s has image %s, want %s", pod.Name, pod.Spec.Containers[0].Image, want)
 		}
 	}
+	wantTemplateHashes(c)
+}
+
+// wantTemplateHashes fails the test unless the status of each scaling group with replicas has the template hashes of its pods.
+func wantTemplateHashes(c *Cluster) {
+	c.t.Helper()
+	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {
+		hashes := map[string]string{}
+		for _, h := range g.Status.CurrentPodTemplateHashes {
+			hashes[h.Name] = h.Hash
+		}
+		for _, pod := range All[*corev1.Pod](c) {
+			name, hash := pod.Labels[v1alpha1.LabelTemplateName], pod.Labels[v1alpha1.LabelPodTemplateHash]
+			if pod.Labels[v1alpha1.LabelPodCliqueScalingGroup] == g.Name && hashes[name] != hash {
+				c.Fatalf("group %s: the template hashes are %v, and pod %s has %s", g.Name, hashes, pod.Name, hash)
+			}
+		}
+	}
 }
 
 // newRollout returns a cluster with room for chat and one more replica of its scaling group, on which chat with this

@@ -199,6 +199,15 @@ type PodCliqueScalingGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	CurrentPodCliqueSetGenerationHash *string `json:"currentPodCliqueSetGenerationHash,omitempty"`
 
+	// currentPodTemplateHashes are the hashes of the templates that all pods
+	// of the group were created from, one for each of its cliques. During an
+	// update of the group they are those before the update.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	CurrentPodTemplateHashes []PodTemplateHash `json:"currentPodTemplateHashes,omitempty"`
+
 	// settledIndices are the indices of the replicas that exist, or have existed and
 	// are created again, in the form 0-5,7. What is created at another index is
 	// scaled out: during an update it has the new template.
@@ -211,6 +220,19 @@ type PodCliqueScalingGroupStatus struct {
 	// strategy were not OnDelete. Unset before the first such update.
 	// +optional
 	UpdateProgress *PodCliqueScalingGroupUpdateProgress `json:"updateProgress,omitempty"`
+}
+
+// PodTemplateHash is the hash of the template of a clique.
+type PodTemplateHash struct {
+	// name of the clique in the template of the PodCliqueSet.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// hash is the label grove.io/pod-template-hash of the clique's pods.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Hash string `json:"hash"`
 }
 
 // PodCliqueScalingGroupUpdateProgress is the progress of an update.
