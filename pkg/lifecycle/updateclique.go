@@ -55,6 +55,8 @@ type CliqueUpdateDecision struct {
 	// Current: every pod was created from the template of the target, and no update is in progress. Outdated: a pod was
 	// not, so that the status must not claim that all pods follow the target.
 	Current, Outdated bool
+	// Suspends: the minimum of the PodClique is not judged, because of the update.
+	Suspends bool
 	// State is the content of the condition Progressing.
 	State UpdateState
 	// RequeueAfter is when the decision changes without an event; 0: it does not.
@@ -131,6 +133,12 @@ func (u CliqueUpdate) countPods(now time.Time) cliqueCount {
 //     replacement is available.
 //   - A member of a scaling group is not updated by itself: the group replaces the replica that it belongs to.
 func DecideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
+	d := decideCliqueUpdate(u, now)
+	d.Suspends, _ = d.Progress.suspends(u.StalledAfter, now)
+	return d
+}
+
+func decideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 	c := u.countPods(now)
 	d := CliqueUpdateDecision{Progress: u.Progress, Current: len(c.outdated)+c.leaving == 0, Outdated: len(c.outdated)+c.leaving > 0, ScaledOut: Indices(u.ScaledOut...)}
 	if u.Member {

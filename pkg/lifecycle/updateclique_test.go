@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -373,13 +374,28 @@ func TestDecideCliqueUpdate(t *testing.T) {
 		// Paused.
 		"paused: no pod is replaced, whether it is ready or not": {
 			u: change(rolling(begun(targetB), 1, old(0), old(1, notReady), fresh(2)), paused),
-			want: decision{Progress: begun(targetB),
+			want: decision{Progress: begun(targetB, pausedSince(now)),
 				State: state(lifecycle.UpdatePaused, "the update is paused; 2 pods are of an earlier template")},
 		},
 		"paused: the replacement in flight is completed": {
 			u: change(rolling(begun(targetB, selected("web-2-a")), 1, old(0), old(1), fresh(2, notReady)), paused),
-			want: decision{Progress: begun(targetB, selected("web-2-a")),
+			want: decision{Progress: begun(targetB, selected("web-2-a"), pausedSince(now)),
 				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-2-b is not ready")},
+		},
+		"paused for some time: the minimum is not judged until it is --stalled-update-after": {
+			u: change(rolling(begun(targetB, pausedSince(ago(9*time.Second))), 1, old(0), fresh(1), fresh(2)), paused, stalledAfter(10*time.Second)),
+			want: decision{Progress: begun(targetB, pausedSince(ago(9*time.Second)), progressed(now)), RequeueAfter: time.Second,
+				State: state(lifecycle.UpdatePaused, "the update is paused; 1 pod is of an earlier template")},
+		},
+		"paused for longer: the minimum is judged": {
+			u: change(rolling(begun(targetB, pausedSince(ago(10*time.Second))), 1, old(0), fresh(1), fresh(2)), paused, stalledAfter(10*time.Second)),
+			want: decision{Progress: begun(targetB, pausedSince(ago(10*time.Second)), progressed(now)), RequeueAfter: 5 * time.Second,
+				State: state(lifecycle.UpdatePaused, "the update is paused; 1 pod is of an earlier template")},
+		},
+		"no longer paused: the minimum is not judged": {
+			u: change(rolling(begun(targetB, pausedSince(ago(time.Hour)), selected("web-1-a")), 1, old(0), fresh(1, notReady), fresh(2)), stalledAfter(0)),
+			want: decision{Progress: begun(targetB, selected("web-1-a")),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-b is not ready")},
 		},
 		"paused, and nothing is left to replace: the end": {
 			u:    change(rolling(begun(targetB), 1, fresh(0), fresh(1), fresh(2)), paused),
@@ -524,6 +540,7 @@ func TestDecideCliqueUpdate(t *testing.T) {
 					isLost := p.Terminating && p.Unreachable && !now.Before(p.GraceEnds)
 					return p.Outdated && !isLost
 				})
+				tc.want.Suspends = tc.want.Progress.Open() && !strings.HasPrefix(name, "paused for longer")
 				if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), notReached); diff != "" {
 					t.Fatalf("(-want +got):\n%s", diff)
 				}

@@ -47,6 +47,8 @@ type GroupUpdateDecision struct {
 	Replace map[int]Replacement
 	// Current: every pod follows the target. Outdated: a replica that is not being replaced has a pod that does not.
 	Current, Outdated bool
+	// Suspends: the minima of the group and its members are not judged, because of the update.
+	Suspends bool
 	// Known: the status of every PodClique of the target's template describes the target.
 	Known bool
 	// UpdatedCliques and TotalCliques count the existing PodCliques of the desired replicas.
@@ -189,6 +191,12 @@ func (u GroupUpdate) countReplicas(d *GroupUpdateDecision, now time.Time) groupC
 //   - A replica in flight stays in flight when the target changes or the turn is lost.
 //   - Unknown states replace no replica, and do not complete the update.
 func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
+	d := decideGroupUpdate(u, now)
+	d.Suspends, _ = d.Progress.suspends(u.StalledAfter, now)
+	return d
+}
+
+func decideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 	d := GroupUpdateDecision{Known: true}
 	c := u.countReplicas(&d, now)
 	// The cache of a group that sees none of its replicas may lack those that it has just created from the template before.

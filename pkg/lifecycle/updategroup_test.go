@@ -294,7 +294,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 		"paused: no replica is replaced": {
 			u: change(rollingGroup(begun(b), 1, replica(0, before), replica(1, before, unavailable)), pausedGroup),
-			want: decision{Known: true, Progress: begun(b),
+			want: decision{Known: true, Progress: begun(b, pausedSince(now)),
 				State: state(lifecycle.UpdatePaused, "the update is paused; 2 replicas are of an earlier template")},
 		},
 		"scaled to zero: the end": {
@@ -407,6 +407,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 				leaves := slices.ContainsFunc(r.Members, func(c lifecycle.Clique) bool { return c.Attempt.Precedes(r.Attempt) })
 				tc.want.Outdated = tc.want.Outdated || known && !leaves && slices.ContainsFunc(r.Members, old)
 			}
+			tc.want.Suspends = tc.want.Progress.Open()
 			counts := cmpopts.IgnoreFields(decision{}, "UpdatedCliques", "TotalCliques")
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty(), counts, notReached); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

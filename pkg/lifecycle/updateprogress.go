@@ -46,6 +46,8 @@ type Progress struct {
 	StartedAt, EndedAt time.Time
 	// LastProgress is when the update last made progress.
 	LastProgress time.Time
+	// PausedSince is since when the update is paused. Zero: it is not, or it has ended; not recorded for a set.
+	PausedSince time.Time
 	// Selected is the ready unit in flight: it was deleted, and its replacement has not become ready yet. It is the name
 	// of a pod, or the index of a replica as text. "": none is in flight. Completed are the units whose replacements
 	// became ready, in the order of selection, at most maxCompleted.
@@ -131,6 +133,27 @@ func (p *Progress) countRest(limit time.Duration, now time.Time) time.Duration {
 	return delayUntil(p.LastProgress.Add(limit/2), now)
 }
 
+// recordPause records since when the update is paused.
+func (p *Progress) recordPause(paused bool, now time.Time) {
+	switch {
+	case !paused || !p.Open():
+		p.PausedSince = time.Time{}
+	case p.PausedSince.IsZero():
+		p.PausedSince = wholeSecond(now)
+	}
+}
+
+// suspends reports whether the update suspends the judgement of the minimum: while it is in progress, but not after it has been
+// paused for limit, because nothing is replaced then. until is when that ends, zero: not by itself. A limit that is not positive
+// means never. p may be nil. Source: docs/decisions, T6.
+func (p *Progress) suspends(limit time.Duration, now time.Time) (is bool, until time.Time) {
+	if !p.Open() || p.PausedSince.IsZero() || limit <= 0 {
+		return p.Open(), time.Time{}
+	}
+	until = p.PausedSince.Add(limit)
+	return now.Before(until), until
+}
+
 // unboundGrace is how long a unit of the target may have no node before it is taken for one that does not fit. A unit that
 // does not fit does not keep an update from going on; one that is about to be bound does.
 const unboundGrace = 30 * time.Second
@@ -197,7 +220,7 @@ func (p *Progress) selectUnit(unit string, now time.Time) {
 
 // endUpdate records that the update has ended.
 func (p *Progress) endUpdate(now time.Time) {
-	p.Selected, p.EndedAt, p.LastProgress = "", now, now
+	p.Selected, p.EndedAt, p.LastProgress, p.PausedSince = "", now, now, time.Time{}
 }
 
 // sparesOne reports whether one more ready unit may be deleted, given the number of other units that are available:

@@ -50,6 +50,11 @@ func progressed(at time.Time) func(*lifecycle.Progress) {
 	return func(p *lifecycle.Progress) { p.LastProgress = at }
 }
 
+// pausedSince is the time since which the update is paused.
+func pausedSince(at time.Time) func(*lifecycle.Progress) {
+	return func(p *lifecycle.Progress) { p.PausedSince = at }
+}
+
 func startedNow(p *lifecycle.Progress) { p.StartedAt, p.LastProgress = now, now }
 func overNow(p *lifecycle.Progress)    { p.EndedAt, p.LastProgress = now, now }
 

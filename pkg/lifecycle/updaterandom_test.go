@@ -17,7 +17,7 @@ import (
 // TestCliqueUpdateRandom simulates updates of a clique with random events: the template changes between A, B and C,
 // pods become ready late, deletions fail after they were recorded, and the turn is given and taken away. In a quiet
 // world only the update deletes pods, and the clique is scaled in only; in a noisy one pods become unready, end, are
-// deleted and lost, and the clique is scaled in both directions. At every step no pod of the current template is
+// deleted and lost, and the clique is scaled in both directions. At times the update is paused. What is scaled out otherwise has the current template. At every step no pod of the current template is
 // replaced, no ready pod is replaced while fewer others are available than needed, and in a quiet world only one at a time. At
 // the end all pods are of the latest template, and an update that has ended stays ended.
 func TestCliqueUpdateRandom(t *testing.T) {
@@ -56,7 +56,8 @@ type cliqueWorld struct {
 	wanted, previous       string // templates: the current one, and the last that all pods had
 	replicas, minAvailable int32
 	minReady               time.Duration
-	turn                   bool
+	turn, paused           bool
+	settled                lifecycle.IndexSet
 	progress               *lifecycle.Progress
 	ends                   map[int]lifecycle.Ends
 	edited                 bool // since the progress changed
@@ -115,11 +116,14 @@ func (w *cliqueWorld) happen() {
 		if w.r.Intn(15) == 0 {
 			w.turn = !w.turn
 		}
+		if w.r.Intn(15) == 0 {
+			w.paused = !w.paused
+		}
 		if w.r.Intn(20) == 0 {
 			w.scale()
 		}
 	} else {
-		w.turn = true
+		w.turn, w.paused = true, false
 	}
 	var pods []lifecycle.Pod
 	for _, p := range w.pods {
@@ -169,18 +173,23 @@ func (w *cliqueWorld) pass(whole bool) string {
 		w.pods[i].Outdated = w.template[w.pods[i].UID] != w.wanted
 	}
 	d := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: w.replicas, Pods: w.pods, Ends: w.ends}, w.clock)
-	u := lifecycle.CliqueUpdate{Target: lifecycle.Target{Generation: "gen-" + w.wanted, Template: w.wanted}, Turn: w.turn, Progress: w.progress,
+	u := lifecycle.CliqueUpdate{Target: lifecycle.Target{Generation: "gen-" + w.wanted, Template: w.wanted}, Turn: w.turn, Paused: w.paused, Progress: w.progress,
 		Replicas: w.replicas, MinAvailable: w.minAvailable, MinReady: w.minReady, Pods: slices.Clone(w.pods), Deleted: map[string]bool{}, StalledAfter: time.Minute}
 	for _, deletion := range d.Delete {
 		u.Deleted[deletion.Pod.UID] = true
 	}
+	u.Followed = "gen-" + w.previous
 	for _, n := range d.Create {
 		u.Created = append(u.Created, n.Index)
+		if !w.settled.Has(n.Index) && int(w.replicas) > w.settled.Len() {
+			u.ScaledOut = append(u.ScaledOut, n.Index)
+		}
 	}
 	update := lifecycle.DecideCliqueUpdate(u, w.clock)
 	if fault := w.check(u, update); fault != "" {
 		return fault
 	}
+	w.settled = lifecycle.Settle(w.settled, true, lifecycle.IndicesOf(w.pods), int(w.replicas))
 	stays := func() bool { return whole || w.r.Intn(2) == 0 }
 	for _, n := range d.Create {
 		template := w.wanted
@@ -252,7 +261,14 @@ func (w *cliqueWorld) check(u lifecycle.CliqueUpdate, d lifecycle.CliqueUpdateDe
 			}
 		}
 	}
+	for _, i := range u.ScaledOut {
+		if !w.paused && d.Previous.Has(i) {
+			return fmt.Sprintf("what is scaled out at index %d has the previous template", i)
+		}
+	}
 	switch before := w.progress; {
+	case w.paused && len(d.Delete) > 0 && !(d.Progress.Open() && w.progress.InFlight()):
+		return fmt.Sprintf("%d pods are replaced while the update is paused", len(d.Delete))
 	case taken > 1:
 		return fmt.Sprintf("%d ready pods are taken down", taken)
 	case taken > 0 && available < min(w.minAvailable, w.replicas-1):

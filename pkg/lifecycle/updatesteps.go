@@ -59,6 +59,7 @@ func (r rollout) decideIdle(now time.Time) (p *Progress, state UpdateState, requ
 // proceed returns the progress of the update to the target, and what the unit in flight waits for.
 func (r rollout) proceed(now time.Time) (p *Progress, waits UpdateState) {
 	p = r.progress.towards(r.target, r.followed, now)
+	p.recordPause(r.paused, now)
 	if p.InFlight() {
 		if waits = r.inFlight(p.Selected); waits.Reason == "" {
 			p.complete(now)
@@ -98,6 +99,9 @@ func (r rollout) checkStall(p *Progress, state UpdateState, ripens bool, ripeAft
 	}
 	if r.paused && p.Open() {
 		requeueAfter = Sooner(requeueAfter, p.countRest(r.stalledAfter, now))
+	}
+	if is, until := p.suspends(r.stalledAfter, now); is && !until.IsZero() {
+		requeueAfter = Sooner(requeueAfter, delayUntil(until, now))
 	}
 	if !settles.IsZero() {
 		requeueAfter = Sooner(requeueAfter, delayUntil(settles, now))

@@ -47,7 +47,7 @@ func made(set *v1alpha1.PodCliqueSet) replica {
 	for _, g := range workload.ScalingGroups(set, revision, 0, nil, nil) {
 		r.groups[g.Name] = g
 		for j := range int(g.Spec.Replicas) {
-			for _, c := range workload.MemberPodCliques(set, revision, g, j, nil, nil) {
+			for _, c := range workload.MemberPodCliques(set, revision, g, j, nil, nil, false) {
 				r.cliques[c.Name] = c
 			}
 		}

@@ -125,7 +125,7 @@ func checkMade(t *testing.T, set *v1alpha1.PodCliqueSet) {
 			group.UID = "group"
 			check("PodCliqueScalingGroup", group, subdomain)
 			for _, j := range ends(group.Spec.Replicas) {
-				for _, clique := range workload.MemberPodCliques(set, revision, group, j, nil, nil) {
+				for _, clique := range workload.MemberPodCliques(set, revision, group, j, nil, nil, false) {
 					pods(clique)
 				}
 			}

@@ -45,7 +45,7 @@ func GroupAvailabilityFacts(group *v1alpha1.PodCliqueScalingGroup, replicas []li
 	}
 	a.Silent, a.Silence = lifecycle.SilentReplicas(replicas)
 	if update != nil {
-		a.Updating = update.Progress.Open()
+		a.Updating = update.Suspends
 	}
 	return a
 }

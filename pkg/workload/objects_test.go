@@ -78,7 +78,7 @@ func apply(set *v1alpha1.PodCliqueSet, live Children) Children {
 			}
 			after.Groups[group.Name] = group
 			for j := range int(group.Spec.Replicas) {
-				for _, clique := range MemberPodCliques(set, r, group, j, live.Cliques, nil) {
+				for _, clique := range MemberPodCliques(set, r, group, j, live.Cliques, nil, false) {
 					put(clique)
 				}
 			}

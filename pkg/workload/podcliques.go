@@ -50,8 +50,8 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 // MemberPodCliques returns the PodCliques of replica j of a scaling group, in the order of its cliqueNames, owned by
 // the group; see PodCliques. set must have the template of the revision, Revision.Template. Existing PodCliques with
 // another template keep it, because the replica is replaced as a whole, except under OnDelete. nil if the labels of the
-// group do not identify it.
-func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique, hold *Hold) []*v1alpha1.PodClique {
+// group do not identify it. suspends: an update of the group suspends the judgement of their minima.
+func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.PodCliqueScalingGroup, j int, live map[string]*v1alpha1.PodClique, hold *Hold, suspends bool) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	i, config := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), group.Labels[v1alpha1.LabelTemplateName]
 	if i < 0 || config == "" || naming.ScalingGroup(set.Name, i, config) != group.Name {
@@ -83,9 +83,9 @@ func MemberPodCliques(set *v1alpha1.PodCliqueSet, r *Revision, group *v1alpha1.P
 		c.Annotations[naming.AnnotationGroupPods] = strconv.Itoa(int(pods))
 		c.ObjectMeta = objectMeta(group, v1alpha1.KindPodCliqueScalingGroup, name, withTemplate(t.Labels, labels), c.Annotations)
 		if isKept {
-			keepRevision(c, live[name], IsGroupUpdating(group))
+			keepRevision(c, live[name], suspends)
 		} else {
-			follows.applyTo(set, c, t, IsGroupUpdating(group), live[name])
+			follows.applyTo(set, c, t, suspends, live[name])
 		}
 		cliques = append(cliques, c)
 	}

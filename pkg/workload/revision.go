@@ -305,7 +305,7 @@ type Hold struct {
 	Set *v1alpha1.PodCliqueSet
 	// Groups are the names of the existing scaling groups that keep their revision.
 	Groups map[string]bool
-	// TellsScaledOut: objects that are scaled out are told the current revision, though their turn has not come. h may be nil.
+	// TellsScaledOut: objects that are scaled out are told the current revision, though their turn has not come.
 	TellsScaledOut bool
 }
 

@@ -90,7 +90,8 @@ func CliqueProgress(clique *v1alpha1.PodClique) *lifecycle.Progress {
 	progress := &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash, Template: p.PodTemplateHash},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
-		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
+		PausedSince: timeOf(p.PausedSince),
+		Reached:     lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
 	if s := p.ReadyPodsSelectedToUpdate; s != nil {
 		progress.Selected, progress.Completed = s.Current, s.Completed
 	}
@@ -106,7 +107,8 @@ func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
 	progress := &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: p.PodCliqueSetGenerationHash},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
-		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
+		PausedSince: timeOf(p.PausedSince),
+		Reached:     lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
 	if s := p.ReadyReplicaIndicesSelectedToUpdate; s != nil {
 		if s.Current != nil {
 			progress.Selected = strconv.Itoa(int(*s.Current))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,75 @@ func TestWithCounts(t *testing.T) {
 		}
 		if clique.Status.Replicas != 7 || ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, "") != "gen-b" {
 			t.Errorf("%s: the PodClique that was given was changed: %+v", name, clique.Status)
+		}
+	}
+}
+
+// TestScaledOut: at which indices a PodClique is scaled out, of those that are created.
+func TestScaledOut(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		settled      string
+		minAvailable *int32
+		replicas     int32
+		created      []int
+		want         []int
+	}{
+		"it was never complete":                    {"", nil, 3, []int{0, 1, 2}, nil},
+		"it has a minimum, and was never complete": {"", ptr.To(int32(1)), 3, []int{0, 1, 2}, nil},
+		"scaled out from zero":                     {"", ptr.To(int32(0)), 3, []int{0, 1, 2}, []int{0, 1, 2}},
+		"scaled out":                               {"0-2", nil, 5, []int{3, 4}, []int{3, 4}},
+		"one is lost, and it is scaled out":        {"0-2", nil, 5, []int{1, 3, 4}, []int{3, 4}},
+		"some are lost":                            {"0-2", nil, 3, []int{0, 2}, nil},
+		"a lost one comes back at a lower index":   {"0-1,3", nil, 3, []int{2}, nil},
+		"scaled out into a gap":                    {"0-1,3", nil, 4, []int{2}, []int{2}},
+	} {
+		clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: tc.replicas},
+			Status: v1alpha1.PodCliqueStatus{SettledIndices: tc.settled, MinAvailable: tc.minAvailable}}
+		if diff := cmp.Diff(tc.want, scaledOut(clique, tc.created), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestAwaitsNewest: whether a new unit of an object of replica 1, which follows revision a, waits to be told revision b.
+func TestAwaitsNewest(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reached     string
+		paused      bool
+		partition   int32
+		ended       bool
+		rejected    bool
+		isScaledOut bool
+		told        string
+		want        bool
+	}{
+		"the update has reached it":                                     {reached: "1", told: "a", want: true},
+		"it is told":                                                    {reached: "1", told: "b"},
+		"the update has not reached it":                                 {told: "a"},
+		"the update has not reached it: scaled out":                     {told: "a", isScaledOut: true, want: true},
+		"the update has not reached it: scaled out, and told":           {told: "b", isScaledOut: true},
+		"the update has not reached it: scaled out while it is paused":  {told: "a", isScaledOut: true, paused: true},
+		"the update has not reached it: scaled out below the partition": {told: "a", isScaledOut: true, partition: 2},
+		"scaled out at the partition":                                   {told: "a", isScaledOut: true, partition: 1, want: true},
+		"the revision is rejected":                                      {told: "a", isScaledOut: true, rejected: true},
+		"no update":                                                     {told: "a", ended: true, want: true},
+	} {
+		set := &v1alpha1.PodCliqueSet{}
+		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Paused: tc.paused, Partition: &tc.partition}}
+		set.Status.CurrentGenerationHash = ptr.To("b")
+		set.Status.UpdateProgress = &v1alpha1.PodCliqueSetUpdateProgress{ReachedIndices: tc.reached}
+		if tc.ended {
+			set.Status.UpdateProgress.UpdateEndedAt = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		if tc.rejected {
+			set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Reason: v1alpha1.ReasonTemplateRejected}}
+		}
+		clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelPodCliqueSetReplicaIndex: "1"},
+			Annotations: map[string]string{v1alpha1.AnnotationGenerationHash: tc.told}}}
+		if got := AwaitsNewest(set, clique, tc.isScaledOut); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func setCliqueUpdate(clique *v1alpha1.PodClique, s *v1alpha1.PodCliqueStatus, d 
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
-			PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template, ReachedIndices: p.Reached.String(),
+			PausedSince: optionalTime(p.PausedSince), PodCliqueSetGenerationHash: p.Target.Generation, PodTemplateHash: p.Target.Template, ReachedIndices: p.Reached.String(),
 			PreviousGenerationHash: p.Previous}
 		if p.Selected != "" || len(p.Completed) > 0 {
 			s.UpdateProgress.ReadyPodsSelectedToUpdate = &v1alpha1.PodsSelectedToUpdate{Current: p.Selected, Completed: p.Completed}
@@ -72,7 +72,7 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 	if p := d.Progress; p != nil {
 		s.UpdateProgress = &v1alpha1.PodCliqueScalingGroupUpdateProgress{
 			UpdateStartedAt: metav1.NewTime(p.StartedAt), UpdateEndedAt: optionalTime(p.EndedAt), LastProgressTime: optionalTime(p.LastProgress),
-			PodCliqueSetGenerationHash: p.Target.Generation, ReachedIndices: p.Reached.String(), PreviousGenerationHash: p.Previous,
+			PausedSince: optionalTime(p.PausedSince), PodCliqueSetGenerationHash: p.Target.Generation, ReachedIndices: p.Reached.String(), PreviousGenerationHash: p.Previous,
 			UpdatedPodCliquesCount: d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques}
 		selected := &v1alpha1.ReplicaIndicesSelectedToUpdate{}
 		if n, err := strconv.ParseInt(p.Selected, 10, 32); err == nil {
@@ -120,7 +120,7 @@ func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) b
 	if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" {
 		return HasTurn(clique)
 	}
-	return d != nil && d.Progress.Open()
+	return d != nil && d.Suspends
 }
 
 // setFollowed sets the hash of the target if all pods follow it; "" means none. If some do not, the hash of the target is

@@ -153,6 +153,9 @@ func (s shortage) justifies(key string, delay time.Duration, now time.Time) bool
 // observe records the state of the pods. A group counts as another one in each attempt of its set replica.
 func (s shortage) observe(c *Cluster) {
 	ready, answers := map[types.UID]int32{}, answering(c)
+	suspends := func(p *lifecycle.Progress) bool { // not after a pause of 10 minutes
+		return p.Open() && (p.PausedSince.IsZero() || c.Clock.Now().Before(p.PausedSince.Add(10*time.Minute)))
+	}
 	for _, pod := range All[*corev1.Pod](c) {
 		if ref := metav1.GetControllerOf(pod); ref != nil && (isUp(pod) && answers[pod.Spec.NodeName] || s.unknownIsUp && (mayRun(pod) && !answers[pod.Spec.NodeName] || mayStart(c, pod))) {
 			ready[ref.UID]++
@@ -162,7 +165,7 @@ func (s shortage) observe(c *Cluster) {
 	for _, clique := range All[*v1alpha1.PodClique](c) {
 		available := clique.DeletionTimestamp == nil && ready[clique.UID] >= workload.Minimum(clique).Enforced()
 		s.see(string(clique.UID), available, c.Clock.Now())
-		if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" && workload.HasTurn(clique) || workload.CliqueProgress(clique).Open() {
+		if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "" && workload.HasTurn(clique) || suspends(workload.CliqueProgress(clique)) {
 			delete(s.since, string(clique.UID)) // a PodClique that is being updated is not terminated
 		}
 		if available {
@@ -177,7 +180,7 @@ func (s shortage) observe(c *Cluster) {
 			}
 		}
 		s.see(key, available >= lifecycle.GroupMinimum(g.Spec.MinAvailable, g.Spec.Replicas), c.Clock.Now())
-		if workload.IsGroupUpdating(g) {
+		if suspends(workload.GroupProgress(g)) {
 			delete(s.since, key)
 		}
 	}

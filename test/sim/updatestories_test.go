@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -248,6 +249,39 @@ func TestBreachDuringAnUpdate(t *testing.T) {
 	wantUpdated(c)
 	wantAvailable(c, 6)
 	c.Timeline.Golden(t, "rollout-breach")
+}
+
+// A paused update does not suspend gang termination for ever: what it has made is watched again when it has been paused for 10
+// minutes. Source: docs/decisions, T6.
+func TestPausedUpdateIsWatchedAgain(t *testing.T) {
+	c := newService(t, Nodes(2, 3), 1, func(set *v1alpha1.PodCliqueSet) {
+		*set = *watched(time.Minute, 0)
+		service(set)
+	})
+	before := uids(c)
+	c.Timeline.Say("the update is paused when its first pod is replaced by one that cannot start, and another pod fails")
+	image(c, podCliqueSet(), broken+"2", "web")
+	c.Advance(30 * time.Second)
+	pauseUpdate(c, true)
+	c.Advance(time.Second)
+	for _, pod := range podsOf(c, "chat-0-web") {
+		if isUp(pod) {
+			must(t, c.Kubelet.FailReadiness(pod))
+			break
+		}
+	}
+	c.Advance(9 * time.Minute)
+	q := theClique(c, "chat-0-web")
+	if b := meta.FindStatusCondition(q.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); b.Reason != "UpdateInProgress" {
+		c.Fatalf("breach of the PodClique of which the update is paused: %+v", b)
+	}
+	c.Advance(90 * time.Second)
+	q = theClique(c, "chat-0-web")
+	if b := meta.FindStatusCondition(q.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); b.Status != metav1.ConditionTrue {
+		c.Fatalf("breach of the PodClique of which the update has been paused for 10 minutes: %+v", b)
+	}
+	c.Advance(time.Minute)
+	wantReplaced(c, before, "chat-0-")
 }
 
 // With minAvailable equal to replicas an update goes below it by exactly one unit, with the highest replica of the set

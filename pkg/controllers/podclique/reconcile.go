@@ -115,7 +115,8 @@ func (r *Reconciler) recordClique(ctx context.Context, seen *observation, plan *
 	change, differs := workload.PodCliqueStatusChange(&clique.Status, &recorded.Status, seen.facts)
 	change.Settling = change.Settling || created > 0 || plan.unlisted
 	delay := r.unwritten.StatusDelay(string(clique.UID), change, differs, now, r.clock.Now())
-	if delay == 0 && created > 0 && !errors.Is(createErr, children.ErrUnfinished) && recorded.Status.ObservedGeneration != clique.Status.ObservedGeneration {
+	reaches := plan.update != nil && plan.update.Progress.Open() // the next pass does not know what this one has reached
+	if delay == 0 && created > 0 && !reaches && !errors.Is(createErr, children.ErrUnfinished) && recorded.Status.ObservedGeneration != clique.Status.ObservedGeneration {
 		delay = children.PromptBatchPeriod // the next pass observes the pods of this one
 	}
 	if delay > 0 && len(plan.Delete) == 0 && (plan.training == nil || len(plan.training.Release) == 0) {

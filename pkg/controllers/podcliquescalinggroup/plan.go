@@ -83,12 +83,13 @@ func (p *groupPlan) decideMembers(seen *observation, hold *workload.Hold) {
 	for _, c := range seen.members {
 		live[c.Name] = c
 	}
+	suspends := workload.IsGroupUpdating(seen.group) && (p.rollout == nil || p.rollout.Suspends)
 	for j, unit := range p.units {
 		var previous *workload.Hold
 		if p.holds[j] {
 			previous = hold
 		}
-		for _, want := range workload.MemberPodCliques(seen.set, seen.revision, seen.group, j, live, previous) {
+		for _, want := range workload.MemberPodCliques(seen.set, seen.revision, seen.group, j, live, previous, suspends) {
 			if existing := live[want.Name]; existing != nil {
 				p.update = append(p.update, member{existing, want})
 			} else if isListed(want.Name) && slices.Contains(unit.Create, want.Name) {

@@ -65,7 +65,7 @@ func TestDecide(t *testing.T) {
 			set, group, podGroup, revision := scene(tc.replicas, tc.listed)
 			var members []*v1alpha1.PodClique
 			for j := range tc.exist {
-				members = append(members, workload.MemberPodCliques(set, revision, group, j, nil, nil)...)
+				members = append(members, workload.MemberPodCliques(set, revision, group, j, nil, nil, false)...)
 			}
 			if tc.noSet {
 				set = nil
@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 // PodClique without an index stays.
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup, revision := scene(2, 2)
-	members := append(workload.MemberPodCliques(set, revision, group, 0, nil, nil), workload.MemberPodCliques(set, revision, group, 3, nil, nil)...)
+	members := append(workload.MemberPodCliques(set, revision, group, 0, nil, nil, false), workload.MemberPodCliques(set, revision, group, 3, nil, nil, false)...)
 	members = append(members, &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "odd"}})
 	plan := &groupPlan{units: all(group, set)}
 	plan.decideMembers(&observation{group: group, set: set, revision: revision, podGroup: podGroup, members: members}, nil)

@@ -178,7 +178,7 @@ func (r *Reconciler) trialUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, 
 	wanted, live := workload.PodCliques(set, revision, i, nil, nil), owned.cliques
 	group := owned.groups[c.Labels[v1alpha1.LabelPodCliqueScalingGroup]]
 	if group != nil {
-		wanted, live = workload.MemberPodCliques(set, revision, group, workload.GroupReplicaIndex(c), nil, nil), owned.members
+		wanted, live = workload.MemberPodCliques(set, revision, group, workload.GroupReplicaIndex(c), nil, nil, false), owned.members
 		pods = nil
 	}
 	var trials []trialPod

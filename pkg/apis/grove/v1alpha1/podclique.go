@@ -327,6 +327,12 @@ type PodCliqueUpdateProgress struct {
 	// +optional
 	LastProgressTime *metav1.Time `json:"lastProgressTime,omitempty"`
 
+	// pausedSince is since when the update is paused. Gang termination is not
+	// suspended any more when that is --stalled-update-after ago. Unset if the
+	// update is not paused.
+	// +optional
+	PausedSince *metav1.Time `json:"pausedSince,omitempty"`
+
 	// podCliqueSetGenerationHash is the generation hash of the PodCliqueSet
 	// that is being rolled out.
 	// +optional
