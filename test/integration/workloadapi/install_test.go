@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -166,7 +167,7 @@ func TestInstallAndUninstall(t *testing.T) {
 	for _, p := range i.running {
 		p.Kill()
 	}
-	i.documented("grove.io/pod-tracking") // of the job's pods
+	i.documented("configuration.md", "grove.io/pod-tracking") // of the job's pods
 	i.kubectl("delete -k ../../../manifests/crds")
 	i.pods(ctx, 0)
 }
@@ -187,8 +188,8 @@ func TestTheSchedulerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.kubectl("apply --server-side -k ../../../manifests")
-	i.documented("manifests/webhooks")
-	i.documented("manifests/crds/scheduling.run.ai_podgroups.yaml")
+	i.documented("configuration.md", "manifests/webhooks")
+	i.documented("configuration.md", "manifests/crds/scheduling.run.ai_podgroups.yaml")
 	i.kubectl("wait --for=condition=Established crd --all")
 	for _, gone := range []string{"-n muster-system deployment", "validatingwebhookconfiguration", "mutatingwebhookconfiguration", "-n muster-system service"} {
 		command := exec.CommandContext(ctx, "../../../bin/kubectl", append([]string{"get", "-o", "name"}, strings.Fields(gone)...)...)
@@ -207,10 +208,59 @@ func TestTheSchedulerAlone(t *testing.T) {
 	i.kubectl("wait -n " + i.namespace + " --for=jsonpath={.status.reason}=Invalid podgroup/invalid --timeout=60s")
 }
 
-// documented runs the commands of docs/configuration.md that mention something.
-func (i *installation) documented(mention string) {
+// TestOperations runs the commands of docs/operations.md: they show that both programs work, replace the certificate while it
+// is used, and remove the webhooks while no muster-controller answers.
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cp.Stop)
+	i := &installation{user: newUser(t, cp), cp: cp}
+	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 2, GPUs: 8}); err != nil {
+		t.Fatal(err)
+	}
+	i.kubectl("apply --server-side -k ../../../manifests/crds")
+	i.kubectl("wait --for=condition=Established crd --all")
+	i.kubectl("apply --server-side -k ../../../manifests")
+	i.kubectl("delete validatingwebhookconfiguration,mutatingwebhookconfiguration muster-webhooks")
+	if _, err := cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}); err != nil {
+		t.Fatal(err)
+	}
+	controller, err := cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: []string{"--leader-elect=true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	i.kubectl("wait -n muster-system --for=jsonpath={.spec.holderIdentity} lease/muster-scheduler lease/muster-controller --timeout=60s")
+	i.documented("operations.md", "get deployments")
+	i.documented("operations.md", ".spec.renewTime")
+	i.documented("operations.md", "openssl x509")
+	former, err := cp.Client().CoreV1().Secrets(controlplane.MusterNamespace).Get(ctx, "muster-webhooks-tls", metav1.GetOptions{})
+	check(t, err)
+	i.documented("operations.md", "delete secret muster-webhooks-tls")
+	check(t, controlplane.Until(ctx, cp.Client().CoreV1().Secrets(controlplane.MusterNamespace), metav1.ListOptions{FieldSelector: "metadata.name=" + former.Name},
+		func(secrets []*corev1.Secret) bool { return len(secrets) == 1 && secrets[0].UID != former.UID }))
+	// The API server observes a changed webhook configuration after some time, and without an event.
+	accepted := func(ctx context.Context) (bool, error) { return i.Create(ctx, i.typed(), client.DryRunAll) == nil, nil }
+	check(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, accepted))
+
+	controller.Kill()
+	if err := i.Create(ctx, i.typed(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
+		t.Errorf("a PodCliqueSet without muster-controller: %v, want that the webhook cannot be called", err)
+	}
+	i.documented("operations.md", "delete -k manifests/webhooks")
+	check(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, accepted))
+	i.documented("operations.md", "apply --server-side -k manifests/webhooks")
+}
+
+// documented runs the commands of a page of docs that mention something.
+func (i *installation) documented(document, mention string) {
 	i.t.Helper()
-	page, err := os.ReadFile("../../../docs/configuration.md")
+	page, err := os.ReadFile("../../../docs/" + document)
 	check(i.t, err)
 	for _, block := range strings.Split(string(page), "```sh\n")[1:] {
 		commands, _, _ := strings.Cut(block, "```")
@@ -227,5 +277,5 @@ func (i *installation) documented(mention string) {
 		}
 		return
 	}
-	i.t.Fatalf("docs/configuration.md has no command with %q", mention)
+	i.t.Fatalf("docs/%s has no command with %q", document, mention)
 }
