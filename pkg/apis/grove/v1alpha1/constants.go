@@ -132,10 +132,10 @@ const (
 	AnnotationMNNVLGroup = "grove.io/mnnvl-group"
 )
 
-// ControllerClass, an annotation of a PodCliqueSet or a label of a namespace,
-// holds the class of the controller that serves the PodCliqueSet, or those in
-// the namespace that have no such annotation. Absent or empty: see
-// docs/decisions, W12.
+// ControllerClass is the key of an annotation of a PodCliqueSet, or of a label
+// of a namespace. It holds the class of the controller that serves the
+// PodCliqueSet, or those in the namespace that have no such annotation. Absent
+// or empty: see docs/decisions, W12.
 const ControllerClass = "grove.io/controller-class"
 
 // DefaultControllerClass is the class of muster-controller, unless it is
