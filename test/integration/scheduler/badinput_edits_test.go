@@ -125,6 +125,37 @@ func TestMemberWithAClaimRecreatedWhileItsGangIsBound(t *testing.T) {
 	released(t, partials)
 }
 
+// Another scheduler takes the room of a pod while its gang waits for a volume. No pod of the gang is bound there, and it starts on
+// other nodes (docs/decisions, G27).
+func TestRoomIsTakenWhileAGangIsBound(t *testing.T) {
+	c := newCluster(t, 3)
+	c.startQuick()
+	o := c.observe()
+	o.expect("g", 3)
+	c.claim("g-data", c.storageClass(), corev1.ReadWriteMany)
+	c.apply(c.group("g").MinMember(3))
+	for i := range 3 {
+		w := c.pod(fmt.Sprintf("g-%d", i), "g", 2)
+		if i == 0 {
+			w.Claim("g-data")
+		}
+		c.create(w)
+	}
+	taken := c.untilNodeChosen("g-data")
+	c.create(c.pod("foreign", "", 8).SchedulerName("another").Node(taken))
+	c.stillSchedules() // the scheduler has seen the pod
+	c.provision("g-data")
+	c.untilBound("g", 3)
+	for i := range 3 {
+		if pod := fmt.Sprintf("g-%d", i); c.nodeOf(pod) == taken {
+			t.Errorf("%s was bound to node %s, which has no room for it", pod, taken)
+		}
+	}
+	c.untilSatisfied("g")
+	partials, _ := o.stop()
+	released(t, partials)
+}
+
 // createHeldGang creates a gang of n pods with one GPU each, and returns when it is planned; it cannot be bound before
 // provision is called, because its pod 0 has a claim that no provisioner serves.
 func (c *cluster) createHeldGang(name string, n int) (provision func()) {
