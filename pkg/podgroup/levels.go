@@ -39,6 +39,16 @@ func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name str
 	return required, preferred, nil
 }
 
+// RequiresLevel reports whether the PodGroup or one of its sub-groups requires a topology level.
+func RequiresLevel(spec *v2alpha2.PodGroupSpec) bool {
+	for _, c := range constraints(spec) {
+		if c.RequiredTopologyLevel != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // WithListed returns levelsOf with the levels that a PodGroup itself lists (TopologyLevelsAnnotation) under the name "": those of
 // its constraints that name no Topology. nil: it lists none.
 func WithListed(group *v2alpha2.PodGroup, levelsOf func(name string) topology.Levels) func(name string) topology.Levels {

@@ -237,7 +237,8 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 		return
 	}
 	a := backlog.Attempt{Gang: work.Gang, Problem: work.Problem, Classes: work.Classes, RefusedBy: func(int) (kubescheduler.Inputs, bool) { return kubescheduler.Inputs{}, true }, Task: work.Task}
-	g.refuse(logger, a, podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes"})
+	why := podgroup.Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "the cluster has no nodes", NoNodeHelps: podgroup.RequiresLevel(&work.Group.Spec)}
+	g.refuse(logger, a, why)
 }
 
 // refuse records why there is no plan, and which changes make another attempt worthwhile.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -158,6 +159,43 @@ func TestClusterWithoutNodesIsReported(t *testing.T) {
 		t.Errorf("%d pods are said to need capacity, want all 4 of the minimum", needs)
 	}
 	c.node(wrappers.MakeNode("n0").GPUs(8)).wholeOf("a", 4)
+}
+
+// Cluster autoscalers are told of a gang that requires a rack only if the nodes that they add may help (docs/decisions, G13).
+func TestAutoscalersAreToldWhenNodesHelp(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		racks, taken []int // nodes in each rack, and those of them that others use
+		reason       v2alpha2.Reason
+		told         bool
+	}{
+		"what is free is in one rack":     {[]int{4, 4}, []int{2, 4}, v2alpha2.ReasonInsufficientGPUs, true},
+		"nothing is free":                 {[]int{4, 4}, []int{4, 4}, v2alpha2.ReasonInsufficientGPUs, true},
+		"nodes are free in two racks":     {[]int{4, 4}, []int{2, 3}, v2alpha2.ReasonInsufficientGPUs, false},
+		"enough is free, in two racks":    {[]int{4, 4}, []int{2, 2}, v2alpha2.ReasonTopologyUnavailable, false},
+		"the racks are too small":         {[]int{3, 3}, []int{3, 3}, v2alpha2.ReasonTooLarge, false},
+		"the cluster has no nodes at all": {nil, nil, v2alpha2.ReasonNoNodeMatches, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t).labeledRacks(tc.racks...)
+			for rack, taken := range tc.taken {
+				for k := range taken {
+					c.seesPod(wrappers.MakePod(fmt.Sprintf("other-%d-%d", rack, k), "ml").SchedulerName("another").GPUs(1).Node(fmt.Sprintf("r%d-%d", rack, k)))
+				}
+			}
+			c.run().leveledGang("a", 0, 4, 4).refused("a")
+			f, _ := c.gangs.registry.Facts(key("a"))
+			if f.Refused.Reason != tc.reason {
+				t.Errorf("reason %s: %s, want %s", f.Refused.Reason, f.Refused.Message, tc.reason)
+			}
+			for _, w := range f.Waiting {
+				if w.NeedsCapacity != tc.told {
+					t.Errorf("an autoscaler is told of %s: %t, want %t (%s: %s)", w.Pod.Name, w.NeedsCapacity, tc.told, f.Refused.Reason, f.Refused.Message)
+				}
+			}
+		})
+	}
 }
 
 func TestProfileThatOnlySortsSchedulesPodsOneByOne(t *testing.T) {
