@@ -44,7 +44,7 @@ func TestGangsPreemptSurplusThenWholeGangs(t *testing.T) {
 	c.untilBound("chat", 1)
 	c.untilBound("train", 2)
 	c.untilStatus("train", "says what it lost", func(s v2Status) bool {
-		return strings.Contains(condition(s, v2alpha2.ConditionPreempted).Message, c.namespace+"/chat") && s.Phase == v2alpha2.PodGroupAdmitted
+		return strings.Contains(condition(s, v2alpha2.ConditionPreempted).Message, c.namespace+"/chat") && s.Phase == v2alpha2.PodGroupAdmitted && s.Priority != nil && *s.Priority == 10
 	})
 	if n := c.countEvents("PodGroup", "train")["GangBelowMinimum"]; n != 0 {
 		t.Error("the gang was below its minimum")
@@ -53,7 +53,8 @@ func TestGangsPreemptSurplusThenWholeGangs(t *testing.T) {
 	c.untilBound("search", 2)
 	c.untilBound("train", 0)
 	c.untilStatus("train", "says that it was preempted as a whole", func(s v2Status) bool {
-		return strings.Contains(condition(s, v2alpha2.ConditionPreempted).Message, c.namespace+"/search")
+		return strings.Contains(condition(s, v2alpha2.ConditionPreempted).Message, c.namespace+"/search") &&
+			strings.HasPrefix(s.Summary, "preempted at ") && strings.Contains(s.Summary, " by "+c.namespace+"/search (1000 over 10); ")
 	})
 	c.untilTold("PodGroup", "search", "Preempting", "train")
 	c.untilTold("PodGroup", "train", "Preempted", "chat")
