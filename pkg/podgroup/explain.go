@@ -55,7 +55,7 @@ func Explain(p placement.Problem, world World, short *placement.Shortfall) Refus
 	}
 	return Refusal{
 		Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition),
-		NoNodeHelps: !newNewNodes(p, world).mayHelp(p.Tree.Root(), reason),
+		NoNodeHelps: !newAddedNodes(p, world).mayHelp(p.Tree.Root(), reason),
 	}
 }
 

@@ -40,7 +40,7 @@ func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
 		}
 	}
 	refusal := Refusal{Reason: v2alpha2.ReasonWaitingForPods, NoNodeHelps: len(units) > 0}
-	nodes := newNewNodes(p, world)
+	nodes := newAddedNodes(p, world)
 	easiest := -1
 	var parts []string
 	for _, u := range units {

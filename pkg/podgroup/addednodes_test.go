@@ -11,7 +11,7 @@ import (
 )
 
 // Which refusals are reported to cluster autoscalers, for gangs of pods with a whole node each.
-func TestNewNodesMayHelp(t *testing.T) {
+func TestAddedNodesMayHelp(t *testing.T) {
 	t.Parallel()
 	const hostname = "kubernetes.io/hostname"
 	whole := func(level string, pods int) placement.Problem {

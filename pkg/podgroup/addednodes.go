@@ -3,6 +3,8 @@
 package podgroup
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,26 +14,27 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// newNodes judges whether nodes that a cluster autoscaler adds may let groups with required topology levels start
+// addedNodes judges whether nodes that a cluster autoscaler adds may let groups with required topology levels start
 // (docs/decisions, G13). An autoscaler adds nodes for the pods that the free room does not hold, one by one, and nothing tells it in
 // which domain. So they help only if these pods are too many for all domains together, and if what is free is in one domain, which
-// the new nodes may complete.
-type newNodes struct {
+// the added nodes may complete.
+type addedNodes struct {
 	placement.Problem
 	world World
 	pinOf func(group string) placement.LevelShortfall // placement.Pins; nil: not asked yet
-	rooms map[levelOf]levelRoom
+	rooms map[levelOf]*levelRoom
 }
 
-// levelRoom is in how many domains of a level a pod of a class fits, and how many fit in all of them and in the one with the most room.
-type levelRoom struct{ domains, pods, most int }
+// levelRoom is the number of nodes that can run a class and have the label of a level, in how many domains of the level a pod of the
+// class fits, and how many fit in all of them and in the one with the most room.
+type levelRoom struct{ nodes, domains, pods, most int }
 
-func newNewNodes(p placement.Problem, world World) *newNodes {
-	return &newNodes{Problem: p, world: world, rooms: map[levelOf]levelRoom{}}
+func newAddedNodes(p placement.Problem, world World) *addedNodes {
+	return &addedNodes{Problem: p, world: world, rooms: map[levelOf]*levelRoom{}}
 }
 
-// mayHelp reports whether new nodes may let the groups below g start, or be completed, that were refused for this reason.
-func (n *newNodes) mayHelp(g *gang.Group, reason v2alpha2.Reason) bool {
+// mayHelp reports whether added nodes may let the groups below g start, or be completed, that were refused for this reason.
+func (n *addedNodes) mayHelp(g *gang.Group, reason v2alpha2.Reason) bool {
 	if !hasLevels(n.Problem) {
 		return true // the reason says it
 	}
@@ -46,7 +49,7 @@ func (n *newNodes) mayHelp(g *gang.Group, reason v2alpha2.Reason) bool {
 	return n.mayHelpBelow(g, reason)
 }
 
-func (n *newNodes) mayHelpBelow(g *gang.Group, reason v2alpha2.Reason) bool {
+func (n *addedNodes) mayHelpBelow(g *gang.Group, reason v2alpha2.Reason) bool {
 	if !n.mayGrow(g, g, reason) {
 		return false
 	}
@@ -59,29 +62,31 @@ func (n *newNodes) mayHelpBelow(g *gang.Group, reason v2alpha2.Reason) bool {
 	return g.IsLeaf() || helped >= g.Min()
 }
 
-// mayGrow reports whether new nodes may let a domain of the level that a group requires hold what a group in it lacks. Any may if it
+// mayGrow reports whether added nodes may let a domain of the level that a group requires hold what a group in it lacks. Any may if it
 // requires none.
-func (n *newNodes) mayGrow(group, lacking *gang.Group, reason v2alpha2.Reason) bool {
+func (n *addedNodes) mayGrow(group, lacking *gang.Group, reason v2alpha2.Reason) bool {
 	level := n.Required[group.Name()]
 	if level == "" {
 		return true
 	}
-	if n.pinOf == nil {
-		n.pinOf = placement.Pins(n.Problem, n.world)
-	}
-	if pin := n.pinOf(group.Name()); pin.Runs || pin.Torn || pin.Gone {
-		return false // new nodes may be in any other domain
+	if len(n.Nodes) > 0 { // some pods run
+		if n.pinOf == nil {
+			n.pinOf = placement.Pins(n.Problem, n.world)
+		}
+		if pin := n.pinOf(group.Name()); pin.Runs || pin.Torn || pin.Gone {
+			return false // added nodes may be in any other domain
+		}
 	}
 	short := isInsufficient(reason)
 	waiting := map[int]int{}
 	n.countWaiting(lacking, waiting)
 	lacks, open := false, true
-	for class, pods := range waiting {
-		if inside, _ := n.world.LevelNodes(class, level); inside == 0 {
-			return false // no node that can run it has the label
-		}
-		room, need := n.roomOf(class, level), min(pods, max(1, lacking.MissingPods(n.Have)))
+	for _, class := range slices.Sorted(maps.Keys(waiting)) {
+		room, need := n.roomOf(class, level), min(waiting[class], max(1, lacking.MissingPods(n.Have)))
 		switch {
+		case room == nil: // the classes before it stand for it
+		case room.nodes == 0:
+			return false
 		case room.most >= need: // it does not lack room
 		case room.pods < need:
 			lacks, open = true, open && room.domains <= 1
@@ -93,7 +98,7 @@ func (n *newNodes) mayGrow(group, lacking *gang.Group, reason v2alpha2.Reason) b
 }
 
 // countWaiting counts the waiting pods below a group, by class.
-func (n *newNodes) countWaiting(g *gang.Group, waiting map[int]int) {
+func (n *addedNodes) countWaiting(g *gang.Group, waiting map[int]int) {
 	for _, pod := range n.Pods[g.Name()] {
 		waiting[pod.Class]++
 	}
@@ -102,10 +107,13 @@ func (n *newNodes) countWaiting(g *gang.Group, waiting map[int]int) {
 	}
 }
 
-func (n *newNodes) roomOf(class int, level string) levelRoom {
+// roomOf returns nil after maxClasses classes, because each visits all nodes.
+func (n *addedNodes) roomOf(class int, level string) *levelRoom {
 	key := levelOf{class, level}
-	room, known := n.rooms[key]
-	if !known {
+	room := n.rooms[key]
+	if room == nil && len(n.rooms) < maxClasses {
+		room = &levelRoom{}
+		room.nodes, _ = n.world.LevelNodes(class, level)
 		for _, pods := range n.world.Rooms(class, level, 0) {
 			room.domains += min(pods, 1)
 			room.pods += pods
