@@ -52,6 +52,8 @@ type Pod struct {
 	Unreachable bool
 	// LostNode is the name of its node if that does not respond and the pod is terminating or has not ended.
 	LostNode string
+	// Node is the name of its node, "" if it is not bound.
+	Node string
 	// Tolerates is how long the pod tolerates that its node does not answer; nil: without limit.
 	Tolerates *time.Duration
 	// Scheduler is the name of its scheduler. Answered: that has bound it, or reported why not.

@@ -55,6 +55,8 @@ const (
 	fewSilent = 2
 	// fleetPeriod is how often pods on nodes that are silent together are judged again: what ends this may happen to other nodes.
 	fleetPeriod = 10 * time.Second
+	// reportAfter is within how long a kubelet that answers again reports what its pods do: it writes all states every 10 s.
+	reportAfter = 20 * time.Second
 )
 
 // JudgeFleet returns what is known about the nodes that hold pods of PodCliqueSets. A node is silent together with others
@@ -134,6 +136,8 @@ const (
 type Unknowns struct {
 	Fleet Fleet
 	Lease Lease
+	// Back are nodes that have begun to answer again, and since when.
+	Back map[string]time.Time
 	// Grace is how long a node may be silent before its pods count as missing; nil: as long as each pod tolerates.
 	Grace *time.Duration
 	// AtOnce: a pod for which its scheduler has done nothing counts as unknown from its creation on. Otherwise a scheduler has
@@ -154,6 +158,11 @@ func (u Unknowns) Mark(pods []Pod, now time.Time) (marked []Pod, after time.Dura
 		switch {
 		case p.LostNode != "":
 			p.Silence, after = u.ofNode(*p, after, now)
+		case p.AwaitsReport():
+			if due := wholeSecond(u.Back[p.Node].Add(reportAfter)); now.Before(due) {
+				p.Silence = Silence{Reason: NodesDoNotAnswer, Text: "node " + p.Node + " has not reported since it answers again", Until: due}
+				after = Sooner(after, delayUntil(due, now))
+			}
 		case p.AwaitsScheduler():
 			if first := oldest[p.Scheduler]; first.IsZero() || p.WaitsSince.Before(first) {
 				oldest[p.Scheduler] = p.WaitsSince
@@ -189,6 +198,12 @@ func (u Unknowns) ofNode(p Pod, after time.Duration, now time.Time) (Silence, ti
 		return Silence{}, after
 	}
 	return s, Sooner(after, delayUntil(s.Until, now))
+}
+
+// AwaitsReport reports whether the pod was running when something was heard of it last, and is said not to be ready, which the
+// control plane writes of pods on nodes that do not answer.
+func (p Pod) AwaitsReport() bool {
+	return p.Running && !p.Ready && !p.Terminating && !p.Failed && p.LostNode == ""
 }
 
 // AwaitsScheduler reports whether the pod waits until a scheduler binds it.

@@ -109,6 +109,32 @@ func TestGrace(t *testing.T) {
 	}
 }
 
+// TestNodesThatAnswerAgain: what the control plane wrote about their pods while they were silent is believed when their kubelets
+// have had the time to report.
+func TestNodesThatAnswerAgain(t *testing.T) {
+	t.Parallel()
+	pod := lifecycle.Pod{Node: "n", Scheduled: true, Running: true}
+	ready := pod
+	ready.Ready = true
+	for name, tc := range map[string]struct {
+		pod   lifecycle.Pod
+		since time.Duration
+		want  time.Duration // until it is missing, 0: it is known
+	}{
+		"a moment ago":             {pod, 5 * time.Second, 15 * time.Second},
+		"for long":                 {pod, 20 * time.Second, 0},
+		"its pod is ready already": {ready, 5 * time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			marked, after := lifecycle.Unknowns{Back: map[string]time.Time{"n": now.Add(-tc.since)}}.Mark([]lifecycle.Pod{tc.pod}, now)
+			if got := marked[0].Silence; got.IsSilent() != (tc.want > 0) || after != tc.want {
+				t.Errorf("%+v, after %s", got, after)
+			}
+		})
+	}
+}
+
 // TestSilenceIsNoBreach: a minimum that may run is not in breach, one that is missing for certain is, and what is not
 // known of replicas is not known of their group.
 func TestSilenceIsNoBreach(t *testing.T) {

@@ -137,7 +137,7 @@ func (d *TrainingDecision) silentIndices(t TrainingPods, n int, indices podsByIn
 	succeeded := d.succeeded(t.Pods)
 	var silences []Silence
 	for i, x := range indices {
-		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil {
+		if i >= 0 && i < n && !succeeded.Has(i) && x.live != nil && !x.live.isRunning() {
 			silences = append(silences, x.live.Silence)
 		}
 	}

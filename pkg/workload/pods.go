@@ -69,7 +69,7 @@ func PodFacts(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node
 		grace := pod.DeletionGracePeriodSeconds
 		p.Stopped = !p.Scheduled || grace != nil && *grace == 0
 	}
-	p.Tolerates = toleratesUnreachable(pod)
+	p.Node, p.Tolerates = pod.Spec.NodeName, toleratesUnreachable(pod)
 	p.Scheduler, p.Answered = pod.Spec.SchedulerName, podCondition(pod, corev1.PodScheduled) != nil
 	p.Orphaned = isOrphaned(pod)
 	if p.Unreachable || p.Scheduled && !p.Ended && unreachable(pod.Spec.NodeName) {
@@ -161,6 +161,21 @@ func SilentSince(node *corev1.Node) time.Time {
 	}
 	return time.Time{}
 }
+
+// AnswersSince returns since when a node has responded without interruption; zero: it does not, or it was created less than
+// newNode before, so that no pod was on it when it did not.
+func AnswersSince(node *corev1.Node) time.Time {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue &&
+			c.LastTransitionTime.After(node.CreationTimestamp.Add(newNode)) {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// newNode is the time that a node may take from its registration to its first Ready.
+const newNode = time.Minute
 
 // UnreachableNode reports whether a node does not respond: its condition Ready is neither True nor False, or it has
 // the taint for unreachable nodes. A node that does not exist (nil) does not respond either.

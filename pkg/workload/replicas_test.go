@@ -192,7 +192,7 @@ func TestPodFacts(t *testing.T) {
 	failed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	base := lifecycle.Pod{Name: "p", UID: "u", Index: 4, Created: t0, Tolerates: new(time.Duration)}
 	alive := base
-	alive.Scheduled, alive.Running = true, true
+	alive.Scheduled, alive.Running, alive.Node = true, true, "n"
 	ready := func(p *lifecycle.Pod) { p.Ready, p.ReadySince = true, t0.Add(2*time.Minute) }
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
@@ -232,17 +232,18 @@ func TestPodFacts(t *testing.T) {
 		"terminating on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.DeletionTimestamp, p.Spec.NodeName = &metav1.Time{Time: t0.Add(time.Hour)}, "gone"
 		}), func(p *lifecycle.Pod) {
-			p.Terminating, p.Unreachable, p.GraceEnds, p.LostNode = true, true, t0.Add(time.Hour), "gone"
+			p.Terminating, p.Unreachable, p.GraceEnds, p.LostNode, p.Node = true, true, t0.Add(time.Hour), "gone", "gone"
 		}},
 		"not ready on a node that does not respond": {pod(running, func(p *corev1.Pod) {
 			p.Status.Conditions, p.Spec.NodeName = nil, "gone"
-		}), func(p *lifecycle.Pod) { p.LostNode = "gone" }},
+		}), func(p *lifecycle.Pod) { p.LostNode, p.Node = "gone", "gone" }},
 		"ready on a node that does not respond": {pod(running, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
-			func(p *lifecycle.Pod) { p.LostNode = "gone" }},
+			func(p *lifecycle.Pod) { p.LostNode, p.Node = "gone", "gone" }},
 		"bound to a node that does not respond": {pod(func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
-			func(p *lifecycle.Pod) { *p = base; p.Scheduled, p.LostNode = true, "gone" }},
+			func(p *lifecycle.Pod) { *p = base; p.Scheduled, p.LostNode, p.Node = true, "gone", "gone" }},
 		"ended on a node that does not respond": {pod(running, failed, func(p *corev1.Pod) { p.Spec.NodeName = "gone" }),
 			func(p *lifecycle.Pod) {
+				p.Node = "gone"
 				p.Running, p.Ended, p.Failed, p.EndedAt, p.Lived = false, true, true, t0.Add(2*time.Minute), time.Minute
 			}},
 		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),

@@ -76,10 +76,27 @@ func (w *Witness) unknowns(ctx context.Context, grace *time.Duration, pods []lif
 	if i := slices.IndexFunc(pods, func(p lifecycle.Pod) bool { return p.LostNode != "" }); i >= 0 {
 		u.Fleet = w.fleetWith(ctx, pods[i].LostNode, now)
 	}
+	u.Back = w.backSince(ctx, pods)
 	if w.lease.Name != "" && slices.ContainsFunc(pods, func(p lifecycle.Pod) bool { return p.AwaitsScheduler() && p.Scheduler == w.name }) {
 		u.Lease = w.schedulerLease(ctx, now)
 	}
 	return u
+}
+
+// backSince returns since when the nodes answer of pods that may not have been reported since then.
+func (w *Witness) backSince(ctx context.Context, pods []lifecycle.Pod) map[string]time.Time {
+	back := map[string]time.Time{}
+	for i := range pods {
+		name := pods[i].Node
+		if _, known := back[name]; known || !pods[i].AwaitsReport() {
+			continue
+		}
+		node := &corev1.Node{}
+		if w.client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy) == nil {
+			back[name] = workload.AnswersSince(node)
+		}
+	}
+	return back
 }
 
 // schedulerLease returns the Lease of the scheduler; the zero value: it does not exist. If it cannot be read, what was read
