@@ -44,10 +44,9 @@ const eventDelay = 2 * time.Second
 // statuses writes the status of PodGroups and emits the corresponding events.
 type statuses struct {
 	Options
-	pace   *pacer
-	queue  queue
-	makers *makers
-
+	pace     *pacer
+	queue    queue
+	makers   *makers
 	repeated *repeatedNames
 
 	mu     sync.Mutex

@@ -210,10 +210,12 @@ type SubGroup struct {
 // muster-scheduler and KAI Scheduler ignore it.
 type TopologyConstraint struct {
 	// topology is the name of the Topology (kai.scheduler/v1alpha1) whose levels
-	// the two fields below refer to. Unset means that any node label can be a
-	// level. Then the label alone defines the domain, and which of two labels is
-	// the wider one has to be seen from the nodes. If more than two levels lie
-	// on one path of the tree, name a Topology.
+	// the two fields below refer to. Unset means those that the annotation
+	// scheduling.run.ai/topology-levels lists, as muster-controller does for
+	// PodCliqueSets. Without it any node label can be a level. Then the label
+	// alone defines the domain, and which of two labels is the wider one has to
+	// be seen from the nodes. If more than two levels lie on one path of the
+	// tree, name a Topology.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Topology string `json:"topology,omitempty"`
