@@ -86,9 +86,10 @@ func (p Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
 // isRunning reports whether the pod runs on a node that responds. Source: docs/decisions, J11.
 func (p Pod) isRunning() bool { return p.Running && p.LostNode == "" }
 
-// isLost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over.
+// isLost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over. A pod that
+// has ended and needs no kubelet to go is not lost: it goes as soon as its finalizers do.
 func (p Pod) isLost(now time.Time) bool {
-	return p.Terminating && p.Unreachable && !now.Before(p.GraceEnds)
+	return p.Terminating && p.Unreachable && !now.Before(p.GraceEnds) && !(p.Ended && p.Stopped)
 }
 
 // CliquePods contains the facts about a clique and its pods.
@@ -265,7 +266,7 @@ func (d *PodDecision) addTerminating(x *indexPods, p *Pod, now time.Time) bool {
 		x.lost = p
 	case p.Terminating:
 		x.leaving = p
-		if p.Unreachable {
+		if p.Unreachable && now.Before(p.GraceEnds) {
 			d.requeueAt(p.GraceEnds, now)
 		}
 	default:
@@ -282,7 +283,7 @@ func (d *PodDecision) addOthers(indices podsByIndex, others []Pod, now time.Time
 		case p.Ended && p.Orphan && !p.Terminating:
 		case !p.isLost(now):
 			indices.at(p.Index).blocked = p
-			if p.Terminating && p.Unreachable {
+			if p.Terminating && p.Unreachable && now.Before(p.GraceEnds) {
 				d.requeueAt(p.GraceEnds, now)
 			}
 		case indices.at(p.Index).lost == nil:

@@ -97,6 +97,16 @@ func TestDecidePods(t *testing.T) {
 		"grace period over but the node responds: its kubelet will confirm the end of the pod": {
 			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), terminating, graceOver)}},
 		},
+		"a pod that has ended and whose object only finalizers keep is not lost: its index is free when it is gone": {
+			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), ended(0, time.Minute), terminating, unreachable, graceOver, stopped)}},
+		},
+		"one that ended within its grace period, on a node that became unreachable then, would stay for ever": {
+			c: lifecycle.CliquePods{Replicas: 2, Pods: []lifecycle.Pod{ready(0), with(ready(1), ended(0, time.Minute), terminating, unreachable, graceOver)}},
+			want: lifecycle.PodDecision{
+				Create: []lifecycle.NewPod{{Index: 1, Replaces: "u1"}},
+				Lost:   []lifecycle.Pod{with(ready(1), ended(0, time.Minute), terminating, unreachable, graceOver)},
+			},
+		},
 		"lost and replaced: nothing more": {
 			c: lifecycle.CliquePods{Replicas: 1, Pods: []lifecycle.Pod{
 				with(ready(0), terminating, unreachable, graceOver), with(ready(0), named("successor"))}},

@@ -151,6 +151,8 @@ func TestDecideTrainingPods(t *testing.T) {
 			outcome{Breach: never, Failure: "pod 0 is being deleted", Release: []string{"p0"}}},
 		"a pod was lost with its node": {clique(elastic, worker(0, terminating, unreachable, graceOver), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod p0 was lost with its node n0", Create: []int{0}, Release: []string{"p0"}}},
+		"a pod that has ended and that only its finalizer keeps is not lost": {clique(elastic, worker(0, crashed(1), stopped, unreachable), worker(1), worker(2), worker(3)),
+			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted, its node n0 does not answer", Release: []string{"p0"}}},
 		"a pod on a node that does not respond has its grace period": {clique(elastic, worker(0, terminating, unreachable), worker(1), worker(2), worker(3)),
 			outcome{Started: "0-3", Available: 3, Failure: "pod 0 is being deleted, its node n0 does not answer", After: 30 * time.Second}},
 		"a pod on a node that does not respond does not run": {clique(was, worker(0, onLostNode), worker(1), worker(2), worker(3)),

@@ -404,6 +404,16 @@ func (c *Cluster) Deliver(kinds ...client.Object) {
 	}
 }
 
+// Show delivers the oldest pending change of each kind, also of those that are held back.
+func (c *Cluster) Show() {
+	c.process.cache.settle()
+	for _, gvk := range c.API.kinds() {
+		if len(c.process.cache.views[gvk].pending) > 0 {
+			c.process.cache.deliver(gvk)
+		}
+	}
+}
+
 // Create creates an object, as a user.
 func (c *Cluster) Create(o client.Object) {
 	c.t.Helper()

@@ -127,13 +127,12 @@ func wantNothing(c *Cluster) {
 	}
 }
 
-// invariants returns the check that runs after every step: two pods have the same host name only if the first is gone,
-// finished, or lost with its node; and a PodGroup that has never been admitted has bound pods only while its plan is
-// being bound, during which the clock does not move.
+// invariants returns the check that runs after every step: that of hosts; and a PodGroup that has never been admitted has bound
+// pods only while its plan is being bound, during which the clock does not move.
 func invariants() func(*Cluster) error {
 	partial := map[string]time.Duration{} // partly bound PodGroups, and since when
-	lost := map[types.UID]bool{}          // pods that were lost once, which a restored node still has to stop
-	created := map[types.UID]bool{}       // PodCliques that were checked when they were new
+	lost := hosts{}
+	created := map[types.UID]bool{} // PodCliques that were checked when they were new
 	return func(c *Cluster) error {
 		for _, clique := range All[*v1alpha1.PodClique](c) {
 			if recorded := recordedAttempt(c, clique); !created[clique.UID] && workload.Attempt(clique).Precedes(recorded) {
@@ -141,20 +140,12 @@ func invariants() func(*Cluster) error {
 			}
 			created[clique.UID] = true
 		}
-		hosts, bound, answers := map[string]string{}, map[string]int{}, answering(c)
+		if err := lost.check(c); err != nil {
+			return err
+		}
+		bound := map[string]int{}
 		for _, pod := range All[*corev1.Pod](c) {
-			if pod.Spec.NodeName != "" && !answers[pod.Spec.NodeName] && pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(c.Clock.Now()) {
-				lost[pod.UID] = true
-			}
-			if lost[pod.UID] || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-				continue
-			}
-			host := pod.Namespace + "/" + pod.Spec.Subdomain + "/" + pod.Spec.Hostname
-			if other := hosts[host]; other != "" {
-				return fmt.Errorf("pods %s and %s have one host name, %s", pod.Name, other, host)
-			}
-			hosts[host] = pod.Name
-			if pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
+			if !lost[pod.UID] && !workload.HasEnded(pod) && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil {
 				bound[pod.Annotations[v2alpha2.PodGroupAnnotation]]++
 			}
 		}
@@ -171,6 +162,28 @@ func invariants() func(*Cluster) error {
 		}
 		return nil
 	}
+}
+
+// hosts are the pods that were lost once, which a restored node still has to stop. check returns an error if two pods have the same
+// host name and none of them has ended or was lost with its node.
+type hosts map[types.UID]bool
+
+func (lost hosts) check(c *Cluster) error {
+	names, answers := map[string]string{}, answering(c)
+	for _, pod := range All[*corev1.Pod](c) {
+		if pod.Spec.NodeName != "" && !answers[pod.Spec.NodeName] && pod.DeletionTimestamp != nil && !pod.DeletionTimestamp.After(c.Clock.Now()) {
+			lost[pod.UID] = true
+		}
+		if lost[pod.UID] || workload.HasEnded(pod) {
+			continue
+		}
+		host := pod.Namespace + "/" + pod.Spec.Subdomain + "/" + pod.Spec.Hostname
+		if other := names[host]; other != "" {
+			return fmt.Errorf("pods %s and %s have one host name, %s", pod.Name, other, host)
+		}
+		names[host] = pod.Name
+	}
+	return nil
 }
 
 // recordedAttempt returns the attempt of the PodClique's unit that the status of its owner records.

@@ -32,11 +32,19 @@ type Reconciler struct {
 	options   children.Options
 	recorder  events.EventRecorder // nil before SetupWithManager
 	unwritten children.FactTimes   // statuses that differ from the written ones, by UID
-	// templates contains the template hash of the latest pods of each PodClique; nil: this process created none. This is
-	// safe, because the cache of a new process begins with a list of all pods.
-	templates children.PassMemory[*string]
+	// latest contains what this process knows about the latest pods that it created for each PodClique.
+	latest children.PassMemory[latestPods]
 	// sightings contains when this process saw the states of the pods of each PodClique.
 	sightings children.PassMemory[lifecycle.Sightings]
+}
+
+// latestPods tells whether pods that the cache does not show yet may have other names than those to be created.
+type latestPods struct {
+	// template is the hash of their template; nil: this process created none. This is safe, because the cache of a new
+	// process begins with a list of all pods.
+	template *string
+	// reused: one of them was created at the index of a lost pod.
+	reused bool
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server.

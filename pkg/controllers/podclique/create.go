@@ -21,15 +21,17 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// ensureNoneHidden returns a conflict if the PodClique has pods that were created from another template and that are not
-// in the cache yet. The API server rejects a second pod of the same template and index, because its name is in use; a
-// pod of another template has another name (docs/decisions, U8). pods are the PodClique's own pods in the cache, update
-// is the decision on an update; nil: Training. During an update pods are created from two templates.
-func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, update *lifecycle.CliqueUpdateDecision) error {
+// ensureNoneHidden returns a conflict if the PodClique has pods that are not in the cache yet and whose names differ from those of
+// the pods to be created: the API server rejects a second pod of the same template and index, because its name is in use,
+// but a pod of another template (docs/decisions, U8), or in place of a lost one, has another name (docs/decisions, W4). It
+// also returns a conflict if a pod that is lost according to the cache is gone, or its node responds. pods are the
+// PodClique's own pods in the cache. During an update pods are created from two templates.
+func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, plan *cliquePlan) error {
 	isNew := clique.Status.ObservedGeneration == 0
-	last := *r.templates.Of(clique, nil)
-	mixes := update != nil && (update.Outdated || update.Progress.Open() || workload.CliqueProgress(clique).Open())
-	if !mixes && (last == nil || *last == clique.Labels[v1alpha1.LabelPodTemplateHash]) && (isNew || clique.Status.ObservedRevision == workload.RevisionNumber(clique)) {
+	last := r.latest.Of(clique, nil)
+	mixes := last.reused || len(plan.Lost) > 0 || plan.update != nil && (plan.update.Outdated || plan.update.Progress.Open() || workload.CliqueProgress(clique).Open())
+	if !mixes && (last.template == nil || *last.template == clique.Labels[v1alpha1.LabelPodTemplateHash]) &&
+		(isNew || clique.Status.ObservedRevision == workload.RevisionNumber(clique)) {
 		return nil
 	}
 	cached := make(map[types.UID]bool, len(pods))
@@ -38,11 +40,20 @@ func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodC
 	}
 	live, err := r.livePods(ctx, clique)
 	if err != nil {
-		return fmt.Errorf("listing the pods of PodClique %s before others are created from a new template: %w", clique.Name, err)
+		return fmt.Errorf("listing the pods of PodClique %s before others are created under other names: %w", clique.Name, err)
 	}
+	there := make(map[string]bool, len(live))
 	for i := range live {
-		if p := &live[i]; metav1.IsControlledBy(p, clique) && !cached[p.UID] {
+		p := &live[i]
+		there[string(p.UID)] = true
+		if metav1.IsControlledBy(p, clique) && !cached[p.UID] {
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("was created a moment ago, and is not in the cache yet"))
+		}
+	}
+	unreachable := r.children.LiveUnreachable(ctx)
+	for _, p := range plan.Lost {
+		if !there[p.UID] || !unreachable(p.LostNode) {
+			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("was lost with its node, and is gone, or its node responds"))
 		}
 	}
 	return nil

@@ -124,10 +124,11 @@ func (r *Reconciler) prepareCreation(ctx context.Context, seen *observation, pla
 	if err := r.awaitRevision(ctx, clique, plan); err != nil {
 		return false, err
 	}
-	if err := r.ensureNoneHidden(ctx, clique, seen.pods, plan.update); err != nil {
+	if err := r.ensureNoneHidden(ctx, clique, seen.pods, plan); err != nil {
 		return false, err
 	}
-	*r.templates.Of(clique, nil) = ptr.To(clique.Labels[v1alpha1.LabelPodTemplateHash])
+	latest := r.latest.Of(clique, nil)
+	latest.template, latest.reused = ptr.To(clique.Labels[v1alpha1.LabelPodTemplateHash]), latest.reused || len(plan.Lost) > 0
 	if plan.update != nil && plan.update.Previous.Len() > 0 {
 		if plan.previous, err = r.withPreviousTemplate(ctx, clique); err != nil {
 			return false, err

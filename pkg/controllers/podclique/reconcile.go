@@ -35,7 +35,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	releaseErr := r.releaseAbandoned(ctx, request.NamespacedName)
 	clique := &v1alpha1.PodClique{}
 	if err := r.client.Get(ctx, request.NamespacedName, clique); err != nil {
-		r.templates.Forget(request.NamespacedName)
+		r.latest.Forget(request.NamespacedName)
 		r.sightings.Forget(request.NamespacedName)
 		metrics.RecordSilentScheduler(request.String(), false)
 		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
