@@ -5,6 +5,7 @@ package workload
 import (
 	"maps"
 	"reflect"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -53,6 +54,40 @@ func Updated[T Object](live, want T) (T, bool) {
 	}
 	updateSpec(updated, want)
 	return updated, !equality.Semantic.DeepEqual(live, updated)
+}
+
+// SameState reports whether two versions of an object are the same in all on which decisions rest: what differs at most are labels
+// and annotations of users and tools, and what the API server manages. The generation stands for the spec. Of a PodGroup,
+// whose status the scheduler writes, the status does not count.
+func SameState(a, b Object) bool {
+	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() &&
+		a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) &&
+		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) &&
+		maps.Equal(ownKeys(a.GetLabels()), ownKeys(b.GetLabels())) && maps.Equal(ownKeys(a.GetAnnotations()), ownKeys(b.GetAnnotations())) &&
+		equality.Semantic.DeepEqual(statusOf(a), statusOf(b))
+}
+
+// ownKeys returns the labels or annotations that muster-controller sets.
+func ownKeys(keys map[string]string) map[string]string {
+	own := maps.Clone(keys)
+	maps.DeleteFunc(own, func(key, _ string) bool {
+		domain, _, _ := strings.Cut(key, "/")
+		return domain != v1alpha1.GroupName && domain != "app.kubernetes.io" && domain != v2alpha2.GroupName
+	})
+	return own
+}
+
+// statusOf returns the status that muster-controller writes.
+func statusOf(o Object) any {
+	switch o := o.(type) {
+	case *v1alpha1.PodCliqueSet:
+		return o.Status
+	case *v1alpha1.PodCliqueScalingGroup:
+		return o.Status
+	case *v1alpha1.PodClique:
+		return o.Status
+	}
+	return nil
 }
 
 // mergedKeys returns live with the entries of want, without the keys in gone.

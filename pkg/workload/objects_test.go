@@ -816,3 +816,48 @@ func TestKeysTakenOutOfATemplate(t *testing.T) {
 		t.Error("differs from itself")
 	}
 }
+
+// TestSameState: labels and annotations of others are harmless; what decisions rest on is not.
+func TestSameState(t *testing.T) {
+	t.Parallel()
+	clique := func(change func(*v1alpha1.PodClique)) *v1alpha1.PodClique {
+		c := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-0-w", UID: "one", Generation: 3, ResourceVersion: "7",
+			Labels: map[string]string{v1alpha1.LabelPartOf: "a"}, Annotations: map[string]string{v1alpha1.AnnotationPodCliqueSetAttempt: "1"}}}
+		c.Status.ReadyReplicas = 1
+		change(c)
+		return c
+	}
+	for name, tc := range map[string]struct {
+		change func(*v1alpha1.PodClique)
+		want   bool
+	}{
+		"another resourceVersion":    {func(c *v1alpha1.PodClique) { c.ResourceVersion = "8" }, true},
+		"an annotation of a tool":    {func(c *v1alpha1.PodClique) { c.Annotations["example.com/seen"] = "1" }, true},
+		"a label of a user":          {func(c *v1alpha1.PodClique) { c.Labels["team"] = "a" }, true},
+		"a finalizer of a tool":      {func(c *v1alpha1.PodClique) { c.Finalizers = []string{"example.com/keep"} }, true},
+		"managed fields":             {func(c *v1alpha1.PodClique) { c.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}} }, true},
+		"a spec":                     {func(c *v1alpha1.PodClique) { c.Generation = 4 }, false},
+		"an attempt":                 {func(c *v1alpha1.PodClique) { c.Annotations[v1alpha1.AnnotationPodCliqueSetAttempt] = "2" }, false},
+		"an annotation that is gone": {func(c *v1alpha1.PodClique) { c.Annotations = nil }, false},
+		"a label of ours":            {func(c *v1alpha1.PodClique) { c.Labels[v1alpha1.LabelPartOf] = "b" }, false},
+		"a status":                   {func(c *v1alpha1.PodClique) { c.Status.ReadyReplicas = 2 }, false},
+		"a successor of the name":    {func(c *v1alpha1.PodClique) { c.UID = "two" }, false},
+		"a deletion":                 {func(c *v1alpha1.PodClique) { c.DeletionTimestamp = ptr.To(metav1.Now()) }, false},
+		"another owner":              {func(c *v1alpha1.PodClique) { c.OwnerReferences = []metav1.OwnerReference{{UID: "x"}} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := SameState(clique(func(*v1alpha1.PodClique) {}), clique(tc.change)); got != tc.want {
+				t.Errorf("SameState: %v, want %v", got, tc.want)
+			}
+		})
+	}
+	scheduled := &v2alpha2.PodGroup{Status: v2alpha2.PodGroupStatus{Phase: "Running"}}
+	if !SameState(&v2alpha2.PodGroup{}, scheduled) {
+		t.Error("the status of a PodGroup, which the scheduler writes, counts")
+	}
+	set := &v1alpha1.PodCliqueSet{Status: v1alpha1.PodCliqueSetStatus{RestartCount: 1}}
+	if SameState(&v1alpha1.PodCliqueSet{}, set) {
+		t.Error("a restart that another muster-controller has recorded does not count")
+	}
+}

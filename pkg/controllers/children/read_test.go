@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
 // TestWhatHasChangedSinceItWasRead: a difference between the object that a pass works with and the current object is a
@@ -27,8 +29,11 @@ func TestWhatHasChangedSinceItWasRead(t *testing.T) {
 		"it is gone":                      {},
 		"another object of the same name": {there: func(s *corev1.Service) { s.UID = "two" }},
 		"another spec":                    {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1000", 4 }, stays: true},
-		"a label, or a status":            {there: func(s *corev1.Service) { s.ResourceVersion = "1000" }, unchanged: true, stays: true},
-		"the cache is behind":             {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1", 2 }, unchanged: true, stays: true},
+		"a label of others":               {there: func(s *corev1.Service) { s.ResourceVersion, s.Labels = "1000", map[string]string{"team": "a"} }, upToDate: true, unchanged: true, stays: true},
+		"a label of Muster": {there: func(s *corev1.Service) {
+			s.ResourceVersion, s.Labels = "1000", map[string]string{v1alpha1.LabelPartOf: "b"}
+		}, unchanged: true, stays: true},
+		"the cache is behind": {there: func(s *corev1.Service) { s.ResourceVersion, s.Generation = "1", 2 }, unchanged: true, stays: true},
 		"terminating": {there: func(s *corev1.Service) {
 			s.ResourceVersion, s.DeletionTimestamp, s.Finalizers = "1000", &now, []string{"test/hold"}
 		}},

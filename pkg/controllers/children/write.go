@@ -136,11 +136,47 @@ func CreateOrUpdate[T interface {
 	if !differs {
 		return nil
 	}
-	if err := c.client.Update(ctx, updated); err != nil {
+	err := c.retryHarmless(ctx, existing, func(present client.Object) error {
+		updated, _ = workload.Updated(present.(T), want)
+		return c.client.Update(ctx, updated)
+	})
+	if err != nil {
 		return fmt.Errorf("updating %s: %w", name, err)
 	}
 	c.logChange(ctx, "Updated object", updated)
 	return nil
+}
+
+// maxHarmless is the number of times that a write is repeated because others have changed the object harmlessly.
+const maxHarmless = 3
+
+// retryHarmless calls write with an object as the pass has read it. After a conflict it calls write again with the version in the
+// API server, if everything on which the decisions of the pass rest is the same there (workload.SameState): a tool that
+// annotates the objects of a workload all the time must not delay it. Otherwise the conflict is returned.
+func (c *Client) retryHarmless(ctx context.Context, read workload.Object, write func(present client.Object) error) error {
+	present := read.(client.Object)
+	for range maxHarmless {
+		err := write(present)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		live, readErr := c.liveIfSame(ctx, read)
+		if readErr != nil || live == nil {
+			return err
+		}
+		present = live
+	}
+	return write(present)
+}
+
+// liveIfSame returns an object as it is in the API server, nil if it differs from the given version in more than the keys of others.
+func (c *Client) liveIfSame(ctx context.Context, read workload.Object) (client.Object, error) {
+	live := reflect.New(reflect.TypeOf(read).Elem()).Interface().(client.Object)
+	err := c.live.Get(ctx, types.NamespacedName{Namespace: read.GetNamespace(), Name: read.GetName()}, live)
+	if err != nil || !workload.SameState(read, live) {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return live, nil
 }
 
 // CreateOrUpdateUncached is CreateOrUpdate for objects that are not cached: existing is read first.
@@ -161,7 +197,7 @@ func CreateOrUpdateUncached[T interface {
 }
 
 // WriteStatus writes the status of object, which was before when it was read, if the two differ. The write fails with a
-// conflict if the object has changed since.
+// conflict if the object has changed since, except for labels and annotations of others.
 func (c *Client) WriteStatus(ctx context.Context, before, object client.Object) error {
 	if equality.Semantic.DeepEqual(before, object) {
 		return nil
@@ -169,8 +205,13 @@ func (c *Client) WriteStatus(ctx context.Context, before, object client.Object) 
 	if c.pulse.wait() > 0 {
 		return errStoodStill(object.GetName())
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := c.client.Status().Patch(ctx, object, patch); err != nil {
+	err := c.retryHarmless(ctx, before, func(present client.Object) error {
+		base := before.DeepCopyObject().(client.Object)
+		base.SetResourceVersion(present.GetResourceVersion())
+		object.SetResourceVersion(present.GetResourceVersion())
+		return c.client.Status().Patch(ctx, object, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
 		return fmt.Errorf("writing the status: %w", err)
 	}
 	return nil
@@ -235,6 +276,20 @@ func (c *Client) Release(ctx context.Context, owner client.Object, parallel int,
 		}
 		return nil
 	})
+}
+
+// DeleteOwned deletes the objects, of the kind of list, of an owner that is being deleted. The garbage collector would do that when
+// the owner is gone, for which a finalizer of others may let it wait. Those of an owner that is deleted with
+// --cascade=orphan stay; an object that has lost its owner since it was read is a conflict.
+func (c *Client) DeleteOwned(ctx context.Context, owner client.Object, parallel int, list client.ObjectList) error {
+	if owner.GetDeletionTimestamp() == nil || controllerutil.ContainsFinalizer(owner, metav1.FinalizerOrphanDependents) {
+		return nil
+	}
+	if err := c.ListOwned(ctx, owner, list); err != nil {
+		return err
+	}
+	owned := objects(list)
+	return ForEach(len(owned), parallel, func(i int) error { return c.DeleteVersion(ctx, owned[i]) })
 }
 
 // CleanUpFormerOwner deletes the objects, of the kinds of lists, that earlier owners of that kind and name have left, one
