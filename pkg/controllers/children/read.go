@@ -221,8 +221,8 @@ func objects(list client.ObjectList) []client.Object {
 	return items
 }
 
-// PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist, or belongs to a
-// deleted set of the same name. Read-only.
+// PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist, is being deleted, or belongs
+// to a deleted set of the same name. Read-only.
 func (c *Client) PodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
 	return podGroupOf(ctx, c.client, object)
 }
@@ -246,7 +246,7 @@ func podGroupOf(ctx context.Context, reader client.Reader, object client.Object)
 	if err != nil {
 		return nil, fmt.Errorf("reading PodGroup %s: %w", name, err)
 	}
-	if its, set := workload.PodCliqueSetUID(group), workload.PodCliqueSetUID(object); its != "" && set != "" && its != set {
+	if its, set := workload.PodCliqueSetUID(group), workload.PodCliqueSetUID(object); group.DeletionTimestamp != nil || its != "" && set != "" && its != set {
 		return nil, nil
 	}
 	return group, nil

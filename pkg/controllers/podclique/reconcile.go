@@ -43,8 +43,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if served, err := r.children.Serves(ctx, clique); err != nil || !served {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, releaseErr, err)
 	}
-	if clique.DeletionTimestamp != nil { // the garbage collector deletes its pods
-		return r.children.Result(ctx, request.NamespacedName, now, 0, releaseErr)
+	if clique.DeletionTimestamp != nil {
+		return r.children.Result(ctx, request.NamespacedName, now, 0, releaseErr, r.children.DeleteOwned(ctx, clique, maxParallel, &corev1.PodList{}))
 	}
 
 	// 2. Observe.

@@ -40,8 +40,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
 	}
 	if group.DeletionTimestamp != nil {
-		// The garbage collector deletes its PodCliques.
-		return r.children.Result(ctx, request.NamespacedName, now, 0, r.children.Release(ctx, group, maxParallel, &v1alpha1.PodCliqueList{}))
+		return r.children.Result(ctx, request.NamespacedName, now, 0, r.children.Release(ctx, group, maxParallel, &v1alpha1.PodCliqueList{}),
+			r.children.DeleteOwned(ctx, group, maxParallel, &v1alpha1.PodCliqueList{}))
 	}
 
 	// 2. Observe.
