@@ -125,13 +125,13 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	w := &Snapshot{
 		ctx: ctx, f: f, logger: klog.FromContext(ctx), cache: opts.Cache, nodes: &opts.Cache.nodes, expired: opts.Expired,
 		shared: opts.SharedClaims, sharedVolumes: opts.SharedVolumes,
-		existing:   newExistingVolumes(),
 		claims:     claims{exclusive: map[string]int{}, unbound: map[string]onNode{}},
 		namespaces: f.SharedInformerFactory().Core().V1().Namespaces().Lister(),
 		volumes:    f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister(),
 	}
 	w.priority = opts.Asker.Priority
 	w.cache.bindProfile(f)
+	w.existing = newExistingVolumes(w.cache.filters)
 	w.nodes.beginPlan(nodes)
 	w.areas = []area{{nodes: w.nodes.all}}
 	if opts.Refusals == nil {

@@ -117,7 +117,8 @@ func claimKey(f framework.Framework, pod *corev1.Pod, name string) string {
 		return "claim " + name
 	case claim.Spec.VolumeName == "" && claim.DeletionTimestamp == nil:
 		return "unbound " + claim.Annotations[storagehelpers.AnnSelectedNode] + " " + claimSpecKey(claim)
-	case claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound || !metav1.HasAnnotation(claim.ObjectMeta, storagehelpers.AnnBindCompleted):
+	case claim.DeletionTimestamp != nil, claim.Status.Phase != corev1.ClaimBound,
+		!metav1.HasAnnotation(claim.ObjectMeta, storagehelpers.AnnBindCompleted):
 		return "claim " + name
 	}
 	volume, err := core.PersistentVolumes().Lister().Get(claim.Spec.VolumeName)
@@ -182,8 +183,10 @@ func volumesAsked(f framework.Framework, pod *corev1.Pod) string {
 
 // volumeDemand is what the pods of a class need of volumes.
 type volumeDemand struct {
-	// attached are the volumes of each pod of the class that is known, those of ephemeral claims by the name of the claim.
-	attached [][]corev1.Volume
+	// attached are the volumes of the pods of the class, those of ephemeral claims by the name of the claim. ends is, by pod, how
+	// many the first pods have up to it.
+	attached []corev1.Volume
+	ends     []int
 	// awaited are the claims of a pod's own that only an existing volume can satisfy, the smallest first.
 	awaited []*corev1.PersistentVolumeClaim
 	room    map[int]volumeRoom // by node, as far as asked
@@ -233,7 +236,8 @@ func (w *Snapshot) readVolumeDemand(c *class, members []*corev1.Pod) {
 	}
 	if !c.skip.Has(names.NodeVolumeLimits) && w.cache.enabledPlugins(names.NodeVolumeLimits) {
 		for _, member := range members {
-			d.attached = append(d.attached, volumesByClaim(member))
+			d.attached = append(d.attached, volumesByClaim(member)...)
+			d.ends = append(d.ends, len(d.attached))
 		}
 	}
 	if len(d.attached)+len(d.awaited) > 0 {
@@ -246,12 +250,21 @@ func sizeOfClaim(claim *corev1.PersistentVolumeClaim) int64 {
 	return size.Value()
 }
 
+// attachedOf returns the volumes of the first pods of the class.
+func (d *volumeDemand) attachedOf(pods int) []corev1.Volume {
+	if pods = min(pods, len(d.ends)); pods == 0 {
+		return nil
+	}
+	return d.attached[:d.ends[pods-1]:d.ends[pods-1]]
+}
+
 // volumesByClaim returns the volumes of a pod, those of ephemeral claims by the name of the claim: that the pod owns it is known.
 func volumesByClaim(pod *corev1.Pod) []corev1.Volume {
 	out := slices.Clone(pod.Spec.Volumes)
 	for i := range out {
 		if out[i].Ephemeral != nil {
-			out[i].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: VolumeClaimName(pod, &out[i])}}
+			claim := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: VolumeClaimName(pod, &out[i])}
+			out[i].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: claim}
 		}
 	}
 	return out
@@ -346,11 +359,13 @@ func (w *Snapshot) whyNotAttached(c *class, i int, pods map[*class]int) string {
 	}
 	all := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.info.Pod.Namespace, Name: c.info.Pod.Name}}
 	for of, n := range pods {
-		for _, volumes := range of.volumes.attached[:min(n, len(of.volumes.attached))] {
+		if volumes := of.volumes.attachedOf(n); len(all.Spec.Volumes) == 0 {
+			all.Spec.Volumes = volumes
+		} else {
 			all.Spec.Volumes = append(all.Spec.Volumes, volumes...)
 		}
 	}
-	c.state.SetSkipFilterPlugins(sets.New(w.cache.filters...).Delete(names.NodeVolumeLimits))
+	c.state.SetSkipFilterPlugins(w.existing.notLimits)
 	defer c.state.SetSkipFilterPlugins(c.skip)
 	if status := w.f.RunFilterPlugins(w.ctx, c.state, all, w.nodes.currentNode(i)); !status.IsSuccess() {
 		return firstReason(status)
@@ -361,13 +376,15 @@ func (w *Snapshot) whyNotAttached(c *class, i int, pods map[*class]int) string {
 // existingVolumes are the volumes that are not bound.
 type existingVolumes struct {
 	attributes bool                                // the feature VolumeAttributesClass
+	notLimits  sets.Set[string]                    // the filters other than NodeVolumeLimits
 	byClass    map[string]*volumesByNode           // by StorageClass; created at first use
 	taken      map[string]*corev1.PersistentVolume // those of planned pods
 	planned    [][]*corev1.PersistentVolume        // a stack: those of each planned pod with awaited claims
 }
 
-func newExistingVolumes() existingVolumes {
+func newExistingVolumes(filters []string) existingVolumes {
 	return existingVolumes{
+		notLimits:  sets.New(filters...).Delete(names.NodeVolumeLimits),
 		attributes: feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate).EnableVolumeAttributesClass,
 		byClass:    map[string]*volumesByNode{}, taken: map[string]*corev1.PersistentVolume{},
 	}
