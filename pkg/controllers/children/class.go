@@ -18,17 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/classes"
 )
 
 // ServesSet reports whether muster-controller serves a set; what belongs to another one is left alone. The class of a new
 // set is read from the API server: its namespace may just have been labelled, or Grove's operator installed.
 func (c *Client) ServesSet(ctx context.Context, set *v1alpha1.PodCliqueSet) (bool, error) {
 	if set.Status.ObservedGeneration == 0 {
-		return c.servesIn(ctx, set.Namespace, set)
+		return serves(ctx, c.liveClasses, set.Namespace, set)
 	}
-	served, reason, err := c.classes.Serves(ctx, set.Namespace, set)
-	logUnserved(ctx, served, reason, err)
-	return served, err
+	return serves(ctx, c.classes, set.Namespace, set)
 }
 
 // Serves reports whether muster-controller serves the set that an object belongs to: its owner, or else the set in its
@@ -39,7 +38,7 @@ func (c *Client) Serves(ctx context.Context, object client.Object) (bool, error)
 		name = owner.Name
 	}
 	if name == "" {
-		return c.servesIn(ctx, object.GetNamespace(), nil)
+		return serves(ctx, c.liveClasses, object.GetNamespace(), nil)
 	}
 	set, key := &v1alpha1.PodCliqueSet{}, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
 	err := c.client.Get(ctx, key, set, client.UnsafeDisableDeepCopy)
@@ -48,24 +47,22 @@ func (c *Client) Serves(ctx context.Context, object client.Object) (bool, error)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return c.servesIn(ctx, object.GetNamespace(), nil)
+		return serves(ctx, c.liveClasses, object.GetNamespace(), nil)
 	case err != nil:
 		return false, fmt.Errorf("reading PodCliqueSet %s: %w", name, err)
+	case object.GetAnnotations()[v1alpha1.AnnotationGenerationHash] != "":
+		// muster-controller has created it, so that the class was read when the set was new.
+		return serves(ctx, c.classes, set.Namespace, set)
 	}
 	return c.ServesSet(ctx, set)
 }
 
-// servesIn is ServesSet, according to the API server, for a set of a namespace, nil: it is gone.
-func (c *Client) servesIn(ctx context.Context, namespace string, set *v1alpha1.PodCliqueSet) (bool, error) {
-	served, reason, err := c.liveClasses.Serves(ctx, namespace, set)
-	logUnserved(ctx, served, reason, err)
-	return served, err
-}
-
-func logUnserved(ctx context.Context, served bool, reason string, err error) {
+func serves(ctx context.Context, by classes.Reader, namespace string, set *v1alpha1.PodCliqueSet) (bool, error) {
+	served, reason, err := by.Serves(ctx, namespace, set)
 	if err == nil && !served {
 		klog.FromContext(ctx).V(4).Info("Left a PodCliqueSet alone", "reason", reason)
 	}
+	return served, err
 }
 
 // WatchClasses adds watches to a controller: if the class of a set or of a namespace changes, or if the Lease of Grove's
