@@ -16,6 +16,8 @@ import (
 const (
 	// MaxSummary is what the PodGroup CRD allows in status.summary.
 	MaxSummary = 256
+	// MaxBrief is what the PodGroup CRD allows in status.brief.
+	MaxBrief = 60
 	// MaxCondition is the longest message of a condition. It also fits the note of an event (1,024 bytes) in plain text.
 	MaxCondition = 900
 	// MaxName is the longest name of an object. An annotation that is to name one may be of any length.

@@ -82,7 +82,7 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 		!before.WaitingSince.Equal(after.WaitingSince) || !equalPointees(before.Priority, after.Priority) {
 		raise(Content)
 	}
-	if before.Summary != after.Summary {
+	if before.Summary != after.Summary || before.Brief != after.Brief {
 		raise(textChange(before.Summary, after.Summary, after.Reason))
 	}
 	return change

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -40,6 +42,44 @@ func TestColumns(t *testing.T) {
 			s := Status(Facts{Namespace: "ml", Name: "g", Group: group, Tree: tree, GPUs: tc.gpus, HeldGPUs: tc.held}, now)
 			if s.Needs != tc.needs || s.GPUs != tc.wantGPUs {
 				t.Errorf("needs %q, GPUs %q; want %q, %q", s.Needs, s.GPUs, tc.needs, tc.wantGPUs)
+			}
+		})
+	}
+}
+
+// The column of the summary is narrow: its first words are the cause, and no other column says them.
+func TestBrief(t *testing.T) {
+	t.Parallel()
+	eight := gang.Counts{"": 8}
+	refused := func(reason v2alpha2.Reason, text string) Refusal { return Refusal{Reason: reason, Message: text} }
+	for name, tc := range map[string]struct {
+		facts Facts
+		want  string
+	}{
+		"too little is free": {Facts{Created: eight, Usable: eight, Refused: refused(v2alpha2.ReasonInsufficientGPUs, "the gang needs 24 nvidia.com/gpu for 6 pods, 8 are free; 5 nodes: Insufficient nvidia.com/gpu")},
+			"needs 24 nvidia.com/gpu for 6 pods, 8 are free; 5 nodes: In…"},
+		"a node is cordoned": {Facts{Created: eight, Usable: eight, Refused: refused(v2alpha2.ReasonNodesUnavailable, "1 node cordoned (n; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8")},
+			"1 node cordoned (n; 8 nvidia.com/gpu, 8 free): uncordon it;…"},
+		"no pod exists": {Facts{}, "needs 8 pods, 0 exist; pods name it by annotation pod-group…"},
+		"a plan failed": {Facts{Created: eight, Usable: eight, Failures: 1, Failure: "binding pod a to node n1: denied"},
+			"1 planned attempt failed: binding pod a to node n1: denied;…"},
+		"pods are gated": {Facts{Created: eight, Gated: 8}, "0 of 8 needed pods can be placed; 8 pods with scheduling ga…"},
+		"it runs":        {Facts{Created: eight, Usable: eight, Bound: eight}, "the minimum is bound"},
+		"it runs, and more waits": {Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 9}, Refused: refused(v2alpha2.ReasonFragmented, "the gang needs 4 on one node; more")},
+			"more wait, Fragmented: the gang needs 4 on one node; 1 pod …"},
+		"it runs in a rack": {Facts{Created: eight, Usable: eight, Bound: eight, Nodes: map[string][]string{"": {"n1"}}, NodeLabels: fabric()}, "rack r1; the minimum is bound"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := tc.facts
+			f.Group = flat().Spec(constrain("", preferring(rackLabel))).Obj()
+			tree, err := Tree(&f.Group.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Tree = tree
+			if got := Status(f, now).Brief; got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/topology"
 )
@@ -69,30 +70,34 @@ func namedLabels(tc *v2alpha2.TopologyConstraint) []string {
 
 // usedLevel is what the bound pods of a group use of a topology level.
 type usedLevel struct {
-	key     string
-	outer   []string         // labels whose values are part of the name of a domain
-	domains sets.Set[string] // their names
-	outside sets.Set[string] // nodes without the label, and nodes that do not exist
+	key       string
+	preferred bool
+	outer     []string         // labels whose values are part of the name of a domain
+	domains   sets.Set[string] // their names
+	outside   sets.Set[string] // nodes without the label, and nodes that do not exist
+	exists    bool             // one of them exists
 }
 
 // describePlacement returns where the bound pods of a gang run, in terms of the levels that it and its sub-groups name: the text
 // about the gang, and by name those about its sub-groups. A group that names no level, or of which no pod is bound, has none. "" and
-// nil if that is so for all groups, or if the spec is invalid.
-func describePlacement(f Facts) (gang string, ofSubGroups map[string]string) {
+// nil if that is so for all groups, or if the spec is invalid. unmet describes preferred levels of which none of the nodes has the
+// label; "": there are none.
+func describePlacement(f Facts) (ofGang string, ofSubGroups map[string]string, unmet string) {
 	if f.Tree == nil || len(f.Nodes) == 0 {
-		return "", nil
+		return "", nil, ""
 	}
 	levels := map[string][]usedLevel{} // by name of the group, "" for the root
 	for group, tc := range constraints(&f.Group.Spec) {
 		for _, key := range namedLabels(tc) {
-			levels[group] = append(levels[group], usedLevel{key, f.OuterLabels[NamedLevel{tc.Topology, key}], sets.New[string](), sets.New[string]()})
+			levels[group] = append(levels[group], usedLevel{key: key, preferred: key != tc.RequiredTopologyLevel, outer: f.OuterLabels[NamedLevel{tc.Topology, key}],
+				domains: sets.New[string](), outside: sets.New[string]()})
 		}
 	}
 	for _, leaf := range f.Tree.Leaves() {
 		nodes := sets.New(f.Nodes[leaf.Name()]...)
 		for g := leaf; g != nil; g = g.Parent() {
-			for _, level := range levels[g.Name()] {
-				level.addNodes(nodes, f.NodeLabels)
+			for i := range levels[g.Name()] {
+				levels[g.Name()][i].addNodes(nodes, f.NodeLabels)
 			}
 		}
 	}
@@ -107,7 +112,21 @@ func describePlacement(f Facts) (gang string, ofSubGroups map[string]string) {
 			parts = append(parts, g.Name()+": "+text)
 		}
 	}
-	return message.Shorten(message.ListNames(parts, maxNamed, len(parts), clauses), message.MaxSummary), ofSubGroups
+	return message.Shorten(message.ListNames(parts, maxNamed, len(parts), clauses), message.MaxSummary), ofSubGroups, describeUnmet(f.Tree, levels)
+}
+
+// describeUnmet describes the preferred levels of which none of the nodes of a group has the label, each once.
+func describeUnmet(tree *gang.Tree, levels map[string][]usedLevel) string {
+	var keys, parts []string
+	for _, g := range append([]*gang.Group{tree.Root()}, tree.Groups()...) {
+		for _, l := range levels[g.Name()] {
+			if l.preferred && l.exists && len(l.domains) == 0 && !slices.Contains(keys, l.key) {
+				keys = append(keys, l.key)
+				parts = append(parts, fmt.Sprintf("no node of %s has label %s, which it prefers: correct the level, or label the nodes", pathOf(tree, g.Name()), l.key))
+			}
+		}
+	}
+	return message.ListNames(parts, maxLeaves, len(parts), clauses)
 }
 
 // addNodes adds nodes on which pods are bound. labels contains the labels of the nodes that exist.
@@ -116,6 +135,8 @@ func (l *usedLevel) addNodes(nodes sets.Set[string], labels map[string]map[strin
 		value, ok := labels[node][l.key]
 		if !ok {
 			l.outside.Insert(node)
+			_, exists := labels[node]
+			l.exists = l.exists || exists
 			continue
 		}
 		for _, key := range slices.Backward(l.outer) {

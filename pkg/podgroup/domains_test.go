@@ -12,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -252,5 +254,45 @@ func TestPlacementOfAnInvalidTree(t *testing.T) {
 	group := flat().Spec(constrain("", preferring(rackLabel))).Obj()
 	if s := Status(Facts{Group: group, Nodes: map[string][]string{"": {"n1"}}, NodeLabels: fabric()}, now); s.Placement != "" {
 		t.Errorf("placement %q", s.Placement)
+	}
+}
+
+// A preferred level that none of its nodes has is told where the gang runs, since nothing refuses it.
+func TestPreferredLevelOfNoNode(t *testing.T) {
+	t.Parallel()
+	const bound, rak = "the minimum of 2 pods is bound", "topology.example.com/rak"
+	unmet := func(group, label string) string {
+		return fmt.Sprintf("; no node of %s has label %s, which it prefers: correct the level, or label the nodes", group, label)
+	}
+	roles := func() *wrappers.PodGroupWrapper {
+		return wrappers.MakePodGroup("llm", "ml").SubGroup("a", 1).SubGroup("b", 1)
+	}
+	for name, tc := range map[string]struct {
+		group *wrappers.PodGroupWrapper
+		nodes map[string][]string
+		want  string
+	}{
+		"no node has it":           {flat().MinMember(2).Spec(constrain("", preferring(rak))), map[string][]string{"": {"n1", "n2"}}, bound + unmet("the gang", rak)},
+		"all nodes have it":        {flat().MinMember(2).Spec(constrain("", preferring(rackLabel))), map[string][]string{"": {"n1", "n2"}}, bound},
+		"one node has it":          {flat().MinMember(2).Spec(constrain("", preferring(rackLabel))), map[string][]string{"": {"n1", "unlabelled"}}, bound},
+		"the nodes are gone":       {flat().MinMember(2).Spec(constrain("", preferring(rackLabel))), map[string][]string{"": {"gone"}}, bound},
+		"it is required":           {flat().MinMember(2).Spec(constrain("", requiring(rackLabel, rackLabel))), map[string][]string{"": {"unlabelled"}}, bound},
+		"beside one that is not":   {flat().MinMember(2).Spec(constrain("", requiring(rackLabel, rak))), map[string][]string{"": {"n1", "n2"}}, bound + unmet("the gang", rak)},
+		"of one sub-group":         {roles().Spec(constrain("a", preferring(rak))).Spec(constrain("b", preferring(rackLabel))), map[string][]string{"a": {"n1"}, "b": {"n2"}}, bound + unmet("a", rak)},
+		"of two sub-groups, once":  {roles().Spec(constrain("a", preferring(rak))).Spec(constrain("b", preferring(rak))), map[string][]string{"a": {"n1"}, "b": {"n2"}}, bound + unmet("a", rak)},
+		"of a sub-group of no pod": {roles().Spec(constrain("a", preferring(rak))), map[string][]string{"b": {"n2"}}, bound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := factsOn(t, tc.group.Obj(), tc.nodes, fabric())
+			f.Bound = gang.Counts{"": 2, "a": 1, "b": 1}
+			s := Status(f, now)
+			if got := meta.FindStatusCondition(s.Conditions, v2alpha2.ConditionSatisfied).Message; got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+			if e := StatusEvent(&v2alpha2.PodGroupStatus{}, &s); e == nil || e.Reason != v2alpha2.EventGangAdmitted || e.Note != tc.want {
+				t.Errorf("event %+v, want one with %q", e, tc.want)
+			}
+		})
 	}
 }

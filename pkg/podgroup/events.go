@@ -64,7 +64,7 @@ func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	case is.Status == metav1.ConditionTrue && was != nil && was.Status == is.Status:
 		return nil // satisfied before and after
 	case is.Status == metav1.ConditionTrue:
-		return &Event{Reason: v2alpha2.EventGangRestored, Note: is.Message + " again"}
+		return &Event{Reason: v2alpha2.EventGangRestored, Note: message.FirstClause(is.Message) + " again"}
 	case reason == v2alpha2.ReasonInvalid:
 		return &Event{Warning: true, Reason: v2alpha2.EventGangInvalid, Note: is.Message}
 	case admitted && was != nil && was.Status == metav1.ConditionTrue:

@@ -22,22 +22,24 @@ import (
 // the reasons of the nodes, by number of nodes.
 func Explain(p placement.Problem, world World, short *placement.Shortfall) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
-	blocked := blockingLeaves(short.Leaves)
-	reason, text, reported := judgeMinimum(p, short, blocked, known)
+	blocked, levels := blockingLeaves(short.Leaves), known.withUnlabeled(p, short.Levels)
+	reason, text, reported := judgeMinimum(p, levels, blocked, known)
 	var parts []string
 	if text != "" {
 		parts = append(parts, text)
 	}
-	parts = append(parts, describeLevels(p.Tree, short.Levels, known)...)
+	parts = append(parts, describeLevels(p.Tree, levels, known)...)
 	for i, g := range short.Groups {
 		if i == 0 {
 			parts = append(parts, fmt.Sprintf("%s: %d of the %d sub-groups it needs can be placed", pathOf(p.Tree, g.Group), g.Can, g.Need))
-		} else {
+		} else if !isToldByLeaf(p.Tree, g, blocked) {
 			parts = append(parts, fmt.Sprintf("%s: %d of %d", pathOf(p.Tree, g.Group), g.Can, g.Need))
 		}
 	}
 	for i, l := range blocked {
-		parts = append(parts, describeLeaf(p.Tree, l))
+		if l.Leaf != "" || l.Placed > 0 || len(parts) == 0 { // that nothing of the whole gang fits follows from what was said
+			parts = append(parts, describeLeaf(p.Tree, l))
+		}
 		// Adjacent leaves often have the same reasons of the nodes: these are written once, after the last such leaf.
 		said := listFilterReasons(l.Refusal)
 		if said == "" || said == reported {
@@ -60,13 +62,13 @@ func Explain(p placement.Problem, world World, short *placement.Shortfall) Refus
 }
 
 // judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text that
-// contains the reasons of the nodes.
-func judgeMinimum(p placement.Problem, short *placement.Shortfall, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
+// contains the reasons of the nodes. levels are those that miss their minimum.
+func judgeMinimum(p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
 	if reason = dominantReason(blocked, known); reason == v2alpha2.ReasonWaitingForPods {
 		return reason, "", ""
 	}
-	if !slices.ContainsFunc(short.Levels, known.hasNoDomain) {
-		return judgeRoom(reason, p, short.Levels, blocked, known)
+	if !slices.ContainsFunc(levels, known.hasNoDomain) {
+		return judgeRoom(reason, p, levels, blocked, known)
 	}
 	p.Required, p.Nodes = nil, nil // no room would help
 	reason, text, reported = judgeRoom(reason, p, nil, blocked, known)
@@ -92,8 +94,9 @@ func judgeRoom(reason v2alpha2.Reason, p placement.Problem, levels []placement.L
 		return reason, text, reported
 	}
 	// Each leaf alone may have enough room while all of them together do not.
+	// And a leaf that is too large may be one that the gang can do without.
 	if whole, text := judgeWhole(p, known); whole != "" {
-		if severity(whole) < severity(reason) {
+		if severity(whole) < severity(reason) || reason == v2alpha2.ReasonTooLarge && placement.MayFit(p, known.slotsWhenEmpty) {
 			reason = whole
 		}
 		return reason, text, ""
@@ -129,6 +132,9 @@ func describeHopelessLeaf(tree *gang.Tree, leaves []placement.LeafShortfall, wor
 			}
 		case of == v2alpha2.ReasonNoNodeMatches:
 			text, reported = "no node matches a pod of "+where, said
+			if r.Selection != "" {
+				text += " (" + r.Selection + ")"
+			}
 			if said != "" {
 				text += ": " + said
 			}
@@ -187,7 +193,7 @@ func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, s
 		case asked.amount > total:
 			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, message.Quantity(name, total))
 		case helps && opened.Free > closed.Free && reason == "":
-			reason, text = v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s free", closed.unavailable(), what, message.Quantity(name, free))
+			reason, text = v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s free%s", closed.unavailable(), what, message.Quantity(name, free), known.seen[widest].largestText())
 		case asked.amount > free && !helps && (reason == "" || reason == v2alpha2.ReasonNodesUnavailable):
 			reason, text = insufficientReason(name), what+", "+known.seen[widest].freeText(free, known.HeldByOthers([]int{widest}, name))
 		}
@@ -312,6 +318,11 @@ func blockingLeaves(leaves []placement.LeafShortfall) []placement.LeafShortfall 
 	lacking := slices.DeleteFunc(slices.Clone(leaves), func(l placement.LeafShortfall) bool { return l.Refusal != nil })
 	out := append(refused, lacking...)
 	return out[:min(len(out), maxLeaves)]
+}
+
+// isToldByLeaf reports whether nothing of the group can be placed because of a leaf below it that is named.
+func isToldByLeaf(tree *gang.Tree, g placement.GroupShortfall, named []placement.LeafShortfall) bool {
+	return g.Can == 0 && slices.ContainsFunc(named, func(l placement.LeafShortfall) bool { return isBelow(tree, l.Leaf, g.Group) })
 }
 
 func describeLeaf(tree *gang.Tree, l placement.LeafShortfall) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 )
 
@@ -58,7 +59,7 @@ func closed(perPod int64, nodes ...UnavailableNodes) ResourceCapacity {
 // cordoned returns the given number of cordoned nodes of 8 GPUs.
 func cordoned(nodes int) UnavailableNodes {
 	names := []string{"n0", "n1"}[:min(2, nodes)]
-	return UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: nodes, Names: names, Total: int64(8 * nodes), Free: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
+	return UnavailableNodes{Cause: "cordoned", Advice: message.Plural(nodes, "uncordon it", "uncordon them"), Nodes: nodes, Names: names, Total: int64(8 * nodes), Free: int64(8 * nodes), Largest: 8, Slots: 8 * nodes}
 }
 
 func mustBuild(t *testing.T, root gang.Node) *gang.Tree {
@@ -167,13 +168,13 @@ func TestExplainSurplus(t *testing.T) {
 		"a unit for which nodes are cordoned": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{closed(4, cordoned(3))},
-			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them"},
+			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them"},
 		},
 		"a unit that would fit on the free room of a cordoned node": {
 			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8, "b": 7}, Pods: map[string][]placement.Pod{"b": waiting(1, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 32, Largest: 8, LargestFree: 3, Nodes: 4, Slots: 8,
-				Unavailable: []UnavailableNodes{{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n4"}, Total: 8, Free: 4, Largest: 8, Slots: 2, SlotsNow: 1}}}},
-			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 1 node (n4; 8 nvidia.com/gpu, 4 free) cordoned: uncordon them"},
+				Unavailable: []UnavailableNodes{{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n4"}, Total: 8, Free: 4, Largest: 8, Slots: 2, SlotsNow: 1}}}},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 1 node cordoned (n4; 8 nvidia.com/gpu, 4 free): uncordon it"},
 		},
 		"a unit that names a claim that does not exist": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
@@ -307,7 +308,7 @@ func TestExplain(t *testing.T) {
 					{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: tainted}},
 			},
 			capacities: fakeCapacities{room(1, 0)},
-			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 sub-groups it needs can be placed; p: 0 of 2; " +
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 sub-groups it needs can be placed; " +
 				"p-leader: 0 of 1 pods can be placed; p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
 				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
 		},
@@ -352,7 +353,7 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 15, Total: 40, Largest: 8, LargestFree: 3, Nodes: 5, Slots: 10}},
 			want: Refusal{Reason: v2alpha2.ReasonFragmented,
 				Message: "the gang needs 4 nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node; " +
-					"the gang: 0 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+					"5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"free in pieces that hold the pods: other rules refuse them": {
 			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 3}, Pods: map[string][]placement.Pod{"": waiting(3, 0)}},
@@ -366,10 +367,34 @@ func TestExplain(t *testing.T) {
 			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 4}, Pods: map[string][]placement.Pod{"": waiting(2, 0)}},
 			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 2, Available: 2, Refusal: full}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
-				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
+				{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 0 free; " +
-					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 0 free; " +
+					"5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"the free node is cordoned, and the others have enough in all, in pieces that are too small": {
+			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 4}, Pods: map[string][]placement.Pod{"": waiting(2, 0)}},
+			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 2, Available: 2, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 18, LargestFree: 3, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
+				{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
+				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 18 free, at most 3 on one node; " +
+					"5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"too little in all, and in pieces that are too small": { // freeing the difference anywhere would not help
+			problem:    placement.Problem{Tree: flatTree, Have: gang.Counts{"": 2}, Pods: map[string][]placement.Pod{"": waiting(4, 0)}},
+			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 4, Available: 4, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 8, Free: 18, LargestFree: 3, Total: 64, Largest: 8, Nodes: 8, Slots: 8}},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 32 nvidia.com/gpu for 4 pods, 18 are free, at most 3 on one node; 5 nodes: Insufficient nvidia.com/gpu"},
+		},
+		"a leaf that is too large is one that the gang can do without": {
+			problem: placement.Problem{Tree: build(t, 1, leafNode("p", "", 20), leafNode("q", "", 2)),
+				Pods: map[string][]placement.Pod{"p": waiting(20, 0), "q": waiting(2, 0)}},
+			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Leaf: "p", Need: 20, Available: 20, Refusal: full}, {Leaf: "q", Need: 2, Available: 2, Refusal: full}}},
+			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8}},
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
+				Message: "the gang needs 8 nvidia.com/gpu for 2 pods, 0 are free; p: 0 of 20 pods can be placed; q: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"the only free node has the GPUs and the CPUs that are missing": {
 			problem: placement.Problem{Tree: build(t, 2, leafNode("p", "", 1), leafNode("q", "", 1)),
@@ -377,20 +402,20 @@ func TestExplain(t *testing.T) {
 			short: placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Leaf: "p", Need: 1, Available: 1, Refusal: full}}},
 			capacities: fakeCapacities{
 				{Resource: "nvidia.com/gpu", PerPod: 8, Total: 8, Largest: 8, Nodes: 1, Slots: 1, Unavailable: []UnavailableNodes{
-					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 1, SlotsNow: 1}}},
+					{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 1, SlotsNow: 1}}},
 				{Resource: "cpu", PerPod: 2000, Total: 8000, Largest: 8000, Nodes: 1, Slots: 4, Unavailable: []UnavailableNodes{
-					{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8000, Free: 8000, Largest: 8000, Slots: 4, SlotsNow: 4}}}},
+					{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8000, Free: 8000, Largest: 8000, Slots: 4, SlotsNow: 4}}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; the gang needs 8 nvidia.com/gpu for 1 pod, the other nodes it could use have 0 free; " +
+				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 1 pod, the other nodes it could use have 0 free; " +
 					"p: 0 of 1 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"a cordoned node has something free, but not enough": {
 			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 3}, Pods: map[string][]placement.Pod{"": waiting(3, 0)}},
 			short:   placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Refusal: full}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
-				{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
+				{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
-				Message: "the gang needs 12 nvidia.com/gpu for 3 pods, 0 are free; the gang: 0 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+				Message: "the gang needs 12 nvidia.com/gpu for 3 pods, 0 are free; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"a selector leaves out most nodes, and pods of lower priority hold what the others have": {
 			problem: placement.Problem{Tree: flatTree, Have: gang.Counts{"": 4}, Pods: map[string][]placement.Pod{"": waiting(2, 0)}},
@@ -399,9 +424,9 @@ func TestExplain(t *testing.T) {
 				Elsewhere: 4, Selection: "nodeSelector pool=a"}},
 			held: Held{Lower: 5, Higher: 2},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
-				Message: "the gang needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a); " +
+				Message: "the gang needs 8 nvidia.com/gpu for 2 pods, 3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a), at most 3 on one node; " +
 					"pods of lower priority hold 5; pods of higher priority hold 2; " +
-					"the gang: 0 of 2 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
+					"5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"pods that exclude each other": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
@@ -416,7 +441,7 @@ func TestExplain(t *testing.T) {
 			short:      flatLacks,
 			capacities: fakeCapacities{closed(4, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
+				Message: "3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; " +
 					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
 		},
 		"the sizes of the nodes are what the cordon matters for": {
@@ -424,7 +449,7 @@ func TestExplain(t *testing.T) {
 			short:      placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{{Need: 3, Available: 3, Placed: 2, Refusal: full}}},
 			capacities: fakeCapacities{closed(5, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them; " +
+				Message: "3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; " +
 					"the gang needs 3 pods, and the other nodes it could use would hold only 2 pods of 5 nvidia.com/gpu if they were empty; " +
 					"the gang: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
@@ -434,8 +459,8 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{closed(4, cordoned(1), UnavailableNodes{Cause: "with taint team=ml:NoSchedule",
 				Advice: "tolerate or remove it", Nodes: 2, Names: []string{"t0", "t1"}, Total: 16, Largest: 8, Slots: 4})},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "2 nodes (t0, t1; 16 nvidia.com/gpu, 16 free) with taint team=ml:NoSchedule: tolerate or remove it; " +
-					"1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; " +
+				Message: "2 nodes with taint team=ml:NoSchedule (t0, t1; 16 nvidia.com/gpu, 16 free): tolerate or remove it; " +
+					"1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; " +
 					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
 		},
 		"cordoned nodes that would not be enough either": {
@@ -451,7 +476,7 @@ func TestExplain(t *testing.T) {
 				Refusal: &placement.Refusal{Reasons: map[string]int{"cordoned": 3}}}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Unavailable: []UnavailableNodes{cordoned(3)}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes (n0, n1, …; 24 nvidia.com/gpu, 24 free) cordoned: uncordon them; the gang: 0 of 6 pods can be placed; 3 nodes: cordoned"},
+				Message: "3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; 3 nodes: cordoned"},
 		},
 		"a resource that no node offers": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
@@ -473,7 +498,7 @@ func TestExplain(t *testing.T) {
 				Refusal: &placement.Refusal{Reasons: map[string]int{`persistentvolumeclaim "data" not found`: 5}}}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Refused: `persistentvolumeclaim "data" not found`, RefusedByClaims: true}},
 			want: Refusal{Reason: v2alpha2.ReasonClaimsNotReady,
-				Message: `persistentvolumeclaim "data" not found: create it, or correct the volumes of the pods of the gang; the gang: 0 of 6 pods can be placed`},
+				Message: `persistentvolumeclaim "data" not found: create it, or correct the volumes of the pods of the gang`},
 		},
 		"a claim that is not bound": {
 			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
@@ -481,7 +506,7 @@ func TestExplain(t *testing.T) {
 				Refusal: &placement.Refusal{Reasons: map[string]int{"pod has unbound immediate PersistentVolumeClaims": 5}}}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Refused: "pod has unbound immediate PersistentVolumeClaims", RefusedByClaims: true}},
 			want: Refusal{Reason: v2alpha2.ReasonClaimsNotReady,
-				Message: `pod has unbound immediate PersistentVolumeClaims: see the claims of the pods of the gang; the gang: 0 of 6 pods can be placed`},
+				Message: `pod has unbound immediate PersistentVolumeClaims: see the claims of the pods of the gang`},
 		},
 		"a plugin that refuses the pods whatever the nodes": {
 			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
@@ -489,7 +514,7 @@ func TestExplain(t *testing.T) {
 				Refusal: &placement.Refusal{Reasons: map[string]int{"not today": 5}}}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Refused: "not today"}},
 			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
-				Message: `the pods of the gang are refused on every node: not today; the gang: 0 of 6 pods can be placed`},
+				Message: `the pods of the gang are refused on every node: not today`},
 		},
 		"a search that was cut short is reported": {
 			short: placement.Shortfall{

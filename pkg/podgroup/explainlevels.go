@@ -4,6 +4,7 @@ package podgroup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,6 +54,67 @@ func (k *knownCapacities) hasNoDomain(l placement.LevelShortfall) bool {
 func (k *knownCapacities) isUnlabeled(l placement.LevelShortfall) bool {
 	inside, outside := k.LevelNodes(l.Class, l.Level)
 	return inside == 0 && outside > 0
+}
+
+// withUnlabeled returns the groups that miss a topology level, and before them those of whose level no node has the label, if the
+// other groups would not do on empty nodes. The search need not have got to them: where nothing is free it ends before it asks for domains.
+func (k *knownCapacities) withUnlabeled(p placement.Problem, levels []placement.LevelShortfall) []placement.LevelShortfall {
+	if !hasLevels(p) || slices.ContainsFunc(levels, k.hasNoDomain) {
+		return levels
+	}
+	others := p
+	others.Pods = maps.Clone(p.Pods)
+	unlabeled := k.unlabeledGroups(p.Tree.Root(), p, others.Pods)
+	if unlabeled == nil || placement.MayFit(others, k.slotsWhenEmpty) {
+		return levels
+	}
+	return append(unlabeled, levels...)
+}
+
+// slotsWhenEmpty returns how many pods of the class the nodes could take if they were empty and available.
+func (k *knownCapacities) slotsWhenEmpty(class int) int {
+	return k.ResourceCapacity(class).withUnavailable().Slots
+}
+
+// unlabeledGroups returns the groups from the given one down that are not satisfied and require a level of which no node that can run
+// their pods has the label, and removes their pods from others. A group below such a group is left out.
+func (k *knownCapacities) unlabeledGroups(g *gang.Group, p placement.Problem, others map[string][]placement.Pod) []placement.LevelShortfall {
+	if level := p.Required[g.Name()]; level != "" && !g.Satisfied(p.Have) {
+		l := placement.LevelShortfall{Group: g.Name(), Level: level, Pods: g.MissingPods(p.Have)}
+		leaves, pods := leavesBelow(g), 0
+		for _, leaf := range leaves {
+			pods += len(p.Pods[leaf])
+		}
+		isUnlabeled := pods > 0 && !slices.ContainsFunc(leaves, func(leaf string) bool {
+			return slices.ContainsFunc(countByClass(p.Pods[leaf]), func(n need) bool {
+				l.Class = n.class
+				return !k.isUnlabeled(l)
+			})
+		})
+		if isUnlabeled {
+			for _, leaf := range leaves {
+				delete(others, leaf)
+			}
+			return []placement.LevelShortfall{l}
+		}
+	}
+	var list []placement.LevelShortfall
+	for _, child := range g.Children() {
+		list = append(list, k.unlabeledGroups(child, p, others)...)
+	}
+	return list
+}
+
+// leavesBelow returns the names of the leaves of a group, its own if it is one.
+func leavesBelow(g *gang.Group) []string {
+	if g.IsLeaf() {
+		return []string{g.Name()}
+	}
+	var leaves []string
+	for _, child := range g.Children() {
+		leaves = append(leaves, leavesBelow(child)...)
+	}
+	return leaves
 }
 
 // describeLevels describes the groups that have no domain of the topology level that they require, each with the domains with the
@@ -116,7 +178,7 @@ func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortf
 	}
 	if k.isUnlabeled(l) {
 		_, outside := k.LevelNodes(l.Class, l.Level)
-		return fmt.Sprintf("no node that can run pods of %s has %s: label the nodes (%d without), since it requires one %s", where, labelsOf(l.Level), outside, name)
+		return fmt.Sprintf("no node for %s has %s: label the nodes (%d without), since it requires one %s", where, labelsOf(l.Level), outside, name)
 	}
 	amounts := ""
 	if roomSuffices(l) {

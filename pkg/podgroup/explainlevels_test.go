@@ -169,6 +169,11 @@ func TestExplainLevels(t *testing.T) {
 		}
 		return p
 	}
+	const misspelled = "topology.example.com/rak"
+	misspelledIn := func(leaf string, p placement.Problem) placement.Problem {
+		p.Required[leaf] = misspelled
+		return p
+	}
 	nested := inRacks(2, 4, 4)
 	nested.Required[""] = "block"
 	for name, tc := range map[string]struct {
@@ -190,15 +195,31 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"no node has the label": {
 			problem: whole(rackLevel, 2), unlabeled: 12, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "no node that can run pods of the gang has label topology.example.com/rack: label the nodes (12 without), since it requires one rack; the gang: 0 of 2 pods can be placed",
+			message: "no node for the gang has label topology.example.com/rack: label the nodes (12 without), since it requires one rack",
 		},
 		"no node has all labels": {
 			problem: whole("block,"+rackLevel, 2), unlabeled: 2, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "no node that can run pods of the gang has all of the labels block, topology.example.com/rack: label the nodes (2 without), since it requires one rack",
+			message: "no node for the gang has all of the labels block, topology.example.com/rack: label the nodes (2 without), since it requires one rack",
+		},
+		"no node has the label, and no pod would fit": { // the search ends before it asks for domains
+			problem: whole(misspelled, 2), racks: []fakeRack{{8, 0, 0}}, gpus: []int64{4}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "no node for the gang has label topology.example.com/rak: label the nodes (8 without), since it requires one rak",
+		},
+		"no node has the label of a sub-group, and no pod would fit": {
+			problem: misspelledIn("b", inRacks(2, 2, 3)), racks: []fakeRack{{8, 0, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "no node for b has label topology.example.com/rak: label the nodes (8 without), since it requires one rak; ",
+		},
+		"no node has the label of a sub-group that the gang can do without": {
+			problem: misspelledIn("b", inRacks(1, 2, 3)), racks: []fakeRack{{4, 0, 0}}, reason: v2alpha2.ReasonInsufficientGPUs,
+			message: "the gang needs 16 nvidia.com/gpu for 2 pods, 0 are free; ",
+		},
+		"no node has the label of the only sub-group that is small enough": {
+			problem: misspelledIn("b", inRacks(1, 9, 3)), racks: []fakeRack{{4, 0, 0}}, reason: v2alpha2.ReasonTopologyUnavailable,
+			message: "no node for b has label topology.example.com/rak: label the nodes (4 without), since it requires one rak; ",
 		},
 		"no node has the label, and a pod is larger than any": {
 			problem: whole(rackLevel, 2), unlabeled: 12, gpus: []int64{16}, reason: v2alpha2.ReasonTooLarge,
-			message: "a pod of the gang needs 16 nvidia.com/gpu, the largest node it could use has 8; the gang: 0 of 2 pods can be placed",
+			message: "a pod of the gang needs 16 nvidia.com/gpu, the largest node it could use has 8; no node for the gang has label topology.example.com/rack: ",
 		},
 		"not even the largest rack would hold it": {
 			problem: whole(rackLevel, 8), racks: []fakeRack{{4, 4, 0}, {6, 0, 0}, {5, 5, 0}}, reason: v2alpha2.ReasonTooLarge,
@@ -223,7 +244,7 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"a cordoned node of a rack that would be large enough": {
 			problem: whole(rackLevel, 4), racks: []fakeRack{{4, 3, 1}, {4, 2, 0}}, reason: v2alpha2.ReasonNodesUnavailable,
-			message: "1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; with the room there, the 4 pods that the gang needs fit; " +
+			message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; with the room there, the 4 pods that the gang needs fit; " +
 				"no rack has room for the gang (4 pods of 8 nvidia.com/gpu): rack r0 has room for 3, r1 for 2",
 		},
 		"a cordoned node of a rack where it does not help": {
@@ -272,7 +293,7 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"a level whose domains are nodes": {
 			problem: whole("kubernetes.io/hostname", 2), unlabeled: 3, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "no node that can run pods of the gang has label kubernetes.io/hostname: label the nodes (3 without), since it requires one node",
+			message: "no node for the gang has label kubernetes.io/hostname: label the nodes (3 without), since it requires one node",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -307,7 +328,7 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 		"a sub-group that lost pods": {map[string][]int{"c-0": {4}, "b": {0}}, map[string][]placement.Pod{"b": waiting(1, 0)}, []fakeRack{{4, 0, 0}, {4, 3, 0}},
 			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "b needs 8 nvidia.com/gpu for 1 pod, 0 are free in rack r0, where it runs"}},
 		"a node of the rack is cordoned": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []fakeRack{{4, 0, 1}, {4, 3, 0}},
-			Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "a cannot be placed: 1 node (n0; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them"}},
+			Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "a cannot be placed: 1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it"}},
 		"single pods would fit their rack": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []fakeRack{{4, 2, 0}, {4, 3, 0}},
 			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 1 pod, and the room there is does not fit them in rack r0, where it runs"}},
 		"single pods join the sub-group above": {map[string][]int{"c-0": {0}}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, []fakeRack{{4, 0, 0}, {4, 0, 0}, {4, 4, 0}},

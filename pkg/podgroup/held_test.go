@@ -53,7 +53,7 @@ func TestNotesOfWaitingPods(t *testing.T) {
 		"pods have scheduling gates": {
 			facts: Facts{Created: full, Usable: gang.Counts{"decode": 8}, Gated: 12, GateNames: []string{"example.com/quota"}}, leaf: "decode",
 			want: HeldNote{Kind: "minimum Gated with advice", Head: "PodGroup llm: Gated", Advice: "# pods with scheduling gates that are to be lifted example.com/quota",
-				Text: "PodGroup llm: Gated: needs 16 pods, they exist, but only 8 can be placed; 12 pods with scheduling gates that are to be lifted: example.com/quota"},
+				Text: "PodGroup llm: Gated: 8 of 16 needed pods can be placed; 12 pods with scheduling gates that are to be lifted: example.com/quota"},
 		},
 		"the gang is refused": {
 			facts: Facts{Created: full, Usable: full, Refused: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "needs 16, 3 are free; more"}}, leaf: "decode",

@@ -154,52 +154,52 @@ func TestReasonOfAPreemptor(t *testing.T) {
 	}{
 		"its room comes before the refusal": {
 			Facts{Created: eight, Usable: eight, Refused: refused, Preempting: makesRoomFor3Gangs(), Ahead: 3},
-			v2alpha2.ReasonPreempting, room, "0/8 pods bound; " + room,
+			v2alpha2.ReasonPreempting, room, "" + room,
 		},
 		"the plan that is being bound comes before the room": {
 			Facts{Created: eight, Usable: eight, Binding: true, Preempting: makesRoomFor3Gangs()},
-			v2alpha2.ReasonBinding, "needs 8 pods; all of them are planned and are being bound", "0/8 pods bound; needs 8 pods; all of them are planned and are being bound",
+			v2alpha2.ReasonBinding, "needs 8 pods; all of them are planned and are being bound", "needs 8 pods; all of them are planned and are being bound",
 		},
 		"a pod that is missing comes before the room": {
 			Facts{Created: gang.Counts{"": 7}, Usable: gang.Counts{"": 7}, Pods: 7, Preempting: makesRoomFor3Gangs()},
-			v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist", "0/8 pods bound; needs 8 pods, 7 exist",
+			v2alpha2.ReasonWaitingForPods, "needs 8 pods, 7 exist", "needs 8 pods, 7 exist",
 		},
 		"a refill makes room, too": {
 			Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 6}, Admitted: true, Preempting: makesRoomFor3Gangs()},
-			v2alpha2.ReasonPreempting, room, "6/8 pods bound; " + room,
+			v2alpha2.ReasonPreempting, room, "" + room,
 		},
 		"what it loses comes after its room": {
 			Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 6}, Admitted: true, Preempting: makesRoomFor3Gangs(), LosesPods: true},
-			v2alpha2.ReasonPreempting, room, "6/8 pods bound; " + room,
+			v2alpha2.ReasonPreempting, room, "" + room,
 		},
 		"pods of it are being preempted": {
 			Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 1}, Admitted: true, LosesPods: true},
 			v2alpha2.ReasonBehindInQueue, "needs 8 pods, they exist; it is tried again when its pods that are being preempted terminate",
-			"1/8 pods bound; needs 8 pods, they exist; it is tried again when its pods that are being preempted terminate",
+			"needs 8 pods, they exist; it is tried again when its pods that are being preempted terminate",
 		},
 		"a pod forbids it": {
 			Facts{Created: eight, Usable: eight, Refused: held, PreemptionForbiddenBy: "pod a-0", Ahead: 1},
 			v2alpha2.ReasonInsufficientGPUs, held.Message + "; it does not preempt: pod a-0 has preemptionPolicy Never; 1 gang of its priority is ahead of it",
-			"0/8 pods bound; " + held.Message + "; it does not preempt: pod a-0 has preemptionPolicy Never; 1 gang of its priority is ahead of it",
+			"" + held.Message + "; it does not preempt: pod a-0 has preemptionPolicy Never; 1 gang of its priority is ahead of it",
 		},
 		"it waits for its delay": {
 			Facts{Created: eight, Usable: eight, Refused: held, PreemptsFrom: time.Date(2026, 3, 1, 11, 32, 5, 9, time.FixedZone("", 3600))},
 			v2alpha2.ReasonInsufficientGPUs, held.Message + "; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
-			"0/8 pods bound; " + held.Message + "; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
+			"" + held.Message + "; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
 		},
 		"room is in pieces, and it waits for its delay": {
 			Facts{Created: eight, Usable: eight, Refused: Refusal{Reason: v2alpha2.ReasonFragmented, Message: "6 of 8 fit"}, PreemptsFrom: makesRoomFor3Gangs().Until},
 			v2alpha2.ReasonFragmented, "6 of 8 fit; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
-			"0/8 pods bound; 6 of 8 fit; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
+			"6 of 8 fit; it does not preempt before 2026-03-01 10:32:05 UTC (preemptionDelay)",
 		},
 		"pods of lower priority hold nothing that it lacks": {
 			Facts{Created: eight, Usable: eight, Refused: refused, PreemptionForbiddenBy: "pod a-0"},
-			v2alpha2.ReasonInsufficientGPUs, refused.Message, "0/8 pods bound; " + refused.Message,
+			v2alpha2.ReasonInsufficientGPUs, refused.Message, "" + refused.Message,
 		},
 		"no victims would help": {
 			Facts{Created: eight, Usable: eight, Refused: refused, NoHelp: "all that lower priorities hold is 3 nvidia.com/gpu"},
 			v2alpha2.ReasonInsufficientGPUs, refused.Message + "; preemption would not help: all that lower priorities hold is 3 nvidia.com/gpu",
-			"0/8 pods bound; " + refused.Message + "; preemption would not help: all that lower priorities hold is 3 nvidia.com/gpu",
+			"" + refused.Message + "; preemption would not help: all that lower priorities hold is 3 nvidia.com/gpu",
 		},
 	}
 	for name, tc := range tests {

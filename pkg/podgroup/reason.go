@@ -66,8 +66,8 @@ func (r ResourceCapacity) explainHopeless(reason v2alpha2.Reason, owner string) 
 	return ""
 }
 
-// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes with 24
-// nvidia.com/gpu cordoned: uncordon them". "": there are none.
+// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes cordoned (n0, n1, …; 24
+// nvidia.com/gpu, 8 free): uncordon them". "": there are none.
 func (r ResourceCapacity) unavailable() string {
 	nodes := slices.Clone(r.Unavailable)
 	slices.SortFunc(nodes, func(a, b UnavailableNodes) int {
@@ -75,8 +75,8 @@ func (r ResourceCapacity) unavailable() string {
 	})
 	parts := make([]string, 0, len(nodes))
 	for _, u := range nodes[:min(len(nodes), maxReasons)] {
-		parts = append(parts, fmt.Sprintf("%s (%s; %s %s, %s free) %s: %s",
-			message.Count(u.Nodes, "node"), u.listNames(), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Cause, u.Advice))
+		parts = append(parts, fmt.Sprintf("%s %s (%s; %s %s, %s free): %s",
+			message.Count(u.Nodes, "node"), u.Cause, u.listNames(), message.Quantity(r.Resource, u.Total), r.Resource, message.Quantity(r.Resource, u.Free), u.Advice))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -93,14 +93,27 @@ func (u UnavailableNodes) listNames() string {
 	return strings.Join(names, ", ")
 }
 
-// freeText describes the free amount, the nodes to which it belongs, and what pods of other priorities hold: "3 are free on the
-// nodes that they may use (1 of 5: nodeSelector pool=a)".
+// freeText describes the free amount, the nodes to which it belongs, the largest piece if that is too small, and what pods of other
+// priorities hold: "3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a), at most 2 on one node".
 func (r ResourceCapacity) freeText(free int64, held Held) string {
 	text := message.Quantity(r.Resource, free) + " are free"
 	if r.Elsewhere > 0 && r.Selection != "" {
 		text += fmt.Sprintf(" on the nodes that they may use (%d of %d: %s)", r.Offering, r.Offering+r.Elsewhere, r.Selection)
 	}
-	return text + heldText(r.Resource, held)
+	return text + r.largestText() + heldText(r.Resource, held)
+}
+
+// largestText is what the node with the most of it has free, where that is not enough for one pod: more anywhere would not help.
+// "": it is, or nothing is free.
+func (r ResourceCapacity) largestText() string {
+	return largestText(r.Resource, r.LargestFree, r.PerPod)
+}
+
+func largestText(resource corev1.ResourceName, largest, request int64) string {
+	if largest == 0 || largest >= request {
+		return ""
+	}
+	return fmt.Sprintf(", at most %s on one node", message.Quantity(resource, largest))
 }
 
 // lowerHold is the clause about what pods of lower priority hold, without the amount.
@@ -133,11 +146,11 @@ func (r ResourceCapacity) piecesText(pods int) string {
 	if pods > 1 {
 		of = " for each of " + message.Count(pods, "pod")
 	}
-	text := fmt.Sprintf("needs %s %s on one node%s; %s are free, ", message.Quantity(r.Resource, r.PerPod), r.Resource, of, message.Quantity(r.Resource, r.Free))
+	text := fmt.Sprintf("needs %s %s on one node%s; %s are free", message.Quantity(r.Resource, r.PerPod), r.Resource, of, message.Quantity(r.Resource, r.Free))
 	if r.LargestFree < r.PerPod {
-		return text + fmt.Sprintf("at most %s on one node", message.Quantity(r.Resource, r.LargestFree))
+		return text + r.largestText()
 	}
-	return text + "which is room for " + message.Count(r.SlotsNow, "pod")
+	return text + ", which is room for " + message.Count(r.SlotsNow, "pod")
 }
 
 // insufficientReason returns the reason for a resource that is not sufficiently free. GPUs are extended resources, whose

@@ -3,6 +3,7 @@
 package podgroup
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -49,7 +50,11 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		return *old.DeepCopy()
 	}
 	v := dominantVerdict(f)
-	placement, ofSubGroups := describePlacement(f)
+	placement, ofSubGroups, unmet := describePlacement(f)
+	if v.satisfied && unmet != "" {
+		v.message += clauses + unmet
+		v.summary += clauses + unmet
+	}
 	s := v2alpha2.PodGroupStatus{
 		ObservedGeneration: f.Group.Generation,
 		Phase:              v.phase,
@@ -92,7 +97,8 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		c.LastTransitionTime = now // its status stays True, but which pods belong to a later run depends on the time
 	}
 	setPreemptionConditions(&s, f, v.satisfied, now)
-	s.Summary = message.Shorten(describePreempted(&s, f)+v.summary, message.MaxSummary)
+	v.summary = describePreempted(&s, f) + v.summary
+	s.Summary, s.Brief = message.Shorten(v.summary, message.MaxSummary), v.briefWith(placement)
 	return s
 }
 
@@ -149,6 +155,15 @@ type assessment struct {
 	summary   string
 }
 
+// briefWith returns what fits into a column of a table: where a gang runs of which the minimum is bound, and the beginning of the summary.
+func (v assessment) briefWith(placement string) string {
+	text := strings.TrimPrefix(v.summary, "the gang ")
+	if v.satisfied && placement != "" {
+		text = placement + clauses + text
+	}
+	return message.Truncate(text, message.MaxBrief)
+}
+
 // dominantVerdict determines the dominant reason.
 func dominantVerdict(f Facts) assessment {
 	if f.Tree == nil {
@@ -189,7 +204,8 @@ func dominantVerdict(f Facts) assessment {
 	if f.Partial {
 		v.message += fmt.Sprintf("; %s bound before a crash or a failed binding, released if the rest cannot follow", message.Count(sumCounts(f.Bound), "pod"))
 	}
-	v.summary = fmt.Sprintf("%s pods bound%s; %s", boundOfNeeded(f), describeMissingClass(f), v.message)
+	cause := message.FirstClause(v.message)
+	v.summary = cause + describeMissingClass(f) + strings.TrimPrefix(v.message, cause)
 	return v
 }
 
@@ -229,12 +245,11 @@ const maxFailure = 300
 
 // describeFailures describes the plans that failed, and why the last one did.
 func describeFailures(f Facts) string {
-	text := message.Plural(f.Failures, "1 attempt failed after it was planned", fmt.Sprintf("%d attempts in a row failed after they were planned", f.Failures)) +
-		"; it is tried again by itself"
+	text := message.Plural(f.Failures, "1 planned attempt failed", fmt.Sprintf("%d planned attempts in a row failed", f.Failures))
 	if f.Failure != "" {
-		text += message.Plural(f.Failures, "; the cause: ", "; the last: ") + message.Truncate(f.Failure, maxFailure)
+		text += message.Plural(f.Failures, ": ", ", the last: ") + message.Truncate(f.Failure, maxFailure)
 	}
-	return text
+	return text + "; it is tried again by itself"
 }
 
 // explainMissingPods explains that the minimum lacks pods, which do not exist.
@@ -272,7 +287,7 @@ func explainMissingPods(f Facts, missing int) (reason v2alpha2.Reason, text, adv
 // explainUnusablePods explains that the minimum lacks pods, which exist and cannot be placed.
 func explainUnusablePods(f Facts, missing int) (reason v2alpha2.Reason, text, advice string) {
 	minimum := f.Tree.MinPods()
-	text = fmt.Sprintf("needs %s, they exist, but only %d can be placed", message.Count(minimum, "pod"), minimum-missing)
+	text = fmt.Sprintf("%d of %d needed pods can be placed", minimum-missing, minimum)
 	reason = v2alpha2.ReasonGated
 	var parts []string
 	if f.Foreign > 0 {
@@ -310,21 +325,22 @@ func describeAhead(f Facts, reason v2alpha2.Reason) string {
 	return text
 }
 
-// satisfiedSummary describes the bound pods and the surplus of a satisfied gang.
+// satisfiedSummary describes what waits of a satisfied gang, and why, and what is bound above its minimum.
 func satisfiedSummary(f Facts) string {
-	s := boundOfNeeded(f) + " pods bound"
-	if n := f.Tree.SurplusPods(f.Bound); n > 0 {
-		s += fmt.Sprintf(", %d above the minimum", n)
-	}
-	s += describeMissingClass(f) + describeBoundByOthers(f)
-	if f.MisplacedTotal > 0 {
-		s += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
-	}
-	s += describeStrays(f)
+	var parts []string
+	cause := message.FirstClause(f.Refused.Message)
 	if f.Refused.Reason != "" { // of surplus, or of pods that a sub-group above the minimum has lost
-		s += fmt.Sprintf("; more wait, %s: %s", f.Refused.Reason, f.Refused.Message)
+		parts = append(parts, fmt.Sprintf("more wait, %s: %s", f.Refused.Reason, cause))
 	}
-	return s
+	if n := f.Tree.SurplusPods(f.Bound); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s above the minimum %s bound", message.Count(n, "pod"), message.Plural(n, "is", "are")))
+	}
+	s := strings.Join(parts, clauses) + describeMissingClass(f) + describeBoundByOthers(f)
+	if f.MisplacedTotal > 0 {
+		s += clauses + describeMisplaced("pod", f.Misplaced, f.Tree)
+	}
+	s += describeStrays(f) + strings.TrimPrefix(f.Refused.Message, cause)
+	return cmp.Or(strings.TrimPrefix(s, clauses), "the minimum is bound")
 }
 
 // describeStrays names the bound pods that count towards no leaf. They explain a difference to the number of running pods.

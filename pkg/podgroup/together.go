@@ -134,7 +134,7 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	present := t.world(false, false)
 	if i, k := t.lackingSubset(present); i >= 0 {
 		name := t.nodes.Resources[k]
-		text := fmt.Sprintf("%s, %s are free", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)))
+		text := fmt.Sprintf("%s, %s are free%s", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)), t.largestText(present, i, k))
 		return insufficientReason(name), text + heldText(name, t.known.HeldByOthers(t.subsets[i], name))
 	}
 	text := describeFragmentation(t.Tree, blocked, t.known)
@@ -279,6 +279,22 @@ func (t *together) lackingSubset(w *imagined) (subset, resource int) {
 		}
 	}
 	return -1, 0
+}
+
+// largestText is that of ResourceCapacity for a subset of the classes: no node has as much free as the smallest pod that requests any.
+func (t *together) largestText(w *imagined, subset, resource int) string {
+	smallest, largest := int64(math.MaxInt64), int64(0)
+	for _, class := range t.subsets[subset] {
+		if request := t.nodes.Requests[class][resource]; request > 0 {
+			smallest = min(smallest, request)
+		}
+	}
+	for i := range t.nodes.Nodes {
+		if w.servesAny(i, t.subsets[subset]) {
+			largest = max(largest, w.roomOn(int32(i))[resource])
+		}
+	}
+	return largestText(t.nodes.Resources[resource], largest, smallest)
 }
 
 // upperBoundOfPods returns how many pods the nodes would hold if all requested as little as the smallest of them: no more than that fit,

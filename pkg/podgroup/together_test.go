@@ -44,6 +44,14 @@ func nodesOf(nodes, free int, requests ...[2]int64) inventoried {
 	return f
 }
 
+// withFree returns the nodes, of which the free ones have only so many GPUs free.
+func withFree(f inventoried, gpus int64) inventoried {
+	for i := range f.nodes.Nodes {
+		f.nodes.Nodes[i].Free[0] = min(f.nodes.Nodes[i].Free[0], gpus)
+	}
+	return f
+}
+
 // leavesOf returns the problem of a gang that needs some of its leaves; the pods of leaf i are of class i modulo the number of
 // classes.
 func leavesOf(t testing.TB, need, leaves, pods, classes int) placement.Problem {
@@ -82,6 +90,10 @@ func TestReasonOfSeveralClasses(t *testing.T) {
 		"both classes together are short": {
 			leavesOf(t, 2, 2, 2, 2), nodesOf(8, 1, [2]int64{4, 1}, [2]int64{8, 1}), v2alpha2.ReasonInsufficientGPUs,
 			"the gang needs 24 nvidia.com/gpu for 4 pods, 8 are free",
+		},
+		"both classes together are short, in pieces too small for either": {
+			leavesOf(t, 2, 2, 2, 2), withFree(nodesOf(8, 3, [2]int64{4, 1}, [2]int64{8, 1}), 3), v2alpha2.ReasonInsufficientGPUs,
+			"the gang needs 24 nvidia.com/gpu for 4 pods, 9 are free, at most 3 on one node",
 		},
 		"each class would fit alone": {
 			leavesOf(t, 2, 2, 1, 2), nodesOf(8, 2, [2]int64{3, 1}, [2]int64{8, 64}), v2alpha2.ReasonFragmented, "",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -70,6 +71,9 @@ func picture(s scene, p painter) string {
 	}
 	return b.String() + drawNodes(s, p)
 }
+
+// aboveMinimum is the part of a summary about pods that are bound above the minimum.
+var aboveMinimum = regexp.MustCompile(`\d+ pods? above the minimum`)
 
 // whyNotAll returns the reason and summary of the status, "" if no pod of the gang waits.
 func whyNotAll(s scene, g *v2alpha2.PodGroup) string {
@@ -169,8 +173,7 @@ func (t *teller) tell(s scene) {
 	now := map[string]string{} // by what a line is about, in the order in which lines are written
 	for i, name := range gangs {
 		if g := s.group(name); g.Status.Phase != "" {
-			_, above, _ := strings.Cut(g.Status.Summary, " bound, ") // such as "1 above the minimum; more wait"
-			above, _, _ = strings.Cut(above, ";")
+			above := aboveMinimum.FindString(g.Status.Summary)
 			now[fmt.Sprintf("%02d", i)] = fmt.Sprintf("%-17s  %-9s  %-6s %s%s", name, g.Status.Phase, g.Status.Scheduled, g.Status.Reason, above)
 		}
 	}

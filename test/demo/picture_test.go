@@ -68,7 +68,7 @@ func service() scene {
 	g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s.sets[0], v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet))}
 	g.Status = v2alpha2.PodGroupStatus{
 		Phase: v2alpha2.PodGroupAdmitted, Scheduled: "4/4",
-		Summary: "4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1 needs 3 nvidia.com/gpu for 3 pods, 2 are free",
+		Summary: "more wait, InsufficientGPUs: chat-0-decode-1 needs 3 nvidia.com/gpu for 3 pods, 2 are free; 1 pod above the minimum is bound",
 		SubGroups: []v2alpha2.SubGroupStatus{
 			leafStatus("chat-0-frontend", 1, 3, 2, true), leafStatus("chat-0-decode", 1, 2, 1, true),
 			leafStatus("chat-0-decode-0", 2, 2, 2, true), leafStatus("chat-0-decode-0-leader", 1, 1, 1, true), leafStatus("chat-0-decode-0-worker", 2, 2, 2, true),
@@ -110,7 +110,7 @@ func TestPicture(t *testing.T) {
 					SubGroup("prefill-0", 3).SubGroup("prefill-1", 3).SubGroup("prefill-2", 3).SubGroup("prefill-3", 3).Obj()
 				g.Status = v2alpha2.PodGroupStatus{
 					Phase: v2alpha2.PodGroupAdmitted, Scheduled: "9/9",
-					Summary: "9/9 pods bound; more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3 pods, 2 are free",
+					Summary: "more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3 pods, 2 are free",
 					SubGroups: []v2alpha2.SubGroupStatus{
 						leafStatus("prefill-0", 3, 3, 3, true), leafStatus("prefill-1", 3, 3, 3, true),
 						leafStatus("prefill-2", 3, 3, 0, false), leafStatus("prefill-3", 3, 3, 3, true)},
@@ -124,8 +124,7 @@ func TestPicture(t *testing.T) {
 			},
 			want: `
     B inference-service  Admitted  9/9 pods of the minimum
-      9/9 pods bound; more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3 pods,
-        2 are free
+      more wait, InsufficientGPUs: prefill-2 needs 3 nvidia.com/gpu for 3 pods, 2 are free
     rack-000   node-0000 BBB.   node-0001 BBB.
     rack-001   node-0002 BBB.   node-0003 xxxx
     GPUs: B inference-service 9, . free 3, x takes no pods
@@ -138,7 +137,7 @@ func TestPicture(t *testing.T) {
 					Inner("", "prefill", 0).SubGroupOf("prefill", "prefill-workers", 4).Obj()
 				g.Status = v2alpha2.PodGroupStatus{
 					Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/9", Reason: v2alpha2.ReasonWaitingForPods,
-					Summary: "0/9 pods bound; needs 9 pods, 6 exist",
+					Summary: "needs 9 pods, 6 exist",
 					SubGroups: []v2alpha2.SubGroupStatus{
 						leafStatus("decode", 2, 2, 0, false), leafStatus("leaders", 1, 1, 0, false), leafStatus("workers", 4, 4, 0, false),
 						leafStatus("prefill", 1, 0, 0, false), leafStatus("prefill-workers", 4, 1, 0, false)},
@@ -149,7 +148,7 @@ func TestPicture(t *testing.T) {
 			},
 			want: `
     A training-job  Waiting  0/9 pods of the minimum
-      WaitingForPods: 0/9 pods bound; needs 9 pods, 6 exist
+      WaitingForPods: needs 9 pods, 6 exist
     rack-000   node-0000 ....   node-0001 ....
     rack-001   node-0002 ....   node-0003 xxxx
     GPUs: . free 12, x takes no pods
@@ -158,8 +157,8 @@ func TestPicture(t *testing.T) {
 			scene: service,
 			want: `
     D chat-0  Admitted  4/4 pods of the minimum
-      4/4 pods bound, 1 above the minimum; more wait, InsufficientGPUs: chat-0-decode-1 needs 3
-        nvidia.com/gpu for 3 pods, 2 are free
+      more wait, InsufficientGPUs: chat-0-decode-1 needs 3 nvidia.com/gpu for 3 pods, 2 are
+        free; 1 pod above the minimum is bound
     PodCliqueSet chat: Running, Available=True: 1 of 1 replica is available
     rack-000   node-0000 DDD.   node-0001 ....
     rack-001   node-0002 ....   node-0003 xxxx
@@ -173,12 +172,12 @@ func TestPicture(t *testing.T) {
 				g := s.groups[0]
 				g.Spec.SubGroups = g.Spec.SubGroups[:1]
 				g.Status = v2alpha2.PodGroupStatus{Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/1", Reason: v2alpha2.ReasonWaitingForPods,
-					Summary: "0/1 pods bound; needs 1 pod, 0 exist", SubGroups: []v2alpha2.SubGroupStatus{leafStatus("chat-0-frontend", 1, 0, 0, false)}}
+					Summary: "needs 1 pod, 0 exist", SubGroups: []v2alpha2.SubGroupStatus{leafStatus("chat-0-frontend", 1, 0, 0, false)}}
 				return s
 			},
 			want: `
     D chat-0  Waiting  0/1 pods of the minimum
-      WaitingForPods: 0/1 pods bound; needs 1 pod, 0 exist
+      WaitingForPods: needs 1 pod, 0 exist
     rack-000   node-0000 ....   node-0001 ....
     rack-001   node-0002 ....   node-0003 xxxx
     GPUs: . free 12, x takes no pods
@@ -187,7 +186,7 @@ func TestPicture(t *testing.T) {
 			scene: func() scene {
 				s := twoRacks()
 				g := wrappers.MakePodGroup(tuning, "default").MinMember(2).Obj()
-				g.Status = v2alpha2.PodGroupStatus{Phase: v2alpha2.PodGroupAdmitted, Scheduled: "2/2", Summary: "2/2 pods bound"}
+				g.Status = v2alpha2.PodGroupStatus{Phase: v2alpha2.PodGroupAdmitted, Scheduled: "2/2", Summary: "the minimum is bound"}
 				s.groups = append(s.groups, g)
 				s.add(tuning, "", "node-0001", 2)
 				s.pods = append(s.pods, wrappers.MakePod("stranger", "default").GPUs(1).Node("node-0001").Obj())

@@ -183,6 +183,9 @@ func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavaila
 	for _, by := range slices.SortedFunc(maps.Keys(unavailable), func(a, b closure) int { return cmp.Compare(a.cause, b.cause) }) {
 		nodes := unavailable[by]
 		u := podgroup.UnavailableNodes{Cause: by.cause, Advice: by.advice, Nodes: len(nodes)}
+		if u.Nodes == 1 {
+			u.Advice = ofOneNode.Replace(u.Advice)
+		}
 		u.Slots, _ = w.sumSlots(c, nodes, w.emptySlots)
 		u.SlotsNow, _ = w.sumSlots(c, nodes, w.freeSlots)
 		u.Names = w.firstNames(c, nodes)

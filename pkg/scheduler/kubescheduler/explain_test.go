@@ -125,7 +125,7 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := podgroup.ResourceCapacity{Resource: gpu, PerPod: 2, Free: 6, Total: 16, Largest: 8, LargestFree: 3, Nodes: 2, Offering: 2, Slots: 8, SlotsNow: 2,
-		Unavailable: []podgroup.UnavailableNodes{{Cause: "cordoned", Advice: "uncordon them", Nodes: 1, Names: []string{"closed"}, Total: 8, Free: 6, Largest: 8, Slots: 4, SlotsNow: 3}}}
+		Unavailable: []podgroup.UnavailableNodes{{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"closed"}, Total: 8, Free: 6, Largest: 8, Slots: 4, SlotsNow: 3}}}
 	if diff := cmp.Diff(want, w.ResourceCapacity(0), noOthers); diff != "" {
 		t.Errorf("ResourceCapacity (-want +got):\n%s", diff)
 	}

@@ -53,12 +53,12 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"no node has the label": {
 			objects: []runtime.Object{wrappers.MakeNode("a").GPUs(8).Obj(), wrappers.MakeNode("b").GPUs(8).Obj()}, pods: 2, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "no node that can run pods of the gang has label topology.example.com/rack: label the nodes (2 without), since it requires one rack; the gang: 0 of 2 pods can be placed",
+			message: "no node for the gang has label topology.example.com/rack: label the nodes (2 without), since it requires one rack",
 		},
 		"a node of the largest rack is cordoned": {
 			objects: append(append(rack("r1", 3, 0), rack("r2", 3, 1)...), wrappers.MakeNode("c").GPUs(8).Label(level, "r1").Unschedulable().Obj()), pods: 4,
 			reason: v2alpha2.ReasonNodesUnavailable,
-			message: "1 node (c; 8 nvidia.com/gpu, 8 free) cordoned: uncordon them; with the room there, the 4 pods that the gang needs fit; " +
+			message: "1 node cordoned (c; 8 nvidia.com/gpu, 8 free): uncordon it; with the room there, the 4 pods that the gang needs fit; " +
 				"no rack has room for the gang (4 pods of 8 nvidia.com/gpu): rack r1 has room for 3, r2 for 2",
 		},
 		"no rack would hold it": {
@@ -67,7 +67,7 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"it runs in a full rack": {
 			objects: append(rack("r1", 3, 3), rack("r2", 4, 0)...), pods: 2, runsOn: []string{"nr1-0", "nr1-1"}, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "the gang needs 16 more nvidia.com/gpu in rack r1, where it runs, for 2 more pods of 8 nvidia.com/gpu: there is room for 0; the gang: 0 of 2 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu",
+			message: "the gang needs 16 more nvidia.com/gpu in rack r1, where it runs, for 2 more pods of 8 nvidia.com/gpu: there is room for 0; 3 nodes: Insufficient nvidia.com/gpu",
 		},
 		"it runs in a full rack, on a node that its pods could not use any more": {
 			objects: append(rack("r1", 3, 3), rack("r2", 4, 0)...), pods: 2, runsOn: []string{"nr1-0"}, reason: v2alpha2.ReasonTopologyUnavailable,
@@ -78,12 +78,12 @@ func TestExplainLevels(t *testing.T) {
 		},
 		"a node was relabeled": {
 			objects: append(rack("r1", 3, 1), rack("r2", 4, 1)...), pods: 2, runsOn: []string{"nr1-2", "nr2-3"}, reason: v2alpha2.ReasonTopologyUnavailable,
-			message: "the pods of the gang do not run in one rack, which it requires: no pod is added until they are deleted and start together; the gang: 0 of 2 pods can be placed",
+			message: "the pods of the gang do not run in one rack, which it requires: no pod is added until they are deleted and start together",
 		},
 		"racks have room, and filters refuse": {
 			objects: append(rack("r1", 3, 0), rack("r2", 3, 0)...), pods: 3, reason: v2alpha2.ReasonFragmented,
 			pod: func(p *wrappers.PodWrapper) { p.ApartFrom(level, "app", "y") },
-			message: "no rack takes the gang (3 pods of 8 nvidia.com/gpu): by amounts alone, rack r1 has room for 3, r2 for 3; the gang: 0 of 3 pods can be placed; " +
+			message: "no rack takes the gang (3 pods of 8 nvidia.com/gpu): by amounts alone, rack r1 has room for 3, r2 for 3; " +
 				"3 nodes: node(s) didn't match pod anti-affinity rules",
 		},
 	} {

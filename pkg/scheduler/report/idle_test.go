@@ -215,8 +215,8 @@ func TestARunFailsBeforeTheStatusTellsOfIt(t *testing.T) {
 		phase v2alpha2.PodGroupPhase
 		want  string // the summary
 	}{
-		{"the first run runs", func() { c.pod(pod("run-1", "a")); c.pod(pod("run-1", "b")) }, "Admitted", "2/2 pods bound"},
-		{"a surplus pod of it fails", func() { fails("run-1", "c") }, "Admitted", "2/2 pods bound"},
+		{"the first run runs", func() { c.pod(pod("run-1", "a")); c.pod(pod("run-1", "b")) }, "Admitted", "the minimum is bound"},
+		{"a surplus pod of it fails", func() { fails("run-1", "c") }, "Admitted", "the minimum is bound"},
 		{"it has succeeded", func() {
 			c.pod(pod("run-1", "a").Phase(corev1.PodSucceeded))
 			c.pod(pod("run-1", "b").Phase(corev1.PodSucceeded))
@@ -227,8 +227,8 @@ func TestARunFailsBeforeTheStatusTellsOfIt(t *testing.T) {
 		}, "Completed", succeeded},
 		{"muster-scheduler is restarted", restart, "Completed", succeeded},
 		{"the second run begins and fails", func() { fails("run-2", "a"); fails("run-2", "b") },
-			"Waiting", "0/2 pods bound; needs 2 pods, 0 exist; pod run-2a failed: Evicted; 1 more failed pod"},
-		{"its pods are deleted", func() { failed = nil }, "Idle", "0/2 pods bound; needs 2 pods, 0 exist; it is idle until pods name it by annotation pod-group-name"},
+			"Waiting", "needs 2 pods, 0 exist; pod run-2a failed: Evicted; 1 more failed pod"},
+		{"its pods are deleted", func() { failed = nil }, "Idle", "needs 2 pods, 0 exist; it is idle until pods name it by annotation pod-group-name"},
 	} {
 		step.do()
 		c.lastsFor("train", time.Hour)
@@ -262,17 +262,17 @@ func TestAFailedRunAfterOneThatSucceeded(t *testing.T) {
 		{"the second run runs", func() {
 			c.pod(pod("run-2", "a", 2))
 			c.pod(pod("run-2", "b", 2))
-		}, "Admitted", "2/2 pods bound"},
+		}, "Admitted", "the minimum is bound"},
 		{"its pods have failed", func() {
 			for _, name := range []string{"a", "b"} {
 				failed = append(failed, pod("run-2", name, 2).Phase(corev1.PodFailed).Status(func(s *corev1.PodStatus) { s.Reason = "Evicted" }).Obj())
 				c.registry.RemoveFailedPod(types.UID("run-2"+name), c.clock.Now())
 			}
-		}, "Waiting", "0/2 pods bound; needs 2 pods, 0 exist; pod run-2a failed: Evicted; 1 more failed pod"},
+		}, "Waiting", "needs 2 pods, 0 exist; pod run-2a failed: Evicted; 1 more failed pod"},
 		{"the third run runs", func() {
 			c.pod(pod("run-3", "a", 3))
 			c.pod(pod("run-3", "b", 3))
-		}, "Admitted", "2/2 pods bound"},
+		}, "Admitted", "the minimum is bound"},
 		{"it has succeeded, although a pod of it had to be replaced", func() {
 			failed = append(failed, pod("run-3", "b", 3).Phase(corev1.PodFailed).Obj())
 			c.registry.RemoveFailedPod("run-3b", c.clock.Now())

@@ -123,43 +123,43 @@ func TestOwnersOfMissingPods(t *testing.T) {
 		"a StatefulSet of the usual policy": {
 			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: owned("web", "1"), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "web-0").Controller("StatefulSet", "web", "1")},
-			want:    "0/4 pods bound; needs 4 pods, 1 exist; StatefulSet web makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel",
+			want:    "needs 4 pods, 1 exist; StatefulSet web makes a pod only when the one before it is ready: recreate it with podManagementPolicy Parallel",
 		},
 		"a StatefulSet of fewer replicas": {
 			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: owned("web", "1"),
 				Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](1), PodManagementPolicy: appsv1.ParallelPodManagement}}},
 			pods: []*wrappers.PodWrapper{member("train", "web-0").Controller("StatefulSet", "web", "1")},
-			want: "0/4 pods bound; needs 4 pods, 1 exist; StatefulSet web has the 1 pod it is to have: set its replicas to 4, or lower the minimum",
+			want: "needs 4 pods, 1 exist; StatefulSet web has the 1 pod it is to have: set its replicas to 4, or lower the minimum",
 		},
 		"a Job that runs fewer at a time": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](2), Completions: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1"), member("train", "b").Controller("Job", "job", "1")},
-			want:    "0/4 pods bound; needs 4 pods, 2 exist; Job job has the 2 pods it is to have: set its parallelism (and completions, if it is lower) to 4, or lower the minimum",
+			want:    "needs 4 pods, 2 exist; Job job has the 2 pods it is to have: set its parallelism (and completions, if it is lower) to 4, or lower the minimum",
 		},
 		"a Job that lacks pods because of a quota": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
-			want:    "0/4 pods bound; needs 4 pods, 1 exist; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others",
+			want:    "needs 4 pods, 1 exist; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others",
 		},
 		"a ReplicaSet that lacks pods because of a quota, and pods that failed": {
 			objects: []runtime.Object{&appsv1.ReplicaSet{ObjectMeta: owned("rs", "1"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("ReplicaSet", "rs", "1")}, failed: []*corev1.Pod{failedPod("b", 60).Obj(), failedPod("c", 61).Obj()},
-			want: "0/4 pods bound; needs 4 pods, 1 exist; ReplicaSet rs is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others; pod b failed: Evicted, and no controller replaces it; 1 more failed pod",
+			want: "needs 4 pods, 1 exist; ReplicaSet rs is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others; pod b failed: Evicted, and no controller replaces it; 1 more failed pod",
 		},
 		"a Job that replaces its failed pods": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")}, failed: []*corev1.Pod{failedPod("b", 60).Controller("Job", "job", "1").Obj()},
-			want: "0/4 pods bound; needs 4 pods, 1 exist; Job job replaces its failed pods after a pause, which grows with each failure; pod b failed: Evicted",
+			want: "needs 4 pods, 1 exist; Job job replaces its failed pods after a pause, which grows with each failure; pod b failed: Evicted",
 		},
 		"a Job that has failed, and has no pod left but the failed ones": {
 			objects: []runtime.Object{ended(&batchv1.Job{ObjectMeta: owned("job", "1")}, batchv1.JobFailed, "BackoffLimitExceeded")},
 			failed:  []*corev1.Pod{failedPod("b", 60).Controller("Job", "job", "1").Obj(), failedPod("c", 59).Controller("Job", "job", "1").Obj()},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job job has failed: BackoffLimitExceeded; delete it and create it again; pod c failed: Evicted; 1 more failed pod",
+			want:    "needs 4 pods, 0 exist; Job job has failed: BackoffLimitExceeded; delete it and create it again; pod c failed: Evicted; 1 more failed pod",
 		},
 		"a Job of a CronJob that has failed": {
 			objects: []runtime.Object{ended(&batchv1.Job{ObjectMeta: controlled(owned("job-1", "1"), "CronJob", "job")}, batchv1.JobFailed, "BackoffLimitExceeded")},
 			failed:  []*corev1.Pod{failedPod("b", 60).Controller("Job", "job-1", "1").Obj()},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job job-1 of CronJob job has failed: BackoffLimitExceeded; its next run makes new pods; pod b failed: Evicted",
+			want:    "needs 4 pods, 0 exist; Job job-1 of CronJob job has failed: BackoffLimitExceeded; its next run makes new pods; pod b failed: Evicted",
 		},
 		"a Job that has failed, while those beside it run": {
 			objects: []runtime.Object{
@@ -168,70 +168,70 @@ func TestOwnersOfMissingPods(t *testing.T) {
 			},
 			pods:   []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job-0", "0")},
 			failed: []*corev1.Pod{failedPod("b", 60).Controller("Job", "job-1", "1").Obj()},
-			want:   "0/4 pods bound; needs 4 pods, 1 exist; Job job-1 of JobSet job has failed: BackoffLimitExceeded; see JobSet job; pod b failed: Evicted",
+			want:   "needs 4 pods, 1 exist; Job job-1 of JobSet job has failed: BackoffLimitExceeded; see JobSet job; pod b failed: Evicted",
 		},
 		"a Job without pods has the name of the PodGroup: it is suspended": {
 			objects: []runtime.Object{naming("train", &batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job train is suspended: resume it",
+			want:    "needs 4 pods, 0 exist; Job train is suspended: resume it",
 		},
 		"a Job without pods has the name of the PodGroup: a quota refuses all of them": {
 			objects: []runtime.Object{naming("train", &batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}})},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job train is to have 4 pods and has 0: see its events, a quota or an admission webhook may refuse the others",
+			want:    "needs 4 pods, 0 exist; Job train is to have 4 pods and has 0: see its events, a quota or an admission webhook may refuse the others",
 		},
 		"a Job without pods has the name of the PodGroup: it is complete": {
 			objects: []runtime.Object{naming("train", ended(&batchv1.Job{ObjectMeta: owned("train", "1")}, batchv1.JobComplete, "CompletionsReached"))},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job train is complete and makes no more pods: delete it and create it again",
+			want:    "needs 4 pods, 0 exist; Job train is complete and makes no more pods: delete it and create it again",
 		},
 		"a Job without pods controls the PodGroup": {
 			group:   podGroup("train").MinMember(4).Controller("Job", "other", "1").ControllerVersion("batch/v1"),
 			objects: []runtime.Object{naming("train", &batchv1.Job{ObjectMeta: owned("other", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}})},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; Job other is suspended: resume it",
+			want:    "needs 4 pods, 0 exist; Job other is suspended: resume it",
 		},
 		"a Job with the name of the PodGroup, whose pods do not name it": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}},
-			want:    "0/4 pods bound; needs 4 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
+			want:    "needs 4 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
 		},
 		"another object controls the PodGroup": {
 			group: podGroup("train").MinMember(4).Controller("PodCliqueSet", "chat", "1"),
-			want:  "0/4 pods bound; needs 4 pods, 0 exist; PodCliqueSet chat makes its pods: see its events",
+			want:  "needs 4 pods, 0 exist; PodCliqueSet chat makes its pods: see its events",
 		},
 		"a StatefulSet without pods": {
 			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: owned("train", "1"), Spec: appsv1.StatefulSetSpec{
 				Replicas: ptr.To[int32](0), PodManagementPolicy: appsv1.ParallelPodManagement, Template: templateNaming("train")}}},
-			want: "0/4 pods bound; needs 4 pods, 0 exist; StatefulSet train has the 0 pods it is to have: set its replicas to 4, or lower the minimum",
+			want: "needs 4 pods, 0 exist; StatefulSet train has the 0 pods it is to have: set its replicas to 4, or lower the minimum",
 		},
 		"an owner that was recreated with the same name": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "2"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
-			want:    "0/4 pods bound; needs 4 pods, 1 exist",
+			want:    "needs 4 pods, 1 exist",
 		},
 		"an owner that is gone": {
 			pods: []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
-			want: "0/4 pods bound; needs 4 pods, 1 exist",
+			want: "needs 4 pods, 1 exist",
 		},
 		"a ReplicaSet of a Deployment": {
 			objects: []runtime.Object{&appsv1.ReplicaSet{ObjectMeta: controlled(owned("web-7d9", "1"), "Deployment", "web"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("ReplicaSet", "web-7d9", "1")},
-			want:    "0/4 pods bound; needs 4 pods, 1 exist; ReplicaSet web-7d9 has the 1 pod it is to have: set replicas of Deployment web to 4, or lower the minimum",
+			want:    "needs 4 pods, 1 exist; ReplicaSet web-7d9 has the 1 pod it is to have: set replicas of Deployment web to 4, or lower the minimum",
 		},
 		"a Job of a JobSet": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: controlled(owned("job-0", "1"), "JobSet", "job"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](1)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job-0", "1")},
-			want:    "0/4 pods bound; needs 4 pods, 1 exist; Job job-0 has the 1 pod it is to have: change this in JobSet job, or lower the minimum",
+			want:    "needs 4 pods, 1 exist; Job job-0 has the 1 pod it is to have: change this in JobSet job, or lower the minimum",
 		},
 		"an ordered StatefulSet of a LeaderWorkerSet": {
 			objects: []runtime.Object{&appsv1.StatefulSet{ObjectMeta: controlled(owned("lws-0", "1"), "LeaderWorkerSet", "lws"), Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("StatefulSet", "lws-0", "1")},
-			want:    "0/4 pods bound; needs 4 pods, 1 exist; StatefulSet lws-0 of LeaderWorkerSet lws makes a pod only when the one before it is ready: it needs podManagementPolicy Parallel",
+			want:    "needs 4 pods, 1 exist; StatefulSet lws-0 of LeaderWorkerSet lws makes a pod only when the one before it is ready: it needs podManagementPolicy Parallel",
 		},
 		"an owner of a known kind of another API group": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](1)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1").ControllerVersion("batch.volcano.sh/v1alpha1")},
-			want:    "0/4 pods bound; needs 4 pods, 1 exist; Job job makes its pods: see its events",
+			want:    "needs 4 pods, 1 exist; Job job makes its pods: see its events",
 		},
 		"an owner of another kind": {
 			pods: []*wrappers.PodWrapper{member("train", "a").Controller("LeaderWorkerSet", "lws", "1")},
-			want: "0/4 pods bound; needs 4 pods, 1 exist; LeaderWorkerSet lws makes its pods: see its events",
+			want: "needs 4 pods, 1 exist; LeaderWorkerSet lws makes its pods: see its events",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,24 +310,24 @@ func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
 	}{
 		"by a label": {
 			pods:  []*wrappers.PodWrapper{plain("b").Label(v2alpha2.PodGroupAnnotation, "train"), plain("a").Label(v2alpha2.PodGroupAnnotation, "train"), plain("c").Label(v2alpha2.PodGroupAnnotation, "other")},
-			want:  "0/2 pods bound; needs 2 pods, 0 exist; 2 pods (a, b) name it by label pod-group-name: make it annotation pod-group-name",
+			want:  "needs 2 pods, 0 exist; 2 pods (a, b) name it by label pod-group-name: make it annotation pod-group-name",
 			event: "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: 2 pods (a, b) name it by label pod-group-name: make it annotation pod-group-name",
 		},
 		"by the key of another product": {
 			pods:  []*wrappers.PodWrapper{plain("a").Annotation("scheduling.k8s.io/group-name", "train")},
-			want:  "0/2 pods bound; needs 2 pods, 0 exist; pod a names it by annotation scheduling.k8s.io/group-name: make it annotation pod-group-name",
+			want:  "needs 2 pods, 0 exist; pod a names it by annotation scheduling.k8s.io/group-name: make it annotation pod-group-name",
 			event: "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: pod a names it by annotation scheduling.k8s.io/group-name: make it annotation pod-group-name",
 		},
 		"by their Job's own annotation": {
 			objects: []runtime.Object{job},
 			pods:    []*wrappers.PodWrapper{plain("a").Controller("Job", "job", "1"), plain("b").Controller("Job", "job", "1")},
-			want:    "0/2 pods bound; needs 2 pods, 0 exist; Job job names it by annotation pod-group-name of its own: recreate it with that in spec.template.metadata.annotations",
+			want:    "needs 2 pods, 0 exist; Job job names it by annotation pod-group-name of its own: recreate it with that in spec.template.metadata.annotations",
 			event:   "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: Job job names it by annotation pod-group-name of its own: recreate it with that in spec.template.metadata.annotations",
 		},
 		"not: a member of another gang, and one that is being deleted": {
 			pods: []*wrappers.PodWrapper{
 				member("other", "a").Label(v2alpha2.PodGroupAnnotation, "train"), plain("b").Label(v2alpha2.PodGroupAnnotation, "train").Terminating()},
-			want: "0/2 pods bound; needs 2 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
+			want: "needs 2 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -96,11 +96,11 @@ func TestConditionsOfGatedPods(t *testing.T) {
 		},
 		"pods with scheduling gates are left to the API server": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulingGate("kueue"), member("train", "b")}, after: time.Minute,
-			want: map[string]string{"b": "WaitingForGang: PodGroup train: Gated: needs 2 pods, they exist, but only 1 can be placed; 1 pod with scheduling gates that are to be lifted: kueue"},
+			want: map[string]string{"b": "WaitingForGang: PodGroup train: Gated: 1 of 2 needed pods can be placed; 1 pod with scheduling gates that are to be lifted: kueue"},
 		},
 		"pods of another scheduler are ignored": {
 			group: podGroup("train").MinMember(2), pods: []*wrappers.PodWrapper{member("train", "a").SchedulerName("default-scheduler"), member("train", "b")}, after: time.Minute,
-			want: map[string]string{"b": "WaitingForGang: PodGroup train: OtherScheduler: needs 2 pods, they exist, but only 1 can be placed; set schedulerName muster-scheduler in all pods of the gang: 1 pod of scheduler default-scheduler"},
+			want: map[string]string{"b": "WaitingForGang: PodGroup train: OtherScheduler: 1 of 2 needed pods can be placed; set schedulerName muster-scheduler in all pods of the gang: 1 pod of scheduler default-scheduler"},
 		},
 		"a repeated refusal counts from the first one": {
 			group: podGroup("train").MinMember(1), pods: []*wrappers.PodWrapper{member("train", "a")},

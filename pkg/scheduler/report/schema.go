@@ -22,7 +22,7 @@ var ErrForeignSchema = errors.New("CustomResourceDefinition podgroups.scheduling
 // earlier versions. The API server silently prunes fields that a schema lacks.
 var schemaFields = []string{
 	"spec.minSubGroup", "spec.subGroups.parent", "spec.subGroups.minSubGroup", "spec.preemptibility",
-	"status.observedGeneration", "status.conditions", "status.reason", "status.scheduled", "status.needs", "status.gpus", "status.summary", "status.waitingSince",
+	"status.observedGeneration", "status.conditions", "status.reason", "status.scheduled", "status.needs", "status.gpus", "status.summary", "status.brief", "status.waitingSince",
 	"status.tree", "status.placement",
 }
 

@@ -406,7 +406,7 @@ func TestStatusAndColumns(t *testing.T) {
 	pg.Spec.MinSubGroup = nil // must not arrive
 	pg.Status = v2alpha2.PodGroupStatus{
 		ObservedGeneration: 1, Phase: v2alpha2.PodGroupWaiting, Scheduled: "14/16",
-		Needs: "1 of 2", GPUs: "112/128", Priority: new(int32(1000)), Reason: v2alpha2.ReasonFragmented, Placement: "2 racks (r1, r2)", Summary: "2 more nodes are needed",
+		Needs: "1 of 2", GPUs: "112/128", Priority: new(int32(1000)), Reason: v2alpha2.ReasonFragmented, Placement: "2 racks (r1, r2)", Summary: "2 more nodes are needed", Brief: "2 more nodes",
 		Conditions: []metav1.Condition{
 			{Type: v2alpha2.ConditionAdmitted, Status: metav1.ConditionFalse, Reason: string(v2alpha2.ReasonFragmented), LastTransitionTime: metav1.Now()},
 			{Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse, Reason: string(v2alpha2.ReasonFragmented),
@@ -440,11 +440,11 @@ func TestStatusAndColumns(t *testing.T) {
 		got[name] = table.Rows[0].Cells[i]
 	}
 	delete(got, "Age")
-	if diff := cmp.Diff([]string{"Name", "Phase", "Reason", "Needs", "Scheduled", "GPUs", "Since", "Age", "Priority (wide)", "Placement (wide)", "Summary (wide)"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"Name", "Phase", "Reason", "Needs", "Scheduled", "GPUs", "Since", "Age", "Priority (wide)", "Summary (wide)"}, order); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]any{"Name": "pg", "Phase": "Waiting", "Needs": "1 of 2", "Scheduled": "14/16", "GPUs": "112/128",
-		"Reason": "Fragmented", "Since": "3h1m", "Priority (wide)": float64(1000), "Placement (wide)": "2 racks (r1, r2)", "Summary (wide)": "2 more nodes are needed"}, got); diff != "" {
+		"Reason": "Fragmented", "Since": "3h1m", "Priority (wide)": float64(1000), "Summary (wide)": "2 more nodes"}, got); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
 

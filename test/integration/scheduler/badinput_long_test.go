@@ -119,7 +119,7 @@ func TestPodsOfASchedulerThatDoesNotRun(t *testing.T) {
 	c.refusedBy("volcano", "theirs-0")
 	c.startQuick() // last: all gangs are looked at once a minute from now on, and the pods are usually old enough the first time
 	c.patience = 3 * time.Minute
-	c.untilShown("g", v2alpha2.ReasonOtherScheduler, "needs 2 pods, they exist, but only 0 can be placed",
+	c.untilShown("g", v2alpha2.ReasonOtherScheduler, "0 of 2 needed pods can be placed",
 		"set schedulerName muster-scheduler in all pods of the gang: 2 pods of scheduler muster-schedular",
 		"no scheduler has reacted to them: perhaps none of that name runs")
 	c.untilTold("PodGroup", "g", v2alpha2.EventGangBlocked, "OtherScheduler: ", "2 pods of scheduler muster-schedular")
@@ -127,11 +127,11 @@ func TestPodsOfASchedulerThatDoesNotRun(t *testing.T) {
 
 	// The schedulerName of a pod is immutable, so the pods are replaced. The first of them does not start alone.
 	c.recreate(c.pod(names[0], "g", 1))
-	c.untilShown("g", v2alpha2.ReasonOtherScheduler, "only 1 can be placed", ": 1 pod of scheduler muster-schedular")
+	c.untilShown("g", v2alpha2.ReasonOtherScheduler, "1 of 2 needed pods can be placed", ": 1 pod of scheduler muster-schedular")
 	c.notBound(names...)
 	c.recreate(c.pod(names[1], "g", 1))
 	c.untilBound("g", 2)
-	if s := c.untilSatisfied("g"); s.Reason != "" || s.Summary != "2/2 pods bound" {
+	if s := c.untilSatisfied("g"); s.Reason != "" || s.Summary != "the minimum is bound" {
 		t.Errorf("after the correction: reason %q, %q", s.Reason, s.Summary)
 	}
 	if printed := c.kubectl("get", "pg", "g"); !containsAll(printed, " Admitted ", " 2/2 ") || containsAll(printed, string(v2alpha2.ReasonOtherScheduler)) {

@@ -27,7 +27,7 @@ func TestPodsOfOneGangWithDifferentPriority(t *testing.T) {
 	c.startQuick()
 	c.untilBound("mixed", 3)
 	c.untilSatisfied("mixed")
-	c.untilSays("mid", v2alpha2.ReasonInsufficientGPUs, "0 of 1 pods can be placed")
+	c.untilSays("mid", v2alpha2.ReasonInsufficientGPUs, "for 1 pod")
 	c.notBound("mid")
 	c.stillSchedules()
 	c.deleteGang("mixed")
@@ -97,7 +97,7 @@ func TestPodsOfOneGangWithDifferentSchedulers(t *testing.T) {
 	c.create(c.pod("ours-0", "g", 1))
 	c.create(c.pod("ours-1", "g", 1))
 	c.create(c.pod("theirs", "g", 1).SchedulerName("somebody-else"))
-	c.untilSays("g", v2alpha2.ReasonOtherScheduler, "needs 3 pods", "only 2 can be placed", "somebody-else", "muster-scheduler")
+	c.untilSays("g", v2alpha2.ReasonOtherScheduler, "2 of 3 needed pods can be placed", "somebody-else", "muster-scheduler")
 	c.untilTold("PodGroup", "g", "GangBlocked", "OtherScheduler: ", "somebody-else")
 	c.untilPodSays("WaitingForGang", "ours-0", "ours-1")
 	c.notBound("ours-0", "ours-1")
@@ -119,7 +119,7 @@ func TestPodsWithSchedulingGates(t *testing.T) {
 	c.apply(c.group("g").MinMember(2))
 	c.create(c.pod("free", "g", 1))
 	c.create(c.pod("gated", "g", 1).SchedulingGate("example.com/quota"))
-	c.untilSays("g", v2alpha2.ReasonGated, "needs 2 pods", "only 1 can be placed", "1 pod", "gates", "example.com/quota")
+	c.untilSays("g", v2alpha2.ReasonGated, "1 of 2 needed pods can be placed", "1 pod", "gates", "example.com/quota")
 	c.untilTold("PodGroup", "g", "GangIncomplete", "Gated")
 	c.untilPodSays("WaitingForGang", "free")
 	c.untilPodSays("SchedulingGated", "gated")
@@ -149,7 +149,7 @@ func TestMorePodsThanTheTreeNeeds(t *testing.T) {
 	c.startQuick()
 	c.untilBound("g", 4)
 	s := c.untilStatus("g", "tells of the surplus that waits", func(s v2Status) bool {
-		return condition(s, v2alpha2.ConditionSatisfied).Status == metav1.ConditionTrue && containsAll(s.Summary, "2/2 pods bound", "2 above the minimum", "more wait")
+		return condition(s, v2alpha2.ConditionSatisfied).Status == metav1.ConditionTrue && containsAll(s.Summary, "2 pods above the minimum", "more wait")
 	})
 	t.Log(s.Summary)
 	c.notBound("too-large")
@@ -221,7 +221,7 @@ func TestSurplusSubGroupsComeAsUnits(t *testing.T) {
 		return n["prefill-0"] == 8 && n["prefill-1"] == 8 && n["prefill-3"] == 8 && n["prefill-4"] == 8
 	})
 	s = c.untilStatus("inference", "counts the fourth replica", func(s v2Status) bool {
-		return strings.Contains(s.Summary, "8 above the minimum")
+		return strings.Contains(s.Summary, "8 pods above the minimum")
 	})
 	for _, g := range s.SubGroups {
 		if want := g.Name != "prefill-2"; g.Satisfied != want || g.Admitted != want {

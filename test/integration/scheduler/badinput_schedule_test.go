@@ -25,7 +25,7 @@ func TestNoMemberPreemptsForItself(t *testing.T) {
 	for _, n := range numbered("g", 2) {
 		c.create(c.pod(n, "g", 4).PriorityClass(polite))
 	}
-	c.untilSays("g", v2alpha2.ReasonInsufficientGPUs, "0 of 2 pods can be placed")
+	c.untilSays("g", v2alpha2.ReasonInsufficientGPUs, "for 2 pods")
 	c.untilPodSays(corev1.PodReasonUnschedulable, "g-0", "g-1")
 	c.stillSchedules()
 	if p := c.get("victim"); p.DeletionTimestamp != nil {

@@ -212,7 +212,7 @@ func TestUnusualLevels(t *testing.T) {
 	c.deleteGang("waits")
 
 	c.createIn("", "topology.example.com/row", "unlabelled", 2)
-	c.untilSays("unlabelled", v2alpha2.ReasonTopologyUnavailable, "no node that can run pods of the gang has label topology.example.com/row: label the nodes")
+	c.untilSays("unlabelled", v2alpha2.ReasonTopologyUnavailable, "no node for the gang has label topology.example.com/row: label the nodes")
 	for _, node := range c.nodes[:2] {
 		c.change(node, func(n *corev1.Node) { n.Labels["topology.example.com/row"] = "" })
 	}

@@ -19,15 +19,10 @@ import (
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is available"
 // +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.updateProgress.state`,description="State of the latest update, or what it waits for; empty if the template has not been edited"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,priority=1,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,priority=1,description="Replicas created from the current template"
+// +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restartCount`,priority=1,description="Restarts of replicas of a Training workload"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,priority=1,description="How long a replica has been below its minimum; empty if no replica is"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,priority=1,description="When the next termination is due"
-// +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restartCount`,priority=1,description="Restarts of replicas of a Training workload"
-// +kubebuilder:printcolumn:name="PCLQs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliquesCount`,priority=1
-// +kubebuilder:printcolumn:name="PCLQs-Total",type=integer,JSONPath=`.status.updateProgress.totalPodCliquesCount`,priority=1
-// +kubebuilder:printcolumn:name="PCSGs-Updated",type=integer,JSONPath=`.status.updateProgress.updatedPodCliqueScalingGroupsCount`,priority=1
-// +kubebuilder:printcolumn:name="PCSGs-Total",type=integer,JSONPath=`.status.updateProgress.totalPodCliqueScalingGroupsCount`,priority=1
 type PodCliqueSet struct {
 	metav1.TypeMeta `json:",inline"`
 

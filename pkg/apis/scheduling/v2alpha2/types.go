@@ -22,8 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or completed, or has not been satisfied"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.status.priority`,priority=1,description="The priority that the gang counts with"
-// +kubebuilder:printcolumn:name="Placement",type=string,JSONPath=`.status.placement`,priority=1,description="The domains of the topology levels in which bound pods run"
-// +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.summary`,priority=1
+// +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.brief`,priority=1,description="Where the PodGroup runs, what waits, and why"
 type PodGroup struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -292,6 +291,12 @@ type PodGroupStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Summary string `json:"summary,omitempty"`
+
+	// brief is what fits into a table: of a gang whose minimum is bound where it
+	// runs, if it names topology levels; then the beginning of summary.
+	// +optional
+	// +kubebuilder:validation:MaxLength=60
+	Brief string `json:"brief,omitempty"`
 
 	// placement is where the bound pods run, in terms of the topology levels
 	// that the gang and its sub-groups name: "rack r7", or with several domains
