@@ -111,6 +111,12 @@ func (g *Gangs) StartAfter(ready <-chan struct{}) { g.startAfter = ready }
 // called before app.Run.
 func (g *Gangs) BindThrough(client kubernetes.Interface) { g.bindClient = client }
 
+// waitsForRoom is Backlog.WaitsForRoom, and tells the reporter of the pod.
+func (g *Gangs) waitsForRoom(pod *corev1.Pod) bool {
+	g.reporter.PodRefused(pod)
+	return g.backlog.WaitsForRoom(pod)
+}
+
 // Attach checks that the plugins are enabled at the required extension points of every profile, makes the scheduling
 // loop hand out the members of a plan consecutively, and delays their events until their bindings are posted. It must
 // be called between app.Setup and app.Run.
@@ -126,7 +132,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 	g.backlog = backlog.New(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.extenders.Answered = g.backlog.ExtenderAnswered
 	g.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
-		Clock: g.clock, Gated: g.admits, Observe: g.observe, WaitsForRoom: g.backlog.WaitsForRoom, Gone: g.backlog.Gone,
+		Clock: g.clock, Gated: g.admits, Observe: g.observe, WaitsForRoom: g.waitsForRoom, Gone: g.backlog.Gone,
 	})
 	kubescheduler.BeforeLeaving(sched, func(pod *corev1.Pod) {
 		if isMember(pod) {

@@ -79,6 +79,7 @@ type Reporter struct {
 	statuses *statuses
 	pods     *gatedPods
 	ignored  *ignoredKeys
+	loose    *loosePods
 
 	mu     sync.Mutex
 	runs   bool                // guarded by mu: Run has begun
@@ -88,13 +89,14 @@ type Reporter struct {
 
 // New returns a Reporter. It writes nothing before Run.
 func New(o Options) *Reporter {
-	m := newMakers(o)
+	m, k := newMakers(o), newIgnoredKeys(o)
 	return &Reporter{
 		registry: o.Registry,
 		clock:    o.Clock,
 		statuses: newStatuses(o, m),
 		pods:     newGatedPods(o, m),
-		ignored:  newIgnoredKeys(o),
+		ignored:  k,
+		loose:    newLoosePods(k),
 		marked:   sets.New[gangs.Key](),
 		signal:   make(chan struct{}, 1),
 	}
@@ -122,6 +124,9 @@ func (r *Reporter) MarkChanged(keys ...gangs.Key) {
 // may be called anywhere, including before Run.
 func (r *Reporter) AddPod(pod *corev1.Pod) { r.ignored.addPod(pod) }
 
+// PodRefused records a pod without a gang for which no node had room. It makes no request.
+func (r *Reporter) PodRefused(pod *corev1.Pod) { r.loose.addRefused(pod) }
+
 // Run writes until ctx ends. It begins with a check of every gang, so no mark of another process is missed. Until the
 // registry has seen all existing objects (Synced) there are no facts, and nothing is written.
 func (r *Reporter) Run(ctx context.Context) {
@@ -131,6 +136,7 @@ func (r *Reporter) Run(ctx context.Context) {
 		running.Go(func() { syncKeys(ctx, r.pods.queue, r.pods.syncGang) })
 	}
 	running.Go(func() { r.ignored.emitEvents(ctx) })
+	running.Go(func() { r.loose.emitEvents(ctx) })
 	look := r.clock.NewTicker(lookInterval)
 	defer look.Stop()
 	r.mu.Lock()

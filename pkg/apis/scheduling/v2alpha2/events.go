@@ -67,6 +67,10 @@ const (
 	// misspelled annotation pod-group-name. There is one event for each
 	// controller of such pods, or for the pod if it has none.
 	EventIgnoredKeys = "IgnoredKeys"
+	// EventStartsAlone: pods of the controller that are in no gang run, and others
+	// have waited for room for more than ten seconds. There is one event for each
+	// controller.
+	EventStartsAlone = "StartsAlone"
 	// EventSubGroupNotFound: the pod does not name a leaf of its PodGroup.
 	// There is one event for all pods with the same cause, on the first of
 	// them.
