@@ -202,6 +202,9 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	} else if len(ended.pods) > 0 {
 		b.registry.RecordPodsEnded(ended.pods, now)
 	}
+	if events.causes&(moreRoom|boundPod|nominationGone) != 0 {
+		b.registry.RecordRoomChanged(now)
+	}
 	if b.offered.Swap(false) {
 		b.shapes.UpdateOffered()
 		b.vacated.Store(true) // also for shapes that were counted with the DeviceClass before its event

@@ -245,6 +245,13 @@ func (r *Registry) dueAfterChange(g *gangState) time.Time {
 	return later(later(g.refusedAt, g.woken).Add(retryInterval), r.waiting.afterChange.spent.Add(-maxSpent))
 }
 
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

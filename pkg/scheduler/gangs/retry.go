@@ -89,6 +89,9 @@ const (
 	// longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
 	// every object that a filter reads causes an event (for example labels of namespaces).
 	longest = 5 * time.Minute
+	// refreshAfter is the time after which a refused gang is tried again for its numbers alone, if what is free has changed since
+	// (docs/decisions, G14).
+	refreshAfter = 20 * time.Second
 	// recheckAfter is the time after which a gang's condition is evaluated again without an event.
 	recheckAfter = time.Second
 )
@@ -100,7 +103,8 @@ type wait struct {
 	task    Task      // what was refused
 	units   *wait     // what its surplus sub-groups wait for that were refused before, while other surplus is tried or waits
 	missed  bool      // an event that may help occurred while the gang was tried again
-	turn    time.Time // when the gang is tried without a further event
+	repeat  time.Time // when the gang is tried without a further event, if enough fits
+	turn    time.Time // when it is looked at for that, or for its numbers
 	fits    []int     // by need: how many pods fitted when the condition was evaluated last; nil: never
 	held    bool      // its result
 }
@@ -140,6 +144,7 @@ type waitList struct {
 	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
 	paused   *count.Heap[*gangState] // gangs whose pause an event may end, in the order of the queue
 	unheard  map[*gangState]struct{} // gangs that saw no event that may help them since the cycle of their leader began, until its plan is refused or bound
+	changed  time.Time               // when what is free changed last
 	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
 	ended    []func()                // Wait.Release of gangs that no longer wait
 	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed gangs, of those
@@ -248,6 +253,22 @@ func (r *Registry) WaitingGangs() int {
 	return len(r.waiting.all)
 }
 
+// FewGangs is the number of refused gangs up to which their numbers are kept up to date.
+const FewGangs = 100
+
+// RecordRoomChanged records that what is free has changed, so that the numbers of refused gangs may be outdated.
+func (r *Registry) RecordRoomChanged(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting.changed = now
+}
+
+// isOutdated reports whether a refused gang is tried for its numbers alone.
+func (r *Registry) isOutdated(g *gangState) bool {
+	x := &r.waiting
+	return len(x.all) <= FewGangs && x.changed.After(g.refusedAt) && !r.now.Before(g.refusedAt.Add(refreshAfter))
+}
+
 // AwaitedShapes returns the shapes for which gangs wait, in no order.
 func (r *Registry) AwaitedShapes() []Shape {
 	r.mu.Lock()
@@ -312,14 +333,15 @@ func (r *Registry) parkRefused(g *gangState, what Wait) {
 	if w.Missed || w.missed {
 		g.hopeless.seen = 0
 	}
+	if w.repeat = w.Again; w.repeat.IsZero() {
+		w.repeat = r.now.Add(longest)
+	}
 	switch {
 	case !w.isFulfilled():
 		w.turn = r.now.Add(recheckAfter)
 		r.enterPhase(g, Lacking)
 	default:
-		if w.turn = w.Again; w.turn.IsZero() {
-			w.turn = r.now.Add(longest)
-		}
+		w.turn = earlier(w.repeat, r.now.Add(refreshAfter))
 		r.enterPhase(g, Parked)
 		if w.Missed || w.missed {
 			r.informGang(g)
@@ -330,9 +352,8 @@ func (r *Registry) parkRefused(g *gangState, what Wait) {
 
 // informGang records that an event may help a gang of which enough pods fit.
 func (r *Registry) informGang(g *gangState) {
-	if fair := g.refusedAt.Add(fairAfter); fair.Before(g.wait.turn) {
-		g.wait.turn = fair
-	}
+	g.wait.repeat = earlier(g.wait.repeat, g.refusedAt.Add(fairAfter))
+	g.wait.turn = earlier(g.wait.turn, g.wait.repeat)
 	r.enterPhase(g, Informed)
 	r.reindex(g)
 }
@@ -410,17 +431,23 @@ func (r *Registry) retryReady(lacking []*gangState, before Key) Effects {
 	var e Effects
 turns:
 	for g, ok := x.turns.First(); ok && !r.now.Before(g.wait.turn); g, ok = x.turns.First() {
+		next := r.now.Add(recheckAfter)
 		switch holds := g.wait.isFulfilled(); {
-		case !holds:
-		case g.phase == Lacking:
+		case holds && g.phase == Lacking:
 			lacking = append(lacking, g)
-		case !x.withoutEvent.affords(g.wait.Took, maxSpent, r.now):
-			break turns
-		default:
+		case holds && !r.now.Before(g.wait.repeat):
+			if !x.withoutEvent.affords(g.wait.Took, maxSpent, r.now) {
+				break turns
+			}
 			e.add(r.retryRefused(g))
 			continue
+		case r.isOutdated(g) && x.withoutEvent.affords(g.wait.Took, maxSpent, r.now):
+			e.add(r.retryRefused(g))
+			continue
+		case holds:
+			next = earlier(g.wait.repeat, r.now.Add(refreshAfter))
 		}
-		g.wait.turn = r.now.Add(recheckAfter)
+		g.wait.turn = next
 		x.turns.Set(g)
 	}
 	for s := range x.freed {

@@ -443,6 +443,67 @@ func TestGangIsTriedWithoutAnEvent(t *testing.T) {
 	s.after(longest - recheckAfter).changes(nil).wants("b")
 }
 
+// The numbers of a refused gang are those of half a minute ago at most, of which the reporter takes ten seconds.
+func TestRefusedGangIsTriedForItsNumbers(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]Wait{"too little fits": {Needs: []Need{{&fakeShape{}, 1}}}, "enough seems to fit": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newWaitScene(t)
+			s.park("a", wait)
+			s.after(refreshAfter - recheckAfter)
+			s.r.RecordRoomChanged(s.now)
+			s.changes(nil).wants()
+			s.after(recheckAfter).changes(nil).wants("a")
+			s.park("a", wait)
+			for range 60 { // nothing has changed since
+				s.after(recheckAfter).changes(nil).wants()
+			}
+			s.r.RecordRoomChanged(s.now.Add(recheckAfter))
+			for range refreshAfter / recheckAfter {
+				s.after(recheckAfter).changes(nil)
+			}
+			s.wants("a")
+		})
+	}
+}
+
+func TestManyRefusedGangsAreNotTriedForTheirNumbers(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	for i := range FewGangs + 1 {
+		s.park(fmt.Sprintf("g%03d", i), Wait{Needs: []Need{{&fakeShape{}, 1}}})
+	}
+	s.after(recheckAfter)
+	s.r.RecordRoomChanged(s.now)
+	for range 120 {
+		s.after(recheckAfter).changes(nil).wants()
+	}
+	s.gone("g000")
+	s.after(recheckAfter).changes(nil)
+	if len(s.woken) == 0 {
+		t.Error("none of 100 gangs is tried for its numbers")
+	}
+}
+
+// Trying gangs for their numbers takes a small part of the loop's time.
+func TestNumbersTakeASmallPartOfTheLoop(t *testing.T) {
+	t.Parallel()
+	s := newWaitScene(t)
+	const took = 100 * time.Millisecond
+	for i := range FewGangs {
+		s.park(fmt.Sprintf("g%03d", i), Wait{Needs: []Need{{&fakeShape{}, 1}}, Took: took})
+	}
+	for range 300 {
+		s.after(recheckAfter)
+		s.r.RecordRoomChanged(s.now)
+		s.changes(nil)
+	}
+	if n, most := len(s.woken), int(300*recheckAfter/repeatShare/took)+2; n == 0 || n > most {
+		t.Errorf("%d attempts, want at most %d", n, most)
+	}
+}
+
 // TestSubGroupWaitsBesideSinglePods: what a surplus sub-group waits for is not forgotten while single pods are tried, or
 // wait.
 func TestSubGroupWaitsBesideSinglePods(t *testing.T) {

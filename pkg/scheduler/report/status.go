@@ -25,9 +25,9 @@ import (
 // it, but most PodGroups are created a moment before their pods, and with the pods the status is more specific.
 const firstInterval = 200 * time.Millisecond
 
-// numbersInterval is how long the numbers in the text about a refused attempt may be outdated, because every attempt
-// changes them.
-const numbersInterval = 30 * time.Second
+// numbersInterval is how long changed numbers in the text about a refused attempt wait for their write, because every attempt changes
+// them; fewInterval the same while few gangs wait (docs/decisions, G14).
+const numbersInterval, fewInterval = 30 * time.Second, 10 * time.Second
 
 const (
 	// busyInterval is the pause before a status that was deferred in favor of bindings is checked again.
@@ -166,6 +166,9 @@ func (s *statuses) labelsOf(nodes map[string][]string) map[string]map[string]str
 func (s *statuses) delayOf(change podgroup.Change) time.Duration {
 	switch change {
 	case podgroup.Numbers:
+		if s.Registry.WaitingGangs() <= gangs.FewGangs {
+			return fewInterval
+		}
 		return numbersInterval
 	case podgroup.Content:
 		return s.StatusInterval

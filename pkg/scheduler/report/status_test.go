@@ -54,7 +54,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	}
 	c.wantStatus("train", 2, "needs 2 pods, 1 exist", v2alpha2.ReasonWaitingForPods)
 
-	// A refusal is written immediately; a change of only its numbers after 30 s.
+	// A refusal is written immediately; a change of only its numbers after 10 s.
 	c.pod(member("train", "b"))
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 4 nodes: too few GPUs")
 	c.mustLook("train")
@@ -64,7 +64,7 @@ func TestStatusIsWrittenInTime(t *testing.T) {
 	c.passes(time.Minute - eventDelay)
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 5 nodes: too few GPUs")
 	c.mustLook("train")
-	c.passes(29 * time.Second)
+	c.passes(fewInterval - time.Second)
 	c.refuse("train", v2alpha2.ReasonInsufficientGPUs, "2 pods fit nowhere; 6 nodes: too few GPUs")
 	c.mustLook("train")
 	c.wantStatus("train", 3, "2 pods fit nowhere; 4 nodes: too few GPUs", v2alpha2.ReasonInsufficientGPUs)
