@@ -29,7 +29,9 @@ type CliqueStatusFacts struct {
 	// Training is the decision on the pods of a Training workload; nil for Inference.
 	Training *lifecycle.TrainingDecision
 	// Update is the decision on an update; nil for Training.
-	Update   *lifecycle.CliqueUpdateDecision
+	Update *lifecycle.CliqueUpdateDecision
+	// Behind: the update of the set has not reached the PodClique: IsBehind.
+	Behind   bool
 	Problems []Problem
 }
 
@@ -43,6 +45,9 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	s.Replicas, s.ReadyReplicas, s.ScheduledReplicas = n.Pods, n.Ready, n.Scheduled
 	s.ScheduleGatedReplicas, s.UpdatedReplicas = n.Gated, n.Updated
 	s.MinAvailable = &needed
+	if f.Behind {
+		s.UpdatedReplicas = 0
+	}
 	s.Selector = selector(naming.OfPodClique(clique.Name))
 	if clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] == "" && f.Training == nil {
 		s.SettledIndices = settle(clique, lifecycle.IndicesOf(f.Pods))

@@ -33,6 +33,8 @@ type GroupStatusFacts struct {
 	Waits  string
 	// Update is the decision on an update; nil: there is no set, or it is a Training workload.
 	Update *lifecycle.GroupUpdateDecision
+	// Behind: the update of the set has not reached the group: IsBehind.
+	Behind bool
 	// TemplateHashes are those that the PodCliques of the group have: TemplateHashes.
 	TemplateHashes []v1alpha1.PodTemplateHash
 	Problems       []Problem
@@ -58,7 +60,7 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 		availableReplicas[r.Index] = r.Available()
 		s.ScheduledReplicas += countIf(r.IsScheduled())
 		s.AvailableReplicas += countIf(r.Available())
-		s.UpdatedReplicas += countIf(r.IsUpdated())
+		s.UpdatedReplicas += countIf(r.IsUpdated() && !f.Behind)
 	}
 	s.ReplicaAttempts = replicaAttempts(s.ReplicaAttempts, int(max(group.Spec.Replicas, 0)), f.Raised, availableReplicas, now)
 	s.Selector = selector(naming.OfScalingGroup(group.Name))

@@ -260,6 +260,12 @@ func keepsScaledOut(set *v1alpha1.PodCliqueSet, i int) bool {
 	return set.Spec.IsPaused() || i < int(set.Spec.Partition())
 }
 
+// IsBehind reports whether the update of a set has not reached a PodClique or a scaling group: it follows an earlier revision than
+// the current one. None of its units is updated then. set may be nil.
+func IsBehind(set *v1alpha1.PodCliqueSet, object metav1.Object) bool {
+	return set != nil && !set.Spec.IsTraining() && set.Status.CurrentGenerationHash != nil && *set.Status.CurrentGenerationHash != GenerationHash(object)
+}
+
 // AwaitsNewest reports whether a new unit of a standalone PodClique or a scaling group waits until the object is told a newer
 // revision than the one that it follows, because it would be replaced at once otherwise, or have the previous template. An
 // object that the update has not reached is told because it is scaled out, and none while the revision is rejected. set may be

@@ -80,6 +80,12 @@ func TestScaledOutDuringAnUpdate(t *testing.T) {
 			})
 			image(c, set.DeepCopy(), broken+"2", "web", "worker")
 			c.Advance(time.Minute)
+			if untouched := theClique(c, "chat-0-web").Status; untouched.UpdatedReplicas != 0 || untouched.Replicas != 3 {
+				c.Fatalf("%d of %d pods of a PodClique that the update has not reached are updated", untouched.UpdatedReplicas, untouched.Replicas)
+			}
+			if untouched := All[*v1alpha1.PodCliqueScalingGroup](c)[0].Status; untouched.UpdatedReplicas != 0 || untouched.Replicas != 2 {
+				c.Fatalf("%d of %d replicas of a group that the update has not reached are updated", untouched.UpdatedReplicas, untouched.Replicas)
+			}
 			for i := range 2 {
 				scaleClique(c, fmt.Sprintf("chat-%d-web", i), 5)
 				g := scalingGroup()

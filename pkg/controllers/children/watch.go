@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,6 +119,15 @@ func SpecChanged(before, after client.Object) Urgency {
 		return Urgent
 	}
 	return Never
+}
+
+// RevisionChanged is Soon if the current revision of a PodCliqueSet has changed, else Never.
+func RevisionChanged(before, after client.Object) Urgency {
+	was, is := before.(*v1alpha1.PodCliqueSet), after.(*v1alpha1.PodCliqueSet)
+	if ptr.Equal(was.Status.CurrentGenerationHash, is.Status.CurrentGenerationHash) {
+		return Never
+	}
+	return Soon
 }
 
 // SpecOrStatusChanged is SpecChanged, Prompt if a condition has changed on which availability depends, and Soon if anything

@@ -88,8 +88,23 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			Map: r.children.InPodGroup(&v1alpha1.PodCliqueList{}), Urgency: children.SpecChanged}.Handler()).
 		Watches(&corev1.Node{}, children.ChangeHandler{
 			Map: r.children.PodsOn(cliqueOf), Urgency: children.ReachabilityChanged}.Handler()).
+		Watches(&v1alpha1.PodCliqueSet{}, children.ChangeHandler{
+			Map: r.cliquesOf, Urgency: children.RevisionChanged}.Handler()).
 		WithOptions(children.ControllerOptions(32)).
 		Complete(r.children.Awake(r))
+}
+
+// cliquesOf returns the PodCliques of a set: those that an update has not reached have no updated pods any more.
+func (r *Reconciler) cliquesOf(ctx context.Context, set client.Object) []types.NamespacedName {
+	list := &v1alpha1.PodCliqueList{}
+	if err := r.client.List(ctx, list, client.InNamespace(set.GetNamespace()), client.MatchingLabels{v1alpha1.LabelPartOf: set.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the status follows with the next pass
+	}
+	names := make([]types.NamespacedName, len(list.Items))
+	for i := range list.Items {
+		names[i] = client.ObjectKeyFromObject(&list.Items[i])
+	}
+	return names
 }
 
 // cliqueOf returns the PodClique that owns a pod, or for a pod without an owner the one in its label.

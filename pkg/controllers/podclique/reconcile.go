@@ -105,8 +105,12 @@ func (r *Reconciler) createPods(ctx context.Context, name types.NamespacedName, 
 // and the time until the next pass, 0: an event will tell.
 func (r *Reconciler) recordClique(ctx context.Context, seen *observation, plan *cliquePlan, created int, createErr error, now time.Time) (*v1alpha1.PodClique, time.Duration, error) {
 	clique, recorded := seen.clique, seen.clique.DeepCopy()
+	set, err := r.setOf(ctx, clique)
+	if err != nil {
+		return nil, 0, err
+	}
 	recorded.Status = workload.PodCliqueStatus(clique, workload.CliqueStatusFacts{
-		Pods: seen.facts, Leaf: seen.leafMinMember, Breach: plan.breach, Ends: plan.Ends, Training: plan.training, Update: plan.update,
+		Pods: seen.facts, Leaf: seen.leafMinMember, Breach: plan.breach, Ends: plan.Ends, Training: plan.training, Update: plan.update, Behind: workload.IsBehind(set, clique),
 		Problems: r.children.Problems(clique, createErr, now)}, metav1.NewTime(now))
 	after := lifecycle.Sooner(plan.RequeueAfter, lifecycle.NextAvailable(seen.facts, workload.MinReady(clique), now))
 	if after > 0 {

@@ -66,6 +66,9 @@ func setUrgency(before, after client.Object) children.Urgency {
 	if workload.FailedReason(was) != workload.FailedReason(is) || was.Status.SucceededIndices != is.Status.SucceededIndices {
 		return children.Urgent
 	}
+	if children.RevisionChanged(before, after) != children.Never {
+		return children.Soon
+	}
 	return children.SpecChanged(before, after)
 }
 

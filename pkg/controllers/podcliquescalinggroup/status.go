@@ -22,7 +22,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *g
 	facts := workload.GroupStatusFacts{
 		Replicas: seen.replicas, Breach: plan.breach, NextTermination: plan.termination.Next,
 		Training: set != nil && set.Spec.IsTraining(), Failed: set != nil && workload.FailedReason(set) != "",
-		TemplateHashes: workload.TemplateHashes(seen.members), Raised: plan.raised, Waits: plan.units.note(), Update: plan.rollout, Problems: r.children.Problems(group, createErr, now)}
+		Behind: workload.IsBehind(set, group), TemplateHashes: workload.TemplateHashes(seen.members), Raised: plan.raised, Waits: plan.units.note(), Update: plan.rollout, Problems: r.children.Problems(group, createErr, now)}
 	recorded := group.DeepCopy()
 	recorded.Status = workload.ScalingGroupStatus(group, facts, metav1.NewTime(now))
 	if err := r.children.WriteStatus(ctx, group, recorded); err != nil {

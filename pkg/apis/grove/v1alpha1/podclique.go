@@ -21,7 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Pods bound to nodes"
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Pods ready"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Pods ready for minReadySeconds; of a Training workload, running or succeeded"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods created from the template that the PodClique has; an update that has not reached it has not changed it"
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Pods created from the current template; 0 if an update has not reached the PodClique"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When termination is due because of the breach"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -146,9 +146,9 @@ type PodCliqueStatus struct {
 	// +kubebuilder:default=0
 	ScheduleGatedReplicas int32 `json:"scheduleGatedReplicas"`
 
-	// updatedReplicas is the number of pods created from the template that the
-	// PodClique has. That is its previous template as long as an update of the
-	// PodCliqueSet has not reached it.
+	// updatedReplicas is the number of pods created from the current template
+	// of the PodCliqueSet. It is 0 as long as an update has not reached the
+	// PodClique.
 	// +optional
 	// +kubebuilder:default=0
 	UpdatedReplicas int32 `json:"updatedReplicas"`
