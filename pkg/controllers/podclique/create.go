@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -42,17 +43,20 @@ func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodC
 	if err != nil {
 		return fmt.Errorf("listing the pods of PodClique %s before others are created under other names: %w", clique.Name, err)
 	}
-	there := make(map[string]bool, len(live))
 	for i := range live {
 		p := &live[i]
-		there[string(p.UID)] = true
 		if metav1.IsControlledBy(p, clique) && !cached[p.UID] {
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("was created a moment ago, and is not in the cache yet"))
 		}
 	}
 	unreachable := r.children.LiveUnreachable(ctx)
-	for _, p := range plan.Lost {
-		if !there[p.UID] || !unreachable(p.LostNode) {
+	for _, p := range plan.Lost { // read by name: it may have lost its labels
+		pod := &metav1.PartialObjectMetadata{}
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		if err := r.live.Get(ctx, types.NamespacedName{Namespace: clique.Namespace, Name: p.Name}, pod); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading pod %s, whose index is reused: %w", p.Name, err)
+		}
+		if string(pod.UID) != p.UID || !unreachable(p.LostNode) {
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errors.New("was lost with its node, and is gone, or its node responds"))
 		}
 	}
