@@ -181,6 +181,7 @@ func (s *stage) scale(replicas int32) {
 	s.t.Helper()
 	clique := s.clique()
 	clique.Spec.Replicas = replicas
+	clique.Generation++ // the fake API server does not count it
 	if err := s.api.Update(s.t.Context(), clique); err != nil {
 		s.t.Fatal(err)
 	}
@@ -645,7 +646,7 @@ func TestEndedPodsAreRecordedBeforeTheyAreDeleted(t *testing.T) {
 	}
 	s.frozenClique = s.clique()
 	changed := s.clique()
-	changed.Annotations = map[string]string{"edited": "meanwhile"}
+	changed.Annotations = map[string]string{v1alpha1.AnnotationPodCliqueSetAttempt: "1"}
 	s.update(changed)
 	s.reconcileWithError() // the write of the status conflicts
 	if n := len(s.pods()); n != 2 {
