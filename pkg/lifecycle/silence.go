@@ -39,11 +39,13 @@ type Node struct {
 	Zone string
 	// SilentSince is since when the node has not answered, or has not existed. Zero: it answers.
 	SilentSince time.Time
+	// AnswersSince is since when a node that answers has answered without interruption. Zero: for ever.
+	AnswersSince time.Time
 }
 
 // Fleet is what is known about the nodes that hold pods of PodCliqueSets. The zero value: nothing.
 type Fleet struct {
-	since map[string]time.Time // of nodes that do not answer
+	since map[string]time.Time // of nodes that do not answer: from when their grace counts
 	held  map[string]string    // of nodes that do not answer together with most others: the clause about them
 }
 
@@ -61,53 +63,75 @@ const (
 
 // JudgeFleet returns what is known about the nodes that hold pods of PodCliqueSets. A node is silent together with others
 // if more than half of the nodes, or of those in its zone, became silent within silentTogether of it: their network, or
-// the API server, is the likelier cause, and their pods run. Nodes that were silent before do not count.
-// others: a node that holds no such pod answers.
-func JudgeFleet(nodes []Node, others bool) Fleet {
+// the API server, is the likelier cause, and their pods run. Nodes that were silent before do not count. When so many of them
+// answer again that it is no longer more than half, the grace of the others counts from the latest answer.
+// others are the nodes that hold no such pods and answer.
+func JudgeFleet(nodes, others []Node) Fleet {
 	f := Fleet{since: map[string]time.Time{}, held: map[string]string{}}
 	zones := map[string][]Node{}
 	for _, n := range nodes {
 		if !n.SilentSince.IsZero() {
 			f.since[n.Name] = n.SilentSince
 		}
-		others = others || n.SilentSince.IsZero()
 		if n.Zone != "" {
 			zones[n.Zone] = append(zones[n.Zone], n)
 		}
 	}
 	for zone, members := range zones {
-		f.hold(members, " of zone "+zone, fewSilent)
+		f.hold(members, []Node{{}}, " of zone "+zone) // as if a node elsewhere answered
 	}
-	if others {
-		f.hold(nodes, "", fewSilent)
-	} else {
-		f.hold(nodes, "", 0) // what could take over does not answer either
-	}
+	f.hold(nodes, others, "")
 	return f
 }
 
-// hold holds the nodes of an area that are silent together. where is added to the clause. A number of nodes up to few is
-// not held.
-func (f *Fleet) hold(nodes []Node, where string, few int) {
-	var onsets []time.Time
+// hold holds the nodes of an area that are silent together. elsewhere are further nodes that answer, where is added to the
+// clause.
+func (f *Fleet) hold(nodes, elsewhere []Node, where string) {
+	var onsets, answers []time.Time
 	for _, n := range nodes {
-		if !n.SilentSince.IsZero() {
+		if n.SilentSince.IsZero() {
+			answers = append(answers, n.AnswersSince)
+		} else {
 			onsets = append(onsets, n.SilentSince)
 		}
 	}
-	slices.SortFunc(onsets, time.Time.Compare)
-	answering := len(nodes) - len(onsets)
+	all := slices.Clone(answers)
+	for _, n := range elsewhere {
+		all = append(all, n.AnswersSince)
+	}
+	for _, sorted := range [][]time.Time{onsets, answers, all} {
+		slices.SortFunc(sorted, time.Time.Compare)
+	}
 	for _, n := range nodes {
 		if n.SilentSince.IsZero() {
 			continue
 		}
-		from := sort.Search(len(onsets), func(i int) bool { return !onsets[i].Before(n.SilentSince.Add(-silentTogether)) })
-		to := sort.Search(len(onsets), func(i int) bool { return onsets[i].After(n.SilentSince.Add(silentTogether)) })
-		others := answering + len(onsets) - to // that answered then
-		if together := to - from; together > few && together > others {
+		to := len(onsets) - countAfter(onsets, n.SilentSince.Add(silentTogether))
+		together := countAfter(onsets, n.SilentSince.Add(-silentTogether-1)) - (len(onsets) - to)
+		others := len(answers) + len(onsets) - to // that answered then
+		back := countAfter(answers, n.SilentSince)
+		switch {
+		case together > few(len(all)) && together > others:
 			f.held[n.Name] = fmt.Sprintf("%d of %d nodes%s do not answer", together, together+others, where)
+		case together+back > few(len(all)-countAfter(all, n.SilentSince)) && together+back > others-back:
+			if latest := all[len(all)-1]; latest.After(f.since[n.Name]) {
+				f.since[n.Name] = latest
+			}
 		}
 	}
+}
+
+// few returns the number of silent nodes up to which each counts by itself, if so many nodes of the cluster answer.
+func few(answer int) int {
+	if answer == 0 {
+		return 0 // what could take over does not answer either
+	}
+	return fewSilent
+}
+
+// countAfter returns the number of times after t.
+func countAfter(sorted []time.Time, t time.Time) int {
+	return len(sorted) - sort.Search(len(sorted), func(i int) bool { return sorted[i].After(t) })
 }
 
 // Knows reports whether a node was silent when the fleet was judged.

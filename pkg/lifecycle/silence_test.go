@@ -61,10 +61,53 @@ func TestFleet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			u := lifecycle.Unknowns{Fleet: lifecycle.JudgeFleet(tc.nodes, tc.others)}
+			var others []lifecycle.Node
+			if tc.others {
+				others = nodesOf("other", 1)
+			}
+			u := lifecycle.Unknowns{Fleet: lifecycle.JudgeFleet(tc.nodes, others)}
 			pods, _ := u.Mark([]lifecycle.Pod{{LostNode: tc.nodes[0].Name, Tolerates: new(time.Duration)}}, now)
 			if got := pods[0].Silence.Text; got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestFleetThatAnswersAgain: a node that was silent together with others that answer again has its grace from then.
+func TestFleetThatAnswersAgain(t *testing.T) {
+	t.Parallel()
+	grace := time.Minute
+	back := func(n int, ago time.Duration) []lifecycle.Node {
+		nodes := nodesOf("back", n)
+		for i := range nodes {
+			nodes[i].AnswersSince = now.Add(-ago)
+		}
+		return nodes
+	}
+	hour := func(n int) []lifecycle.Node { return nodesOf("n", n, times(n, time.Hour)...) }
+	for name, tc := range map[string]struct {
+		nodes, others []lifecycle.Node
+		want          time.Duration // until it is missing; 0: it is
+	}{
+		"half of them":                         {append(hour(12), back(12, 10*time.Second)...), nil, 50 * time.Second},
+		"all but one":                          {append(hour(1), back(23, 10*time.Second)...), nil, 50 * time.Second},
+		"all but one, a minute ago":            {append(hour(1), back(23, time.Minute)...), nil, 0},
+		"all but one, before it became silent": {append(hour(1), back(23, 2*time.Hour)...), nil, 0},
+		"fewer than half were away":            {append(append(hour(1), back(5, 10*time.Second)...), nodesOf("steady", 6)...), nil, 0},
+		"one of two":                           {append(hour(1), back(1, 10*time.Second)...), nil, 50 * time.Second},
+		"one of two, beside one that answered": {append(hour(1), back(1, 10*time.Second)...), nodesOf("steady", 1), 0},
+		"only one without such pods":           {hour(2), back(1, 10*time.Second), 50 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i := range tc.nodes {
+				tc.nodes[i].Zone = "one"
+			}
+			u := lifecycle.Unknowns{Fleet: lifecycle.JudgeFleet(tc.nodes, tc.others), Grace: &grace}
+			pods, after := u.Mark([]lifecycle.Pod{{LostNode: "n0"}}, now)
+			if got := pods[0].Silence; got.IsSilent() != (tc.want > 0) || after != tc.want {
+				t.Errorf("%+v, again after %s, want %s", got, after, tc.want)
 			}
 		})
 	}
@@ -74,7 +117,7 @@ func TestFleet(t *testing.T) {
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	minute, five := time.Minute, 5*time.Minute
-	fleet := lifecycle.JudgeFleet(append(nodesOf("z", 9), nodesOf("n", 1, 2*time.Minute)...), true)
+	fleet := lifecycle.JudgeFleet(append(nodesOf("z", 9), nodesOf("n", 1, 2*time.Minute)...), nil)
 	silent := lifecycle.Pod{LostNode: "n0", Tolerates: &five}
 	in := func(d time.Duration) lifecycle.Silence {
 		return lifecycle.Silence{Reason: lifecycle.NodesDoNotAnswer, Text: "node n0 does not answer", Until: now.Add(d)}

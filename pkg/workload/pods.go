@@ -163,11 +163,12 @@ func SilentSince(node *corev1.Node) time.Time {
 }
 
 // AnswersSince returns since when a node has responded without interruption; zero: it does not, or it was created less than
-// newNode before, so that no pod was on it when it did not.
-func AnswersSince(node *corev1.Node) time.Time {
+// newNode before, so that no pod was on it when it did not. A time that the clock of a kubelet wrote far ahead of now is not
+// believed: its pods would count as unknown until then.
+func AnswersSince(node *corev1.Node, now time.Time) time.Time {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue &&
-			c.LastTransitionTime.After(node.CreationTimestamp.Add(newNode)) {
+			c.LastTransitionTime.After(node.CreationTimestamp.Add(newNode)) && !c.LastTransitionTime.After(now.Add(maxAhead)) {
 			return c.LastTransitionTime.Time
 		}
 	}
@@ -176,6 +177,9 @@ func AnswersSince(node *corev1.Node) time.Time {
 
 // newNode is the time that a node may take from its registration to its first Ready.
 const newNode = time.Minute
+
+// maxAhead is how far the clock of a kubelet may be ahead.
+const maxAhead = time.Minute
 
 // UnreachableNode reports whether a node does not respond: its condition Ready is neither True nor False, or it has
 // the taint for unreachable nodes. A node that does not exist (nil) does not respond either.

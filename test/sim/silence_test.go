@@ -104,6 +104,28 @@ func TestAZoneIsSilent(t *testing.T) {
 	c.Timeline.Golden(t, "silent-zone")
 }
 
+// Nodes that were cut off together answer again one after the other: those that are still silent when most answer have their
+// grace, and nothing ends.
+func TestNodesAnswerOneAfterTheOther(t *testing.T) {
+	for _, count := range []int{2, 3, 9} {
+		t.Run(fmt.Sprintf("%d nodes", count), func(t *testing.T) {
+			nodes := Nodes(count, int64(12/count+1))
+			c := newFleet(t, nodes)
+			before := All[*corev1.Pod](c)
+			for _, node := range nodes {
+				must(t, c.Kubelet.LoseNode(node.Name))
+			}
+			c.Advance(81 * time.Second)
+			for _, node := range nodes {
+				must(t, c.Kubelet.RestoreNode(node.Name))
+				c.Advance(4 * time.Second)
+			}
+			c.Advance(time.Minute)
+			wantUntouched(c, before)
+		})
+	}
+}
+
 // A single node does not answer: after its grace the service is terminated, and the job is restarted without using a
 // restart.
 func TestASingleSilentNode(t *testing.T) {

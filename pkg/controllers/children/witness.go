@@ -76,7 +76,7 @@ func (w *Witness) unknowns(ctx context.Context, grace *time.Duration, pods []lif
 	if i := slices.IndexFunc(pods, func(p lifecycle.Pod) bool { return p.LostNode != "" }); i >= 0 {
 		u.Fleet = w.fleetWith(ctx, pods[i].LostNode, now)
 	}
-	u.Back = w.backSince(ctx, pods)
+	u.Back = w.backSince(ctx, pods, now)
 	if w.lease.Name != "" && slices.ContainsFunc(pods, func(p lifecycle.Pod) bool { return p.AwaitsScheduler() && p.Scheduler == w.name }) {
 		u.Lease = w.schedulerLease(ctx, now)
 	}
@@ -84,7 +84,7 @@ func (w *Witness) unknowns(ctx context.Context, grace *time.Duration, pods []lif
 }
 
 // backSince returns since when the nodes answer of pods that may not have been reported since then.
-func (w *Witness) backSince(ctx context.Context, pods []lifecycle.Pod) map[string]time.Time {
+func (w *Witness) backSince(ctx context.Context, pods []lifecycle.Pod, now time.Time) map[string]time.Time {
 	back := map[string]time.Time{}
 	for i := range pods {
 		name := pods[i].Node
@@ -92,8 +92,11 @@ func (w *Witness) backSince(ctx context.Context, pods []lifecycle.Pod) map[strin
 			continue
 		}
 		node := &corev1.Node{}
-		if w.client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy) == nil {
-			back[name] = workload.AnswersSince(node)
+		switch err := w.client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy); {
+		case err == nil && workload.UnreachableNode(node):
+			back[name] = now // it answers according to the API server, which the cache does not show yet
+		case err == nil:
+			back[name] = workload.AnswersSince(node, now)
 		}
 	}
 	return back
@@ -156,15 +159,16 @@ func (w *Witness) judgeFleet(ctx context.Context, now time.Time) lifecycle.Fleet
 		}
 		if workload.UnreachableNode(node) {
 			n.SilentSince = w.silentSince(name, node, missing, now)
+		} else {
+			n.AnswersSince = workload.AnswersSince(node, now)
 		}
 		holds[name] = n
 	}
 	w.missing = missing
-	others := false
+	var others []lifecycle.Node
 	for name, node := range exists {
 		if _, isHolder := holds[name]; !isHolder && !workload.UnreachableNode(node) {
-			others = true
-			break
+			others = append(others, lifecycle.Node{Name: name, AnswersSince: workload.AnswersSince(node, now)})
 		}
 	}
 	nodes := make([]lifecycle.Node, 0, len(holds))

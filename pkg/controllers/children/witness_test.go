@@ -122,3 +122,31 @@ func TestLease(t *testing.T) {
 		t.Error("there is no Lease, and the pod has its answer")
 	}
 }
+
+// TestNodeThatAnswersBeforeTheCacheShowsIt: what the control plane wrote about the pods of a node that was silent is not
+// believed as soon as the node answers, nor for long if the clock of its kubelet is far ahead.
+func TestNodeThatAnswersBeforeTheCacheShowsIt(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(100000, 0)
+	for name, tc := range map[string]struct {
+		status corev1.ConditionStatus
+		since  time.Time
+		want   bool
+	}{
+		"the cache shows a silent node": {corev1.ConditionUnknown, now.Add(-time.Hour), true},
+		"it answers":                    {corev1.ConditionTrue, now.Add(-time.Second), true},
+		"by a clock two seconds ahead":  {corev1.ConditionTrue, now.Add(2 * time.Second), true},
+		"by a clock an hour ahead":      {corev1.ConditionTrue, now.Add(time.Hour), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := wrappers.MakeNode("n").Obj()
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: tc.status, LastTransitionTime: metav1.Time{Time: tc.since}}}
+			c, _ := witnessed(t, noError, node)
+			pods, _ := c.MarkSilent(t.Context(), nil, []lifecycle.Pod{{Node: "n", Scheduled: true, Running: true}}, now)
+			if got := pods[0].Silence; got.IsSilent() != tc.want {
+				t.Errorf("%+v, want silence: %t", got, tc.want)
+			}
+		})
+	}
+}
