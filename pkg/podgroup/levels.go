@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -50,22 +51,40 @@ func RequiresLevel(spec *v2alpha2.PodGroupSpec) bool {
 }
 
 // WithListed returns levelsOf with the levels that a PodGroup itself lists (TopologyLevelsAnnotation) under the name "": those of
-// its constraints that name no Topology. nil: it lists none.
+// its constraints that name no Topology. nil: it lists none. The result is not safe for concurrent use.
 func WithListed(group *v2alpha2.PodGroup, levelsOf func(name string) topology.Levels) func(name string) topology.Levels {
+	var listed topology.Levels
+	isRead := false
 	return func(name string) topology.Levels {
-		if name == "" {
-			return listedLevels(group)
+		if name != "" {
+			return levelsOf(name)
 		}
-		return levelsOf(name)
+		if !isRead {
+			listed, isRead = listedLevels(group), true
+		}
+		return listed
 	}
 }
 
-// listedLevels returns the levels that a PodGroup lists; nil: none.
+// maxListed is how many levels a PodGroup may list: as many as a ClusterTopologyBinding has. The scheduler keeps, for each level, the
+// values of its label and of those before it.
+const maxListed = 16
+
+// listedLevels returns the levels that a PodGroup lists; nil: none. A list that is too long, or in which a text cannot be the key of a
+// label, has none of them: it is empty.
 func listedLevels(group *v2alpha2.PodGroup) topology.Levels {
-	if list := group.Annotations[v2alpha2.TopologyLevelsAnnotation]; list != "" {
-		return strings.Split(list, ",")
+	list := group.Annotations[v2alpha2.TopologyLevelsAnnotation]
+	if list == "" {
+		return nil
 	}
-	return nil
+	if len(list) > maxListed*(content.DNS1123SubdomainMaxLength+1+content.LabelValueMaxLength+1) || strings.Count(list, ",") >= maxListed {
+		return topology.Levels{}
+	}
+	levels := topology.Levels(strings.Split(list, ","))
+	if slices.ContainsFunc(levels, func(key string) bool { return len(content.IsLabelKey(key)) > 0 }) {
+		return topology.Levels{}
+	}
+	return levels
 }
 
 // ListSameLevels reports whether two PodGroups list the same levels.
@@ -202,6 +221,10 @@ func levelKey(c *v2alpha2.TopologyConstraint, level string, levelsOf func(name s
 		return "", fmt.Sprintf("Topology %q, whose level %q is required, is not known: create it, or change topologyConstraint.topology", c.Topology, level)
 	}
 	at := slices.Index(levels, level)
+	if len(levels) == 0 && c.Topology == "" {
+		return "", fmt.Sprintf("level %q is required, and annotation %s of the PodGroup is not a list of at most %d node labels: correct it", level,
+			v2alpha2.TopologyLevelsAnnotation, maxListed)
+	}
 	if at < 0 && c.Topology == "" {
 		return "", fmt.Sprintf("level %q is required and is none of %s, which the PodGroup lists: correct topologyConstraint.requiredTopologyLevel", level, strings.Join(levels, ", "))
 	}

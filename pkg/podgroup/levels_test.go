@@ -3,6 +3,8 @@
 package podgroup_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +23,9 @@ func TestLevels(t *testing.T) {
 	}
 	at := func(topology, required string) *v2alpha2.TopologyConstraint {
 		return &v2alpha2.TopologyConstraint{Topology: topology, RequiredTopologyLevel: required}
+	}
+	notAList := func(level string) string {
+		return fmt.Sprintf("b: level %q is required, and annotation scheduling.run.ai/topology-levels of the PodGroup is not a list of at most 16 node labels: correct it", level)
 	}
 	for name, tt := range map[string]struct {
 		of     map[string]*v2alpha2.TopologyConstraint // by sub-group
@@ -45,6 +50,16 @@ func TestLevels(t *testing.T) {
 			of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "tray")}, list: "block,rack",
 			why: `b: level "tray" is required and is none of block, rack, which the PodGroup lists: correct topologyConstraint.requiredTopologyLevel`,
 		},
+		"as many levels as a PodGroup may list": {
+			of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "rack")}, list: "rack" + strings.Repeat(",host", 15), want: map[string]string{"b": "rack"},
+		},
+		"more levels than a PodGroup may list": {
+			of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "host")}, list: "rack" + strings.Repeat(",host", 16), why: notAList("host"),
+		},
+		"a list with a part that is no node label":            {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "rack")}, list: "block, rack", why: notAList("rack")},
+		"a list with an empty part":                           {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "rack")}, list: "block,,rack", why: notAList("rack")},
+		"one label that is too long":                          {of: map[string]*v2alpha2.TopologyConstraint{"b": at("", "rack")}, list: strings.Repeat("x", 1<<18), why: notAList("rack")},
+		"a preferred level of a list that is none":            {of: map[string]*v2alpha2.TopologyConstraint{"b": {PreferredTopologyLevel: "rack"}}, list: "block,,rack"},
 		"a preferred level of a Topology that does not exist": {of: map[string]*v2alpha2.TopologyConstraint{"a": {Topology: "gone", PreferredTopologyLevel: "rack"}}},
 		"a Topology that does not exist": {
 			of:  map[string]*v2alpha2.TopologyConstraint{"a": at("gone", "rack")},

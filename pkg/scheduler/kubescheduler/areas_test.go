@@ -620,3 +620,18 @@ func TestResourcesOfAreas(t *testing.T) {
 	w.Restore(ids)
 	want("with it again", 2, 4)
 }
+
+// Each tenant may name other labels, and labels of nodes rarely change.
+func TestFewTopologiesAreKept(t *testing.T) {
+	t.Parallel()
+	nodes, table := []fwk.NodeInfo{nodeInfo(wrappers.MakeNode("n").Obj())}, nodeTable{}
+	for plan := range 10 {
+		table.updateNodes(nodes)
+		for k := range maxTopologies / 2 {
+			table.topologyOf(fmt.Sprintf("label-%d-%d", plan, k))
+		}
+	}
+	if table.updateNodes(nodes); len(table.topologies) > maxTopologies {
+		t.Errorf("%d topologies are kept", len(table.topologies))
+	}
+}

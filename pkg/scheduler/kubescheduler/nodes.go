@@ -61,6 +61,9 @@ type topology struct {
 	repeats bool
 }
 
+// maxTopologies is how many topologies are kept for the next plan. Tenants choose their labels, and one of 5,000 domains takes a MiB.
+const maxTopologies = 64
+
 // beginPlan calls update for the current plan, unless Classify has already done so with the same nodes.
 func (t *nodeTable) beginPlan(nodes []fwk.NodeInfo) {
 	if !t.seen || len(nodes) == 0 || len(nodes) != len(t.nodes) || &nodes[0] != &t.nodes[0] {
@@ -78,6 +81,9 @@ func (t *nodeTable) updateNodes(nodes []fwk.NodeInfo) {
 	}
 	t.touched = t.touched[:0]
 	t.nodes = nodes
+	if len(t.topologies) > maxTopologies {
+		t.topologies = nil
+	}
 	if t.layout == 0 || len(nodes) != len(t.generations) {
 		t.renumberNodes()
 		return

@@ -4,11 +4,13 @@ package report
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/wrappers"
@@ -122,6 +124,22 @@ func TestPlacementNamesARackByItsBlock(t *testing.T) {
 				t.Errorf("placement %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// Tenants name levels, so what is known of them is kept for a while only.
+func TestRepeatedNamesAreForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.node("n1", "r1")
+	r := newRepeatedNames(Options{Nodes: corelisters.NewNodeLister(c.nodes)})
+	now := time.Now()
+	for n := range 100 {
+		r.repeats(rackLabel, []string{fmt.Sprintf("block-%d", n)}, now)
+		now = now.Add(repeatedNamesInterval / 4)
+	}
+	if n := len(r.known); n > 4 {
+		t.Errorf("%d levels are known", n)
 	}
 }
 

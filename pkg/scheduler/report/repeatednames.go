@@ -51,6 +51,7 @@ func (r *repeatedNames) repeats(label string, above []string, now time.Time) boo
 	if known, ok := r.known[key]; ok && now.Sub(known.at) < repeatedNamesInterval {
 		return known.repeats
 	}
+	maps.DeleteFunc(r.known, func(_ string, known repeatedName) bool { return now.Sub(known.at) >= repeatedNamesInterval })
 	nodes, _ := r.Nodes.List(labels.Everything()) // of a cache: there is no error
 	around, repeats := map[string]string{}, false
 	for _, node := range nodes {
