@@ -54,6 +54,8 @@ type Pod struct {
 	LostNode string
 	// Node is the name of its node, "" if it is not bound.
 	Node string
+	// Unready: its kubelet has said that its containers are not ready.
+	Unready bool
 	// Tolerates is how long the pod tolerates that its node does not answer; nil: without limit.
 	Tolerates *time.Duration
 	// Scheduler is the name of its scheduler. Answered: that has bound it, or reported why not.

@@ -225,9 +225,9 @@ func (u Unknowns) ofNode(p Pod, after time.Duration, now time.Time) (Silence, ti
 }
 
 // AwaitsReport reports whether the pod was running when something was heard of it last, and is said not to be ready, which the
-// control plane writes of pods on nodes that do not answer.
+// control plane writes of pods on nodes that do not answer. A pod of which its kubelet has said so is not ready for certain.
 func (p Pod) AwaitsReport() bool {
-	return p.Running && !p.Ready && !p.Terminating && !p.Failed && p.LostNode == ""
+	return p.Running && !p.Ready && !p.Unready && !p.Terminating && !p.Failed && p.LostNode == ""
 }
 
 // AwaitsScheduler reports whether the pod waits until a scheduler binds it.

@@ -157,8 +157,8 @@ func TestGrace(t *testing.T) {
 func TestNodesThatAnswerAgain(t *testing.T) {
 	t.Parallel()
 	pod := lifecycle.Pod{Node: "n", Scheduled: true, Running: true}
-	ready := pod
-	ready.Ready = true
+	ready, unready := pod, pod
+	ready.Ready, unready.Unready = true, true
 	for name, tc := range map[string]struct {
 		pod   lifecycle.Pod
 		since time.Duration
@@ -167,6 +167,7 @@ func TestNodesThatAnswerAgain(t *testing.T) {
 		"a moment ago":             {pod, 5 * time.Second, 15 * time.Second},
 		"for long":                 {pod, 20 * time.Second, 0},
 		"its pod is ready already": {ready, 5 * time.Second, 0},
+		"its kubelet has said so":  {unready, 5 * time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,6 +72,9 @@ func PodFacts(clique *v1alpha1.PodClique, pod *corev1.Pod, unreachable func(node
 	p.Node, p.Tolerates = pod.Spec.NodeName, toleratesUnreachable(pod)
 	p.Scheduler, p.Answered = pod.Spec.SchedulerName, podCondition(pod, corev1.PodScheduled) != nil
 	p.Orphaned = isOrphaned(pod)
+	if c := podCondition(pod, corev1.ContainersReady); c != nil {
+		p.Unready = c.Status == corev1.ConditionFalse // unlike Ready, only a kubelet writes it
+	}
 	if p.Unreachable || p.Scheduled && !p.Ended && unreachable(pod.Spec.NodeName) {
 		p.LostNode, p.Ready, p.ReadySince = pod.Spec.NodeName, false, time.Time{}
 	}

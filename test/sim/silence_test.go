@@ -176,6 +176,23 @@ func TestANodeThatFlaps(t *testing.T) {
 	wantUntouched(c, before)
 }
 
+// A pod whose kubelet says that it is not ready is missing, although its node has just answered again.
+func TestAnUnreadyPodOnANodeThatIsBack(t *testing.T) {
+	c := newFleet(t, Nodes(8, 2))
+	pod := podsOf(c, "chat-0-router")[0]
+	must(t, c.Kubelet.LoseNode(pod.Spec.NodeName))
+	c.Advance(5 * time.Second)
+	must(t, c.Kubelet.RestoreNode(pod.Spec.NodeName))
+	c.Advance(4 * time.Second)
+	must(t, c.Kubelet.FailReadiness(pod))
+	c.Advance(3 * time.Second)
+	for _, q := range All[*v1alpha1.PodClique](c) {
+		if q.Name == "chat-0-router" && q.Status.MinAvailableBreachedSince == nil {
+			c.Fatalf("no breach: %+v", q.Status.Conditions)
+		}
+	}
+}
+
 // A Node object is deleted and registered again three seconds later: nothing ends.
 func TestANodeIsRegisteredAgain(t *testing.T) {
 	c := newFleet(t, Nodes(6, 2))

@@ -150,3 +150,18 @@ func TestNodeThatAnswersBeforeTheCacheShowsIt(t *testing.T) {
 		})
 	}
 }
+
+// TestReleasedLease: a scheduler that shuts down releases its Lease, and the next one has the time to acquire it.
+func TestReleasedLease(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "muster-system", Name: "muster-scheduler"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(""), RenewTime: &metav1.MicroTime{Time: now}, LeaseDurationSeconds: ptr.To(int32(1))}}
+	c, _ := witnessed(t, noError, lease)
+	for at, want := range map[time.Duration]bool{14 * time.Second: false, 15 * time.Second: true} {
+		pods, _ := c.MarkSilent(t.Context(), nil, []lifecycle.Pod{{Scheduler: "muster-scheduler", Answered: true}}, now.Add(at))
+		if got := pods[0].Silence; got.IsSilent() != want {
+			t.Errorf("after %s: %+v, want silence: %t", at, got, want)
+		}
+	}
+}
