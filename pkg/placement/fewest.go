@@ -168,16 +168,24 @@ func fewestOf(list []*domain, narrowest bool, pods int) []*domain {
 		chosen, most = fewestInside(list, count, pods)
 	}
 	last := chosen[count-1]
+	left = pods
+	for _, c := range chosen[:count-1] {
+		left -= c.room
+	}
+	steps := 0
 	for _, d := range slices.Backward(list) { // the tightest first
-		if d.room >= last.room {
+		if d.room >= last.room || steps > maxFewestSteps {
 			break
 		}
-		chosen[count-1] = d
-		room := 0
-		for _, c := range chosen {
-			room += c.room
+		if d.room < left {
+			continue
 		}
-		if room >= pods && (narrowest || needed(roomsInside(chosen...), pods) <= most) {
+		chosen[count-1] = d
+		if narrowest {
+			return chosen
+		}
+		rooms := roomsInside(chosen...)
+		if steps += len(rooms); needed(rooms, pods) <= most {
 			return chosen
 		}
 	}

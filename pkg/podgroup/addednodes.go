@@ -80,9 +80,9 @@ func (n *addedNodes) mayGrow(group, lacking *gang.Group, reason v2alpha2.Reason)
 	short := isInsufficient(reason)
 	waiting := map[int]int{}
 	n.countWaiting(lacking, waiting)
-	lacks, open := false, true
+	lacks, open, missing := false, true, max(1, lacking.MissingPods(n.Have))
 	for _, class := range slices.Sorted(maps.Keys(waiting)) {
-		room, need := n.roomOf(class, level), min(waiting[class], max(1, lacking.MissingPods(n.Have)))
+		room, need := n.roomOf(class, level), min(waiting[class], missing)
 		switch {
 		case room == nil: // the classes before it stand for it
 		case room.nodes == 0:

@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -102,6 +103,7 @@ type wait struct {
 	waiters []waiter  // by need
 	task    Task      // what was refused
 	units   *wait     // what its surplus sub-groups wait for that were refused before, while other surplus is tried or waits
+	since   time.Time // when it was refused
 	missed  bool      // an event that may help occurred while the gang was tried again
 	repeat  time.Time // when the gang is tried without a further event, if enough fits
 	turn    time.Time // when it is looked at for that, or for its numbers
@@ -177,9 +179,10 @@ func newWaitList() waitList {
 	}
 }
 
-// comesBefore reports whether the turn of a refused gang comes before that of another one.
+// comesBefore reports whether the turn of a refused gang comes before that of another one. At one moment it is that of the gang that
+// was refused first, since the time may not suffice for all.
 func comesBefore(a, b *gangState) bool {
-	if c := a.wait.turn.Compare(b.wait.turn); c != 0 {
+	if c := cmp.Or(a.wait.turn.Compare(b.wait.turn), a.wait.since.Compare(b.wait.since)); c != 0 {
 		return c < 0
 	}
 	return compareNames(a.key, b.key) < 0
@@ -316,7 +319,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 // parkRefused enters a gang that was just refused into the list. The entries of its surplus sub-groups are kept while other surplus
 // waits.
 func (r *Registry) parkRefused(g *gangState, what Wait) {
-	x, w, old := &r.waiting, &wait{Wait: what, task: g.task}, g.wait
+	x, w, old := &r.waiting, &wait{Wait: what, task: g.task, since: r.now}, g.wait
 	r.endClaim(g)
 	if old != nil {
 		w.missed = old.missed
@@ -441,9 +444,11 @@ turns:
 			}
 			e.add(r.retryRefused(g))
 			continue
-		case r.isOutdated(g) && x.withoutEvent.affords(g.wait.Took, maxSpent, r.now):
-			e.add(r.retryRefused(g))
-			continue
+		case r.isOutdated(g):
+			if x.withoutEvent.affords(g.wait.Took, maxSpent, r.now) {
+				e.add(r.retryRefused(g))
+				continue
+			}
 		case holds:
 			next = earlier(g.wait.repeat, r.now.Add(refreshAfter))
 		}

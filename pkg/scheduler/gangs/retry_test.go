@@ -504,6 +504,39 @@ func TestNumbersTakeASmallPartOfTheLoop(t *testing.T) {
 	}
 }
 
+// If there is no time to try all of them, those with the oldest numbers come first.
+func TestEachRefusedGangIsTriedForItsNumbers(t *testing.T) {
+	t.Parallel()
+	for name, needs := range map[string][]Need{"too little fits": {{&fakeShape{}, 1}}, "enough seems to fit": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newWaitScene(t)
+			wait := Wait{Needs: needs, Took: 100 * time.Millisecond}
+			tried := map[string]int{}
+			const gangs = 30 // 2 s each
+			for i := range gangs {
+				s.park(fmt.Sprintf("g%03d", i), wait)
+			}
+			for range 200 {
+				s.after(recheckAfter)
+				s.r.RecordRoomChanged(s.now)
+				s.changes(nil)
+				woken := s.woken
+				s.woken = nil
+				for _, name := range woken {
+					tried[name]++
+					s.park(name, wait)
+				}
+			}
+			for i := range gangs {
+				if name := fmt.Sprintf("g%03d", i); tried[name] < 2 || tried[name] > 5 {
+					t.Errorf("%s was tried %d times in 200 s, want about three", name, tried[name])
+				}
+			}
+		})
+	}
+}
+
 // TestSubGroupWaitsBesideSinglePods: what a surplus sub-group waits for is not forgotten while single pods are tried, or
 // wait.
 func TestSubGroupWaitsBesideSinglePods(t *testing.T) {

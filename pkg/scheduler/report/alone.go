@@ -74,12 +74,17 @@ type podCount struct{ bound, all int }
 
 // tellDue tells the controllers of which a pod waits while others run, and forgets those of which none waits.
 func (l *loosePods) tellDue(ctx context.Context) {
-	for owner, count := range l.countPods() {
+	counts := l.countPods()
+	isFull := len(counts) >= maxPending
+	for owner, count := range counts {
 		l.mu.Lock()
 		first, due := l.waits[owner]
 		switch {
 		case count.bound == count.all:
 			delete(l.waits, owner)
+			due = false
+		case count.bound == 0 && isFull:
+			delete(l.waits, owner) // there may be others to tell; its next refused pod adds it again
 			due = false
 		case count.bound == 0 || l.Clock.Since(first.since) < aloneAfter:
 			due = false

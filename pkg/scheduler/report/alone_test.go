@@ -98,6 +98,28 @@ func TestALateStartOfLoosePodsIsTold(t *testing.T) {
 	}
 }
 
+// Thousands of controllers of which no pod runs, such as jobs of one pod, keep no other one from being told.
+func TestManyWaitingJobsHideNoOther(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	l := c.reporter.loose
+	var pods []*wrappers.PodWrapper
+	for i := range maxPending {
+		pods = append(pods, podsOfJob("Job", "j"+strconv.Itoa(i), 0, 1)...)
+		c.reporter.PodRefused(pods[i].Obj())
+	}
+	bert := podsOfJob("PyTorchJob", "bert", 4, 2)
+	l.Pods = podLister(t, append(pods, bert...)...)
+	for range 3 {
+		c.reporter.PodRefused(bert[5].Obj())
+		c.clock.Step(aloneAfter)
+		l.tellDue(context.Background())
+	}
+	if got := c.events.list(); len(got) != 1 {
+		t.Errorf("events %q, want one about bert", got)
+	}
+}
+
 func TestLoosePodsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
