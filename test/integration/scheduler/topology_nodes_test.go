@@ -170,7 +170,7 @@ func TestNodesOfAGangInARackAreLost(t *testing.T) {
 	c.untilPodBound("gang-3") // the last node of the rack
 	replace("gang-1", "gang-4")
 	replace("gang-2", "gang-5")
-	c.untilShown("gang", v2alpha2.ReasonNodesUnavailable, "the gang cannot be placed: 3 nodes (", "24 nvidia.com/gpu, 24 free) not ready: bring them back") // those of its rack
+	c.untilShown("gang", v2alpha2.ReasonNodesUnavailable, "the gang cannot be placed: 3 nodes not ready (", "24 nvidia.com/gpu, 24 free): bring them back") // those of its rack
 	c.createIn("", rackLabel, "other", 4)
 	c.untilBound("other", 4) // the other rack had room
 	c.deleteGang("other")
