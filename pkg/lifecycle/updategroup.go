@@ -24,6 +24,9 @@ type GroupUpdate struct {
 	// is paused, or must not reach this replica of the set.
 	ScaledOut []int
 	HoldsNew  bool
+	// SetReached: the update of the set has reached this replica of the set. Without a turn that is because a user has deleted all
+	// of its PodCliques.
+	SetReached bool
 	// Progress is the progress recorded in the status, Followed the hash of the revision that all replicas followed last.
 	Progress *Progress
 	Followed string
@@ -85,7 +88,7 @@ func (r GroupReplica) hasScheduled() bool {
 // update in progress has not reached the replica. It has if the replica is scaled out, or if a user deleted it as a whole in the
 // group's turn. existing is the replica, nil if no PodClique of it exists. Source: docs/decisions, U3, U9.
 func (u GroupUpdate) HoldsPrevious(j int, existing *GroupReplica, replaced Raised) bool {
-	isNew, awaitsTurn := slices.Contains(u.ScaledOut, j), u.Progress.awaitsTurn(u.Generation, u.Followed, u.Turn)
+	isNew, awaitsTurn := slices.Contains(u.ScaledOut, j), u.Progress.awaitsTurn(u.Generation, u.Followed, u.Turn || u.SetReached)
 	switch {
 	case u.OnDelete:
 		return false

@@ -179,6 +179,7 @@ func TestGroupHoldsPrevious(t *testing.T) {
 		u.Progress, u.Turn, u.HoldsNew, u.ScaledOut = p, turn, holds, []int{1}
 		return u
 	}
+	inReached := func(u lifecycle.GroupUpdate) lifecycle.GroupUpdate { u.SetReached = true; return u }
 	terminated := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedTermination}, At: now}
 	deleted := lifecycle.Raised{Attempt: 1, Replacement: lifecycle.Replacement{Reason: lifecycle.ReplacedDeleted}, At: now}
 	for name, tc := range map[string]struct {
@@ -204,6 +205,7 @@ func TestGroupHoldsPrevious(t *testing.T) {
 		"paused, and no update":                                     {u: scaled(begun(targetB, overNow), true, true)},
 		"the group's turn has not come: it is lost":                 {u: awaits(), want: true},
 		"the group's turn has not come: a user deletes it":          {u: awaits(), replaced: deleted, want: true},
+		"a user deletes the whole replica of the set":               {u: inReached(awaits())},
 		"the group's turn has not come: it is terminated":           {u: awaits(), replaced: terminated, want: true},
 		"the group's turn has not come: a PodClique of it is lost":  {u: awaits(), existing: &partial, want: true},
 		"the group's turn has not come: it is scaled out":           {u: scaled(nil, false, false)},

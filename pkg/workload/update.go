@@ -192,7 +192,9 @@ func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
 		ScaledOut:    ScaledOutReplicas(group),
 	}
-	u.HoldsNew = u.Paused || !u.Turn && keepsScaledOut(set, naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex))
+	i := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
+	u.HoldsNew = u.Paused || !u.Turn && keepsScaledOut(set, i)
+	u.SetReached = SetProgress(set).Open() && SetProgress(set).Reached.Has(i)
 	holds = map[int]bool{}
 	for j := range int(u.Wanted) {
 		var existing *lifecycle.GroupReplica
