@@ -154,7 +154,7 @@ func decideCliqueUpdate(u CliqueUpdate, now time.Time) CliqueUpdateDecision {
 		}}
 	var isIdle bool
 	if d.Progress, d.State, d.RequeueAfter, isIdle = r.decideIdle(now); isIdle {
-		if d.Outdated && !u.OnDelete && u.Progress.awaitsTurn(u.Target.Generation, u.Followed, u.Turn) {
+		if d.Outdated && !u.OnDelete && u.Progress.AwaitsTurn(u.Target.Generation, u.Followed, u.Turn) {
 			d.Previous = Indices(slices.DeleteFunc(slices.Clone(u.Created), u.isNew)...)
 		}
 		return d

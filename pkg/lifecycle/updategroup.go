@@ -88,7 +88,7 @@ func (r GroupReplica) hasScheduled() bool {
 // update in progress has not reached the replica. It has if the replica is scaled out, or if a user deleted it as a whole in the
 // group's turn. existing is the replica, nil if no PodClique of it exists. Source: docs/decisions, U3, U9.
 func (u GroupUpdate) HoldsPrevious(j int, existing *GroupReplica, replaced Raised) bool {
-	isNew, awaitsTurn := slices.Contains(u.ScaledOut, j), u.Progress.awaitsTurn(u.Generation, u.Followed, u.Turn || u.SetReached)
+	isNew, awaitsTurn := slices.Contains(u.ScaledOut, j), u.Progress.AwaitsTurn(u.Generation, u.Followed, u.Turn || u.SetReached)
 	switch {
 	case u.OnDelete:
 		return false

@@ -31,9 +31,9 @@ func Settle(recorded IndexSet, known bool, present IndexSet, wanted int) IndexSe
 	return settled
 }
 
-// awaitsTurn reports whether an object is told a revision that not all of its units follow before its turn has come, because it
+// AwaitsTurn reports whether an object is told a revision that not all of its units follow before its turn has come, because it
 // is scaled out during an update: its other units keep their template. Not so after an update under OnDelete. p may be nil.
-func (p *Progress) awaitsTurn(generation, followed string, turn bool) bool {
+func (p *Progress) AwaitsTurn(generation, followed string, turn bool) bool {
 	return !turn && !p.Open() && followed != "" && followed != generation && (p == nil || p.Target.Generation != generation)
 }
 

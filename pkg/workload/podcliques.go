@@ -33,7 +33,8 @@ func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]
 		c.ObjectMeta = objectMeta(set, v1alpha1.KindPodCliqueSet, name, withTemplate(t.Labels, labels), c.Annotations)
 		if isKept {
 			keepRevision(c, live[name], HasTurn(live[name]))
-			if CliqueProgress(live[name]).Open() { // an update that is no longer wanted goes no further
+			isEarly := FollowedHash(live[name]) != GenerationHash(live[name])
+			if CliqueProgress(live[name]).Open() || isEarly && keepsScaledOut(set, i) { // what is no longer wanted goes no further
 				c.Annotations[v1alpha1.AnnotationUpdatePaused] = "true"
 			}
 		} else {

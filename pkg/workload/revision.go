@@ -322,6 +322,19 @@ func NewHold(set *v1alpha1.PodCliqueSet, previous *Revision, schedulerName strin
 	return &Hold{Revision: previous, Set: withDefaults(previous.Template(set), schedulerName)}
 }
 
+// IsPassed reports whether a replica of a scaling group with these PodCliques is of revision r, and not of the previous one: it was
+// created from r. What is lost of it comes back from r, too.
+func (h *Hold) IsPassed(r *Revision, replica []*v1alpha1.PodClique) bool {
+	differs := false
+	for _, c := range replica {
+		if h.Revision == nil || !r.Created(c) {
+			return false
+		}
+		differs = differs || r.Changes(h.Revision, c.Labels[v1alpha1.LabelTemplateName])
+	}
+	return differs
+}
+
 // sourceOf returns the set, the revision and the template of which a PodClique of the clique t is made, given those of the
 // current revision: the previous ones for a missing PodClique. live is the existing one, nil if there is none; isKept: it keeps
 // its pod template. h may be nil.

@@ -480,3 +480,29 @@ func TestStoredDataIsSorted(t *testing.T) {
 		t.Errorf("terminationGracePeriodSeconds is %d, want %d", got, big)
 	}
 }
+
+// TestIsPassed: whether a replica of a scaling group is of the newest revision, which changes the worker.
+func TestIsPassed(t *testing.T) {
+	t.Parallel()
+	hold := &Hold{Revision: &Revision{Cliques: []RevisionClique{{Name: "leader", Hash: "l1"}, {Name: "worker", Hash: "w1"}}}}
+	newest := &Revision{Cliques: []RevisionClique{{Name: "leader", Hash: "l1"}, {Name: "worker", Hash: "w2"}}}
+	clique := func(name, hash string) *v1alpha1.PodClique {
+		return &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelTemplateName: name, v1alpha1.LabelPodTemplateHash: hash}}}
+	}
+	for name, tc := range map[string]struct {
+		hold    *Hold
+		replica []*v1alpha1.PodClique
+		want    bool
+	}{
+		"of the previous one":           {hold, []*v1alpha1.PodClique{clique("leader", "l1"), clique("worker", "w1")}, false},
+		"of the newest one":             {hold, []*v1alpha1.PodClique{clique("leader", "l1"), clique("worker", "w2")}, true},
+		"only what has not changed":     {hold, []*v1alpha1.PodClique{clique("leader", "l1")}, false},
+		"of both":                       {hold, []*v1alpha1.PodClique{clique("worker", "w2"), clique("worker", "w1")}, false},
+		"nothing exists":                {hold, nil, false},
+		"the previous one is not known": {&Hold{}, []*v1alpha1.PodClique{clique("worker", "w2")}, false},
+	} {
+		if got := tc.hold.IsPassed(newest, tc.replica); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}

@@ -256,6 +256,22 @@ func isScaledOut(object metav1.Object) bool {
 	return known && wanted > settled.Len()
 }
 
+// FollowedHash returns the hash of the revision that the units of a PodClique or a scaling group follow, except scaled out ones: the
+// revision that it is told, unless it was told it before its turn.
+func FollowedHash(object metav1.Object) string {
+	told, followed, p := GenerationHash(object), (*string)(nil), (*lifecycle.Progress)(nil)
+	switch o := object.(type) {
+	case *v1alpha1.PodClique:
+		followed, p = o.Status.CurrentPodCliqueSetGenerationHash, CliqueProgress(o)
+	case *v1alpha1.PodCliqueScalingGroup:
+		followed, p = o.Status.CurrentPodCliqueSetGenerationHash, GroupProgress(o)
+	}
+	if p.AwaitsTurn(told, ptr.Deref(followed, ""), HasTurn(object)) {
+		return *followed
+	}
+	return told
+}
+
 // keepsScaledOut reports whether what is scaled out in replica i of a set during an update has the previous template as long as
 // the replica has no turn: the update is paused, or must not reach it. Source: docs/decisions, U9.
 func keepsScaledOut(set *v1alpha1.PodCliqueSet, i int) bool {

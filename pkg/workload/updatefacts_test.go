@@ -253,3 +253,39 @@ func TestSetUpdate(t *testing.T) {
 		})
 	}
 }
+
+// TestFollowedHash: which revision the units of an object follow that is told revision b with number 2.
+func TestFollowedHash(t *testing.T) {
+	t.Parallel()
+	now := metav1.NewTime(t0)
+	for name, tc := range map[string]struct {
+		followed, turn, target string
+		ended                  bool
+		want                   string
+	}{
+		"told before its turn":                     {followed: "a", want: "a"},
+		"told before its turn, and updated before": {followed: "a", target: "a", ended: true, want: "a"},
+		"in its turn":                              {followed: "a", turn: "2", want: "b"},
+		"being updated":                            {followed: "a", target: "b", want: "b"},
+		"updated under OnDelete":                   {followed: "a", target: "b", ended: true, want: "b"},
+		"all follow":                               {followed: "b", want: "b"},
+		"new":                                      {want: "b"},
+	} {
+		annotations := map[string]string{v1alpha1.AnnotationGenerationHash: "b", v1alpha1.AnnotationRevision: "2", v1alpha1.AnnotationUpdateTurn: tc.turn}
+		clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+		group := &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+		if tc.followed != "" {
+			clique.Status.CurrentPodCliqueSetGenerationHash, group.Status.CurrentPodCliqueSetGenerationHash = &tc.followed, &tc.followed
+		}
+		if tc.target != "" {
+			clique.Status.UpdateProgress = &v1alpha1.PodCliqueUpdateProgress{PodCliqueSetGenerationHash: tc.target}
+			group.Status.UpdateProgress = &v1alpha1.PodCliqueScalingGroupUpdateProgress{PodCliqueSetGenerationHash: tc.target}
+			if tc.ended {
+				clique.Status.UpdateProgress.UpdateEndedAt, group.Status.UpdateProgress.UpdateEndedAt = &now, &now
+			}
+		}
+		if got := [2]string{FollowedHash(clique), FollowedHash(group)}; got != [2]string{tc.want, tc.want} {
+			t.Errorf("%s: got %v, want %s", name, got, tc.want)
+		}
+	}
+}

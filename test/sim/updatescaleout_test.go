@@ -129,3 +129,109 @@ func TestScaledOutDuringAnUpdate(t *testing.T) {
 		})
 	}
 }
+
+// newUnreached returns a set of two replicas while an update to a broken release is stuck in replica 1, and replica 0 is scaled out.
+func newUnreached(t *testing.T, before func(c *Cluster)) (*Cluster, func(version string)) {
+	t.Helper()
+	set := wrappers.MakePodCliqueSet("chat", "ns").Replicas(2).Clique("web", 3, wrappers.MinAvailable(1), wrappers.GPUs(1)).
+		Clique("router", 1, wrappers.GPUs(1)).Clique("leader", 1, wrappers.GPUs(1)).Clique("worker", 1, wrappers.GPUs(1)).
+		ScalingGroup("model", 1, 1, "leader", "worker").Obj()
+	for _, clique := range set.Spec.Template.Cliques {
+		clique.Spec.PodSpec.Containers[0].Image = "registry.example/main:1"
+	}
+	c := New(t, Options{Nodes: Nodes(10, 4), Check: both(invariants(), both(terminations(), updates()))})
+	breakImages(c)
+	c.Create(set.DeepCopy())
+	c.Advance(time.Minute)
+	wantAvailable(c, 12)
+	before(c)
+	edit := func(version string) {
+		image(c, set.DeepCopy(), version, "web", "router", "leader", "worker")
+		c.Advance(time.Minute)
+	}
+	edit(broken + "2")
+	scaleClique(c, "chat-0-web", 4)
+	scaleGroup(c, "chat-0-model", 2)
+	c.Advance(time.Minute)
+	wantImage(c, "broken:2", "chat-0-model-1-leader", "chat-0-model-1-worker")
+	wantImage(c, "main:1", "chat-0-router", "chat-0-model-0-leader")
+	return c, edit
+}
+
+func scaleGroup(c *Cluster, name string, replicas int32) {
+	g := scalingGroup()
+	g.Name = name
+	Edit(c, g, func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = replicas })
+}
+
+// wantImage fails the test unless the PodCliques have pods, all with the image.
+func wantImage(c *Cluster, want string, cliques ...string) {
+	c.t.Helper()
+	for _, clique := range cliques {
+		pods := podsOf(c, clique)
+		if len(pods) == 0 {
+			c.Fatalf("PodClique %s has no pods", clique)
+		}
+		for _, pod := range pods {
+			if got := imageOf(pod); got != want {
+				c.Fatalf("pod %s has image %s, want %s", pod.Name, got, want)
+			}
+		}
+	}
+}
+
+// TestScaledOutBetweenTwoEdits: that a PodClique and a scaling group were told a release because they were scaled out is no reason to
+// create what is lost in the rest of the replica from it, when the template has changed again. Source: docs/decisions, U9.
+func TestScaledOutBetweenTwoEdits(t *testing.T) {
+	t.Parallel()
+	for name, second := range map[string]string{"another release": broken + "3", "a rollback": "registry.example/main:1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, edit := newUnreached(t, func(*Cluster) {})
+			pauseUpdate(c, true) // of the second edit, too, so that it does not reach the replica
+			edit(second)
+			c.Delete(theClique(c, "chat-0-router"))
+			c.Advance(time.Minute)
+			wantImage(c, "main:1", "chat-0-router")
+		})
+	}
+}
+
+// TestMemberOfAScaledOutReplicaIsLost: a PodClique of a replica that a scaling group was scaled out to comes back with the template of
+// the other PodCliques of that replica. Source: docs/decisions, U9.
+func TestMemberOfAScaledOutReplicaIsLost(t *testing.T) {
+	t.Parallel()
+	c, _ := newUnreached(t, func(*Cluster) {})
+	c.Delete(theClique(c, "chat-0-model-1-worker"))
+	c.Advance(time.Minute)
+	wantImage(c, "broken:2", "chat-0-model-1-leader", "chat-0-model-1-worker")
+}
+
+// TestScaledOutFromZero: a PodClique and a scaling group that had no units get the new template. Source: docs/decisions, U9.
+func TestScaledOutFromZero(t *testing.T) {
+	t.Parallel()
+	c, _ := newUnreached(t, func(c *Cluster) {
+		scaleClique(c, "chat-0-web", 0)
+		scaleGroup(c, "chat-0-model", 1)
+		c.Advance(time.Minute)
+	})
+	wantImage(c, "broken:2", "chat-0-web")
+}
+
+// TestScaledOutWhilePausedAfterASecondEdit: what is scaled out while the update is paused has the previous template, also in a
+// PodClique that an earlier edit has told its release. Source: docs/decisions, U9.
+func TestScaledOutWhilePausedAfterASecondEdit(t *testing.T) {
+	t.Parallel()
+	c, edit := newUnreached(t, func(*Cluster) {})
+	pauseUpdate(c, true)
+	edit(broken + "3")
+	scaleClique(c, "chat-0-web", 6)
+	scaleGroup(c, "chat-0-model", 3)
+	c.Advance(time.Minute)
+	wantImage(c, "main:1", "chat-0-model-2-leader", "chat-0-model-2-worker")
+	for _, pod := range podsOf(c, "chat-0-web") {
+		if index := pod.Labels[v1alpha1.LabelPodIndex]; index > "3" && imageOf(pod) != "main:1" {
+			t.Errorf("pod %s has image %s", pod.Name, imageOf(pod))
+		}
+	}
+}

@@ -80,13 +80,17 @@ func (p *groupPlan) decideMembers(seen *observation, hold *workload.Hold) {
 		return listed
 	}
 	live := make(map[string]*v1alpha1.PodClique, len(seen.members))
+	replicas := map[int][]*v1alpha1.PodClique{}
 	for _, c := range seen.members {
 		live[c.Name] = c
+		if j := workload.GroupReplicaIndex(c); p.holds[j] && c.DeletionTimestamp == nil {
+			replicas[j] = append(replicas[j], c)
+		}
 	}
 	suspends := workload.IsGroupUpdating(seen.group) && (p.rollout == nil || p.rollout.Suspends)
 	for j, unit := range p.units {
 		var previous *workload.Hold
-		if p.holds[j] {
+		if p.holds[j] && !hold.IsPassed(seen.revision, replicas[j]) {
 			previous = hold
 		}
 		for _, want := range workload.MemberPodCliques(seen.set, seen.revision, seen.group, j, live, previous, suspends) {

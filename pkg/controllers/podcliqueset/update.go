@@ -165,22 +165,23 @@ func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSe
 
 // revisionOfRest returns the revision of the existing objects of a replica that the update in progress has not reached. It is
 // base, the revision before the updates in progress, unless an object follows another template: one of these updates has
-// reached the replica before the template changed again. An unchanged object that is told a later revision says nothing. If
-// objects differ, the earliest revision counts. Source: docs/decisions, U9.
+// reached the replica before the template changed again. An unchanged object that is told a later revision says nothing, and
+// neither does one that was told it because it was scaled out. If objects differ, the earliest revision counts. Source: docs/decisions, U9.
 func (r *Reconciler) revisionOfRest(ctx context.Context, set *v1alpha1.PodCliqueSet, base *workload.Hold, replica lifecycle.SetReplica, owned ownedObjects) (*workload.Hold, error) {
 	if base.Revision == nil {
 		return base, nil
 	}
-	cliques := map[string][]string{} // of the objects that are told a revision, by its hash
+	cliques := map[string][]string{} // of the objects that follow a revision, by its hash
 	for _, c := range replica.Cliques {
 		if object := owned.cliques[c.Name]; object != nil {
-			hash := workload.GenerationHash(object)
+			hash := workload.FollowedHash(object)
 			cliques[hash] = append(cliques[hash], c.Template)
 		}
 	}
 	for _, g := range replica.Groups {
 		if object := owned.groups[g.Name]; object != nil {
-			cliques[g.Told] = append(cliques[g.Told], object.Spec.CliqueNames...)
+			hash := workload.FollowedHash(object)
+			cliques[hash] = append(cliques[hash], object.Spec.CliqueNames...)
 		}
 	}
 	earliest := base
