@@ -34,7 +34,7 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 		wrappers.MakeNode("down").GPUs(8).Label("pool", "b").Taint(corev1.TaintNodeNotReady, "").Obj())
 	cordoned := podgroup.UnavailableNodes{Cause: "cordoned", Advice: "uncordon them", Nodes: 2, Names: []string{"cordoned-0", "cordoned-1"}, Total: 12, Free: 12, Largest: 8, Slots: 3, SlotsNow: 3}
 	tainted := podgroup.UnavailableNodes{Cause: "with taint team=ml:NoSchedule", Advice: "tolerate or remove it", Nodes: 1, Names: []string{"tainted"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
-	down := podgroup.UnavailableNodes{Cause: "not ready", Advice: "bring them back", Nodes: 1, Names: []string{"down"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
+	down := podgroup.UnavailableNodes{Cause: "not ready", Advice: "bring it back", Nodes: 1, Names: []string{"down"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}
 	for name, tc := range map[string]struct {
 		pod  *wrappers.PodWrapper
 		want podgroup.ResourceCapacity
