@@ -294,8 +294,15 @@ func (w *Snapshot) volumeRoom(c *class, i int) volumeRoom {
 		})}
 	}
 	if len(c.volumes.awaited) > 0 {
+		candidates := 0
+		for _, claim := range c.volumes.awaited {
+			candidates += len(w.volumesOn(storagehelpers.GetPersistentVolumeClaimClass(claim), i))
+		}
 		taken := map[string]*corev1.PersistentVolume{}
 		for n := range room.pods {
+			if n*candidates > maxMatched {
+				break
+			}
 			chosen, ok := w.matchVolumes(c, i, taken)
 			if !ok {
 				room = volumeRoom{n, noVolume}
@@ -307,6 +314,10 @@ func (w *Snapshot) volumeRoom(c *class, i int) volumeRoom {
 	c.volumes.room[i] = room
 	return room
 }
+
+// maxMatched bounds the volumes that are compared to count those of one node. A node with more, which it shares with others, counts
+// with all of its room.
+const maxMatched = 1024
 
 // noVolume is the reason of VolumeBinding for a node without a volume for a claim.
 const noVolume = "node(s) didn't find available persistent volumes to bind"
@@ -405,6 +416,10 @@ func (w *Snapshot) volumesOn(class string, i int) []*corev1.PersistentVolume {
 			return storagehelpers.GetPersistentVolumeClass(v) == class && v.Status.Phase != corev1.VolumeBound
 		}) {
 			nodes, narrow := w.nodesOfVolume(v)
+			if narrow && isOneLabel(v) { // the costliest check of FindMatchingVolume
+				v = &corev1.PersistentVolume{TypeMeta: v.TypeMeta, ObjectMeta: v.ObjectMeta, Spec: v.Spec, Status: v.Status}
+				v.Spec.NodeAffinity = nil
+			}
 			for _, n := range nodes {
 				by.of[n] = append(by.of[n], v)
 			}
@@ -439,6 +454,12 @@ func (w *Snapshot) nodesOfVolume(v *corev1.PersistentVolume) ([]int32, bool) {
 		return nodes, true
 	}
 	return nil, false
+}
+
+// isOneLabel reports whether the volume, of which nodesOfVolume knows the nodes, is available on all of them.
+func isOneLabel(v *corev1.PersistentVolume) bool {
+	term := &v.Spec.NodeAffinity.Required.NodeSelectorTerms[0]
+	return len(term.MatchExpressions) == 1 && len(term.MatchFields) == 0
 }
 
 // matchVolumes returns the volumes that the next pod of the class would have on the node, beside those that are taken. It returns

@@ -5,6 +5,7 @@ package kubescheduler
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,11 @@ func TestVolumesOfAGang(t *testing.T) {
 			hundred = append(hundred, localVolume(fmt.Sprintf("v%d-%d", i, k), "on-node", "1Gi", corev1.LabelHostname, node))
 		}
 	}
+	zone := []runtime.Object{wrappers.MakeNode("n0").GPUs(8).Label("zone", "a").Obj(), wrappers.MakeNode("n1").GPUs(8).Label("zone", "b").Obj()}
+	for i := range 2 * maxMatched / 8 {
+		zone = append(zone, localVolume(fmt.Sprintf("v%d", i), "on-node", "1Gi", "zone", "a"))
+	}
+	zone = slices.Clip(append(zone, local))
 	for name, tc := range map[string]struct {
 		objects []runtime.Object
 		pods    int
@@ -103,6 +109,8 @@ func TestVolumesOfAGang(t *testing.T) {
 			volume: func(p *wrappers.PodWrapper) []runtime.Object { p.Claim("dataset"); return nil }, want: map[string]int{"n0": 8, "n1": 4}},
 		"local volumes":              {objects: append(append(two(-1), local), volumes(3)...), pods: 6, volume: unbound("on-node"), classes: 1, want: map[string]int{"n0": 3, "n1": 3}},
 		"local volumes of 100 nodes": {objects: hundred, pods: 500, volume: unbound("on-node"), classes: 1, want: fiveEach},
+		"many volumes of a zone":     {objects: zone, pods: 8, volume: unbound("on-node"), classes: 1, want: map[string]int{"n0": 8}},
+		"volumes of another zone":    {objects: zone[1:], pods: 1, volume: unbound("on-node"), classes: 1, why: noVolume},
 		"one volume lacks":           {objects: append(append(two(-1), local), volumes(3)...), pods: 7, volume: unbound("on-node"), classes: 1, why: noVolume},
 		"made on demand":             {objects: append(two(-1), late), pods: 12, volume: unbound("late"), classes: 1, want: map[string]int{"n0": 8, "n1": 4}},
 		"no such class":              {objects: two(-1), pods: 4, volume: unbound("missing"), classes: 1, why: "pod has unbound immediate PersistentVolumeClaims"},
