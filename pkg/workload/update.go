@@ -244,10 +244,17 @@ func settledIndices(object metav1.Object) (settled lifecycle.IndexSet, known boo
 	return lifecycle.ParseIndices(text), text != "" || minAvailable != nil && *minAvailable == 0, wanted
 }
 
+// noneSettled says that no unit is settled, and that this is known: lifecycle.ParseIndices ignores it.
+const noneSettled = "none"
+
 // settle returns settledIndices for the status of a standalone PodClique or a scaling group, given those of its units that exist.
 func settle(object metav1.Object, present lifecycle.IndexSet) string {
 	settled, known, wanted := settledIndices(object)
-	return lifecycle.Settle(settled, known, present, wanted).String()
+	text := lifecycle.Settle(settled, known, present, wanted).String()
+	if text == "" && known && wanted > 0 { // the minimum in the status says so no longer
+		text = noneSettled
+	}
+	return text
 }
 
 // isScaledOut reports whether a standalone PodClique or a scaling group wants more units than are settled.

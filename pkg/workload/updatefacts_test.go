@@ -289,3 +289,29 @@ func TestFollowedHash(t *testing.T) {
 		}
 	}
 }
+
+// TestScaledOutFromZero: pods of a PodClique that is scaled out from zero are known to be scaled out, whatever its status says next.
+func TestScaledOutFromZero(t *testing.T) {
+	t.Parallel()
+	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To(int32(1))},
+		Status: v1alpha1.PodCliqueStatus{ObservedGeneration: 1, MinAvailable: ptr.To(int32(0))}}
+	for _, step := range []struct {
+		pods, want []int
+		settled    string
+	}{
+		{nil, []int{0, 1, 2}, "none"},
+		{nil, []int{0, 1, 2}, "none"},
+		{[]int{1}, []int{0, 2}, "1"},
+		{[]int{0, 1, 2}, nil, "0-2"},
+		{nil, nil, "0-2"},
+	} {
+		var pods []lifecycle.Pod
+		for _, i := range step.pods {
+			pods = append(pods, lifecycle.Pod{Index: i})
+		}
+		clique.Status = PodCliqueStatus(clique, CliqueStatusFacts{Pods: pods}, metav1.NewTime(t0))
+		if got := scaledOut(clique, []int{0, 1, 2}); clique.Status.SettledIndices != step.settled || cmp.Diff(step.want, got, cmpopts.EquateEmpty()) != "" {
+			t.Fatalf("pods %v: settled %q, scaled out %v, want %+v", step.pods, clique.Status.SettledIndices, got, step)
+		}
+	}
+}

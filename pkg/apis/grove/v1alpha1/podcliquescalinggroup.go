@@ -207,7 +207,8 @@ type PodCliqueScalingGroupStatus struct {
 
 	// settledIndices are the indices of the replicas that exist, or have existed and
 	// are created again, in the form 0-5,7. What is created at another index is
-	// scaled out: during an update it has the new template.
+	// scaled out: during an update it has the new template. The text none: it was
+	// scaled to zero, and nothing has existed since.
 	// +optional
 	// +kubebuilder:validation:MaxLength=131072
 	SettledIndices string `json:"settledIndices,omitempty"`
