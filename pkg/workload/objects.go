@@ -77,7 +77,7 @@ func ownKeys(keys map[string]string) map[string]string {
 	return own
 }
 
-// statusOf returns the status that muster-controller writes.
+// statusOf returns the status that muster-controller writes, of a stored revision its number.
 func statusOf(o Object) any {
 	switch o := o.(type) {
 	case *v1alpha1.PodCliqueSet:
@@ -86,6 +86,8 @@ func statusOf(o Object) any {
 		return o.Status
 	case *v1alpha1.PodClique:
 		return o.Status
+	case *appsv1.ControllerRevision:
+		return o.Revision // it has no generation
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -853,6 +854,9 @@ func TestSameState(t *testing.T) {
 		})
 	}
 	scheduled := &v2alpha2.PodGroup{Status: v2alpha2.PodGroupStatus{Phase: "Running"}}
+	if SameState(&appsv1.ControllerRevision{Revision: 3}, &appsv1.ControllerRevision{Revision: 4}) {
+		t.Error("the number of a stored revision does not matter")
+	}
 	if !SameState(&v2alpha2.PodGroup{}, scheduled) {
 		t.Error("the status of a PodGroup, which the scheduler writes, counts")
 	}
