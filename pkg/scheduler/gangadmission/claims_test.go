@@ -477,6 +477,14 @@ func TestHostileResourceSlices(t *testing.T) {
 				_, err := resources.ResourceSlices().Create(c.ctx, s, metav1.CreateOptions{})
 				must(err)
 			}
+			// Pods may arrive before: each kind has an informer of its own.
+			known := c.sched.Profiles[wrappers.SchedulerName].SharedDRAManager()
+			c.eventually("the scheduler knows the slices and the class", func() bool {
+				slices, err := known.ResourceSlices().ListWithDeviceTaintRules()
+				must(err)
+				class, err := known.DeviceClasses().Get("gpu")
+				return err == nil && (len(class.Spec.Selectors) > 0) == (tc.selector != "") && sameNames(slices, tc.slices)
+			})
 			c.gangWithClaims().run()
 			if tc.waits != "" {
 				c.eventually("the gang says: "+tc.waits, func() bool { // the search may be cut short at first
@@ -499,6 +507,17 @@ func TestHostileResourceSlices(t *testing.T) {
 			c.wholeOf("a", len(claimNames))
 		})
 	}
+}
+
+func sameNames(a, b []*resourcev1.ResourceSlice) bool {
+	names := func(list []*resourcev1.ResourceSlice) (names []string) {
+		for _, s := range list {
+			names = append(names, s.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	return slices.Equal(names(a), names(b))
 }
 
 // attributes returns so many attributes of a device, the most that the API allows are 32.
