@@ -12,7 +12,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Ends tests that hang. The slowest package takes five minutes on two cores beside the integration tests.
+# Ends tests that hang. The slowest package takes five minutes on two cores, beside the integration tests.
 timeout=30m
 if [ "$1" = -timeout ]; then
 	timeout=$2
