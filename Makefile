@@ -85,7 +85,7 @@ test: build controlplane ## Run all tests; ROUNDS=n sets how often some repeat
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane, most of them under the race detector
-	@nice hack/test-unit.sh $(UNIT)
+	@nice -n 5 hack/test-unit.sh $(UNIT)
 
 .PHONY: test-integration
 test-integration: build controlplane ## Run the tests against real control planes, two packages at a time

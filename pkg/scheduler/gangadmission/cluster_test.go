@@ -490,12 +490,13 @@ func (c *cluster) boundOf(prefix string) []string {
 // eventually waits until a condition is true.
 func (c *cluster) eventually(what string, holds func() bool) *cluster {
 	c.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	const limit = 2 * time.Minute // a scheduler without CPU time takes long: this only ends what hangs
+	deadline := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(deadline) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.t.Fatalf("not within 20s: %s\nbound %v\npopped %v\nwrites %v", what, c.bound, c.popped, c.writes)
+			c.t.Fatalf("not within %s: %s\nbound %v\npopped %v\nwrites %v", limit, what, c.bound, c.popped, c.writes)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
