@@ -443,16 +443,7 @@ func TestCliqueDeletedWithCascadeOrphan(t *testing.T) {
 func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	oldPlane, oldController, oldScheduler := cp, controller, scheduler
-	t.Cleanup(func() { cp, controller, scheduler = oldPlane, oldController, oldScheduler })
-	var err error
-	if cp, err = controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cp.Stop)
-	if err := cp.InstallMuster(ctx); err != nil {
-		t.Fatal(err)
-	}
+	ownPlane(t, ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true})
 	installed := time.Now()
 	if err := startMuster(cp, ctx); err != nil {
 		t.Fatal(err)

@@ -51,6 +51,22 @@ type world struct {
 // patience is the longest that a test waits for anything.
 const patience = 90 * time.Second
 
+// ownPlane gives the test a control plane of its own, with Muster installed. The test starts what runs on it.
+func ownPlane(t *testing.T, ctx context.Context, options controlplane.Options) {
+	t.Helper()
+	oldPlane, oldController, oldScheduler := cp, controller, scheduler
+	t.Cleanup(func() { cp, controller, scheduler = oldPlane, oldController, oldScheduler })
+	plane, err := controlplane.Start(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plane.Stop)
+	if err := plane.InstallMuster(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cp = plane
+}
+
 // newWorld creates a namespace and nodes with 8 GPUs each, which are deleted at the end of the test.
 func newWorld(t *testing.T, nodes int) *world {
 	t.Helper()
