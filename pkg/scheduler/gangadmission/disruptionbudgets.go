@@ -3,18 +3,25 @@
 package gangadmission
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/klog/v2"
 )
 
 // disruptionBudgets are the PodDisruptionBudgets of one decision, numbered from 0.
 type disruptionBudgets struct {
-	allowed     []int                      // disruptions that they allow now
-	byNamespace map[string][]budgetMatcher // those that select any pod
+	allowed []int // disruptions that they allow now
+	// byLabel contains those that select any pod, by a label that these pods have: a pod is compared with few of them.
+	byLabel map[budgetLabel][]budgetMatcher
 }
+
+// budgetLabel is a label of the pods that a PodDisruptionBudget selects. No value: the key alone matters; no key: none is needed.
+type budgetLabel struct{ namespace, key, value string }
 
 type budgetMatcher struct {
 	number   int
@@ -24,7 +31,7 @@ type budgetMatcher struct {
 
 // disruptionBudgets reads the PodDisruptionBudgets. As in the stock scheduler, one with an empty selector selects nothing.
 func (g *Gangs) disruptionBudgets(logger klog.Logger) disruptionBudgets {
-	b := disruptionBudgets{byNamespace: map[string][]budgetMatcher{}}
+	b := disruptionBudgets{byLabel: map[budgetLabel][]budgetMatcher{}}
 	list, err := g.budgets.List(labels.Everything())
 	if err != nil {
 		logger.Error(err, "Failed to list PodDisruptionBudgets; victims are chosen without them")
@@ -34,26 +41,61 @@ func (g *Gangs) disruptionBudgets(logger klog.Logger) disruptionBudgets {
 		if err != nil || selector.Empty() {
 			continue
 		}
-		b.byNamespace[budget.Namespace] = append(b.byNamespace[budget.Namespace], budgetMatcher{len(b.allowed), selector, budget})
+		for _, label := range labelsOf(budget.Namespace, selector) {
+			b.byLabel[label] = append(b.byLabel[label], budgetMatcher{len(b.allowed), selector, budget})
+		}
 		b.allowed = append(b.allowed, int(budget.Status.DisruptionsAllowed))
 	}
 	return b
 }
 
-// ofEach returns a function that returns, by the index of a pod, the numbers of the budgets that its end counts against. nil:
-// there are no budgets.
-func (b disruptionBudgets) ofEach(pods []*corev1.Pod) func(i int) []int {
-	if len(b.byNamespace) == 0 {
+// labelsOf returns labels of which each selected pod has one. nil: no pod is selected.
+func labelsOf(namespace string, selector labels.Selector) []budgetLabel {
+	requirements, selectable := selector.Requirements()
+	if !selectable {
 		return nil
 	}
-	numbers := make([][]int, len(pods))
-	for i, pod := range pods {
-		for _, m := range b.byNamespace[pod.Namespace] {
-			_, counted := m.budget.Status.DisruptedPods[pod.Name] // its eviction was counted already
-			if !counted && m.selector.Matches(labels.Set(pod.Labels)) {
-				numbers[i] = append(numbers[i], m.number)
+	found := []budgetLabel{{namespace: namespace}}
+	for _, r := range requirements {
+		switch r.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			var list []budgetLabel
+			for value := range r.Values() {
+				list = append(list, budgetLabel{namespace, r.Key(), value})
 			}
+			return list
+		case selection.Exists:
+			found = []budgetLabel{{namespace, r.Key(), ""}}
 		}
 	}
-	return func(i int) []int { return numbers[i] }
+	return found
+}
+
+// ofEach returns a function that returns, by the index of a pod, the numbers of the budgets that its end counts against,
+// ascending. nil: there are no budgets.
+func (b disruptionBudgets) ofEach(pods []*corev1.Pod) func(i int) []int {
+	if len(b.byLabel) == 0 {
+		return nil
+	}
+	return func(i int) []int {
+		var numbers []int
+		pod := pods[i]
+		add := func(label budgetLabel) {
+			for _, m := range b.byLabel[label] {
+				_, counted := m.budget.Status.DisruptedPods[pod.Name] // its eviction was counted already
+				if !counted && m.selector.Matches(labels.Set(pod.Labels)) {
+					numbers = append(numbers, m.number)
+				}
+			}
+		}
+		add(budgetLabel{namespace: pod.Namespace})
+		for key, value := range pod.Labels {
+			add(budgetLabel{pod.Namespace, key, value})
+			if value != "" {
+				add(budgetLabel{pod.Namespace, key, ""})
+			}
+		}
+		slices.Sort(numbers)
+		return slices.Compact(numbers)
+	}
 }
