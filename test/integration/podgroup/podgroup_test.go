@@ -440,10 +440,10 @@ func TestStatusAndColumns(t *testing.T) {
 		got[name] = table.Rows[0].Cells[i]
 	}
 	delete(got, "Age")
-	if diff := cmp.Diff([]string{"Name", "Phase", "Reason", "Needs", "Scheduled", "GPUs", "Since", "Age", "Priority (wide)", "Summary (wide)"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"Name", "Phase", "Reason", "Bound", "GPUs", "Since", "Age", "Needs (wide)", "Priority (wide)", "Summary (wide)"}, order); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]any{"Name": "pg", "Phase": "Waiting", "Needs": "1 of 2", "Scheduled": "14/16", "GPUs": "112/128",
+	if diff := cmp.Diff(map[string]any{"Name": "pg", "Phase": "Waiting", "Needs (wide)": "1 of 2", "Bound": "14/16", "GPUs": "112/128",
 		"Reason": "Fragmented", "Since": "3h1m", "Priority (wide)": float64(1000), "Summary (wide)": "2 more nodes"}, got); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}

@@ -361,7 +361,7 @@ func TestDebuggingATermination(t *testing.T) {
 			}
 		}
 	}
-	if out := get("pcsg"); !strings.Contains(out, "BREACHED") || !strings.Contains(out, "UNTIL") || strings.Contains(out, deadline) {
+	if out := get("pcsg", "-o", "wide"); !strings.Contains(out, "BREACHED") || !strings.Contains(out, "UNTIL") || strings.Contains(out, deadline) {
 		t.Error("pcsg: the columns are missing, or show a breach")
 	}
 }

@@ -13,7 +13,8 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clustertopologybindings,singular=clustertopologybinding,shortName=ct,scope=Cluster
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Domains",type=string,JSONPath=`.spec.levels[*].domain`,description="Names of the levels, outermost first"
+// +kubebuilder:printcolumn:name="Outermost",type=string,JSONPath=`.spec.levels[0].domain`,description="Name of the first level"
+// +kubebuilder:printcolumn:name="Innermost",type=string,JSONPath=`.spec.levels[-1:].domain`,description="Name of the last level"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ClusterTopologyBinding struct {
 	metav1.TypeMeta `json:",inline"`

@@ -15,15 +15,15 @@ import (
 // +kubebuilder:resource:path=podcliquescalinggroups,singular=podcliquescalinggroup,shortName=pcsg,scope=Namespaced
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:printcolumn:name="MinAvail",type=integer,JSONPath=`.status.minAvailable`,description="Replicas that must be available"
+// +kubebuilder:printcolumn:name="Min",type=integer,JSONPath=`.status.minAvailable`,description="Replicas that must be available"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of replicas"
-// +kubebuilder:printcolumn:name="Scheduled",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
+// +kubebuilder:printcolumn:name="Bound",type=integer,JSONPath=`.status.scheduledReplicas`,description="Replicas whose minimum is bound"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is available"
-// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,description="Replicas created from the current template; 0 if an update has not reached the group"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,description="How long minAvailable has been breached; empty if it is not"
-// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,description="When the next termination is due: of a replica of the group, or of the PodCliqueSet's replica that it is part of"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,priority=1,description="Replicas created from the current template; 0 if an update has not reached the group"
 // +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,priority=1,description="State of the latest update, or what it waits for"
+// +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,priority=1,description="When the next termination is due: of a replica of the group, or of the PodCliqueSet's replica that it is part of"
 type PodCliqueScalingGroup struct {
 	metav1.TypeMeta `json:",inline"`
 

@@ -17,10 +17,10 @@ import (
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Available")].reason`,description="Why the PodCliqueSet is, or is not, available"
 // +kubebuilder:printcolumn:name="Replicas",type=integer,JSONPath=`.spec.replicas`,description="Desired number of replicas"
 // +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Replicas whose minimum is available"
-// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.updateProgress.state`,description="State of the latest update, or what it waits for; empty if the template has not been edited"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Updated",type=integer,JSONPath=`.status.updatedReplicas`,priority=1,description="Replicas created from the current template"
 // +kubebuilder:printcolumn:name="Restarts",type=integer,JSONPath=`.status.restartCount`,priority=1,description="Restarts of replicas of a Training workload"
+// +kubebuilder:printcolumn:name="Update",type=string,JSONPath=`.status.updateProgress.state`,priority=1,description="State of the latest update, or what it waits for; empty if the template has not been edited"
 // +kubebuilder:printcolumn:name="Breached",type=date,JSONPath=`.status.minAvailableBreachedSince`,priority=1,description="How long a replica has been below its minimum; empty if no replica is"
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.terminationDeadline`,priority=1,description="When the next termination is due"
 type PodCliqueSet struct {

@@ -16,11 +16,11 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Waiting, Idle, Binding, Admitted, Degraded, Completed or Invalid"
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`,description="Why the PodGroup is not satisfied"
-// +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.status.needs`,description="Pods, or direct children, that must start together"
-// +kubebuilder:printcolumn:name="Scheduled",type=string,JSONPath=`.status.scheduled`,description="Bound pods of the minimum, and the size of the minimum"
+// +kubebuilder:printcolumn:name="Bound",type=string,JSONPath=`.status.scheduled`,description="Bound pods of the minimum, and the size of the minimum"
 // +kubebuilder:printcolumn:name="GPUs",type=string,JSONPath=`.status.gpus`,description="GPUs of bound pods, and GPUs that all pods request"
 // +kubebuilder:printcolumn:name="Since",type=date,JSONPath=`.status.conditions[?(@.type=="Satisfied")].lastTransitionTime`,description="How long the PodGroup has been satisfied, or completed, or has not been satisfied"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.status.needs`,priority=1,description="Pods, or direct children, that must start together"
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.status.priority`,priority=1,description="The priority that the gang counts with"
 // +kubebuilder:printcolumn:name="Summary",type=string,JSONPath=`.status.brief`,priority=1,description="Where the PodGroup runs, what waits, and why"
 type PodGroup struct {

@@ -11,7 +11,8 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=topologies,singular=topology,scope=Cluster
-// +kubebuilder:printcolumn:name="Levels",type=string,JSONPath=`.spec.levels[*].nodeLabel`,description="Node labels, outermost first"
+// +kubebuilder:printcolumn:name="Outermost",type=string,JSONPath=`.spec.levels[0].nodeLabel`,description="Node label of the first level"
+// +kubebuilder:printcolumn:name="Innermost",type=string,JSONPath=`.spec.levels[-1:].nodeLabel`,description="Node label of the last level"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Topology struct {
 	metav1.TypeMeta `json:",inline"`
