@@ -45,8 +45,8 @@ type SetStatusFacts struct {
 	Problems []Problem
 }
 
-// describeUnbound returns why the minimum of a replica is not bound, as far as its PodGroup says so, and which PodGroup it is. If all
-// of its pods name other schedulers than the default one, muster-scheduler ignores the PodGroup.
+// describeUnbound returns why the minimum of a replica is not bound, and which PodGroup says so; "" if that has not said it. If all of
+// its pods name other schedulers than the default one, muster-scheduler ignores the PodGroup.
 func describeUnbound(pcs *v1alpha1.PodCliqueSet, r *lifecycle.SetReplica, ours string) string {
 	var names []string
 	group := naming.PodGroupName(pcs.Name, r.Index)
@@ -56,7 +56,7 @@ func describeUnbound(pcs *v1alpha1.PodCliqueSet, r *lifecycle.SetReplica, ours s
 		case name != ours && name != v1alpha1.DefaultSchedulerName && name != corev1.DefaultSchedulerName:
 			names = append(names, name)
 		case r.Unbound == "":
-			return fmt.Sprintf("PodGroup %s does not say why yet", group)
+			return ""
 		default:
 			return fmt.Sprintf("%s (PodGroup %s)", message.Truncate(r.Unbound, maxDescription), group)
 		}
@@ -178,10 +178,13 @@ func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f 
 	}
 	// The first foreign object with a required name.
 	foreign := slices.IndexFunc(f.Problems, func(p Problem) bool { return p.Condition == v1alpha1.ConditionForeignObject })
-	var silent string
+	var silent, unbound string
 	var silence lifecycle.Silence
 	if first != nil {
 		silent, silence = first.Silence()
+		if !first.IsScheduled() {
+			unbound = describeUnbound(pcs, first, f.SchedulerName)
+		}
 	}
 	switch {
 	case s.Replicas == 0:
@@ -197,8 +200,8 @@ func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f 
 		available.Message += fmt.Sprintf("; replica %d lacks %s, which is being deleted", first.Index, first.Terminating())
 	case silent != "":
 		available.Message += fmt.Sprintf("; replica %d lacks %s: %s", first.Index, silent, message.Truncate(silence.String(), maxDescription))
-	case first != nil && !first.IsScheduled():
-		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, describeUnbound(pcs, first, f.SchedulerName))
+	case unbound != "":
+		available.Message += fmt.Sprintf("; the minimum of replica %d is not bound: %s", first.Index, unbound)
 	case first != nil:
 		name, why := first.Unavailable()
 		if available.Message += fmt.Sprintf("; replica %d lacks %s", first.Index, name); why != "" {

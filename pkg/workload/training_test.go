@@ -298,7 +298,7 @@ func TestAvailableOfAJobThatSucceeds(t *testing.T) {
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllReplicasSucceeded, Message: "2 replicas succeeded"}},
 		"one of two": {lifecycle.TrainingOutcome{Phase: lifecycle.PhaseRunning, Succeeded: lifecycle.Indices(0)}, 1,
 			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReplicasUnavailable,
-				Message: "1 of 2 replicas are available; the minimum of replica 1 is not bound: PodGroup job-1 does not say why yet"}},
+				Message: "1 of 2 replicas are available; replica 1 lacks launcher"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
