@@ -214,6 +214,8 @@ type SetReplica struct {
 	Missing []string
 	// Succeeded: the replica of a Training workload has succeeded, whichever of its objects still exist.
 	Succeeded bool
+	// Held is what the restart of the replica of a Training workload waits for: TrainingOutcome.Held.
+	Held Silence
 	// Replaced is the recorded attempt of the replica.
 	Replaced Raised
 	// Preempted is what the replica has lost to a preemption. Zero: nothing, or it is made up for.

@@ -319,9 +319,13 @@ func (r GroupReplica) isSilentMember(c Clique) bool {
 	return !c.Attempt.Precedes(r.Attempt) && !c.Terminating && c.Observed && c.Silence.IsSilent()
 }
 
-// Silence returns the first clique or scaling group of the replica of whose minimum it is not known whether it runs, and
-// why; "": there is none.
+// Silence returns the first clique or scaling group of the replica of whose minimum it is not known whether it runs, or whose
+// restart waits, and why; "": there is none.
 func (r SetReplica) Silence() (name string, s Silence) {
+	if r.Held.IsSilent() {
+		name, _ = r.Unavailable()
+		return name, r.Held
+	}
 	for _, c := range r.Cliques {
 		if c.Silence.IsSilent() && c.Attempt.Set >= r.Attempt {
 			return c.Name, c.Silence

@@ -64,6 +64,10 @@ type TrainingReplica struct {
 	// Cliques are its PodCliques, including members of scaling groups. Complete: every PodClique of the replica exists.
 	Cliques  []TrainingClique
 	Complete bool
+	// Silence is why it is not known whether a pod of it runs whose node does not answer, NodesLost whether pods were lost with
+	// their nodes. They are only read of a replica with a PodClique below its minimum: WithNodes.
+	Silence   Silence
+	NodesLost bool
 }
 
 // TrainingClique is a PodClique of a Training workload.
@@ -71,9 +75,8 @@ type TrainingClique struct {
 	Clique
 	// Delay is how long it may be below its minimum before the replica is restarted.
 	Delay time.Duration
-	// Excuse is why its missing pods are not a failure of the workload, if it is below its minimum: ReplacedPreemption if all
-	// of them were preempted by a scheduler, ReplacedNodesLost if the others were lost with their nodes. "": a pod has failed.
-	Excuse ReplacementReason
+	// Preempted: it is below its minimum, and a scheduler has preempted each of its missing pods, which is no failure.
+	Preempted bool
 	// Message describes the breach, if the PodClique is below its minimum.
 	Message string
 	// GivenUp is the number of its indices that were given up.
@@ -97,6 +100,9 @@ type TrainingOutcome struct {
 	// Restart are the replicas to replace, by index, with the reasons. Each with the reason ReplacedRestart uses one
 	// restart, recorded together with its attempt; those with another reason use none.
 	Restart map[int]Replacement
+	// Held are the replicas with failed pods that are not restarted yet, by index: it is not known whether the nodes of other
+	// pods are lost, for which these may have failed.
+	Held map[int]Silence
 	// NextRestart is when the next restart is due, or the failure if no restarts are left. Zero: none is due.
 	NextRestart time.Time
 	// Again: once this decision is recorded, the next one can be made immediately.
@@ -114,8 +120,8 @@ type TrainingOutcome struct {
 //     that follows from it.
 //   - A replica has succeeded when all its PodCliques have succeeded, and the workload when all replicas have.
 //   - A replica with a PodClique below its minimum for longer than the delay is restarted as long as restarts are left;
-//     otherwise the workload fails. It is restarted in any case, and uses none, if each of its missing pods was preempted or
-//     lost with its node.
+//     otherwise the workload fails. It is restarted in any case, and uses none, if each of its missing pods was preempted, or a
+//     pod was lost with its node: others fail because of it. As long as it is not known whether one is lost, a failure waits.
 //   - The workload fails when its deadline passes: MaxRuntime after the start, never extended by restarts.
 //   - The phase of a workload that fails becomes Failed when none of its pods is running. Succeeded and Failed are final.
 func DecideTraining(t Training, now time.Time) TrainingOutcome {
@@ -194,6 +200,10 @@ func (o *TrainingOutcome) restart(t Training, now time.Time) {
 			}
 		case due.excuse != "":
 			o.replace(r.Index, due.excuse, due)
+		case r.Silence.IsSilent():
+			o.hold(r, now)
+		case used >= t.MaxRestarts && used > t.RestartCount: // the restarts that are left are used, and counted, before it fails
+			o.RequeueAfter = Sooner(o.RequeueAfter, RecheckAfter)
 		case used >= t.MaxRestarts:
 			o.Failure, o.Restart, o.NextRestart = MaxRestartsExceeded, nil, time.Time{}
 			o.Message = fmt.Sprintf("replica %d failed after %d of %d restarts: %s", r.Index, t.RestartCount, t.MaxRestarts, due.message)
@@ -202,6 +212,18 @@ func (o *TrainingOutcome) restart(t Training, now time.Time) {
 			used++
 			o.replace(r.Index, ReplacedRestart, due)
 		}
+	}
+}
+
+// hold leaves a replica with failed pods as it is until it is known whether nodes are lost.
+func (o *TrainingOutcome) hold(r TrainingReplica, now time.Time) {
+	if o.Held == nil {
+		o.Held = map[int]Silence{}
+	}
+	o.Held[r.Index] = r.Silence
+	o.RequeueAfter = Sooner(o.RequeueAfter, fleetPeriod)
+	if !r.Silence.Until.IsZero() {
+		o.requeueAt(r.Silence.Until, now)
 	}
 }
 
@@ -273,7 +295,7 @@ func (r TrainingReplica) succeeded() bool {
 type restartDue struct {
 	since, deadline time.Time
 	message         string
-	// excuse is that of all PodCliques of the replica that are below their minimum: TrainingClique.Excuse.
+	// excuse is why the missing pods are not a failure of the workload: ReplacedPreemption or ReplacedNodesLost; "": they are.
 	excuse ReplacementReason
 }
 
@@ -286,8 +308,8 @@ func (r TrainingReplica) dueRestart() (restartDue, bool) {
 		if c.Terminating || !c.Observed || c.Finished || c.BreachedSince.IsZero() || c.Attempt.Set < r.Attempt {
 			continue
 		}
-		if excuse != "" && c.Excuse != ReplacedPreemption {
-			excuse = c.Excuse
+		if !c.Preempted {
+			excuse = ""
 		}
 		dues = append(dues, restartDue{since: c.BreachedSince, deadline: Deadline(c.BreachedSince, &c.Delay),
 			message: fmt.Sprintf("PodClique %s: %s", c.Name, c.Message)})
@@ -298,6 +320,8 @@ func (r TrainingReplica) dueRestart() (restartDue, bool) {
 	first := slices.MinFunc(dues, func(a, b restartDue) int {
 		return cmp.Or(a.deadline.Compare(b.deadline), cmp.Compare(a.message, b.message))
 	})
-	first.excuse = excuse
+	if first.excuse = excuse; r.NodesLost && excuse == "" {
+		first.excuse = ReplacedNodesLost
+	}
 	return first, true
 }

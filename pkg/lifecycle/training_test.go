@@ -25,7 +25,7 @@ func TestDecideTraining(t *testing.T) {
 	}
 	done := func(c *lifecycle.TrainingClique) { c.Finished = true }
 	failed := func(c *lifecycle.TrainingClique) { c.BreachedSince = ago(time.Second) }
-	preempted := func(c *lifecycle.TrainingClique) { failed(c); c.Excuse = lifecycle.ReplacedPreemption }
+	preempted := func(c *lifecycle.TrainingClique) { failed(c); c.Preempted = true }
 	replica := func(index int, cliques ...lifecycle.TrainingClique) lifecycle.TrainingReplica {
 		return lifecycle.TrainingReplica{Index: index, Complete: true, Cliques: cliques}
 	}
@@ -47,7 +47,9 @@ func TestDecideTraining(t *testing.T) {
 	}
 	restarted := lifecycle.Replacement{Reason: lifecycle.ReplacedRestart, Message: "PodClique w: pod w-0: container main exited with code 1", Since: ago(time.Second)}
 	gaveUp := func(c *lifecycle.TrainingClique) { c.GivenUp = 1 }
-	lost := func(c *lifecycle.TrainingClique) { failed(c); c.Excuse = lifecycle.ReplacedNodesLost }
+	onLostNodes := func(r lifecycle.TrainingReplica) lifecycle.TrainingReplica { r.NodesLost = true; return r }
+	silence := lifecycle.Silence{Reason: lifecycle.NodesDoNotAnswer, Text: "node n1 does not answer", Until: now.Add(7 * time.Second)}
+	onSilentNodes := func(r lifecycle.TrainingReplica) lifecycle.TrainingReplica { r.Silence = silence; return r }
 	unlucky := restarted
 	unlucky.Reason = lifecycle.ReplacedNodesLost
 	displaced := restarted
@@ -114,8 +116,13 @@ func TestDecideTraining(t *testing.T) {
 		"two replicas fail together, and one restart is left": {
 			running(func(w *lifecycle.Training) { w.MaxRestarts, w.RestartCount = 2, 1 }, replica(0, clique(failed)), replica(1, clique(failed))),
 			still(func(o *lifecycle.TrainingOutcome) {
+				o.Restart, o.RequeueAfter = map[int]lifecycle.Replacement{0: restarted}, time.Second
+			})},
+		"one of two replicas that failed together has used the last restart": {
+			running(func(w *lifecycle.Training) { w.MaxRestarts, w.RestartCount = 2, 2 }, replica(0, clique()), replica(1, clique(failed))),
+			still(func(o *lifecycle.TrainingOutcome) {
 				o.Failure = lifecycle.MaxRestartsExceeded
-				o.Message = "replica 1 failed after 1 of 2 restarts: PodClique w: pod w-0: container main exited with code 1"
+				o.Message = "replica 1 failed after 2 of 2 restarts: PodClique w: pod w-0: container main exited with code 1"
 			})},
 		"no restarts are allowed": {
 			running(nil, replica(0, clique(failed))),
@@ -126,14 +133,26 @@ func TestDecideTraining(t *testing.T) {
 		"its pods were preempted, and no restarts are allowed": {
 			running(nil, replica(0, clique(preempted), clique(preempted), clique())),
 			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: displaced} })},
-		"its pods were lost with their nodes, and no restarts are allowed": {
-			running(nil, replica(0, clique(lost), clique(preempted), clique())),
+		"pods of it were lost with their nodes, the others failed or were preempted, and no restarts are allowed": {
+			running(nil, onLostNodes(replica(0, clique(failed), clique(preempted), clique()))),
 			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: unlucky} })},
-		"pods of one PodClique were lost with their nodes, those of another failed, and no restart is left": {
-			running(nil, replica(0, clique(lost), clique(failed))),
+		"it is not known whether the node of a pod is lost for which others failed": {
+			running(nil, onSilentNodes(replica(0, clique(failed), clique()))),
+			still(func(o *lifecycle.TrainingOutcome) {
+				o.Held, o.RequeueAfter = map[int]lifecycle.Silence{0: silence}, 7*time.Second
+			})},
+		"a node is lost, another is silent, and others failed": {
+			running(nil, onLostNodes(onSilentNodes(replica(0, clique(failed), clique())))),
+			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: unlucky} })},
+		"a node is silent, and all missing pods were preempted": {
+			running(nil, onSilentNodes(replica(0, clique(preempted), clique()))),
+			still(func(o *lifecycle.TrainingOutcome) { o.Restart = map[int]lifecycle.Replacement{0: displaced} })},
+		"a node of one replica is silent, and another replica failed": {
+			running(nil, onSilentNodes(replica(0, clique(failed))), replica(1, clique(failed))),
 			still(func(o *lifecycle.TrainingOutcome) {
 				o.Failure = lifecycle.MaxRestartsExceeded
-				o.Message = "replica 0 failed after 0 of 0 restarts: " + restarted.Message
+				o.Held, o.RequeueAfter = map[int]lifecycle.Silence{0: silence}, 7*time.Second
+				o.Message = "replica 1 failed after 0 of 0 restarts: " + restarted.Message
 			})},
 		"pods of one PodClique were preempted, those of another failed": {
 			running(func(w *lifecycle.Training) { w.MaxRestarts = 1 }, replica(0, clique(preempted), clique(failed))),

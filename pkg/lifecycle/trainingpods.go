@@ -132,6 +132,21 @@ func (t TrainingPods) MayBeAvailable(now time.Time) bool {
 	return d.Available+silent >= t.MinAvailable
 }
 
+// Nodes returns why it is not known whether pods of the clique run whose nodes do not answer, and whether pods were lost
+// with their nodes and have no successor that runs.
+func (t TrainingPods) Nodes(now time.Time) (unknown Silence, lost bool) {
+	var silences []Silence
+	for _, p := range t.Pods {
+		if p.Silence.Reason == NodesDoNotAnswer {
+			silences = append(silences, p.Silence)
+		}
+	}
+	_, unknown = silenceOf(silences)
+	d := TrainingDecision{}
+	d.indices(t, now)
+	return unknown, d.Lost.Len() > 0
+}
+
 // silentIndices returns the number of indices below n of whose pod it is not known whether it runs, or will run, and why.
 func (d *TrainingDecision) silentIndices(t TrainingPods, n int, indices podsByIndex) (int32, Silence) {
 	succeeded := d.succeeded(t.Pods)

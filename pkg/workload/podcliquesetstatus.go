@@ -73,7 +73,7 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	var first, troubled *lifecycle.SetReplica // the first one that is unavailable, and the first one with trouble
 	var breachedSince time.Time
 	availableReplicas, deadline := map[int]bool{}, f.NextTermination
-	replicas := withSucceeded(f.Replicas, f.Training)
+	replicas := withOutcome(f.Replicas, f.Training)
 	for i := range replicas {
 		r := &replicas[i]
 		s.ScheduledReplicas += countIf(r.IsScheduled())

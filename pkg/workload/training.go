@@ -113,10 +113,24 @@ func WithoutRecovered(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreach
 	return present
 }
 
-// excuses are the reasons for restarts that use none, by the reason of a breach.
-var excuses = map[string]lifecycle.ReplacementReason{
-	v1alpha1.ReasonPodsPreempted: lifecycle.ReplacedPreemption,
-	v1alpha1.ReasonPodsLost:      lifecycle.ReplacedNodesLost,
+// WithNodes returns a replica of a Training workload with what is known about the nodes of its pods, if one of its
+// PodCliques is below its minimum. Parameters are as for WithoutRecovered.
+func WithNodes(r lifecycle.TrainingReplica, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, marked func([]lifecycle.Pod) []lifecycle.Pod, now time.Time) lifecycle.TrainingReplica {
+	if !slices.ContainsFunc(r.Cliques, func(c lifecycle.TrainingClique) bool { return !c.BreachedSince.IsZero() }) {
+		return r
+	}
+	owned := podsByOwner(pods)
+	for _, c := range cliques {
+		if Attempt(c).Believed(r.Attempt).Set < r.Attempt {
+			continue
+		}
+		unknown, lost := TrainingPodsFacts(c, marked(CliquePodsFacts(c, owned[c.UID], unreachable)), nil).Nodes(now)
+		r.NodesLost = r.NodesLost || lost
+		if !r.Silence.IsSilent() {
+			r.Silence = unknown
+		}
+	}
+	return r
 }
 
 // TrainingReplicaFacts returns the facts about replica i of a set of a Training workload. wanted are the names of its
@@ -134,9 +148,7 @@ func TrainingReplicaFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, co
 		}
 		if breach := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionMinAvailableBreached); breach != nil {
 			facts.Message = breach.Message
-			if breach.Status == metav1.ConditionTrue {
-				facts.Excuse = excuses[breach.Reason]
-			}
+			facts.Preempted = breach.Status == metav1.ConditionTrue && breach.Reason == v1alpha1.ReasonPodsPreempted
 		}
 		facts.Attempt = facts.Attempt.Believed(r.Attempt)
 		r.Cliques = append(r.Cliques, facts)
@@ -232,8 +244,9 @@ func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *l
 	}
 }
 
-// withSucceeded returns the replicas of a set, with those as succeeded that the same write records as succeeded.
-func withSucceeded(replicas []lifecycle.SetReplica, o *lifecycle.TrainingOutcome) []lifecycle.SetReplica {
+// withOutcome returns the replicas of a set, with those as succeeded that the same write records as succeeded, and with what
+// their restarts wait for.
+func withOutcome(replicas []lifecycle.SetReplica, o *lifecycle.TrainingOutcome) []lifecycle.SetReplica {
 	if o == nil {
 		return replicas
 	}
@@ -241,6 +254,7 @@ func withSucceeded(replicas []lifecycle.SetReplica, o *lifecycle.TrainingOutcome
 	for i := range replicas {
 		r := &replicas[i]
 		r.Succeeded = r.Succeeded || o.Succeeded.Has(r.Index)
+		r.Held = o.Held[r.Index]
 	}
 	return replicas
 }

@@ -350,9 +350,9 @@ func TestPreemptedPodsOfTraining(t *testing.T) {
 		{"it is preempted by a scheduler that does not name the preemptor", []lifecycle.Pod{byAnother}, "0", true, true, ""},
 	} {
 		got := record(step.pods...)
-		if (got.Excuse == lifecycle.ReplacedPreemption) != step.want || got.BreachedSince.IsZero() == step.breached || clique.Status.PreemptedIndices != step.recorded {
-			t.Errorf("%s: excuse %q, in breach since %s, recorded %q; want %t, %t, %q", step.what,
-				got.Excuse, got.BreachedSince, clique.Status.PreemptedIndices, step.want, step.breached, step.recorded)
+		if got.Preempted != step.want || got.BreachedSince.IsZero() == step.breached || clique.Status.PreemptedIndices != step.recorded {
+			t.Errorf("%s: preempted %t, in breach since %s, recorded %q; want %t, %t, %q", step.what,
+				got.Preempted, got.BreachedSince, clique.Status.PreemptedIndices, step.want, step.breached, step.recorded)
 		}
 		if by := message.Preemptor(got.Message); by != step.by {
 			t.Errorf("%s: the preemptor is %q in %q, want %q", step.what, by, got.Message, step.by)

@@ -114,6 +114,12 @@ func (f *jobFuzz) act() {
 		f.Timeline.Say("node %s does not answer", pod.Spec.NodeName)
 		must(f.t, f.Kubelet.LoseNode(pod.Spec.NodeName))
 		f.lost = append(f.lost, pod.Spec.NodeName)
+		if random.Intn(2) == 0 { // its peers exit, because they wait for it
+			f.Advance(time.Duration(random.Intn(20)) * time.Second)
+			for _, p := range f.live() {
+				must(f.t, f.Kubelet.Exit(p, 1))
+			}
+		}
 	case 7:
 		f.Timeline.Say("node %s is deleted", pod.Spec.NodeName)
 		must(f.t, f.Kubelet.DeleteNode(pod.Spec.NodeName))

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -71,13 +72,20 @@ func overdue() func(*Cluster) error {
 }
 
 // observeJobs records which PodCliques of Training workloads have enough pods that run, or may run, or have
-// succeeded. One that has not started is not below its minimum yet.
+// succeeded. One that has not started is not below its minimum yet, and what has failed waits as long as another pod of its
+// replica may run on a node that does not answer.
 func observeJobs(c *Cluster, jobs shortage) {
-	alive, failed := map[types.UID]map[int]bool{}, map[types.UID]bool{}
+	replica := func(o client.Object) string {
+		return o.GetLabels()[v1alpha1.LabelPartOf] + "/" + o.GetLabels()[v1alpha1.LabelPodCliqueSetReplicaIndex]
+	}
+	alive, failed, waits, answers := map[types.UID]map[int]bool{}, map[types.UID]bool{}, map[string]bool{}, answering(c)
 	for _, pod := range All[*corev1.Pod](c) {
 		uid, index := owner(pod), workload.PodIndex(pod.Labels[v1alpha1.LabelPodClique], pod)
 		if alive[uid] == nil {
 			alive[uid] = map[int]bool{}
+		}
+		if mayRun(pod) && !answers[pod.Spec.NodeName] {
+			waits[replica(pod)] = true
 		}
 		switch {
 		case pod.Status.Phase == corev1.PodFailed:
@@ -100,7 +108,7 @@ func observeJobs(c *Cluster, jobs shortage) {
 			}
 		}
 		hasStarted := q.Status.StartedIndices != "" || failed[q.UID]
-		if n >= workload.Minimum(q).Target() {
+		if n >= workload.Minimum(q).Target() || waits[replica(q)] {
 			jobs.see(string(q.UID), true, c.Clock.Now())
 		} else if hasStarted {
 			jobs.available[string(q.UID)] = true

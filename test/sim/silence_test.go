@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
@@ -158,6 +159,48 @@ func TestASingleSilentNode(t *testing.T) {
 				if got := theSet(c, set).Status.ReplicaAttempts; len(got) != 1 || got[0].Reason != reason {
 					c.Fatalf("%s: attempts %+v, want one of reason %s", set, got, reason)
 				}
+			}
+		})
+	}
+}
+
+// The peers of a pod whose node does not answer exit, because they wait for it. If the node is lost, the restart uses none.
+// If it answers again within its grace, the peers have failed. Nothing is decided before.
+func TestPeersOfASilentNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		silent string // the PodClique of whose first pod the node does not answer
+		back   bool
+	}{
+		"lost, of the launcher": {"job-0-launcher", false},
+		"lost, of a worker":     {"job-0-ring-0-worker", false},
+		"back, of the launcher": {"job-0-launcher", true},
+		"back, of a worker":     {"job-0-ring-0-worker", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(8, 1), Check: both(invariants(), nothingEndsUnknown())})
+			c.Create(impatient(trainingSet(1, v1alpha1.TrainingSpec{})))
+			c.Advance(time.Minute)
+			node := podsOf(c, tc.silent)[0].Spec.NodeName
+			must(t, c.Kubelet.LoseNode(node))
+			c.Advance(2 * time.Second)
+			for _, pod := range All[*corev1.Pod](c) {
+				if pod.Spec.NodeName != node {
+					must(t, c.Kubelet.Exit(pod, 1))
+				}
+			}
+			c.Advance(7 * time.Second)
+			wantJob(c, v1alpha1.PodCliqueSetPhasePending, 0, "")
+			wantTold(c, "job", "node "+node+" does not answer; waiting until 2026-01-01T00:01:10Z")
+			if tc.back {
+				must(t, c.Kubelet.RestoreNode(node))
+				c.Advance(time.Minute)
+				wantJob(c, v1alpha1.PodCliqueSetPhaseFailed, 0, v1alpha1.ReasonMaxRestartsExceeded)
+				return
+			}
+			c.Advance(2 * time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+			if got := theSet(c, "job").Status.ReplicaAttempts; len(got) != 1 || got[0].Reason != v1alpha1.ReasonNodesLost {
+				c.Fatalf("attempts %+v", got)
 			}
 		})
 	}
@@ -351,7 +394,7 @@ func (w *unknownWatch) check(c *Cluster) error {
 			}
 			w.attempts[key] = a.Attempt
 			ends := a.Reason == v1alpha1.ReasonTermination || a.Reason == v1alpha1.ReasonRestart || a.Reason == v1alpha1.ReasonNodesLost
-			if ends && !w.misses(c, set, max(replica, of(a.Index))) {
+			if ends && !w.misses(c, set, max(replica, of(a.Index)), a.Reason == v1alpha1.ReasonRestart) {
 				return fmt.Errorf("replica %d of %s ends although nothing is known to be missing: %s %s", a.Index, owner, a.Reason, a.Message)
 			}
 		}
@@ -363,7 +406,7 @@ func (w *unknownWatch) check(c *Cluster) error {
 		}
 		if workload.FailedReason(set) == v1alpha1.ReasonMaxRestartsExceeded && !w.failed[set.Name] {
 			w.failed[set.Name] = true
-			if !w.misses(c, set.Name, -1) {
+			if !w.misses(c, set.Name, -1, true) {
 				return fmt.Errorf("job %s fails although nothing is known to be missing: %+v", set.Name, set.Status.Conditions)
 			}
 		}
@@ -379,16 +422,25 @@ func (w *unknownWatch) check(c *Cluster) error {
 }
 
 // misses reports whether a PodClique of a replica of a set was below its minimum for certain before the latest step. -1: of
-// any replica.
-func (w *unknownWatch) misses(c *Cluster, set string, replica int) bool {
+// any replica. isFailure: and its pods failed for themselves, because no node of the replica was silent that may be lost.
+func (w *unknownWatch) misses(c *Cluster, set string, replica int, isFailure bool) bool {
 	sets := All[*v1alpha1.PodCliqueSet](c)
 	i := slices.IndexFunc(sets, func(s *v1alpha1.PodCliqueSet) bool { return s.Name == set })
 	grace := lostAfter
 	if g := workload.UnreachableGrace(sets[i]); g != nil {
 		grace = *g
 	}
+	indexOf := func(o client.Object) int {
+		return naming.LabelIndex(o.GetLabels(), v1alpha1.LabelPodCliqueSetReplicaIndex)
+	}
+	waits := map[int]bool{} // replicas that wait for a node
+	for _, pod := range w.pods {
+		if isFailure && pod.Labels[v1alpha1.LabelPartOf] == set && pod.Spec.NodeName != "" && pod.DeletionTimestamp == nil && w.isUnknown(c, pod, grace) {
+			waits[indexOf(pod)] = true
+		}
+	}
 	for _, q := range w.cliques {
-		if q.Labels[v1alpha1.LabelPartOf] != set || replica >= 0 && naming.LabelIndex(q.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex) != replica {
+		if waits[indexOf(q)] || q.Labels[v1alpha1.LabelPartOf] != set || replica >= 0 && indexOf(q) != replica {
 			continue
 		}
 		up := lifecycle.ParseIndices(q.Status.SucceededIndices)

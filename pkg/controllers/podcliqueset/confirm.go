@@ -41,7 +41,7 @@ func (r *Reconciler) confirmTraining(ctx context.Context, set *v1alpha1.PodCliqu
 		cliques, pods, err := r.children.LiveSetReplica(ctx, namespace, name, i)
 		return workload.WithoutRecovered(cliques, pods, r.children.StillUnreachable(ctx), r.children.SilentMarker(ctx, set, now), now), pods, err
 	}
-	outcome, err := r.trainingOutcome(ctx, set, owned, read, now)
+	outcome, err := r.trainingOutcome(ctx, set, owned, read, r.children.LiveUnreachable, now)
 	if err != nil {
 		return nil, err
 	}

@@ -20,13 +20,16 @@ import (
 // readReplica reads the PodCliques and the pods of one replica of a set, from the cache or from the API server.
 type readReplica func(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error)
 
+// nodeReader returns a function, for one goroutine, that reports whether a node does not respond.
+type nodeReader func(context.Context) func(node string) bool
+
 // decideTraining returns the decision on a Training workload; nil for Inference. Irreversible decisions are made
 // by confirmTraining.
 func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*lifecycle.TrainingOutcome, error) {
 	if !set.Spec.IsTraining() {
 		return nil, nil
 	}
-	outcome, err := r.trainingOutcome(ctx, set, owned, r.children.SetReplica, now)
+	outcome, err := r.trainingOutcome(ctx, set, owned, r.children.SetReplica, r.children.Unreachable, now)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +40,7 @@ func (r *Reconciler) decideTraining(ctx context.Context, set *v1alpha1.PodClique
 	return r.confirmTraining(ctx, set, owned, outcome, now)
 }
 
-func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, read readReplica, now time.Time) (lifecycle.TrainingOutcome, error) {
+func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqueSet, owned ownedObjects, read readReplica, unreachable nodeReader, now time.Time) (lifecycle.TrainingOutcome, error) {
 	n := int(max(set.Spec.Replicas, 0))
 	replicas, pods, errs := make([]lifecycle.TrainingReplica, n), make([][]*corev1.Pod, n), make([]error, n)
 	if err := children.ForEach(n, maxParallel, func(i int) error {
@@ -51,6 +54,7 @@ func (r *Reconciler) trainingOutcome(ctx context.Context, set *v1alpha1.PodCliqu
 		standalone, members := workload.UnitNames(set, i, groups)
 		complete := len(groups) == len(set.Spec.Template.PodCliqueScalingGroupConfigs)
 		replicas[i] = workload.TrainingReplicaFacts(set, i, slices.Concat(standalone, members), complete, cliques)
+		replicas[i] = workload.WithNodes(replicas[i], cliques, pods[i], unreachable(ctx), r.children.SilentMarker(ctx, set, now), now)
 		return nil
 	}); err != nil {
 		return lifecycle.TrainingOutcome{}, err
