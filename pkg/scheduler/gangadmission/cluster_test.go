@@ -18,6 +18,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -65,6 +66,7 @@ type cluster struct {
 	lingering bool
 	answer    func(ctx context.Context, pod string) error // called before a binding reaches the API server
 	onClaim   func(ctx context.Context)                   // called before the status of a claim reaches the API server
+	onMark    func()                                      // called before a mark of a victim, or its removal, reaches the API server
 	onPop     func(pod string)
 	onCycle   func(pod string) bool                     // used by the plugin moody: whether the real cycle refuses the node
 	cycles    int                                       // of onCycle
@@ -237,6 +239,13 @@ func (s slowPods) Bind(ctx context.Context, binding *corev1.Binding, o metav1.Cr
 		}
 	}
 	return s.PodInterface.Bind(ctx, binding, o)
+}
+
+func (s slowPods) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (*corev1.Pod, error) {
+	if s.c.onMark != nil && strings.Contains(string(data), string(corev1.DisruptionTarget)) {
+		s.c.onMark()
+	}
+	return s.PodInterface.Patch(ctx, name, pt, data, o, subresources...)
 }
 
 type clusterOption func(c *cluster, attach *bool, args *config.GangAdmissionArgs)

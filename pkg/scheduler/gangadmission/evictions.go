@@ -41,7 +41,7 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 		}()
 	}
 	for _, p := range e.Unmark {
-		go g.unmarkVictims(logger, p)
+		go g.unmarkVictims(logger, p, p.Victims)
 	}
 	for _, p := range e.Evict {
 		go func() {
@@ -60,16 +60,18 @@ func (g *Gangs) markVictims(p *gangs.Preemption) (err error) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, until.Sub(g.clock.Now()))
 		defer cancel()
-		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
+		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p, p.Victims))
 	})
 	return err
 }
 
-// unmarkVictims takes back the marks of a preemption that was cancelled. Marks that are left have no effect.
-func (g *Gangs) unmarkVictims(logger klog.Logger, p *gangs.Preemption) {
+// unmarkVictims takes back the marks of victims that do not end. Marks that are left have no effect before the first deletion.
+func (g *Gangs) unmarkVictims(logger klog.Logger, p *gangs.Preemption, victims []gangs.Victim) {
 	g.evictions.run(func(ctx context.Context) {
-		if err := g.evictions.evictor.UnmarkVictims(ctx, evictionOf(p)); err != nil {
-			logger.Error(err, "Failed to take back the marks of a cancelled preemption; kube-controller-manager does so after two minutes", "preemptor", evictionOf(p).Preemptor, "plan", p.ID)
+		eviction := evictionOf(p, victims)
+		if err := g.evictions.evictor.UnmarkVictims(ctx, eviction); err != nil {
+			logger.Error(err, "Failed to take back the marks of pods that are not preempted; kube-controller-manager does so after two minutes",
+				"preemptor", eviction.Preemptor, "plan", p.ID)
 		}
 	})
 }
@@ -86,12 +88,15 @@ const (
 func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func(error)) []types.UID {
 	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
 	defer cancel()
-	for left, round := evictionOf(p), 0; ; round++ {
+	if len(p.Spared) > 0 { // before a witness shows a later process that those with a mark end
+		g.unmarkVictims(logger, p, p.Spared)
+	}
+	for left, round := evictionOf(p, p.Victims), 0; ; round++ {
 		var err error
 		g.evictions.run(func(context.Context) {
 			if round > 0 { // kube-controller-manager removes marks after two minutes
 				if err := g.evictions.evictor.MarkVictims(ctx, left); err != nil {
-					logger.V(2).Info("Failed to mark pods again whose eviction is repeated", "preemptor", evictionOf(p).Preemptor, "err", err)
+					logger.V(2).Info("Failed to mark pods again whose eviction is repeated", "preemptor", left.Preemptor, "err", err)
 				}
 			}
 			// Deletions that fail are repeated by the next round, so that other preemptions have their turn.
@@ -107,7 +112,7 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 			return nil
 		}
 		if round == 0 {
-			logger.Error(err, "Failed to evict some of the pods that are preempted; it is repeated", "preemptor", evictionOf(p).Preemptor, "victims", len(p.Victims))
+			logger.Error(err, "Failed to evict some of the pods that are preempted; it is repeated", "preemptor", left.Preemptor, "victims", len(p.Victims))
 		}
 		select {
 		case <-g.clock.After(evictPause):
@@ -117,7 +122,7 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 			for _, v := range g.remaining(left.Victims) {
 				uids = append(uids, v.Pod.UID)
 			}
-			logger.Error(err, "Gave up the eviction of some of the pods that are preempted: end them by hand", "preemptor", evictionOf(p).Preemptor, "pods", len(uids))
+			logger.Error(err, "Gave up the eviction of some of the pods that are preempted: end them by hand", "preemptor", left.Preemptor, "pods", len(uids))
 			countVictims(p, uids)
 			return uids
 		}
@@ -156,15 +161,16 @@ func (x *evictions) run(step func(context.Context)) {
 	step(x.ctx)
 }
 
-func evictionOf(p *gangs.Preemption) evict.Eviction {
-	e := evict.Eviction{Plan: p.ID, Preemptor: p.Gang, Priority: p.Priority, Victims: make([]evict.Victim, len(p.Victims))}
+// evictionOf returns what the evictor needs to know of some victims of a preemption.
+func evictionOf(p *gangs.Preemption, victims []gangs.Victim) evict.Eviction {
+	e := evict.Eviction{Plan: p.ID, Preemptor: p.Gang, Priority: p.Priority, Victims: make([]evict.Victim, len(victims))}
 	switch {
 	case p.Pod != nil:
 		e.Kind, e.Preemptor, e.Related = "pod", types.NamespacedName{Namespace: p.Pod.Namespace, Name: p.Pod.Name}, p.Pod
 	case p.Group != nil:
 		e.Kind, e.Related = "PodGroup", report.Reference(p.Group)
 	}
-	for i, v := range p.Victims {
+	for i, v := range victims {
 		text := "its priority is lower"
 		switch {
 		case v.Gang.Name != "" && v.Whole:

@@ -66,7 +66,7 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 		ctx: context.Background(), running: make(chan struct{}, 1),
 		evictor: evict.New(evict.Options{Client: client, Recorder: &events.FakeRecorder{}, Clock: clock}),
 	}}
-	if err := g.evictions.evictor.MarkVictims(context.Background(), evictionOf(p)); err != nil {
+	if err := g.evictions.evictor.MarkVictims(context.Background(), evictionOf(p, p.Victims)); err != nil {
 		t.Fatal(err)
 	}
 	sync()

@@ -28,7 +28,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evict"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -292,21 +292,63 @@ func TestPreemptionIsTriedAgainWhenItMayHelp(t *testing.T) {
 	}
 }
 
-// Between the decision and the evictions room becomes free: nobody ends.
-func TestRoomThatComesSparesVictims(t *testing.T) {
+// While the victims are being marked room becomes free, or is lost: none of them ends.
+func TestVictimsThatAreNotNeededAnyMoreAreSpared(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
-	c.node(wrappers.MakeNode("n0").GPUs(4)).rankedGang("low", 0, 4, 4).run().wholeOf("low", 4)
-	var once sync.Once
-	c.groups.OnUpdate(func(group *v2alpha2.PodGroup) {
-		if _, evicting, ok := podgroup.RecordedPreemption(&group.Status); ok && !evicting {
-			once.Do(func() { c.node(wrappers.MakeNode("n1").GPUs(4)) })
-		}
-	})
-	c.rankedGang("high", 100, 4, 4).wholeOf("high", 4)
-	if got := c.evicted(); len(got) > 0 {
-		t.Errorf("evicted %v", got)
+	for name, tc := range map[string]struct {
+		change func(c *cluster)
+		starts bool
+	}{
+		"a node is added":      {func(c *cluster) { c.node(wrappers.MakeNode("n1").GPUs(4)) }, true},
+		"the node is cordoned": {func(c *cluster) { c.cordon("n0") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			var once sync.Once
+			c.onMark = func() { once.Do(func() { tc.change(c) }) }
+			c.node(wrappers.MakeNode("n0").GPUs(4)).rankedGang("low", 0, 4, 4).run().wholeOf("low", 4)
+			c.rankedGang("high", 100, 4, 4)
+			if tc.starts {
+				c.wholeOf("high", 4)
+			} else {
+				c.eventually("the preemption is given up", func() bool {
+					f, _ := c.gangs.registry.Facts(key("high"))
+					return f.Preempting == nil && f.NoHelp != ""
+				})
+			}
+			if got := c.evicted(); len(got) > 0 {
+				t.Errorf("evicted %v", got)
+			}
+			c.eventually("no victim has a mark", func() bool { return !c.haveMark("low-0", "low-1", "low-2", "low-3") })
+		})
 	}
+}
+
+// cordon makes a node unschedulable.
+func (c *cluster) cordon(name string) {
+	node, err := c.client.CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
+	if err == nil {
+		node.Spec.Unschedulable = true
+		_, err = c.client.CoreV1().Nodes().Update(c.ctx, node, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		c.t.Error(err)
+	}
+	c.eventually("the node is seen as unschedulable", func() bool { return c.sched.Cache.Dump().Nodes[name].Node().Spec.Unschedulable })
+}
+
+// haveMark reports whether any of the pods has the mark of a victim.
+func (c *cluster) haveMark(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, name, metav1.GetOptions{})
+		if err != nil {
+			c.t.Error(err)
+			return false
+		}
+		_, marked := evict.PlanOf(pod)
+		return marked
+	})
 }
 
 // The room of victims that take long is not given to others: neither what they free, nor what is free beside them.

@@ -66,7 +66,7 @@ func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Pree
 	g.evictions.run(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, gangs.PreparationTime(len(p.Victims)))
 		defer cancel()
-		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p))
+		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p, p.Victims))
 	})
 	// A pod that waits terminates if it has a finalizer, as pods of Jobs do.
 	if known := g.observedPod(p.Pod); err == nil && (known == nil || known.DeletionTimestamp != nil) {

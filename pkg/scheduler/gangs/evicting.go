@@ -12,6 +12,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -63,12 +64,13 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 			p.gang.recordOwnChange() // it is tried again
 			e.add(r.endPreemption(p, PreemptionCancelled))
 		}
+		r.enterStage(p, evictions.Ended)
 		e.add(r.releaseVictims(p))
 		return r.endCall(e)
 	}
-	p.stage, p.about.Evicting = stageMarked, true
-	p.about.Until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
-	p.until = p.about.Until.Add(preparationLimit)
+	r.enterStage(p, evictions.Marked)
+	p.about.Evicting, p.about.Until = true, p.evictionsEnd(now, r.opts.PreemptionTimeout)
+	p.until = now.Add(PreparationTime(len(p.Victims)))
 	r.reindex(p.gang)
 	return r.endCall(Effects{Dirty: []Key{p.Gang}})
 }
@@ -78,7 +80,7 @@ func (r *Registry) AwaitsRecord(key Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]
-	return g != nil && g.preemption != nil && (g.preemption.stage == stageDecided || g.preemption.stage == stageMarked)
+	return g != nil && g.preemption != nil && (g.preemption.stage == evictions.Decided || g.preemption.stage == evictions.Marked)
 }
 
 // observeRecord advances a preemption whose stage the PodGroup's status contains by now.
@@ -91,25 +93,39 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 	switch {
 	case !ok || plan != p.ID:
 		return Effects{}
-	case p.stage == stageDecided:
-		p.stage = stageRecorded
-		if g.phase.isRefused() {
-			return r.retryRefused(g)
-		}
-	case p.stage == stageMarked && evicting:
+	case p.stage == evictions.Decided:
+		r.enterStage(p, evictions.Recorded)
+		return Effects{Mark: []*Preemption{p}}
+	case p.stage == evictions.Marked && evicting:
 		if !r.isStillAllowed(p) {
 			g.recordOwnChange()
 			return r.endPreemption(p, PreemptionCancelled)
 		}
-		return r.beginEvictions(p)
+		r.enterStage(p, evictions.Announced)
+		if g.phase.isRefused() {
+			return r.retryRefused(g)
+		}
 	}
 	return Effects{}
 }
 
-// beginEvictions requests the deletion of the victims.
+// enterStage is the only function that changes the stage of a preemption.
+func (r *Registry) enterStage(p *Preemption, s evictions.Stage) {
+	if r.enteredStage != nil {
+		r.enteredStage(p.stage, s)
+	}
+	p.stage = s
+}
+
+// beginEvictions requests the deletion of the victims, if they may end still.
 func (r *Registry) beginEvictions(p *Preemption) Effects {
+	if !r.isStillAllowed(p) {
+		p.gang.recordOwnChange()
+		p.Victims, p.Spared = slices.Concat(p.Victims, p.Spared), nil
+		return r.endPreemption(p, PreemptionCancelled)
+	}
 	r.spareSucceeded(p)
-	p.stage = stageEvicting
+	r.enterStage(p, evictions.Checked)
 	p.until = p.evictionsEnd(r.now, r.opts.PreemptionTimeout)
 	p.about.Until = p.until
 	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
@@ -200,8 +216,11 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 		}
 	}
 	e.add(r.releaseVictims(p))
-	if p.gang.preemption == p && p.stage == stageEvicting {
-		p.stage, p.stuck = stageEvicted, now.Add(p.graceTime(now)+overdue)
+	r.enterStage(p, evictions.Deleted)
+	if p.gang.preemption != p {
+		r.enterStage(p, evictions.Ended)
+	} else {
+		p.stuck = now.Add(p.graceTime(now) + overdue)
 		r.reindex(p.gang)
 		if p.gang.phase.isRefused() && !r.isAwaited(p) { // the victims ended, and it was refused, before: nothing else makes it try again
 			e.add(r.retryRefused(p.gang))
@@ -251,7 +270,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	if g == nil || g.group == nil || g.preemption != nil {
 		return Effects{}, false
 	}
-	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: stageEvicting}
+	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: evictions.Checked}
 	begun := false
 	pods := make([]*corev1.Pod, len(marked))
 	for i, x := range marked {
@@ -307,7 +326,7 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 				spared = append(spared, x.Pod)
 			}
 		}
-		p := &Preemption{ID: plan, gang: &gangState{}, stage: stageEvicting}
+		p := &Preemption{ID: plan, gang: &gangState{}, stage: evictions.Checked}
 		p.Victims = r.victimsOfEarlierProcess(p, r.victimsOf(pods))
 		p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
 		if len(p.Victims) > 0 {
@@ -442,7 +461,7 @@ type plainVictim struct {
 
 // isDeparting reports whether the pod ends, whatever happens.
 func (v *plainVictim) isDeparting() bool {
-	return v != nil && (v.of == nil || v.of.stage >= stageEvicting)
+	return v != nil && (v.of == nil || (v.of.stage == evictions.Checked || v.of.stage == evictions.Deleted))
 }
 
 // isExpected reports whether the deletion of the pod was accepted, and its room is expected in time.

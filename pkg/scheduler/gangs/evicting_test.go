@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -266,7 +267,7 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 	other := wrappers.MakePod("later", testNamespace).UID("later").Node("n").Obj()
 	running := RunningPods{Pods: []*corev1.Pod{plain, other}, Amount: func(int) int64 { return 1 }}
 	g := s.r.gangs[gangG]
-	p := &Preemption{ID: "plan", Gang: gangG, Group: g.group, Priority: 100, gang: g, stage: stageMarked, Victims: []Victim{{Pod: plain, Pods: 1, Whole: true}}}
+	p := &Preemption{ID: "plan", Gang: gangG, Group: g.group, Priority: 100, gang: g, stage: evictions.Announced, Victims: []Victim{{Pod: plain, Pods: 1, Whole: true}}}
 	g.preemption, s.r.plainVictims["plain"] = p, &plainVictim{of: p}
 	s.r.beginEvictions(p)
 	candidates := func() (workloads []string, ending int) {
@@ -428,7 +429,7 @@ func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Pr
 		return p
 	}
 	high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
-	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, gang: high, stage: stageMarked}
+	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, gang: high, stage: evictions.Announced}
 	for _, pod := range pods {
 		v := Victim{Pod: pod, Pods: 1, Whole: true}
 		if m := s.r.members[pod.UID]; m.isPlain() {
@@ -454,7 +455,6 @@ func TestMarksThatFailAreTakenBack(t *testing.T) {
 		return fmt.Errorf("a policy refuses one of them")
 	}
 	l.decide(PreemptDecide)
-	l.decide(PreemptConfirm)
 	if len(l.unmarked) != 1 || l.unmarked[0] != p || len(l.evictions) > 0 {
 		t.Fatalf("marks of %v are taken back, evictions %v", l.unmarked, l.evictions)
 	}

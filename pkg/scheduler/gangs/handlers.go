@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
@@ -241,7 +242,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		return r.endCall(r.evaluate(g, now))
 	}
 	var e Effects
-	if p := g.preemption; p != nil && (p.stage < stageEvicting || p.Group.UID != group.UID) {
+	if p := g.preemption; p != nil && (p.stage < evictions.Checked || p.Group.UID != group.UID) {
 		e.add(r.endPreemption(p, p.failure())) // another tree, or another gang; room for which pods end is of use for another tree, too
 	}
 	g.hopeless = hopeless{}

@@ -158,12 +158,14 @@ func (l *largePreemption) decide(want NextPreemptionStep) {
 	l.leader = nil
 	l.apply(l.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{Topics: []Topic{Anything}}, l.now))
 	l.r.RecordCycleFailed(uid, l.now)
-	l.measure("status", func() {
-		f, _ := l.r.Facts(work.Gang)
-		l.group = l.group.DeepCopy()
-		l.group.Status = podgroup.Status(f, metav1.NewTime(l.now))
-		l.apply(l.r.SetGroup(l.group, l.now))
-	})
+	for range 2 { // the first time the victims are marked
+		l.measure("status", func() {
+			f, _ := l.r.Facts(work.Gang)
+			l.group = l.group.DeepCopy()
+			l.group.Status = podgroup.Status(f, metav1.NewTime(l.now))
+			l.apply(l.r.SetGroup(l.group, l.now))
+		})
+	}
 }
 
 // planOf returns a plan for all pods.

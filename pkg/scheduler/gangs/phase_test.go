@@ -4,35 +4,49 @@ package gangs
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 )
 
-// transitions is a set of changes of phases, "Elected -> Queued". Safe for concurrent use.
+// transitions is a set of changes of phases of gangs, or of stages of evictions, "Elected -> Queued". Safe for concurrent use.
 type transitions struct {
-	mu   sync.Mutex
-	seen sets.Set[string]
+	table string // the file that documents them
+	mu    sync.Mutex
+	seen  sets.Set[string]
 }
 
-func newTransitions() *transitions { return &transitions{seen: sets.New[string]()} }
+func newTransitions() *transitions { return &transitions{table: "doc.go", seen: sets.New[string]()} }
+
+func newStageTransitions() *transitions {
+	return &transitions{table: "../evictions/doc.go", seen: sets.New[string]()}
+}
 
 func (x *transitions) record(from, to Phase) {
 	if from.hasLeader() && (to == Idle || to == Complete || to == Gated) {
 		return // possible from all of them
 	}
+	x.insert(from, to)
+}
+
+func (x *transitions) recordStage(from, to evictions.Stage) { x.insert(from, to) }
+
+func (x *transitions) insert(from, to fmt.Stringer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.seen.Insert(from.String() + " -> " + to.String())
 }
 
-// documentedTransitions reads the table in doc.go.
-func documentedTransitions(t *testing.T) sets.Set[string] {
+// documentedTransitions reads a table.
+func documentedTransitions(t *testing.T, table string) sets.Set[string] {
 	t.Helper()
-	f, err := os.Open("doc.go")
+	f, err := os.Open(table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,15 +68,15 @@ func documentedTransitions(t *testing.T) sets.Set[string] {
 // TestInformedGangWhoseRoomIsGone shows.
 var rare = sets.New("Gated -> Committed", "Informed -> Parked")
 
-// check compares the changes with the table in doc.go; all: each change of the table, but for rare ones, must have been
+// check compares the changes with the table; all: each change of the table, but for rare ones, must have been
 // seen.
 func (x *transitions) check(t *testing.T, all bool) {
 	t.Helper()
-	documented := documentedTransitions(t)
+	documented := documentedTransitions(t, x.table)
 	if others := x.seen.Difference(documented); len(others) > 0 {
-		t.Errorf("changes of phases that are not in the table: %v", sets.List(others))
+		t.Errorf("changes that are not in the table of %s: %v", x.table, sets.List(others))
 	}
 	if missing := documented.Difference(x.seen).Difference(rare); all && len(missing) > 0 {
-		t.Errorf("changes of phases that were not seen: %v", sets.List(missing))
+		t.Errorf("changes of the table of %s that were not seen: %v", x.table, sets.List(missing))
 	}
 }

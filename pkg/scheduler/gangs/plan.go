@@ -14,6 +14,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
@@ -144,7 +145,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	g.cuts = 0
 	r.enterPhase(g, Committed)
 	r.recordRoomTaken(p)
-	if g.preemption != nil && g.preemption.stage < stageEvicting { // other room became free
+	if g.preemption != nil && g.preemption.stage < evictions.Checked { // other room became free
 		r.unmark = append(r.unmark, r.endPreemption(g.preemption, PreemptionSpared).Unmark...) // Tick repeats the activations
 	}
 	r.reindex(g)

@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -77,8 +79,16 @@ func TestRoomOfTerminatingPodsSparesOthers(t *testing.T) {
 	}
 }
 
-// A decision is made for two gangs of two pods. Before it is confirmed the cluster changes: only who is needed then ends.
-func TestConfirmationOfADecision(t *testing.T) {
+// A decision is made for two gangs of two pods. Before its victims are marked, or when they are, the cluster changes: only who is needed
+// then ends.
+func TestVictimsAreCheckedBeforeTheyEnd(t *testing.T) {
+	t.Parallel()
+	for _, stage := range []evictions.Stage{evictions.Decided, evictions.Marked} {
+		t.Run(stage.String(), func(t *testing.T) { testVictimsAreChecked(t, stage) })
+	}
+}
+
+func testVictimsAreChecked(t *testing.T, stage evictions.Stage) {
 	t.Parallel()
 	a, b, high := keyNamed("a"), keyNamed("b"), keyNamed("high")
 	for name, tc := range map[string]struct {
@@ -86,12 +96,19 @@ func TestConfirmationOfADecision(t *testing.T) {
 		victims int
 		starts  bool
 	}{
-		"nothing changes":                              {func(*market) {}, 4, true},
-		"room comes for a part":                        {func(m *market) { m.nodes["n1"] = 2 }, 2, true},
-		"room comes for a part that makes it no less":  {func(m *market) { m.nodes["n1"] = 1 }, 4, true},
-		"room comes for all":                           {func(m *market) { m.nodes["n1"] = 4 }, 0, true},
-		"one of the gangs ends":                        {func(m *market) { m.endGang(a) }, 2, true},
-		"the node has room for less than the gang":     {func(m *market) { m.nodes["n0"] = 3 }, 0, false},
+		"nothing changes":                             {func(*market) {}, 4, true},
+		"room comes for a part":                       {func(m *market) { m.nodes["n1"] = 2 }, 2, true},
+		"room comes for a part that makes it no less": {func(m *market) { m.nodes["n1"] = 1 }, 4, true},
+		"room comes for all":                          {func(m *market) { m.nodes["n1"] = 4 }, 0, true},
+		"one of the gangs ends":                       {func(m *market) { m.endGang(a) }, 2, true},
+		"the node has room for less than the gang":    {func(m *market) { m.nodes["n0"] = 3 }, 0, false},
+		"the node is lost":                            {func(m *market) { delete(m.nodes, "n0") }, 0, false},
+		"the gang needs less": {func(m *market) {
+			m.editGroup(high, func(s *v2alpha2.PodGroupSpec) { s.MinMember = new(int32(2)) })
+		}, 2, false},
+		"the gang may not preempt any more": {func(m *market) {
+			m.update("high.0005", func(p *corev1.Pod) { p.Spec.PreemptionPolicy = new(corev1.PreemptNever) })
+		}, 0, false},
 		"a gang of higher priority takes what is free": {func(m *market) { m.nodes["n0"] = 3; m.nodes["n1"] = 1; m.createGang(keyNamed("top"), 1, 1, 9) }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,12 +117,13 @@ func TestConfirmationOfADecision(t *testing.T) {
 			m.createGang(a, 2, 2, 0)
 			m.createGang(b, 2, 2, 0)
 			m.runFor(time.Second)
-			m.isHeld = func(p *podgroup.Preempting) bool { return !p.Evicting }
+			m.isHeld = func(p *podgroup.Preempting) bool { return p.Evicting == (stage == evictions.Marked) }
 			m.createGang(high, 4, 4, 5)
 			m.runFor(time.Second)
-			if p := m.r.gangs[high].preemption; p == nil || p.stage != stageDecided || len(p.Victims) != 4 {
+			if p := m.r.gangs[high].preemption; p == nil || p.stage != stage || len(p.Victims) != 4 {
 				t.Fatalf("the decision is %+v", p)
 			}
+			chosen := m.r.gangs[high].preemption.Victims
 			tc.change(m)
 			m.room, m.isHeld = nil, nil
 			m.dirty[high] = true
@@ -116,6 +134,10 @@ func TestConfirmationOfADecision(t *testing.T) {
 			}
 			if n := m.r.reserved.View().Len(); n > 0 {
 				t.Errorf("%d reservations are left", n)
+			}
+			live := slices.DeleteFunc(slices.Clone(chosen), func(v Victim) bool { return m.pods[v.Pod.UID] == nil })
+			if stage == evictions.Marked && m.unmarked < len(live) {
+				t.Errorf("the marks of %d pods were taken back, want those of %d that did not end", m.unmarked, len(live))
 			}
 		})
 	}
@@ -252,7 +274,7 @@ func TestNobodyEndsForAGangOfWhichPodsMayBeLost(t *testing.T) {
 			m := refillingMarket(t)
 			m.isHeld = func(p *podgroup.Preempting) bool { return p.Evicting }
 			m.runFor(500 * time.Millisecond)
-			if p := m.r.gangs[mid].preemption; p == nil || p.stage != stageMarked {
+			if p := m.r.gangs[mid].preemption; p == nil || p.stage != evictions.Marked {
 				t.Fatalf("the preemption is %+v", p)
 			}
 			last := tc.lose(m)

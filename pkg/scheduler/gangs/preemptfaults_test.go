@@ -128,14 +128,14 @@ func (f *faultyMarket) step() {
 // begin begins what the registry requests.
 func (f *faultyMarket) begin(e Effects) {
 	for _, p := range e.Mark {
-		f.checkNeeded(p)
-		f.jobs = append(f.jobs, &evictionJob{p: p, left: uidsOf(p)})
+		f.jobs = append(f.jobs, &evictionJob{p: p, left: uidsOf(p.Victims)})
 	}
 	for _, p := range e.Unmark {
-		f.jobs = append(f.jobs, &evictionJob{p: p, unmarks: true, left: uidsOf(p)})
+		f.jobs = append(f.jobs, &evictionJob{p: p, unmarks: true, left: uidsOf(p.Victims)})
 	}
 	for _, p := range e.Evict {
 		if !f.resuming {
+			f.checkNeeded(p)
 			f.checkAllowed(p)
 		}
 		f.jobs = append(f.jobs, deletionOf(p))
@@ -188,6 +188,13 @@ func (f *faultyMarket) write() {
 		f.count("a mark is refused")
 		end()
 		f.apply(f.r.RecordMarked(job.p, errors.New("refused"), f.now))
+	case len(job.spared) > 0:
+		f.change(job.spared[0], func(pod *corev1.Pod) {
+			if marked, _ := planOf(pod); marked == job.p.ID {
+				replaceMark("")(pod)
+			}
+		})
+		job.spared = job.spared[1:]
 	case len(job.left) == 0:
 		end()
 		if marks {

@@ -15,35 +15,14 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Its Preemption passes
-// these stages; the room that its plan needs is reserved from the first one on:
-//
-//	Decided    an attempt found victims; the decision is being recorded in the PodGroup's status
-//	Recorded   the record was observed; the next attempt confirms the decision on a new snapshot
-//	Confirmed  the victims that are needed still are being marked
-//	Marked     all of them are; this is being recorded
-//	Evicting   the record was observed; the victims are being deleted
-//	Evicted    all deletions were requested; the gang waits until the pods have ended
-//
-// Before Evicting nothing has ended, and a preemption that is not needed any more, or not possible, ends without a trace.
-// From Evicting on all victims are deleted, whatever happens, because part of a gang is of no use to its owner. While a
-// preemption is being prepared, and until the deletion of each victim is observed, nothing is planned for the gangs that lose pods.
-
-// preemptionStage is the progress of a Preemption.
-type preemptionStage int
-
-const (
-	stageDecided preemptionStage = iota
-	stageRecorded
-	stageConfirmed
-	stageMarked
-	stageEvicting
-	stageEvicted
-)
+// A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Package evictions has the stages of
+// its Preemption. The room that its plan needs is reserved from the first one on. While it is being prepared, and until the deletion of
+// each victim is observed, nothing is planned for the gangs that lose pods.
 
 // preparationLimit is how long a preemption may take until its first deletion, and perVictim how much longer this and the deletions
 // may take for each victim.
@@ -71,17 +50,18 @@ type Preemption struct {
 	Pod      *corev1.Pod // the preemptor, if it has no gang; nil: it has one
 	Priority int32
 	Victims  []Victim
+	Spared   []Victim  // they have the mark, which must be taken back before the first deletion
 	Decided  time.Time // zero: by an earlier process
 
 	awaited []*corev1.Pod       // see Preempting
 	uids    sets.Set[types.UID] // of Victims; nil unless Pod is set
 
 	gang  *gangState
-	stage preemptionStage
-	asked bool      // an attempt was asked to confirm it
-	taken bool      // a gang of higher priority was placed on its nodes
-	until time.Time // when it is given up
-	stuck time.Time // when victims that have not ended are named; zero: they are, or must not be yet
+	stage evictions.Stage // set by Registry.enterStage only
+	asked bool            // an attempt was asked to confirm it
+	taken bool            // a gang of higher priority was placed on its nodes
+	until time.Time       // when it is given up
+	stuck time.Time       // when victims that have not ended are named; zero: they are, or must not be yet
 	about podgroup.Preempting
 }
 
@@ -336,6 +316,9 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	if !r.resumed {
 		return PreemptNothing, now.Add(retryInterval)
 	}
+	if g != nil && g.preemption != nil && g.preemption.stage == evictions.Announced {
+		g.preemption.asked = true // if this attempt does not confirm it, it is given up
+	}
 	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil {
 		return PreemptNothing, time.Time{}
 	}
@@ -343,8 +326,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		return PreemptNothing, time.Time{}
 	}
 	if p := g.preemption; p != nil {
-		if p.stage == stageRecorded {
-			p.asked = true
+		if p.asked {
 			return PreemptConfirm, time.Time{}
 		}
 		return PreemptNothing, p.until
@@ -478,24 +460,21 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	}
 	var e Effects
 	if old := g.preemption; old != nil {
-		if old.stage != stageRecorded {
+		if old.stage != evictions.Announced {
 			return Effects{}
 		}
 		if !old.hasVictims(d.Victims) { // something has changed so that others would end: it is decided anew
 			g.recordOwnChange()
 			return r.endCall(r.endPreemption(old, PreemptionCancelled))
 		}
-		p.ID, p.Decided, p.until, p.stage = old.ID, old.Decided, old.until, stageConfirmed
+		p.ID, p.Decided, p.stage, p.Spared = old.ID, old.Decided, old.stage, p.without(old.Victims)
 		e.add(r.releaseVictims(old))
-		e.Mark = append(e.Mark, p)
+		g.cuts = 0 // not before: the confirmation takes as much time as the decision
 	}
 	ended := r.reserved.EndOfGang(g.key, isOfGang)
 	p.about = aboutPreemption(p, d)
 	p.about.Until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
 	g.preemption, g.hopeless = p, hopeless{}
-	if p.stage == stageConfirmed {
-		g.cuts = 0 // not before: the confirmation takes as much time as the decision
-	}
 	for i := range p.Victims {
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
@@ -514,9 +493,18 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		return slices.ContainsFunc(r.reserved.OnNode(old.Node), func(x *reservations.Reservation) bool { return x.Owner.Gang == g.key })
 	}))
 	r.recordReserved(p, d.Placements)
+	if p.stage == evictions.Announced {
+		e.add(r.beginEvictions(p))
+	}
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, g.key)
 	return r.endCall(e)
+}
+
+// without returns those of the pods that are no victims.
+func (p *Preemption) without(victims []Victim) []Victim {
+	of := &Preemption{Victims: p.Victims}
+	return slices.DeleteFunc(slices.Clone(victims), func(v Victim) bool { return of.hasVictims([]Victim{v}) })
 }
 
 // hasVictims reports whether all of these are victims.
@@ -567,10 +555,13 @@ func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) E
 		g.hopeless = hopeless{why: "pods were evicted for it, and it did not fit afterwards", until: r.now.Add(pause), pause: firstHopeless}
 	}
 	e := Effects{Dirty: []Key{g.key}}
-	if p.stage == stageMarked {
+	switch p.stage {
+	case evictions.Recorded, evictions.Checked: // left to RecordMarked, and to RecordEvicted
+	case evictions.Marked, evictions.Announced:
 		e.Unmark = append(e.Unmark, p)
-	}
-	if p.stage < stageEvicting && p.stage != stageConfirmed { // victims that are being marked are left to RecordMarked
+		fallthrough
+	default:
+		r.enterStage(p, evictions.Ended)
 		e.add(r.releaseVictims(p))
 	}
 	if r.opts.PreemptionEnded != nil {
@@ -593,7 +584,7 @@ func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Ef
 		}
 		return Effects{}
 	case isBound:
-		if p.stage < stageEvicting {
+		if p.stage < evictions.Checked {
 			return r.endPreemption(p, PreemptionSpared)
 		}
 		return r.endPreemption(p, PreemptionPlaced)
@@ -608,7 +599,7 @@ func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Ef
 
 func (p *Preemption) failure() PreemptionOutcome {
 	switch {
-	case p.stage < stageEvicting:
+	case p.stage < evictions.Checked:
 		return PreemptionCancelled
 	case p.taken:
 		return PreemptionOvertaken
@@ -624,10 +615,10 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 		return Effects{}
 	}
 	switch {
-	case p.stage == stageRecorded && p.asked:
+	case p.asked && p.stage == evictions.Announced:
 		g.recordOwnChange() // it is tried again
 		return r.endPreemption(p, p.failure())
-	case p.stage != stageEvicted || r.isAwaited(p):
+	case p.stage != evictions.Deleted || r.isAwaited(p):
 		return Effects{}
 	case p.taken:
 		return r.replacePreemption(p, p.failure())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
@@ -529,7 +530,7 @@ func TestMarksAreTakenBackIfRoomBecomesFree(t *testing.T) {
 	m.createGang(keyNamed("high"), 4, 4, 5)
 	m.runFor(2 * time.Second)
 	p := m.r.gangs[keyNamed("high")].preemption
-	if p == nil || p.stage != stageMarked {
+	if p == nil || p.stage != evictions.Marked {
 		t.Fatalf("the victims are not marked: %+v", p)
 	}
 	m.nodes["n1"], m.room = 4, nil

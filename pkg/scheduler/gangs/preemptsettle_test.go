@@ -78,6 +78,7 @@ type market struct {
 	unmarked    int                             // victims whose marks were taken back
 	carryOut    func(Effects)                   // marks and evicts victims; nil: at once
 	isExcused   func(*Preemption) bool          // pods may have ended in vain for it; nil: for none
+	stages      *transitions                    // of evictions
 	priorityOf  func(string) (int32, bool)      // of classes; nil: there are none
 }
 
@@ -86,7 +87,7 @@ func newMarket(t *testing.T, seed int64) *market {
 		t: t, rand: rand.New(rand.NewSource(seed)), start: time.Unix(1_000_000, 0),
 		nodes: map[string]int{}, pods: map[types.UID]*corev1.Pod{}, ends: map[types.UID]time.Time{}, groups: map[Key]*v2alpha2.PodGroup{},
 		arrive: map[Key]time.Time{}, size: map[Key]int{}, active: map[types.UID]*corev1.Pod{}, dirty: map[Key]bool{}, searchTakes: time.Millisecond, pairs: map[[2]string]int{}, overtaken: map[string]int{},
-		preempted: map[string]int{}, decisions: map[string]int{},
+		preempted: map[string]int{}, decisions: map[string]int{}, stages: newStageTransitions(),
 	}
 	m.now = m.start
 	m.r = m.newRegistry()
@@ -118,12 +119,13 @@ func (m *market) newRegistry() *Registry {
 				m.overtaken[p.Gang.Name]++
 			}
 			if outcome == PreemptionWasted && (m.isExcused == nil || !m.isExcused(p)) {
-				m.t.Errorf("at %s pods ended for %s (priority %d), and it was not placed: %v; phase %s; reserved %v, free %v", m.now.Sub(m.start), p.Gang.Name, p.Priority, uidsOf(p), p.gang.phase, m.reserved(), m.free(reservations.Asker{Gang: p.Gang, Priority: p.Priority}))
+				m.t.Errorf("at %s pods ended for %s (priority %d), and it was not placed: %v; phase %s; reserved %v, free %v", m.now.Sub(m.start), p.Gang.Name, p.Priority, uidsOf(p.Victims), p.gang.phase, m.reserved(), m.free(reservations.Asker{Gang: p.Gang, Priority: p.Priority}))
 			}
 		},
 	})
 	r.AddProfile(wrappers.SchedulerName)
 	r.SetKeys(testKeys, m.now)
+	r.enteredStage = m.stages.recordStage
 	return r
 }
 
@@ -256,6 +258,7 @@ func (m *market) evictVictims() {
 	m.evict = nil
 	for _, p := range list {
 		m.checkNeeded(p)
+		m.unmarked += len(p.Spared)
 		gangs := map[Key]bool{}
 		if m.decisions[p.Gang.Name]++; m.decisions[p.Gang.Name] > 1+m.overtaken[p.Gang.Name]+m.preempted[p.Gang.Name] {
 			m.t.Errorf("%s ended others %d times: it arrived once, was preempted %d times and overtaken %d times",
@@ -586,6 +589,7 @@ func (m *market) bindAll(work *Work, placements []placement.Placement) {
 
 func (m *market) checkSettled() {
 	m.t.Helper()
+	m.stages.check(m.t, false)
 	if quiet := m.now.Sub(m.last); quiet < 5*time.Minute {
 		m.t.Errorf("the last eviction was %s ago", quiet)
 	}

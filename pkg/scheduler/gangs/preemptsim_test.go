@@ -37,6 +37,7 @@ type evictor struct {
 type evictionJob struct {
 	p                *Preemption
 	deletes, unmarks bool
+	spared           []types.UID // whose marks are to be taken back first
 	witnesses        []types.UID // to be marked as such before the deletions
 	left             []types.UID
 }
@@ -72,7 +73,7 @@ func replaceMark(mark string) func(*corev1.Pod) {
 
 // deletionOf returns the job that deletes the victims: one of each gang is marked as a witness before, and is the last.
 func deletionOf(p *Preemption) *evictionJob {
-	job := &evictionJob{p: p, deletes: true}
+	job := &evictionJob{p: p, deletes: true, spared: uidsOf(p.Spared)}
 	seen := map[Key]bool{}
 	for _, v := range p.Victims {
 		if seen[v.Gang] {
@@ -90,14 +91,14 @@ func deletionOf(p *Preemption) *evictionJob {
 func (s *simulation) applyPreemption(e Effects) {
 	s.t.Helper()
 	for _, p := range e.Mark {
-		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p)})
+		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p.Victims)})
 	}
 	for _, p := range e.Unmark {
-		s.say("the marks of plan %s are taken back: %v", p.ID, uidsOf(p))
-		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, unmarks: true, left: uidsOf(p)})
+		s.say("the marks of plan %s are taken back: %v", p.ID, uidsOf(p.Victims))
+		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, unmarks: true, left: uidsOf(p.Victims)})
 	}
 	for _, p := range e.Evict {
-		s.say("the evictions of plan %s begin: %v", p.ID, uidsOf(p))
+		s.say("the evictions of plan %s begin: %v", p.ID, uidsOf(p.Victims))
 		if s.evictor.resumes && !s.evictor.allowed[p.ID] {
 			s.fail("the evictions of plan %s go on, and had not begun", p.ID)
 		}
@@ -107,9 +108,9 @@ func (s *simulation) applyPreemption(e Effects) {
 	}
 }
 
-func uidsOf(p *Preemption) []types.UID {
+func uidsOf(victims []Victim) []types.UID {
 	var uids []types.UID
-	for _, v := range p.Victims {
+	for _, v := range victims {
 		uids = append(uids, v.Pod.UID)
 	}
 	return uids
@@ -152,7 +153,7 @@ func (s *simulation) checkLosses(p *Preemption) {
 		after, left := gang.Counts{}, 0
 		for _, m := range g.members {
 			switch {
-			case !m.isBound() || m.misplaced != "" || slices.Contains(uidsOf(p), m.pod.UID):
+			case !m.isBound() || m.misplaced != "" || slices.Contains(uidsOf(p.Victims), m.pod.UID):
 			case s.evictor.deleted[m.pod.UID]:
 				before[m.leaf]--
 			default:
@@ -199,6 +200,15 @@ func (s *simulation) evict() {
 		}
 		return
 	}
+	if len(job.spared) > 0 {
+		if pod := s.pods[job.spared[0]]; pod != nil {
+			if marked, _ := planOf(pod); marked == job.p.ID && pod.DeletionTimestamp == nil {
+				s.update(pod, replaceMark(""))
+			}
+		}
+		job.spared = job.spared[1:]
+		return
+	}
 	if len(job.witnesses) > 0 {
 		if pod := s.pods[job.witnesses[0]]; pod != nil {
 			s.update(pod, replaceMark(markOf(job.p.ID, true)))
@@ -225,7 +235,7 @@ func (s *simulation) evict() {
 		s.fail("%s is deleted for plan %s, and not marked", pod.UID, job.p.ID)
 	}
 	if x.begun[job.p.ID] == nil {
-		x.begun[job.p.ID] = uidsOf(job.p)
+		x.begun[job.p.ID] = uidsOf(job.p.Victims)
 	}
 	x.deleted[pod.UID] = true
 	if pod.DeletionTimestamp == nil && s.chance(50) {
@@ -282,7 +292,7 @@ func (s *simulation) preemptForPod() {
 	p, _, err := s.r.Preempt(victims[0], victims, wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), name, s.now)
 	s.say("a pod preempts %d pods, %s among them: %v", len(victims), victims[0].UID, err)
 	if p != nil {
-		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p)})
+		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p.Victims)})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
@@ -163,7 +164,8 @@ type Registry struct {
 	waiting waitList
 	line    line
 
-	entered func(from, to Phase) // called by enterPhase; nil except in tests
+	entered      func(from, to Phase)           // called by enterPhase; nil except in tests
+	enteredStage func(from, to evictions.Stage) // likewise by enterStage
 
 	keys atomic.Pointer[marks.Keys] // signing keys of marks; nil = none
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -309,7 +310,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	}
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, key)
-	if p := g.preemption; g.phase.isRefused() && (p != nil && p.stage == stageRecorded || p == nil && before != nil && before.stage == stageEvicted && before.taken) {
+	if p := g.preemption; g.phase.isRefused() && (p != nil && p.stage == evictions.Announced || p == nil && before != nil && before.stage == evictions.Ended && before.taken) {
 		e.add(r.retryRefused(g)) // the decision was recorded during the attempt, or another one has to be made
 	}
 	e.add(r.retryReady(nil, Key{}))

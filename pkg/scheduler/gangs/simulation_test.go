@@ -34,10 +34,11 @@ import (
 func TestAnyOrderOfEvents(t *testing.T) {
 	repeats := 40 * rounds.Number()
 	var released, refused, passed, decided, placed, wasted, early, forPods atomic.Int64
-	phases := newTransitions()
+	phases, stages := newTransitions(), newStageTransitions()
 	t.Cleanup(func() { // when all seeds are over
 		if !t.Failed() {
 			phases.check(t, repeats >= 2000) // some are rare
+			stages.check(t, repeats >= 200)
 		}
 		t.Logf("%d pods of partial gangs were released", released.Load())
 		t.Logf("%d plans passed another one", passed.Load())
@@ -59,7 +60,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 	for round := range repeats {
 		t.Run(fmt.Sprintf("seed %d", round), func(t *testing.T) {
 			t.Parallel()
-			s := newSimulation(t, int64(round), phases)
+			s := newSimulation(t, int64(round), phases, stages)
 			s.refused = &refused
 			steps := 1000
 			if s.ranked {
@@ -96,6 +97,7 @@ type simulation struct {
 	waits   *int      // conditions that were not released
 	standby *Registry // receives the same events, and does not lead
 	phases  *transitions
+	stages  *transitions
 
 	repairTimeout time.Duration
 	repaired      time.Time          // when PodsToRelease was called last
@@ -159,9 +161,9 @@ type bindingCycle struct {
 	stage int // 0 preparing, 1 at the barrier, 2 posting
 }
 
-func newSimulation(t *testing.T, seed int64, phases *transitions) *simulation {
+func newSimulation(t *testing.T, seed int64, phases, stages *transitions) *simulation {
 	s := &simulation{
-		t: t, phases: phases, rand: rand.New(rand.NewSource(seed)), r: New(), now: time.Unix(1_000_000, 0),
+		t: t, phases: phases, stages: stages, rand: rand.New(rand.NewSource(seed)), r: New(), now: time.Unix(1_000_000, 0),
 		pods: map[types.UID]*corev1.Pod{}, groups: map[Key]*v2alpha2.PodGroup{},
 		queue: map[string]*queued{}, inFlight: map[types.UID]bool{}, again: map[types.UID]bool{},
 		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
@@ -202,7 +204,7 @@ func (s *simulation) newRegistry() *Registry {
 	r.AddProfile(wrappers.SchedulerName)
 	r.AddProfile("second")
 	r.SetKeys(testKeys, s.now)
-	r.entered = s.phases.record
+	r.entered, r.enteredStage = s.phases.record, s.stages.recordStage
 	return r
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -330,7 +331,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	case !m.isBound():
 		return nil, false, nil // it ends already, and does not count any more
 	}
-	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}, uids: sets.New[types.UID]()}
+	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}, stage: evictions.Recorded, uids: sets.New[types.UID]()}
 	losses, err := r.lossesBy(p, victims)
 	if err != nil || len(losses) == 0 {
 		return nil, false, err
@@ -397,6 +398,7 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 		losses, err = r.lossesBy(p, p.pods())
 	}
 	if err != nil {
+		r.enterStage(p, evictions.Ended)
 		e := Effects{Unmark: []*Preemption{p}}
 		e.add(r.releaseVictims(p))
 		return nil, r.endCall(e), err
@@ -410,7 +412,7 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 			preempted[i].Node = ""
 		}
 	}
-	p.stage = stageEvicting
+	r.enterStage(p, evictions.Checked)
 	for _, v := range p.Victims {
 		if m := r.members[v.Pod.UID]; m != nil {
 			r.recordDeparting(m, p)
