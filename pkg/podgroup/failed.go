@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -45,10 +46,10 @@ func DescribeFailures(pods []*corev1.Pod, live []Owner) FailedPods {
 		ref := controllerOf(pod)
 		o := owners[ref.UID]
 		if o == nil {
-			o = &Owner{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Leaf: pod.Labels[v2alpha2.SubGroupLabel]}
+			o = &Owner{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Leaf: membership.Leaf(pod)}
 			owners[ref.UID] = o
 		}
-		o.Mixed = o.Mixed || pod.Labels[v2alpha2.SubGroupLabel] != o.Leaf
+		o.Mixed = o.Mixed || membership.Leaf(pod) != o.Leaf
 	}
 	begin := beginOfRun(pods, live)
 	var out FailedPods

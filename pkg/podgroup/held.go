@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -70,7 +71,7 @@ func (n *HeldNotes) NoteOf(w WaitingPod) HeldNote {
 		text := fmt.Sprintf("does not count in PodGroup %s: it %s: %s", name, w.Misplaced, LabelAdvice(w.Misplaced))
 		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventSubGroupNotFound}
 	}
-	label := w.Pod.Labels[v2alpha2.SubGroupLabel]
+	label := membership.Leaf(w.Pod)
 	note, known := n.byLeaf[label]
 	if !known {
 		note = n.noteOfLeaf(name, label)

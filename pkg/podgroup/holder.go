@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 )
 
 // Holder is what running pods have in common if they hold room for the same PodGroup at the same priority. It bounds who may preempt
@@ -20,7 +20,7 @@ type Holder struct {
 // HolderOf returns the holder that a pod belongs to.
 func HolderOf(pod *corev1.Pod) Holder {
 	h := Holder{Terminating: pod.DeletionTimestamp != nil}
-	if name := pod.Annotations[v2alpha2.PodGroupAnnotation]; name != "" {
+	if name := membership.Group(pod); name != "" {
 		h.Group = types.NamespacedName{Namespace: pod.Namespace, Name: name}
 	}
 	if pod.Spec.Priority != nil {

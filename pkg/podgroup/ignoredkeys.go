@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -118,7 +119,7 @@ func IgnoredKeys(pod *corev1.Pod) string {
 		pod = pod.DeepCopy()
 		delete(pod.Annotations, jobSetExclusiveTopology)
 	}
-	inGang := pod.Annotations[v2alpha2.PodGroupAnnotation] != ""
+	inGang := membership.Group(pod) != ""
 	var wheres, effects []string // effects[i] belongs to wheres[i]
 	for _, k := range otherKeys {
 		if k.valueIn(pod) != "" && k.concernsPod(inGang) {

@@ -12,5 +12,5 @@ import (
 func TestPure(t *testing.T) {
 	t.Parallel()
 	purity.Check(t, "time", "k8s.io/api/...", "k8s.io/apimachinery/...", purity.Module+"/pkg/apis/...",
-		purity.Module+"/pkg/gang", purity.Module+"/pkg/placement", purity.Module+"/pkg/message", purity.Module+"/pkg/topology")
+		purity.Module+"/pkg/gang", purity.Module+"/pkg/membership", purity.Module+"/pkg/placement", purity.Module+"/pkg/message", purity.Module+"/pkg/topology")
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
@@ -38,7 +38,7 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
-		pl.gangs.wakeReady(klog.FromContext(ctx), gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}) // a gang that precedes it and may fit by now goes first
+		pl.gangs.wakeReady(klog.FromContext(ctx), gangs.Key{Namespace: pod.Namespace, Name: membership.Group(pod)}) // a gang that precedes it and may fit by now goes first
 		if pl.registry.MustYield(pod, pl.gangs.clock.Now()) {
 			return nil, waitStatus(pod)
 		}
@@ -83,7 +83,7 @@ func (pl *Admission) Filter(_ context.Context, state fwk.CycleState, pod *corev1
 // waitStatus returns the status of a leader's failed attempt. The message is constant for a pod: the details are in the
 // PodGroup's status, and the stock scheduler writes an event and a condition whenever the message changes.
 func waitStatus(pod *corev1.Pod) *fwk.Status {
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang cannot be placed as a whole: see the status of PodGroup "+pod.Annotations[v2alpha2.PodGroupAnnotation])
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the gang cannot be placed as a whole: see the status of PodGroup "+membership.Group(pod))
 }
 
 // plainKey is the key under which the cycle of a pod without a gang stores the data for Filter.

@@ -25,6 +25,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/config/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
@@ -265,4 +266,4 @@ func (g *Gangs) recordLeading() {
 }
 
 // isMember reports whether the pod belongs to a gang (docs/decisions, G1).
-func isMember(pod *corev1.Pod) bool { return pod.Annotations[v2alpha2.PodGroupAnnotation] != "" }
+func isMember(pod *corev1.Pod) bool { return membership.Group(pod) != "" }

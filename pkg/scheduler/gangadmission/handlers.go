@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
@@ -57,10 +58,10 @@ const failedIndex = "failedByPodGroup"
 
 func byFailedGang(obj any) ([]string, error) {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || pod.Status.Phase != corev1.PodFailed || pod.Annotations[v2alpha2.PodGroupAnnotation] == "" {
+	if !ok || pod.Status.Phase != corev1.PodFailed || membership.Group(pod) == "" {
 		return nil, nil
 	}
-	return []string{pod.Namespace + "/" + pod.Annotations[v2alpha2.PodGroupAnnotation]}, nil
+	return []string{pod.Namespace + "/" + membership.Group(pod)}, nil
 }
 
 // failedPods returns a function that returns the failed pods that name a PodGroup.
@@ -156,7 +157,7 @@ func (g *Gangs) endedHandler(logger klog.Logger) cache.ResourceEventHandler {
 		g.apply(logger, g.registry.RemoveSucceededPod(pod.UID, g.clock.Now()))
 		if pod.Status.Phase == corev1.PodFailed && isMember(pod) {
 			// The registry does not know it any more, but the status may name it.
-			g.reporter.MarkChanged(gangs.Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]})
+			g.reporter.MarkChanged(gangs.Key{Namespace: pod.Namespace, Name: membership.Group(pod)})
 		}
 	})
 }

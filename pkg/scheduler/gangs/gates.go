@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -43,8 +43,8 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 
 // MayEnterQueue implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the log.
 func (r *Registry) MayEnterQueue(pod *corev1.Pod) (bool, string) {
-	name, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]
-	if !ok || name == "" {
+	name := membership.Group(pod)
+	if name == "" {
 		return true, ""
 	}
 	r.mu.Lock()

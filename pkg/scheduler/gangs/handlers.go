@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
@@ -443,7 +444,7 @@ func (m *member) setLeaf() {
 
 // leafOf returns the leaf to which a pod counts, or the reason why it does not count.
 func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
-	name := pod.Labels[v2alpha2.SubGroupLabel]
+	name := membership.Leaf(pod)
 	if tree.Root().IsLeaf() {
 		return "", "" // the label has no meaning without sub-groups
 	}
@@ -462,7 +463,7 @@ func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
 
 // keyOf returns the gang that a pod names; its Name is "" if it names none.
 func keyOf(pod *corev1.Pod) Key {
-	return Key{Namespace: pod.Namespace, Name: pod.Annotations[v2alpha2.PodGroupAnnotation]}
+	return Key{Namespace: pod.Namespace, Name: membership.Group(pod)}
 }
 
 // usabilityChanged reports whether a property that determines if a waiting pod is usable has changed: scheduling

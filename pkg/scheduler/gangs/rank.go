@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -72,7 +72,7 @@ func (a Rank) Compare(b Rank) int {
 // PreEnqueue admits it; the rank is dropped when the pod is popped (RecordPopped) or deleted. A leader whose rank has fallen meanwhile
 // enters again (isPoppedEarly).
 func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
-	if _, ok := pod.Annotations[v2alpha2.PodGroupAnnotation]; ok {
+	if membership.Group(pod) != "" {
 		if v, ok := r.ranks.Load(pod.UID); ok {
 			return v.(Rank)
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
@@ -156,7 +157,7 @@ func findClaims(pods []*corev1.Pod, jobNames func(name string, uid types.UID) st
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	asked := map[types.UID]bool{}
 	for _, pod := range pods {
-		if pod.Annotations[v2alpha2.PodGroupAnnotation] != "" || pod.DeletionTimestamp != nil {
+		if membership.Group(pod) != "" || pod.DeletionTimestamp != nil {
 			continue
 		}
 		group, where := podgroup.GangNamedOtherwise(pod)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
@@ -277,7 +278,7 @@ func (h *gatedPods) announceReason(f podgroup.Facts, w podgroup.WaitingPod, gate
 	if f.Group == nil || w.Misplaced != "" {
 		return // these pods have events of their own
 	}
-	leaf := w.Pod.Labels[v2alpha2.SubGroupLabel]
+	leaf := membership.Leaf(w.Pod)
 	leaves := gated.announced[note.Kind]
 	if leaves.Has(leaf) || len(leaves) >= maxAnnounced {
 		return

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// mark is a way to name the gang of a pod.
+type mark struct {
+	// place is where a pod carries it: "annotation pod-group-name".
+	place string
+	// group returns the PodGroup, of the pod's namespace, that the pod names by it. "": none.
+	group func(pod *corev1.Pod) string
+}
+
+// marks are in the order of precedence: the first by which a pod names a PodGroup decides. They are listed in
+// docs/workloads.md; a test compares the two.
+var marks = []mark{
+	{"annotation " + v2alpha2.PodGroupAnnotation, func(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }},
+}
+
+// Group returns the name of the PodGroup, of the pod's namespace, that the pod belongs to. "": it is in no gang.
+func Group(pod *corev1.Pod) string {
+	group, _ := groupAndMark(pod)
+	return group
+}
+
+// Mark returns the place of the mark by which the pod belongs to its gang, "" if it is in none.
+func Mark(pod *corev1.Pod) string {
+	_, place := groupAndMark(pod)
+	return place
+}
+
+// Leaf returns the sub-group that the pod names, "" for none. Whether it is a leaf of its PodGroup depends on that.
+func Leaf(pod *corev1.Pod) string { return pod.Labels[v2alpha2.SubGroupLabel] }
+
+func groupAndMark(pod *corev1.Pod) (group, place string) {
+	for i := range marks {
+		if group := marks[i].group(pod); group != "" {
+			return group, marks[i].place
+		}
+	}
+	return "", ""
+}
