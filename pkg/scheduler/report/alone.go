@@ -23,7 +23,7 @@ import (
 const aloneAfter = 10 * time.Second
 
 // loosePods tells the controllers of pods that are in no gang that some of their pods run and others have no room: one event per
-// controller. Pods of the scheduler's cache are counted, and no object is read but the owner of a ReplicaSet.
+// controller. Pods of the scheduler's cache are counted, and no object is read.
 type loosePods struct {
 	*ignoredKeys // for ownerOf
 
@@ -42,10 +42,10 @@ func newLoosePods(k *ignoredKeys) *loosePods {
 	return &loosePods{ignoredKeys: k, waits: map[types.UID]loosePod{}, told: sets.New[types.UID]()}
 }
 
-// addRefused records a pod without a gang for which no node had room. Pods of a DaemonSet are meant to start one by one.
+// addRefused records a pod without a gang for which no node had room. Pods of Deployments and DaemonSets are meant to start one by one.
 func (l *loosePods) addRefused(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind == "DaemonSet" {
+	if owner == nil || owner.Kind == "DaemonSet" || owner.Kind == "ReplicaSet" {
 		return
 	}
 	l.mu.Lock()

@@ -69,7 +69,7 @@ const (
 	EventIgnoredKeys = "IgnoredKeys"
 	// EventStartsAlone: pods of the controller that are in no gang run, and others
 	// have waited for room for more than ten seconds. There is one event for each
-	// controller.
+	// controller, and none for Deployments and DaemonSets.
 	EventStartsAlone = "StartsAlone"
 	// EventSubGroupNotFound: the pod does not name a leaf of its PodGroup.
 	// There is one event for all pods with the same cause, on the first of
