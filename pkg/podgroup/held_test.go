@@ -47,8 +47,8 @@ func TestNotesOfWaitingPods(t *testing.T) {
 			facts: Facts{Created: gang.Counts{"decode": 8, "prefill-0": 1}, Owners: []Owner{{Kind: "Job", Name: "prefill-3", Leaf: "prefill-0", Pods: 1, Seen: true, Wants: 4}}},
 			leaf:  "decode",
 			want: HeldNote{Kind: "minimum WaitingForPods with advice", Head: "PodGroup llm: WaitingForPods",
-				Advice: "Job prefill-3 is to have # pods and has # see its events a quota or an admission webhook may refuse the others",
-				Text:   "PodGroup llm: WaitingForPods: needs 16 pods, 9 exist; Job prefill-3 is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others"},
+				Advice: "Job prefill-3 is to have # pods and has # see its events a quota or an admission webhook may refuse the others or it pauses after a failure",
+				Text:   "PodGroup llm: WaitingForPods: needs 16 pods, 9 exist; Job prefill-3 is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others, or it pauses after a failure"},
 		},
 		"pods have scheduling gates": {
 			facts: Facts{Created: full, Usable: gang.Counts{"decode": 8}, Gated: 12, GateNames: []string{"example.com/quota"}}, leaf: "decode",

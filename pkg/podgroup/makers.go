@@ -99,8 +99,12 @@ func describeOwner(f Facts, o Owner) string {
 	case o.Wants > o.Pods && o.Kind == "Job" && o.Failed > 0:
 		return who + " replaces its failed pods after a pause, which grows with each failure"
 	case o.Wants > o.Pods:
-		return fmt.Sprintf("%s is to have %s and has %d: see its events, a quota or an admission webhook may refuse the others",
+		text := fmt.Sprintf("%s is to have %s and has %d: see its events, a quota or an admission webhook may refuse the others",
 			who, message.Count(o.Wants, "pod"), o.Pods)
+		if o.Kind == "Job" {
+			text += ", or it pauses after a failure"
+		}
+		return text
 	case short > 0 && f.isOnlyOwner(o):
 		advice := fmt.Sprintf("set its %s to %d", sizeFieldOf(o.Kind), o.Wants+short)
 		switch o.ControllerKind {

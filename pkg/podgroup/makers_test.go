@@ -37,7 +37,7 @@ func TestMakers(t *testing.T) {
 		},
 		"an owner that could not create all of its pods": {
 			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8}}},
-			want:  "Job train is to have 8 pods and has 4: see its events, a quota or an admission webhook may refuse the others",
+			want:  "Job train is to have 8 pods and has 4: see its events, a quota or an admission webhook may refuse the others, or it pauses after a failure",
 		},
 		"a Job that is suspended": {
 			facts: Facts{Owners: []Owner{{Kind: "Job", Name: "train", Pods: 4, Seen: true, Wants: 8, Suspended: true}}},

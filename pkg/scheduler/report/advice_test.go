@@ -56,7 +56,7 @@ func TestWaitingPodsSayWhoShouldCreateTheOthers(t *testing.T) {
 		"a Job that lacks pods because of a quota": {
 			object: &batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}},
 			pod:    member("train", "a").Controller("Job", "job", "1"),
-			want:   alone + "; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others",
+			want:   alone + "; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others, or it pauses after a failure",
 		},
 		"a Job that is suspended": {
 			object: &batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4), Suspend: ptr.To(true)}},
@@ -108,7 +108,7 @@ func TestLaterAdviceReplacesTheMessageOnce(t *testing.T) {
 	})
 	c.group(podGroup("train").MinMember(8))
 	c.pod(member("train", "a").Controller("Job", "job", "1"))
-	const alone, quota = "PodGroup train: WaitingForPods: needs 8 pods, ", "see its events, a quota or an admission webhook may refuse the others"
+	const alone, quota = "PodGroup train: WaitingForPods: needs 8 pods, ", "see its events, a quota or an admission webhook may refuse the others, or it pauses after a failure"
 	for _, step := range []struct {
 		name    string
 		do      func()

@@ -34,7 +34,7 @@ func (c *cluster) warnings() []string {
 // A PodGroup without pods is idle if nothing tries to create some, and then causes no warning.
 func TestIdlePodGroups(t *testing.T) {
 	t.Parallel()
-	const quota = "needs 4 pods, 0 exist; Job train is to have 4 pods and has 0: see its events, a quota or an admission webhook may refuse the others"
+	const quota = "needs 4 pods, 0 exist; Job train is to have 4 pods and has 0: see its events, a quota or an admission webhook may refuse the others, or it pauses after a failure"
 	for name, tc := range map[string]struct {
 		group    *wrappers.PodGroupWrapper // nil: train, which needs 4 pods
 		objects  []runtime.Object

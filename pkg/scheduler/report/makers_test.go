@@ -139,7 +139,7 @@ func TestOwnersOfMissingPods(t *testing.T) {
 		"a Job that lacks pods because of a quota": {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("job", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}}},
 			pods:    []*wrappers.PodWrapper{member("train", "a").Controller("Job", "job", "1")},
-			want:    "needs 4 pods, 1 exist; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others",
+			want:    "needs 4 pods, 1 exist; Job job is to have 4 pods and has 1: see its events, a quota or an admission webhook may refuse the others, or it pauses after a failure",
 		},
 		"a ReplicaSet that lacks pods because of a quota, and pods that failed": {
 			objects: []runtime.Object{&appsv1.ReplicaSet{ObjectMeta: owned("rs", "1"), Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](4)}}},
@@ -176,7 +176,7 @@ func TestOwnersOfMissingPods(t *testing.T) {
 		},
 		"a Job without pods has the name of the PodGroup: a quota refuses all of them": {
 			objects: []runtime.Object{naming("train", &batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Parallelism: ptr.To[int32](4)}})},
-			want:    "needs 4 pods, 0 exist; Job train is to have 4 pods and has 0: see its events, a quota or an admission webhook may refuse the others",
+			want:    "needs 4 pods, 0 exist; Job train is to have 4 pods and has 0: see its events, a quota or an admission webhook may refuse the others, or it pauses after a failure",
 		},
 		"a Job without pods has the name of the PodGroup: it is complete": {
 			objects: []runtime.Object{naming("train", ended(&batchv1.Job{ObjectMeta: owned("train", "1")}, batchv1.JobComplete, "CompletionsReached"))},
