@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -34,21 +35,27 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 		repeatAt(next)
 		return
 	}
-	s := search{Admission: pl, work: work, snapshot: snapshot}
-	result, final := hopeless, step != gangs.PreemptConfirm
+	var s *search
+	result, final, why := hopeless, step != gangs.PreemptConfirm, ""
 	var decision *preemption.Decision
-	if s.mayHelp(now) {
-		s.collectCandidates(logger, step, now)
-		limit.restart(pl.gangs.clock.Now(), work.Cuts)
-		decision, result = s.findVictims(limit)
-		final = final && !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
+	limit.restart(now, work.Cuts)
+	for _, work.EvictionPriority = range work.EvictionPriorities {
+		s = &search{Admission: pl, work: work, snapshot: snapshot}
+		if s.mayHelp(now) {
+			s.collectCandidates(logger, step, now)
+			decision, result = s.findVictims(limit)
+			final = final && !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
+		}
+		if why = cmp.Or(why, s.why); result != hopeless {
+			break
+		}
 	}
 	took := pl.gangs.clock.Since(now)
 	a.Took += took
 	name := string(result)
 	switch result {
 	case hopeless:
-		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, final, a.Took, now))
+		repeatAt(pl.registry.RecordHopeless(work.Gang, why, final, a.Took, now))
 	case cut:
 		repeatAt(pl.registry.RecordCut(work.Gang, took, now))
 		a.Cut = true

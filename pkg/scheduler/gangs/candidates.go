@@ -121,7 +121,7 @@ func (c *candidates) addPod(id int) {
 		c.Ending, c.Unsettled = append(c.Ending, id), true
 	case departs:
 		c.Unsettled = true
-	case priority >= c.work.Priority || c.confirm && victim == nil:
+	case priority >= c.work.EvictionPriority || c.confirm && victim == nil:
 	case victim != nil && (victim.of == nil || victim.of != c.own.preemption):
 		c.Unsettled = true
 	default:
@@ -169,10 +169,10 @@ func (c *candidates) addGangs() {
 
 // addGang adds a gang with bound pods. list has room for them.
 func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.Pod) {
-	priority := g.priority()
+	priority := g.evictionPriority()
 	c.lowest = min(c.lowest, g.classPriority())
 	switch {
-	case priority >= c.work.Priority:
+	case priority >= c.work.EvictionPriority:
 		return
 	case g.victimOf != nil && g.victimOf != c.own.preemption, c.confirm && g.victimOf == nil,
 		slices.ContainsFunc(pods, func(p candidate) bool { return p.isDeparting() }): // their deletion was not accepted yet
@@ -225,19 +225,22 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 		}
 		g, priority := r.gangs[h.Group], min(h.Priority, highest)
 		if g != nil {
-			priority = min(priority, g.classPriority()) // that of the gang is not lower: see gangState.priority
+			priority = min(priority, g.classPriority())
+		}
+		if g != nil && g.numbers.IsMixed() {
+			priority = min(priority, g.numbers.LowestPriority()) // that of the gang is not lower: see gangState.evictionPriority
 		}
 		lowest = min(lowest, priority)
 		mayBePlain := g == nil || g.group == nil || len(r.renamed) > 0 || g.numbers.Flagged(count.IsStray) > 0
 		switch {
 		case h.Terminating, mayBePlain && plainEnd, g != nil && len(g.departing) > 0:
 			s.MayEnd[i] = true
-		case priority < w.Priority && !mayBePlain && g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
+		case priority < w.EvictionPriority && !mayBePlain && g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 			s.Protected += pods[i]
 		default:
-			s.MayEnd[i] = priority < w.Priority
+			s.MayEnd[i] = priority < w.EvictionPriority
 		}
-		if s.MayEnd[i] && !h.Terminating && priority < w.Priority {
+		if s.MayEnd[i] && !h.Terminating && priority < w.EvictionPriority {
 			s.Pods += pods[i]
 		}
 	}

@@ -131,7 +131,7 @@ func TestScreenHolders(t *testing.T) {
 			}
 			pods := tc.pods[len(tc.pods)-1:]
 			holders, numbers, _ := holdersOf(pods)
-			w := &Work{Gang: keyNamed("own"), Priority: 5}
+			w := &Work{Gang: keyNamed("own"), EvictionPriority: 5}
 			if diff := cmp.Diff(tc.want, r.ScreenHolders(w, holders, numbers, now)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -149,7 +149,7 @@ func TestNoSearchForgetsAVictim(t *testing.T) {
 	s.r.plainVictims["plain"] = &plainVictim{due: s.now}
 	s.after(time.Minute)
 	holders, numbers, _ := holdersOf([]*corev1.Pod{plain})
-	s.r.ScreenHolders(&Work{Gang: gangG, Priority: 5}, holders, numbers, s.now)
+	s.r.ScreenHolders(&Work{Gang: gangG, EvictionPriority: 5}, holders, numbers, s.now)
 	if !s.r.isEnding("plain") {
 		t.Error("the victim is forgotten")
 	}

@@ -163,7 +163,7 @@ func (r *Registry) lossOf(p *Preemption, v Victim) *podgroup.Preempted {
 // isStillAllowed reports whether neither the gang nor those of the victims have changed in a way that forbids the evictions, or makes it
 // unknown whether the gang needs them: each of them loses all of its pods, or keeps its minimum, and that of each sub-group that had it.
 func (r *Registry) isStillAllowed(p *Preemption) bool {
-	if g := p.gang; g.priority() < p.Priority || g.neverPreempts() || !g.isSettled() {
+	if g := p.gang; g.highestEviction() < p.Priority || g.neverPreempts() || !g.isSettled() {
 		return false
 	}
 	lost := map[*gangState][]*member{}
@@ -178,7 +178,7 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 		lost[m.gang] = append(lost[m.gang], m)
 	}
 	for g, members := range lost {
-		if g.tree == nil || g.group == nil || g.protection() != "" || g.priority() >= p.Priority {
+		if g.tree == nil || g.group == nil || g.protection() != "" || g.evictionPriority() >= p.Priority {
 			return false
 		}
 		if len(members) >= g.boundMembers() && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
@@ -270,7 +270,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	if g == nil || g.group == nil || g.preemption != nil {
 		return Effects{}, false
 	}
-	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.priority(), gang: g, stage: evictions.Checked}
+	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.highestEviction(), gang: g, stage: evictions.Checked}
 	begun := false
 	pods := make([]*corev1.Pod, len(marked))
 	for i, x := range marked {
@@ -350,7 +350,7 @@ func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 			continue
 		}
 		key := m.gang.key
-		victims[i].Gang, victims[i].Priority = key, min(victims[i].Priority, m.gang.classPriority())
+		victims[i].Gang, victims[i].Priority = key, min(victims[i].Priority, m.gang.evictionPriority())
 		if lost[key]++; lost[key] == 1 {
 			keeps[key] = m.gang.boundMembers()
 		}

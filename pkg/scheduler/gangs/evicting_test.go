@@ -271,7 +271,7 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 	g.preemption, s.r.plainVictims["plain"] = p, &plainVictim{of: p}
 	s.r.beginEvictions(p)
 	candidates := func() (workloads []string, ending int) {
-		c := s.r.Candidates(&Work{Gang: Key{Namespace: testNamespace, Name: "other"}, Priority: 200}, running, false, s.now)
+		c := s.r.Candidates(&Work{Gang: Key{Namespace: testNamespace, Name: "other"}, EvictionPriority: 200}, running, false, s.now)
 		for _, w := range c.Workloads {
 			workloads = append(workloads, w.Name)
 		}
@@ -375,7 +375,7 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 				pods := []*corev1.Pod{tc.pod.Obj(), s.r.members["b"].pod}
 				p := s.beginsToEvict(byPod, pods, func() {})
 				tc.change(s)
-				otherGang := &Work{Gang: keyNamed("other"), Priority: 200}
+				otherGang := &Work{Gang: keyNamed("other"), EvictionPriority: 200}
 				otherGang.Gang.Namespace = testNamespace
 				check := func(ending int) {
 					t.Helper()

@@ -46,15 +46,18 @@ type gangState struct {
 	ladder    *ladder                 // what of its pods may be preempted together; nil = not known
 	departing map[*member]*Preemption // see Registry.recordDeparting; nil = none
 
-	preemption *Preemption         // by which the gang makes room for itself; nil = none
-	hopeless   hopeless            // preemption would not help the gang
-	abstention abstention          // why the last attempt did not preempt
-	wasted     int                 // consecutive preemptions after which the gang did not fit
-	cuts       int                 // consecutive searches for victims that were cut short
-	evictedAt  time.Time           // when a pod of it was evicted last; zero = it was not, as far as this process knows
-	victimOf   *Preemption         // by which it is to lose pods; nil = none, or all deletions were requested
-	collected  int                 // 1 + its index in candidates.gangs, during a call of Candidates; 0 = no member was found yet
-	preempted  *podgroup.Preempted // what it lost last; nil = nothing
+	preemption   *Preemption         // by which the gang makes room for itself; nil = none
+	hopeless     hopeless            // preemption would not help the gang
+	abstention   abstention          // why the last attempt did not preempt
+	wasted       int                 // consecutive preemptions after which the gang did not fit
+	cuts         int                 // consecutive searches for victims that were cut short
+	roomPriority int32               // of its last attempt: see Work.Asker
+	running      runningPriority     // see evictionPriority
+	arrivedAt    time.Time           // when this process saw a new pod of it last
+	evictedAt    time.Time           // when a pod of it was evicted last; zero = it was not, as far as this process knows
+	victimOf     *Preemption         // by which it is to lose pods; nil = none, or all deletions were requested
+	collected    int                 // 1 + its index in candidates.gangs, during a call of Candidates; 0 = no member was found yet
+	preempted    *podgroup.Preempted // what it lost last; nil = nothing
 
 	election
 	attempt

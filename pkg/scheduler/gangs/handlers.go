@@ -138,6 +138,7 @@ func (r *Registry) recordName(m *member, key Key) {
 // addMember adds a waiting member.
 func (r *Registry) addMember(pod *corev1.Pod, key Key, now time.Time) *member {
 	g := r.findOrAddGang(key)
+	g.arrivedAt = now
 	m := &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
 	r.members[pod.UID], g.members[pod.UID] = m, m
 	return m
@@ -319,12 +320,12 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 // recountBound updates the numbers after a change with which a member may count as bound, or not any more.
 func (r *Registry) recountBound(m *member) {
 	g := m.gang
-	changes, strays, priority, protected := g.numbers.BoundChanges, g.numbers.Flagged(count.IsStray), g.priority(), g.protectedUpTo()
+	changes, strays, mixed, protected := g.numbers.BoundChanges, g.numbers.Flagged(count.IsStray), g.numbers.IsMixed(), g.protectedUpTo()
 	m.recount()
 	switch {
 	case g.numbers.BoundChanges != changes && g.isProtected():
 		r.recordMayHelp(everyPriority) // other pods may be above the minimum, or be no members
-	case g.numbers.Flagged(count.IsStray) > strays, g.priority() < priority: // it may be preempted by itself, or had given the gang its priority
+	case g.numbers.Flagged(count.IsStray) > strays, mixed && g.numbers.BoundChanges != changes: // it may be preempted by itself, or the gang without it
 		r.recordVictimsChanged(g, protected)
 	}
 }
@@ -385,9 +386,9 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	g.recordOwnChange()
 	r.forgetVanished(m.pod.UID)
 	r.reserved.GiveBack(m.pod.UID)
-	priority, protected := g.priority(), g.protectedUpTo()
+	changes, mixed, protected := g.numbers.BoundChanges, g.numbers.IsMixed(), g.protectedUpTo()
 	g.removeFromNumbers(m)
-	if g.priority() != priority { // that of the pod was the highest of the gang
+	if mixed && g.numbers.BoundChanges != changes { // the minimum that runs may have another priority
 		r.recordVictimsChanged(g, protected)
 	}
 	r.recordDeparted(m.pod, protected)

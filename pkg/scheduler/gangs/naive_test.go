@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"maps"
+	"math"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,32 @@ func naiveProfile(r *Registry, g *gangState) string {
 // isBlocked reports whether a property of the pod itself excludes it from every plan.
 func isBlocked(m *member) bool {
 	return m.misplaced != "" || len(m.pod.Spec.SchedulingGates) > 0 || m.gate != ""
+}
+
+// naiveEvictionPriority returns the highest priority for which the bound pods of at least that priority are a minimum,
+// or the lowest one.
+func naiveEvictionPriority(r *Registry, g *gangState) int32 {
+	bound := map[*member]int32{}
+	lowest := int32(math.MaxInt32)
+	for _, m := range g.members {
+		if m.isBound() && m.misplaced == "" {
+			bound[m] = count.PodPriority(m.pod)
+			lowest = min(lowest, bound[m])
+		}
+	}
+	priority := lowest
+	for _, p := range bound {
+		counts := naiveCounts(r, g).bound
+		for m, other := range bound {
+			if other < p {
+				counts[m.leaf]--
+			}
+		}
+		if g.tree != nil && p > priority && g.tree.Satisfied(counts) {
+			priority = p
+		}
+	}
+	return min(priority, g.classPriority())
 }
 
 // naiveCounts visits every member of the gang.

@@ -164,8 +164,8 @@ func (f *faultyMarket) checkAllowed(p *Preemption) {
 		group, left := f.groups[key], f.boundOf(key)-n
 		switch {
 		case group == nil: // pods without a gang
-		case f.r.gangs[key].priority() >= p.Priority:
-			f.t.Errorf("%s of priority %d ends pods of %s of priority %d", name, p.Priority, key.Name, f.r.gangs[key].priority())
+		case f.r.gangs[key].evictionPriority() >= p.Priority:
+			f.t.Errorf("%s of priority %d ends pods of %s of priority %d", name, p.Priority, key.Name, f.r.gangs[key].evictionPriority())
 		case group.Spec.Preemptibility == v2alpha2.NonPreemptible, left > 0 && left < int(*group.Spec.MinMember), left == 0 && group.Spec.Preemptibility == v2alpha2.SemiPreemptible:
 			f.t.Errorf("%s ends %d pods of %s (%s), of which %d are left", name, n, key.Name, group.Spec.Preemptibility, left)
 		case left == 0:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
@@ -97,6 +98,8 @@ const (
 	// firstHopeless and longestHopeless bound the time for which it is assumed that preemption would not help a gang for which
 	// it did not help; it doubles each time. A search costs the scheduling loop more than a plan.
 	firstHopeless, longestHopeless = 5 * time.Second, time.Minute
+	// arrivalPause is the time without another pod of a gang after which its pods are not expected to be arriving.
+	arrivalPause = time.Second
 	// longestWasted bounds the pause after evictions in vain, which doubles with each.
 	longestWasted = 10 * time.Minute
 )
@@ -118,6 +121,8 @@ type hopeless struct {
 	pause time.Duration
 	seen  uint64 // no search while Registry.lastHelped is not above this; 0: the result may change without a change that is counted
 	waits bool   // the last attempt made no search for this reason
+
+	priority int32 // the lowest one at which victims were searched for
 }
 
 // RecordPreemptionMayHelp records a change after which preemption may help gangs that it would not have helped before. Changes
@@ -256,7 +261,7 @@ func (r *Registry) recordLowest(p int32) {
 // isHopeless reports whether no pod has a lower priority than the gang, or nothing has changed since a search that may lead to
 // another result.
 func (r *Registry) isHopeless(g *gangState) bool {
-	return g.priority() <= r.lowest || g.hopeless.seen >= r.lastHelped(g.priority())
+	return g.priority() <= r.lowest || g.hopeless.seen >= r.lastHelped(g.hopeless.priority)
 }
 
 // retryHopeless lets Tick try a refused gang again that made no search, if something has changed that may help.
@@ -299,14 +304,6 @@ func (r *Registry) retryFirstHopeless() {
 	r.nextSearch = r.now.Add(searchShare * r.lastSearch)
 }
 
-// Required returns the problem of the whole minimum: all pods that the tree lacks at once. It is meaningful for Minimum and
-// Refill.
-func (w *Work) Required() placement.Problem {
-	p := w.Problem
-	p.Have, p.Pods = w.have, w.all
-	return p
-}
-
 // NextPreemptionStep returns what the gang's attempt may do, and, if nothing now, when it must be repeated; zero: it need not be.
 func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreemptionStep, later time.Time) {
 	r.mu.Lock()
@@ -327,6 +324,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	}
 	if p := g.preemption; p != nil {
 		if p.asked {
+			w.EvictionPriorities, w.EvictionPriority = []int32{p.Priority}, p.Priority
 			return PreemptConfirm, time.Time{}
 		}
 		return PreemptNothing, p.until
@@ -341,6 +339,9 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		g.hopeless.until = now.Add(g.spread(g.hopeless.pause)) // not when the budget opens: then all of them would be tried at once
 	}
 	start := g.hopeless.until
+	if end := g.arrivedAt.Add(arrivalPause); end.After(start) && g.mayGetSubGroups() {
+		start = end
+	}
 	if d := g.group.Spec.PreemptionDelay; d != nil {
 		end := g.delayedSince().Add(d.Duration)
 		if now.Before(end) {
@@ -354,6 +355,12 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		return PreemptNothing, start
 	}
 	return PreemptDecide, time.Time{}
+}
+
+// mayGetSubGroups reports whether the gang has a sub-group without enough pods for its minimum. If these come, it may
+// fit without an eviction.
+func (g *gangState) mayGetSubGroups() bool {
+	return slices.ContainsFunc(g.tree.Leaves(), func(leaf *gang.Group) bool { return !g.numbers.Created.Satisfied(leaf) })
 }
 
 // delayedSince returns the time from which PreemptionDelay counts: since it is complete, or was evicted last.
@@ -409,7 +416,7 @@ func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Dur
 	r.searches.affords(took, maxSpent, now)
 	r.lastSearch = took
 	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
-	g.hopeless, g.cuts = hopeless{why: why, until: now.Add(pause), pause: pause}, 0
+	g.hopeless, g.cuts = hopeless{why: why, until: now.Add(pause), pause: pause, priority: g.roomPriority}, 0
 	if !final || g.changed || g.preemption != nil {
 		return g.hopeless.until
 	}
@@ -451,7 +458,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		return Effects{}
 	}
 	p := &Preemption{
-		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.Priority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
+		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
 		until: now.Add(PreparationTime(len(d.Victims))),
 	}
 	if slices.ContainsFunc(d.Victims, func(v Victim) bool { return r.endsForOther(v.Pod.UID, g.preemption) }) {

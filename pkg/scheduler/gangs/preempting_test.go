@@ -50,6 +50,51 @@ func TestPreemptionDelay(t *testing.T) {
 	}
 }
 
+// Of three sub-groups two are needed. While pods of the gang arrive it ends nobody, since it may fit with the third
+// one; when all sub-groups are there, or no pod came for a second, it does.
+func TestNobodyEndsWhilePodsArrive(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		room    int // beside the gang of lower priority
+		third   time.Duration
+		victims []int // after half a second, 1.5 s and a minute
+	}{
+		"the third sub-group fits":         {room: 4, third: 100 * time.Millisecond, victims: []int{0, 0, 0}},
+		"the third sub-group is no help":   {room: 2, third: 100 * time.Millisecond, victims: []int{4, 4, 4}},
+		"the third sub-group never comes":  {room: 4, victims: []int{0, 4, 4}},
+		"the third sub-group comes slowly": {room: 4, third: 900 * time.Millisecond, victims: []int{0, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 4+tc.room)
+			m.createGang(keyNamed("low"), 4, 4, 0)
+			m.runFor(time.Second)
+			high := keyNamed("high")
+			m.createGang(high, 2, 0, 5, func(s *v2alpha2.PodGroupSpec) {
+				s.MinMember, s.MinSubGroup = nil, new(int32(2))
+				s.SubGroups = []v2alpha2.SubGroup{{Name: "a", MinMember: new(int32(3))}, {Name: "b", MinMember: new(int32(3))}, {Name: "c", MinMember: new(int32(1))}}
+			})
+			for _, leaf := range []string{"a", "a", "a", "b", "b", "b"} {
+				m.createMixedPod(high, mixedPod{leaf: leaf, priority: 5})
+			}
+			for i, d := range []time.Duration{500 * time.Millisecond, time.Second, time.Minute} {
+				for ; d > 0; d -= 100 * time.Millisecond {
+					if tc.third -= 100 * time.Millisecond; tc.third == 0 {
+						m.createMixedPod(high, mixedPod{leaf: "c", priority: 5})
+					}
+					m.step()
+				}
+				if m.victims != tc.victims[i] {
+					t.Errorf("%d pods were evicted by step %d, want %d", m.victims, i, tc.victims[i])
+				}
+			}
+			if m.boundOf(high) < 4 {
+				t.Errorf("%d pods of the gang are bound", m.boundOf(high))
+			}
+		})
+	}
+}
+
 // A preemptionDelay begins again when pods of the gang are evicted, also if other pods, which have waited for longer, suffice for the
 // minimum then, and if another process takes over meanwhile.
 func TestPreemptionDelayAfterAnEviction(t *testing.T) {
@@ -190,22 +235,22 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			delete(m.groups, low)
 			m.apply(m.r.RemoveGroup(low, m.now))
 		}},
-		"a running gang lost a waiting pod, which gave it its priority": {helps: true,
-			begin: func(m *market) { m.createPod(low, 0); m.runFor(time.Second); m.createPod(low, 1) },
-			change: func(m *market) {
-				for uid, pod := range m.pods {
-					if keyOf(pod) == low && pod.Spec.NodeName == "" {
-						delete(m.pods, uid)
-						m.apply(m.r.RemovePod(uid, m.now))
-					}
-				}
-			}},
 		"the pod that gave a running gang its priority has succeeded": {helps: true,
 			begin: func(m *market) { m.runMixedGang(third) },
 			change: func(m *market) {
 				m.updatePod(third, 9, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 				maps.DeleteFunc(m.pods, func(_ types.UID, p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
 				m.room = nil
+			}},
+		"the pod that gave a running gang its priority terminates": {helps: true,
+			begin: func(m *market) { m.runMixedGang(third) },
+			change: func(m *market) {
+				for uid, pod := range m.pods {
+					if keyOf(pod) == third && count.PodPriority(pod) == 9 {
+						m.ends[uid] = m.now.Add(20 * time.Second)
+						m.update(uid, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.ends[uid]} })
+					}
+				}
 			}},
 		"a pod of lower priority than its running gang counts nowhere any more": {helps: true,
 			begin: func(m *market) { m.runMixedGang(third) },
@@ -277,6 +322,16 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 		"a gang that could have been preempted ends, and its PodGroup is gone when this is reported": {
 			begin:  func(m *market) { m.createGang(third, 1, 1, 0) },
 			change: func(m *market) { m.endGangUnseen(third) }},
+		"a running gang lost a waiting pod of a higher priority": {
+			begin: func(m *market) { m.createPod(low, 0); m.runFor(time.Second); m.createPod(low, 1) },
+			change: func(m *market) {
+				for uid, pod := range m.pods {
+					if keyOf(pod) == low && pod.Spec.NodeName == "" {
+						delete(m.pods, uid)
+						m.apply(m.r.RemovePod(uid, m.now))
+					}
+				}
+			}},
 		"a gang starts":           {change: func(m *market) { m.createGang(third, 1, 1, 0) }},
 		"another gang lacks pods": {change: func(m *market) { m.createGang(third, 2, 1, 0) }},
 		"a pod becomes ready":     {change: func(m *market) { m.updateRunning(low) }},
@@ -354,13 +409,13 @@ func (m *market) endPod(key Key, change func(*corev1.Pod)) {
 	m.t.Fatalf("%s has no pod", key.Name)
 }
 
-// runMixedGang runs a gang of two pods, of the priorities 0 and 9, on a node that is added.
+// runMixedGang runs a gang of a pod of the priority 9, and one above the minimum of 0, on a node that is added.
 func (m *market) runMixedGang(key Key) {
 	m.nodes["n1"], m.room = 2, nil
-	m.createGang(key, 2, 0, 0, func(s *v2alpha2.PodGroupSpec) {
-		s.MinMember, s.SubGroups = nil, []v2alpha2.SubGroup{{Name: "leaf", MinMember: new(int32(2))}}
+	m.createGang(key, 1, 0, 0, func(s *v2alpha2.PodGroupSpec) {
+		s.MinMember, s.SubGroups = nil, []v2alpha2.SubGroup{{Name: "leaf", MinMember: new(int32(1))}}
 	})
-	for _, priority := range []int32{0, 9} {
+	for _, priority := range []int32{9, 0} {
 		m.createPod(key, priority)
 		m.updatePod(key, priority, func(p *corev1.Pod) { p.Labels = map[string]string{v2alpha2.SubGroupLabel: "leaf"} })
 	}
@@ -470,8 +525,8 @@ func TestPriorityOfAGangFallsWithItsPods(t *testing.T) {
 	t.Parallel()
 	m := newQuietMarket(t, 4)
 	mixed := keyNamed("mixed")
-	m.createGang(mixed, 3, 3, 1)
-	m.createPod(mixed, 5) // the fourth, which gives it its priority
+	m.createGang(mixed, 1, 3, 1)
+	m.createPod(mixed, 5) // the fourth, which is the minimum
 	m.runFor(time.Second)
 	m.createGang(keyNamed("waiting"), 4, 4, 5)
 	m.runFor(time.Minute)

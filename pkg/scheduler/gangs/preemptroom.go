@@ -118,7 +118,7 @@ func (r *Registry) recordRoomTaken(plan *Plan) {
 		return
 	}
 	for i := range plan.members {
-		r.recordRoomTakenOn(plan.members[i].node, plan.gang, plan.Priority)
+		r.recordRoomTakenOn(plan.members[i].node, plan.gang, plan.gang.roomPriority)
 	}
 }
 

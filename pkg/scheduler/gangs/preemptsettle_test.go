@@ -291,7 +291,20 @@ func (m *market) evictVictims() {
 // checkNeeded: when victims are about to end, the gang fits with all of them gone, and with any unit of them put back it does not.
 func (m *market) checkNeeded(p *Preemption) {
 	m.t.Helper()
-	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, p.gang.tree.Root().Min()
+	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, p.gang.tree.MinPods()
+	if root := p.gang.tree.Root(); !root.IsLeaf() { // of leaves: the smallest of those whose pods exist
+		var sizes []int
+		for _, leaf := range root.Children() {
+			if p.gang.numbers.Created.Satisfied(leaf) {
+				sizes = append(sizes, leaf.Min())
+			}
+		}
+		slices.Sort(sizes)
+		needs = 0
+		for _, size := range sizes[:root.Min()] {
+			needs += size
+		}
+	}
 	for uid, pod := range m.pods {
 		switch {
 		case pod.DeletionTimestamp != nil: // its room comes by itself, if it does not need too long
@@ -404,6 +417,12 @@ type marketWorld struct {
 	m     *market
 	asker reservations.Asker
 	freed map[types.UID]bool
+	work  *Work
+}
+
+// isPlaceable reports whether any node takes pods of the class: those without a node selector.
+func (w *marketWorld) isPlaceable(class int) bool {
+	return w.work.Classes[class].Spec.NodeSelector == nil
 }
 
 func (w *marketWorld) Free(ids []int) {
@@ -434,8 +453,11 @@ func (w *marketWorld) recount() {
 	}
 }
 
-func (w *marketWorld) Place(int, string) (string, bool) {
+func (w *marketWorld) Place(class int, _ string) (string, bool) {
 	best := ""
+	if !w.isPlaceable(class) {
+		return "", false
+	}
 	for n, free := range w.free {
 		if free > 0 && (best == "" || n < best) {
 			best = n
@@ -449,8 +471,11 @@ func (w *marketWorld) Place(int, string) (string, bool) {
 	return best, true
 }
 
-func (w *marketWorld) Capacity(int) placement.Capacity {
+func (w *marketWorld) Capacity(class int) placement.Capacity {
 	c := placement.Capacity{Nodes: len(w.free)}
+	if !w.isPlaceable(class) {
+		return c
+	}
 	for _, n := range w.free {
 		c.Pods += max(0, n)
 	}
@@ -458,7 +483,7 @@ func (w *marketWorld) Capacity(int) placement.Capacity {
 }
 
 func (m *market) worldOf(work *Work) *marketWorld {
-	w := &marketWorld{preemptingWorld: preemptingWorld{simulatedWorld: simulatedWorld{free: m.free(work.Asker())}}, m: m, asker: work.Asker(), freed: map[types.UID]bool{}}
+	w := &marketWorld{preemptingWorld: preemptingWorld{simulatedWorld: simulatedWorld{free: m.free(work.Asker())}}, m: m, work: work, asker: work.Asker(), freed: map[types.UID]bool{}}
 	for _, uid := range sortedUIDs(m.pods) {
 		if pod := m.pods[uid]; pod.Spec.NodeName != "" {
 			w.pods, w.nodes = append(w.pods, pod), append(w.nodes, pod.Spec.NodeName)
@@ -540,7 +565,13 @@ func (m *market) makeRoom(work *Work) time.Time {
 	if step == PreemptNothing {
 		return next
 	}
-	decision, result := m.findVictims(work, step == PreemptConfirm)
+	var decision Preempting
+	result := preemption.Hopeless
+	for _, work.EvictionPriority = range work.EvictionPriorities {
+		if decision, result = m.findVictims(work, step == PreemptConfirm); result != preemption.Hopeless {
+			break
+		}
+	}
 	switch {
 	case result == preemption.Decided && m.slow && work.Cuts == 0:
 		return m.r.RecordCut(work.Gang, m.searchTakes, m.now)

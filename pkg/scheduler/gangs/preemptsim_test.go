@@ -139,8 +139,8 @@ func (s *simulation) checkLosses(p *Preemption) {
 		if m == nil || v.Gang != m.gang.key || !m.isBound() || m.misplaced != "" || m.gang.group == nil {
 			continue // without a PodGroup it counts as a pod without a gang
 		}
-		if m.gang.priority() >= p.Priority {
-			s.fail("plan %s of priority %d evicts %s of priority %d", p.ID, p.Priority, v.Pod.UID, m.gang.priority())
+		if priority := naiveEvictionPriority(s.r, m.gang); priority >= p.Priority {
+			s.fail("plan %s of priority %d evicts %s of priority %d", p.ID, p.Priority, v.Pod.UID, priority)
 		}
 		if lost[v.Gang] == nil {
 			lost[v.Gang] = gang.Counts{}

@@ -167,7 +167,7 @@ func (g *gangState) protectionFrom(p *Preemption, priority int32) string {
 	switch {
 	case g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 		return isNonPreemptible
-	case g.priority() >= priority:
+	case g.evictionPriority() >= priority:
 		return isMoreImportant
 	case g.victimOf != nil && g.victimOf != p:
 		return isVictimOfOther
@@ -342,7 +342,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	}
 	for _, l := range losses {
 		for _, m := range l.members {
-			p.Victims = append(p.Victims, Victim{Pod: m.pod, Gang: m.gang.key, Priority: m.gang.priority(), Pods: len(l.members), Whole: l.isWhole})
+			p.Victims = append(p.Victims, Victim{Pod: m.pod, Gang: m.gang.key, Priority: m.gang.evictionPriority(), Pods: len(l.members), Whole: l.isWhole})
 		}
 		l.gang.victimOf = p
 	}

@@ -22,8 +22,13 @@ type Work struct {
 	Gang Key
 	Task Task
 	Tree *gang.Tree
-	// Priority is the gang's priority. Reservations of a lower priority do not restrict it.
+	// Priority is the gang's priority in the queue.
 	Priority int32
+	// EvictionPriorities are the priorities at which the gang may preempt, the highest first, and EvictionPriority is
+	// that of the search for victims, at first the highest one: victims have a lower one, and the pods that are planned
+	// for them do not.
+	EvictionPriorities []int32
+	EvictionPriority   int32
 	// Progress is what earlier attempts that were cut short have achieved.
 	Progress Progress
 	// Cuts is the number of consecutive searches for victims that were cut short.
@@ -54,6 +59,9 @@ type Work struct {
 	passes  *Plan         // the plan that the gang passes (pass.go); nil: none
 	have    gang.Counts   // Problem before it was divided, for Required
 	all     map[string][]placement.Pod
+
+	roomPriority int32            // see Asker
+	standing     map[string]int32 // see gangState.evictionPriorities
 }
 
 // Progress is how far attempts that were cut short have come in the choices of the planner.
@@ -188,6 +196,9 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		return nil, standing{}, "the gang is no longer complete"
 	}
 	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts, passes: r.committing}
+	w.EvictionPriorities, w.standing = g.evictionPriorities(profile)
+	w.EvictionPriority, g.roomPriority = w.EvictionPriorities[0], w.EvictionPriorities[len(w.EvictionPriorities)-1]
+	w.roomPriority = g.roomPriority
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	w.Problem.Nodes = g.placed.nodes()
@@ -230,9 +241,10 @@ func (g *gangState) standing(task Task, profile string) standing {
 	return s
 }
 
-// Asker returns who looks for room.
+// Asker returns who looks for room: with the lowest priority at which the gang may preempt. Otherwise pods that were preempted took the
+// room back that is kept for the preemptor.
 func (w *Work) Asker() reservations.Asker {
-	return reservations.Asker{Gang: w.Gang, Priority: w.Priority, Surplus: w.Task.isSurplus()}
+	return reservations.Asker{Gang: w.Gang, Priority: w.roomPriority, Surplus: w.Task.isSurplus()}
 }
 
 // dividePods assigns the pods to the parts of the work.

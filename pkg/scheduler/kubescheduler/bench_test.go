@@ -503,7 +503,7 @@ func BenchmarkFree(b *testing.B) {
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			g := flat(members(bc.pods, func(i int) *wrappers.PodWrapper { return worker(i).GPUs(bc.gpus) }))
-			preemptor := gangs.Work{Gang: gangs.Key{Namespace: "ml", Name: "high"}, Priority: bc.priority}
+			preemptor := gangs.Work{Gang: gangs.Key{Namespace: "ml", Name: "high"}, EvictionPriority: bc.priority}
 			cache := NewFilterCache()
 			var cpu, collecting time.Duration
 			var d *preemption.Decision

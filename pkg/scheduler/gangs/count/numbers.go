@@ -152,6 +152,12 @@ func (n *Numbers) TakeTouched() []*gang.Group {
 // HighestPriority returns the highest priority of the pods that have not succeeded, 0 if there are none.
 func (n *Numbers) HighestPriority() int32 { return n.priorities.highest() }
 
+// LowestPriority returns the lowest priority of the pods that have not succeeded, 0 if there are none.
+func (n *Numbers) LowestPriority() int32 { return n.priorities.lowest() }
+
+// IsMixed reports whether pods that have not succeeded have different priorities.
+func (n *Numbers) IsMixed() bool { return len(n.priorities.levels) > 1 }
+
 // HasOwnBeside reports whether pods are bound for the PodGroup by other plans than the given one, or none by this one.
 func (n *Numbers) HasOwnBeside(plan marks.PlanID) bool {
 	return len(n.ownMarks) > 1 || n.ownMarks[plan] == 0

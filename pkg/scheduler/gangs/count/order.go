@@ -132,3 +132,11 @@ func (p *priorities) highest() int32 {
 	}
 	return p.levels[0].priority
 }
+
+// lowest returns the lowest priority, 0 if there is no pod.
+func (p *priorities) lowest() int32 {
+	if len(p.levels) == 0 {
+		return 0
+	}
+	return p.levels[len(p.levels)-1].priority
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// mixedPod is a pod of a gang whose pods have different priorities.
+type mixedPod struct {
+	leaf     string
+	priority int32
+	is       string // "gated" by another controller, "nowhere": no node takes it, or "stays": it waits for another scheduler; "": it can run
+}
+
+// createMixedGang creates a gang of two pods out of those, or with sub-groups of two of them, of one pod each.
+func (m *market) createMixedGang(key Key, pods []mixedPod, change ...func(*v2alpha2.PodGroupSpec)) {
+	var leaves []string
+	for _, p := range pods {
+		if p.leaf != "" && !slices.Contains(leaves, p.leaf) {
+			leaves = append(leaves, p.leaf)
+		}
+	}
+	m.createGang(key, 2, 0, 0, append(change, func(s *v2alpha2.PodGroupSpec) {
+		if leaves != nil {
+			s.MinMember, s.MinSubGroup = nil, new(int32(2))
+		}
+		for _, leaf := range leaves {
+			s.SubGroups = append(s.SubGroups, v2alpha2.SubGroup{Name: leaf, MinMember: new(int32(1))})
+		}
+	})...)
+	for _, p := range pods {
+		m.createMixedPod(key, p)
+	}
+}
+
+func (m *market) createMixedPod(key Key, p mixedPod) {
+	m.serial++
+	w := wrappers.MakePod(key.Name+"-"+p.is, key.Namespace).UID(key.Name + string(rune('a'+m.serial))).Gang(key.Name).CreationTimestamp(m.now).Priority(p.priority)
+	if p.leaf != "" {
+		w.SubGroup(p.leaf)
+	}
+	switch p.is {
+	case "gated":
+		w.SchedulingGate("example.com/later")
+	case "nowhere":
+		w.NodeSelector("no", "node")
+	case "stays":
+		w.SchedulerName("other")
+	}
+	pod := w.Obj()
+	m.pods[pod.UID], m.room = pod, nil
+	m.apply(m.r.SetPod(pod, m.now))
+}
+
+// A gang preempts with the lowest priority among the pods that it starts with: no pod lends its priority to others
+// (docs/decisions, G10).
+func TestAGangPreemptsWithItsLowestPod(t *testing.T) {
+	t.Parallel()
+	class := func(name string) func(*v2alpha2.PodGroupSpec) {
+		return func(s *v2alpha2.PodGroupSpec) { s.PriorityClassName = name }
+	}
+	for name, tc := range map[string]struct {
+		pods   []mixedPod
+		change []func(*v2alpha2.PodGroupSpec)
+		ends   []int32 // priorities of the gangs of two pods that end, of 0, 50 and 500; nil: none, and the gang waits
+	}{
+		"all are high":                           {pods: []mixedPod{{"", 1000, ""}, {"", 1000, ""}}, ends: []int32{0}},
+		"one is high":                            {pods: []mixedPod{{"", 1000, ""}, {"", 0, ""}}},
+		"one is high, and no node takes it":      {pods: []mixedPod{{"", 1000, "nowhere"}, {"", 0, ""}, {"", 0, ""}}},
+		"one is high, and gated":                 {pods: []mixedPod{{"", 1000, "gated"}, {"", 0, ""}, {"", 0, ""}}},
+		"one is high, and is not ours":           {pods: []mixedPod{{"", 1000, "stays"}, {"", 0, ""}, {"", 0, ""}}},
+		"one is high, the others less":           {pods: []mixedPod{{"", 1000, ""}, {"", 100, ""}, {"", 0, ""}}, ends: []int32{0}},
+		"of two high ones no node takes one":     {pods: []mixedPod{{"", 1000, ""}, {"", 1000, "nowhere"}, {"", 100, ""}, {"", 0, ""}}, ends: []int32{0}},
+		"a sub-group that is not needed is high": {pods: []mixedPod{{"a", 1000, ""}, {"b", 0, ""}, {"c", 0, ""}}},
+		"two sub-groups are enough":              {pods: []mixedPod{{"a", 0, ""}, {"b", 100, ""}, {"c", 1000, ""}}, ends: []int32{0}},
+		"no node takes a high sub-group":         {pods: []mixedPod{{"a", 1000, "nowhere"}, {"b", 100, ""}, {"c", 100, ""}}, ends: []int32{0}},
+		"the class is lower than all pods":       {pods: []mixedPod{{"", 1000, ""}, {"", 900, ""}}, change: []func(*v2alpha2.PodGroupSpec){class("bottom")}},
+		"the class is higher than one pod":       {pods: []mixedPod{{"", 1000, ""}, {"", 0, ""}}, change: []func(*v2alpha2.PodGroupSpec){class("top")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 6)
+			m.r.opts.Priority = func(class string) (int32, bool) {
+				return map[string]int32{"bottom": 0, "top": 1000}[class], class != ""
+			}
+			low, victims := map[int32]Key{0: keyNamed("low"), 50: keyNamed("middle"), 500: keyNamed("high")}, []int32(nil)
+			for _, priority := range []int32{0, 50, 500} {
+				m.createGang(low[priority], 2, 2, priority)
+			}
+			m.runFor(time.Second)
+			m.createMixedGang(keyNamed("mixed"), tc.pods, tc.change...)
+			m.runFor(time.Minute)
+			for _, priority := range []int32{0, 50, 500} {
+				if m.boundOf(low[priority]) == 0 {
+					victims = append(victims, priority)
+				}
+			}
+			if !slices.Equal(victims, tc.ends) || m.victims != 2*len(tc.ends) || m.boundOf(keyNamed("mixed")) != m.victims {
+				t.Errorf("gangs of the priorities %v ended, want %v; %d pods were evicted, %d of the gang are bound", victims, tc.ends, m.victims, m.boundOf(keyNamed("mixed")))
+			}
+		})
+	}
+}
+
+// A gang that has lost a pod replaces it with the lowest priority among those that run and the new one.
+func TestARefillPreemptsWithThePodsThatRun(t *testing.T) {
+	t.Parallel()
+	for pods, want := range map[[3]int32]int{{1000, 0, 1000}: 0, {0, 1000, 0}: 0, {0, 1000, 1000}: 2} { // lost, left, and its replacement
+		m := newQuietMarket(t, 4)
+		mixed, other := keyNamed("mixed"), keyNamed("other")
+		m.createMixedGang(mixed, []mixedPod{{"", pods[0], ""}, {"", pods[1], ""}})
+		m.createGang(other, 2, 2, 500)
+		m.runFor(time.Second)
+		m.nodes["n0"] = 3
+		m.endPod(mixed, nil)
+		m.createPod(mixed, pods[2])
+		m.runFor(time.Minute)
+		if m.victims != want {
+			t.Errorf("of the priorities %v, the first pod was lost, and the third replaces it: %d pods of priority 500 were evicted, want %d", pods, m.victims, want)
+		}
+	}
+}
+
+// A gang is protected by the lowest priority among the pods of its minimum that run.
+func TestAGangIsProtectedByItsLowestPod(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		pods []mixedPod
+		ends bool // for a gang, or a pod, of priority 500
+	}{
+		"all are high":                           {pods: []mixedPod{{"", 1000, ""}, {"", 1000, ""}}},
+		"one is high and waits":                  {pods: []mixedPod{{"", 1000, "nowhere"}, {"", 0, ""}, {"", 0, ""}}, ends: true},
+		"one is high and gated":                  {pods: []mixedPod{{"", 1000, "gated"}, {"", 0, ""}, {"", 0, ""}}, ends: true},
+		"one low pod is above the minimum":       {pods: []mixedPod{{"", 1000, ""}, {"", 1000, ""}, {"", 0, "gated"}}},
+		"a sub-group that is not needed is high": {pods: []mixedPod{{"a", 1000, "nowhere"}, {"b", 0, ""}, {"c", 0, ""}}, ends: true},
+	} {
+		for _, byPod := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				m := newQuietMarket(t, 2)
+				mixed := keyNamed("mixed")
+				m.createMixedGang(mixed, tc.pods)
+				m.runFor(time.Second)
+				if m.boundOf(mixed) != 2 {
+					t.Fatalf("%d pods are bound", m.boundOf(mixed))
+				}
+				if byPod {
+					var running []*corev1.Pod
+					for _, uid := range sortedUIDs(m.pods) {
+						if pod := m.pods[uid]; pod.Spec.NodeName != "" {
+							running = append(running, pod)
+						}
+					}
+					if v := m.r.Victims(running, 500, m.now); len(v.Gangs) == 1 != tc.ends {
+						t.Errorf("a pod may preempt %+v", v)
+					}
+					return
+				}
+				m.createGang(keyNamed("other"), 2, 2, 500)
+				m.runFor(time.Minute)
+				if m.victims == 2 != tc.ends {
+					t.Errorf("%d pods were evicted", m.victims)
+				}
+			})
+		}
+	}
+}
