@@ -105,6 +105,16 @@ func (k *knownCapacities) unlabeledGroups(g *gang.Group, p placement.Problem, ot
 	return list
 }
 
+// isNeeded reports whether the group above, or the same group, cannot do without the group.
+func isNeeded(g *gang.Group, above string) bool {
+	for ; g.Name() != above; g = g.Parent() {
+		if int(g.Parent().Min()) < len(g.Parent().Children()) {
+			return false
+		}
+	}
+	return true
+}
+
 // leavesBelow returns the names of the leaves of a group, its own if it is one.
 func leavesBelow(g *gang.Group) []string {
 	if g.IsLeaf() {

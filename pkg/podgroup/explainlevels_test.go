@@ -29,6 +29,9 @@ type racks struct {
 
 const rackLevel = "topology.example.com/rack"
 
+// misspelled is a level of which no node has the label.
+const misspelled = "topology.example.com/rak"
+
 // newRacks returns racks r0, r1, ..., and as many nodes in none, for classes of pods that request GPUs. All nodes are in one
 // block for each two racks.
 func newRacks(unlabeled int, list []fakeRack, gpus ...int64) racks {
@@ -169,7 +172,6 @@ func TestExplainLevels(t *testing.T) {
 		}
 		return p
 	}
-	const misspelled = "topology.example.com/rak"
 	misspelledIn := func(leaf string, p placement.Problem) placement.Problem {
 		p.Required[leaf] = misspelled
 		return p
@@ -311,9 +313,11 @@ func TestExplainLevels(t *testing.T) {
 
 func TestExplainSurplusWithLevels(t *testing.T) {
 	t.Parallel()
-	two := int32(2)
-	tree := build(t, 1, gang.Node{Name: "a", MinMember: &two}, gang.Node{Name: "b", MinMember: &two}, gang.Node{Name: "c"}, leafNode("c-0", "c", 1))
-	required := map[string]string{"a": rackLevel, "b": rackLevel, "c": "block"}
+	one, two := int32(1), int32(2)
+	tree := build(t, 1, gang.Node{Name: "a", MinMember: &two}, gang.Node{Name: "b", MinMember: &two}, gang.Node{Name: "c"}, leafNode("c-0", "c", 1),
+		gang.Node{Name: "m", MinMember: &two}, gang.Node{Name: "d"}, leafNode("d-0", "d", 1), leafNode("d-1", "d", 1),
+		gang.Node{Name: "e", MinSubGroup: &one}, leafNode("e-0", "e", 1), leafNode("e-1", "e", 1))
+	required := map[string]string{"a": rackLevel, "b": rackLevel, "c": "block", "m": misspelled, "d-1": misspelled, "e-1": misspelled}
 	const torn = "the pods of %s do not run in one %s, which it requires: no pod is added until they are deleted and start together"
 	for name, tc := range map[string]struct {
 		runs  map[string][]int // by leaf: the nodes
@@ -350,6 +354,14 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 		"a sub-group on nodes that are gone": {map[string][]int{"a": {98, 99}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []fakeRack{{4, 4, 0}},
 			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable,
 				Message: "the pods of a that run are on nodes that are gone: until they are deleted, it is not known in which rack it may have more"}},
+		"no node has the label of a sub-group, and nothing is free": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"m": waiting(2, 0)}, []fakeRack{{4, 0, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable,
+				Message: "no node for m has label topology.example.com/rak: label the nodes (4 without), since it requires one rak"}},
+		"no node has the label of a part, and nothing is free": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"d-0": waiting(1, 0), "d-1": waiting(1, 0)}, []fakeRack{{4, 0, 0}},
+			Refusal{Reason: v2alpha2.ReasonTopologyUnavailable,
+				Message: "no node for d-1 has label topology.example.com/rak: label the nodes (4 without), since it requires one rak"}},
+		"no node has the label of a part that it can do without": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"e-0": waiting(1, 0), "e-1": waiting(1, 0)}, []fakeRack{{4, 0, 0}},
+			Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "e needs 8 nvidia.com/gpu for 1 pod, 0 are free"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -362,7 +374,7 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 			}
 			w := newRacks(0, tc.racks, 8, 16)
 			// The sub-groups that run need room in their rack, that which does not run may be started.
-			tc.want.NoNodeHelps = !strings.Contains(tc.want.Message, "b needs 16 nvidia.com/gpu")
+			tc.want.NoNodeHelps = !strings.Contains(tc.want.Message, "b needs 16 nvidia.com/gpu") && !strings.Contains(tc.want.Message, "e needs")
 			if diff := cmp.Diff(tc.want, ExplainSurplus(p, placement.Problem{}, w)); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}

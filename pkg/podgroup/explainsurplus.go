@@ -46,6 +46,13 @@ func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
 	for _, u := range units {
 		reason, text := u.judgeUnit(known)
 		pin := pinOf(u.group)
+		if hasLevels(p) {
+			for _, l := range known.unlabeledGroups(p.Tree.Group(u.group), p, nil) {
+				if isNeeded(p.Tree.Group(l.Group), u.group) {
+					pin = l
+				}
+			}
+		}
 		if in := known.describeDomain(p, u.group, pin); reason == v2alpha2.ReasonFragmented && in != "" {
 			reason = v2alpha2.ReasonTopologyUnavailable
 			if pin.Runs {
@@ -60,7 +67,7 @@ func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
 			text = strings.TrimSpace(text + " " + in)
 		}
 		text = pathOf(p.Tree, u.group) + " " + text
-		if (pin.Torn || pin.Gone) && severity(reason) > severity(v2alpha2.ReasonTooLarge) { // no room would help
+		if pin.Level != "" && known.hasNoDomain(pin) && severity(reason) > severity(v2alpha2.ReasonTooLarge) { // no room would help
 			reason, text = v2alpha2.ReasonTopologyUnavailable, known.describeLevel(p.Tree, pin)
 		}
 		if s := severity(reason); s > easiest {
