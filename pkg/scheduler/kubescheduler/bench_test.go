@@ -358,7 +358,8 @@ func BenchmarkSharedClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkVolumes plans 512 pods with a volume of their own, of which each node can attach many, beside the same gang without them.
+// BenchmarkVolumes plans 512 pods with a volume of their own, of which each node can attach many, beside the same gang without them, and
+// pods with a local volume each.
 func BenchmarkVolumes(b *testing.B) {
 	const driver = "disks.example.com"
 	var objects []runtime.Object
@@ -373,6 +374,20 @@ func BenchmarkVolumes(b *testing.B) {
 	c := large(b, 5000, objects...)
 	b.Run("volumes", func(b *testing.B) { benchmarkPlan(b, c, flat(pods), true) })
 	b.Run("none", func(b *testing.B) { benchmarkPlan(b, c, flat(members(512, worker)), true) })
+	for _, tc := range []struct{ pods, nodes, onNode int }{{500, 100, 5}, {64, 1000, 1}, {1000, 1000, 1}} {
+		objects := []runtime.Object{storageClass("on-node", "kubernetes.io/no-provisioner", storagev1.VolumeBindingWaitForFirstConsumer)}
+		for i := range tc.nodes * tc.onNode {
+			node := fmt.Sprintf("n%05d", i%tc.nodes)
+			objects = append(objects, localVolume(fmt.Sprintf("v%d", i), "on-node", "1Gi", corev1.LabelHostname, node))
+		}
+		pods := members(tc.pods, func(i int) *wrappers.PodWrapper {
+			claim := fmt.Sprintf("disk-%d", i)
+			objects = append(objects, pendingClaim(claim, "on-node", "1Gi"))
+			return worker(i).Claim(claim)
+		})
+		c := large(b, tc.nodes, objects...)
+		b.Run(fmt.Sprintf("%d local, %d nodes with %d", tc.pods, tc.nodes, tc.onNode), func(b *testing.B) { benchmarkPlan(b, c, flat(pods), true) })
+	}
 }
 
 // unboundClaim returns a claim that is bound when a pod that uses it has a node.

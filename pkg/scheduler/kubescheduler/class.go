@@ -34,6 +34,8 @@ type class struct {
 	state     fwk.CycleState
 	skip      sets.Set[string] // filters that PreFilter skipped
 	skipPlain sets.Set[string] // these, and plainFilters; set if plain is false
+	skipKnown sets.Set[string] // these, and VolumeBinding, which reads no pods of the node: for the nodes of bindable
+	bindable  map[int]bool     // by node: VolumeBinding has accepted it in this plan
 	refuse    *fwk.Status      // a rejection by PreFilter: no node is feasible
 	refusedBy sets.Set[string] // filters that refused a node in this plan; without plainFilters whose results are kept
 	only      sets.Set[string] // names of allowed nodes; nil: all
@@ -120,6 +122,7 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, members []*corev1.Pod, op
 	c.plain = !slices.ContainsFunc(w.cache.filters, func(name string) bool { return !plainFilters.Has(name) && !c.skip.Has(name) })
 	if !c.plain {
 		c.skipPlain = c.skip.Union(plainFilters)
+		c.skipKnown, c.bindable = c.skipPlain.Clone().Insert(names.VolumeBinding), map[int]bool{}
 	}
 	w.readVolumeDemand(c, members)
 	c.limits, c.limitsUntil = opts.Refusals.limitsByNode(w.f, w.nodes, pod, opts.Unwinds, opts.Now, devices)

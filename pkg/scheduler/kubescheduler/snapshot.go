@@ -243,13 +243,18 @@ func (w *Snapshot) refusalReason(c *class, i int, accepts bool) string {
 		return w.runFilters(c, i)
 	}
 	if !c.plain {
-		c.state.SetSkipFilterPlugins(c.skipPlain)
+		skip := c.skipPlain
+		if c.bindable[i] {
+			skip = c.skipKnown
+		}
+		c.state.SetSkipFilterPlugins(skip)
 		status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, w.nodes.nodeWithPlanned(i))
 		c.state.SetSkipFilterPlugins(c.skip)
 		if !status.IsSuccess() {
 			c.refusedBy.Insert(status.Plugin())
 			return firstReason(status)
 		}
+		c.bindable[i] = true
 	}
 	return w.findConflict(c, i)
 }
