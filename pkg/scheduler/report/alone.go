@@ -25,7 +25,7 @@ const aloneAfter = 10 * time.Second
 // loosePods tells the controllers of pods that are in no gang that some of their pods run and others have no room: one event per
 // controller. Pods of the scheduler's cache are counted, and no object is read.
 type loosePods struct {
-	*ignoredKeys // for ownerOf
+	Options
 
 	mu    sync.Mutex
 	waits map[types.UID]loosePod // guarded by mu; by controller, at most maxPending
@@ -38,8 +38,8 @@ type loosePod struct {
 	since time.Time
 }
 
-func newLoosePods(k *ignoredKeys) *loosePods {
-	return &loosePods{ignoredKeys: k, waits: map[types.UID]loosePod{}, told: sets.New[types.UID]()}
+func newLoosePods(o Options) *loosePods {
+	return &loosePods{Options: o, waits: map[types.UID]loosePod{}, told: sets.New[types.UID]()}
 }
 
 // addRefused records a pod without a gang for which no node had room. Pods of Deployments and DaemonSets are meant to start one by one.
@@ -62,7 +62,7 @@ func (l *loosePods) emitEvents(ctx context.Context) {
 	for {
 		select {
 		case <-look.C():
-			l.tellDue(ctx)
+			l.tellDue()
 		case <-ctx.Done():
 			return
 		}
@@ -73,7 +73,7 @@ func (l *loosePods) emitEvents(ctx context.Context) {
 type podCount struct{ bound, all int }
 
 // tellDue tells the controllers of which a pod waits while others run, and forgets those of which none waits.
-func (l *loosePods) tellDue(ctx context.Context) {
+func (l *loosePods) tellDue() {
 	counts := l.countPods()
 	isFull := len(counts) >= maxPending
 	for owner, count := range counts {
@@ -97,7 +97,7 @@ func (l *loosePods) tellDue(ctx context.Context) {
 		}
 		l.mu.Unlock()
 		if due {
-			about := l.ownerOf(ctx, first.pod)
+			about := referenceTo(metav1.GetControllerOfNoCopy(first.pod), first.pod.Namespace)
 			emitEvent(l.Recorder, about, false, v2alpha2.EventStartsAlone, fmt.Sprintf("%d of %s of %s %s run; without a PodGroup each starts alone (docs/workloads.md)",
 				count.bound, message.Count(count.all, "pod"), about.Kind, about.Name))
 		}

@@ -3,7 +3,6 @@
 package report
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -67,15 +66,15 @@ func TestControllersOfLoosePodsAreToldOnce(t *testing.T) {
 				}
 			}
 			refuse()
-			l.tellDue(context.Background())
+			l.tellDue()
 			if got := c.events.list(); len(got) > 0 {
 				t.Errorf("told at once: %q", got)
 			}
 			c.clock.Step(aloneAfter)
-			l.tellDue(context.Background())
+			l.tellDue()
 			refuse()
 			c.clock.Step(time.Hour)
-			l.tellDue(context.Background())
+			l.tellDue()
 			if diff := cmp.Diff(tc.want, c.events.list()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
@@ -91,10 +90,10 @@ func TestALateStartOfLoosePodsIsTold(t *testing.T) {
 	c.reporter.PodRefused(podsOfJob("Job", "a", 0, 2)[1].Obj())
 	for range 3 {
 		c.clock.Step(aloneAfter)
-		c.reporter.loose.tellDue(context.Background())
+		c.reporter.loose.tellDue()
 	}
 	c.reporter.loose.Pods = podLister(t, podsOfJob("Job", "a", 1, 1)...)
-	c.reporter.loose.tellDue(context.Background())
+	c.reporter.loose.tellDue()
 	if got := c.events.list(); len(got) != 1 {
 		t.Errorf("events %q, want one", got)
 	}
@@ -115,7 +114,7 @@ func TestManyWaitingJobsHideNoOther(t *testing.T) {
 	for range 3 {
 		c.reporter.PodRefused(bert[5].Obj())
 		c.clock.Step(aloneAfter)
-		l.tellDue(context.Background())
+		l.tellDue()
 	}
 	if got := c.events.list(); len(got) != 1 {
 		t.Errorf("events %q, want one about bert", got)
@@ -133,7 +132,7 @@ func TestLoosePodsAreBounded(t *testing.T) {
 		t.Errorf("%d controllers, want %d", len(l.waits), maxPending)
 	}
 	l.Pods = podLister(t) // all pods are gone
-	l.tellDue(context.Background())
+	l.tellDue()
 	if len(l.waits) != 0 || l.told.Len() != 0 {
 		t.Errorf("%d controllers wait and %d were told, want none", len(l.waits), l.told.Len())
 	}

@@ -125,5 +125,9 @@ func (k *ignoredKeys) ownerOf(ctx context.Context, pod *corev1.Pod) *corev1.Obje
 			}
 		}
 	}
-	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: pod.Namespace, Name: owner.Name, UID: owner.UID}
+	return referenceTo(owner, pod.Namespace)
+}
+
+func referenceTo(owner *metav1.OwnerReference, namespace string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: namespace, Name: owner.Name, UID: owner.UID}
 }

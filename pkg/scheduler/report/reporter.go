@@ -89,14 +89,14 @@ type Reporter struct {
 
 // New returns a Reporter. It writes nothing before Run.
 func New(o Options) *Reporter {
-	m, k := newMakers(o), newIgnoredKeys(o)
+	m := newMakers(o)
 	return &Reporter{
 		registry: o.Registry,
 		clock:    o.Clock,
 		statuses: newStatuses(o, m),
 		pods:     newGatedPods(o, m),
-		ignored:  k,
-		loose:    newLoosePods(k),
+		ignored:  newIgnoredKeys(o),
+		loose:    newLoosePods(o),
 		marked:   sets.New[gangs.Key](),
 		signal:   make(chan struct{}, 1),
 	}
