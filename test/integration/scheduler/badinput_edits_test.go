@@ -177,11 +177,14 @@ func (c *cluster) createHeldGang(name string, n int) (provision func()) {
 // storageClass creates a class whose claims are bound on the node of their first pod, by an external provisioner:
 // provision.
 func (c *cluster) storageClass() string {
+	return c.storageClassOf(c.namespace, "provisioner.example.com/by-hand")
+}
+
+// storageClassOf creates a class whose claims are bound on the node of their first pod.
+func (c *cluster) storageClassOf(name, provisioner string) string {
 	c.t.Helper()
 	wait := storagev1.VolumeBindingWaitForFirstConsumer
-	class := &storagev1.StorageClass{
-		ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Provisioner: "provisioner.example.com/by-hand", VolumeBindingMode: &wait,
-	}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &wait}
 	_, err := cp.Client().StorageV1().StorageClasses().Create(c.ctx, class, metav1.CreateOptions{})
 	c.must(err, "creating a StorageClass")
 	c.t.Cleanup(func() {
@@ -195,14 +198,18 @@ func (c *cluster) storageClass() string {
 func (c *cluster) claim(name, class string, mode corev1.PersistentVolumeAccessMode) {
 	c.t.Helper()
 	_, err := cp.Client().CoreV1().PersistentVolumeClaims(c.namespace).Create(c.ctx, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class,
-			AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: claimSpec(class, mode),
 	}, metav1.CreateOptions{})
 	c.must(err, "creating claim "+name)
+}
+
+// claimSpec asks for a small volume of the class.
+func claimSpec(class string, mode corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		StorageClassName: &class,
+		AccessModes:      []corev1.PersistentVolumeAccessMode{mode},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
 }
 
 // untilNodeChosen waits until the scheduler has requested a volume for the claim, and returns the selected node.
@@ -211,41 +218,55 @@ func (c *cluster) untilNodeChosen(claim string) (node string) {
 	c.must(controlplane.Until(c.ctx, cp.Client().CoreV1().PersistentVolumeClaims(c.namespace), metav1.ListOptions{FieldSelector: "metadata.name=" + claim},
 		func(claims []*corev1.PersistentVolumeClaim) bool {
 			if len(claims) == 1 {
-				node = claims[0].Annotations["volume.kubernetes.io/selected-node"]
+				node = claims[0].Annotations[nodeOfClaim]
 			}
 			return node != ""
 		}), "waiting until the scheduler asks for a volume")
 	return node
 }
 
-// provision creates a volume for the claim, as a provisioner does: one that is written from a single node can be used on
-// the node that the scheduler selected for the claim, and on no other.
+// provision creates a volume for the claim, as a provisioner does.
 func (c *cluster) provision(claim string) {
 	c.t.Helper()
 	pvc, err := cp.Client().CoreV1().PersistentVolumeClaims(c.namespace).Get(c.ctx, claim, metav1.GetOptions{})
 	c.must(err, "reading claim "+claim)
+	_, err = cp.Client().CoreV1().PersistentVolumes().Create(c.ctx, c.volumeFor(pvc), metav1.CreateOptions{})
+	c.must(err, "creating a volume for claim "+claim)
+}
+
+// volumeFor returns a volume for the claim: one that is written from a single node can be used on the node that the scheduler
+// selected for the claim, and on no other.
+func (c *cluster) volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	node := ""
+	if !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {
+		if node = claim.Annotations[nodeOfClaim]; node == "" {
+			c.t.Fatalf("claim %s has no node yet, so that no volume can be made for it", claim.Name)
+		}
+	}
+	volume := c.volume(c.namespace+"-"+claim.Name, claim.Spec, node)
+	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: string(claim.UID)}
+	volume.Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	return volume
+}
+
+// nodeOfClaim is the annotation of a claim with the node that the scheduler has selected for it.
+const nodeOfClaim = "volume.kubernetes.io/selected-node"
+
+// volume returns a volume without a source that fits a claim, for one node or, if that is "", for all.
+func (c *cluster) volume(name string, claim corev1.PersistentVolumeClaimSpec, node string) *corev1.PersistentVolume {
 	volume := &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: c.namespace + "-" + claim, Labels: map[string]string{"test": c.namespace}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"test": c.namespace}},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName:              *pvc.Spec.StorageClassName,
-			AccessModes:                   pvc.Spec.AccessModes,
-			Capacity:                      pvc.Spec.Resources.Requests,
+			StorageClassName: *claim.StorageClassName, AccessModes: claim.AccessModes, Capacity: claim.Resources.Requests,
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: c.namespace, Name: claim, UID: pvc.UID},
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "csi.example.com", VolumeHandle: string(pvc.UID)}},
 		},
 	}
-	if !slices.Contains(pvc.Spec.AccessModes, corev1.ReadWriteMany) {
-		node := pvc.Annotations["volume.kubernetes.io/selected-node"]
-		if node == "" {
-			c.t.Fatalf("claim %s has no node yet, so that no volume can be made for it", claim)
-		}
+	if node != "" {
 		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 		}}}}
 	}
-	_, err = cp.Client().CoreV1().PersistentVolumes().Create(c.ctx, volume, metav1.CreateOptions{})
-	c.must(err, "creating a volume for claim "+claim)
+	return volume
 }
 
 func TestPodGroupEditedWhileItsPodsRun(t *testing.T) {
