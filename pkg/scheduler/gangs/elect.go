@@ -107,7 +107,7 @@ func (g *gangState) recordAdmitted() {
 		g.lostFrom = nil
 	}
 	switch root := g.tree.Root(); {
-	case !g.admitted && n.Bound.Satisfied(root):
+	case !g.admitted && (n.Bound.Satisfied(root) || g.wasWhole()):
 		g.admitted, g.broken, g.partial.known = true, false, false
 		g.failures = 0
 		g.admitAllGroups()

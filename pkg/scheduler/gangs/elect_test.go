@@ -160,8 +160,8 @@ func TestElection(t *testing.T) {
 		"a succeeded pod counts with live pods that were bound by the same plan, whatever their controller": {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(3)).pods(
-					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b").mark("a")),
-					job("b", "workers").Node("n").BoundFor(planFor("group", "a", "b").mark("b")), job("c", "workers"))
+					job("a", "leaders").Phase(corev1.PodSucceeded).Node("n").BoundFor(planFor("group", "a", "b", "x").mark("a")),
+					job("b", "workers").Node("n").BoundFor(planFor("group", "a", "b", "x").mark("b")), job("c", "workers"))
 			},
 			leader: "c",
 		},

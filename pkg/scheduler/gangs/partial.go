@@ -23,8 +23,8 @@ import (
 //
 // The condition Admitted records that a gang had its minimum. Between the last binding and the write of that
 // condition, only the marks of the bound pods can show it. The gang is partial only if they prove that it never had its
-// minimum (marks.ProvesPartial). If the objects cannot prove it, the gang counts as admitted, because deleting the pods
-// of a running gang is the worse mistake.
+// minimum (marks.ProvesPartial). If the objects cannot prove it, the pods are kept, because deleting those of a running
+// gang is the worse mistake. If their plan was completed, the gang is admitted, although its tree may have changed since.
 //
 // A gang that is half released could not be proven partial, because a named member may be gone by then. The decision
 // is therefore recorded before the first deletion, as a condition of every pod that is released
@@ -65,6 +65,15 @@ func (g *gangState) partialState() *partial {
 
 // isPartial reports whether the gang is partially bound, provably never had its minimum, and has no plan in force.
 func (g *gangState) isPartial() bool { return g.plan == nil && g.partialState().neverWhole }
+
+// wasWhole reports whether pods are bound for the gang by a plan of which all members were bound, and nothing is planned now.
+func (g *gangState) wasWhole() bool {
+	if g.plan != nil {
+		return false
+	}
+	p := g.partialState()
+	return p.holds && !p.neverWhole && g.completedPlan()
+}
 
 // completedPlan reports whether every member that the marks of a bound pod's plan name has been bound. Then the tree of that
 // plan may have been satisfied, although the current one is not.

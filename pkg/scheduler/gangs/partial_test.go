@@ -484,7 +484,7 @@ func TestAPlanThatDependsOnReleasedPodsIsRefused(t *testing.T) {
 }
 
 // A gang whose PodGroup is edited may have had its minimum before: the binding that completed it is observed after the
-// edit. It is kept, unless the plan that was cut short still is.
+// edit. It is kept and admitted, unless the plan that was cut short still is.
 func TestAGangThatWasCompletedBeforeAnEditIsKept(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -511,6 +511,9 @@ func TestAGangThatWasCompletedBeforeAnEditIsKept(t *testing.T) {
 			}
 			if len(released) != tc.want {
 				t.Errorf("%d pods are released, want %d", len(released), tc.want)
+			}
+			if f, _ := s.r.Facts(gangG); f.Admitted != (tc.want == 0) {
+				t.Errorf("admitted: %t, though %d pods are released", f.Admitted, len(released))
 			}
 		})
 	}

@@ -244,9 +244,9 @@ func TestPlanLife(t *testing.T) {
 			s.arrives("b", "c").wantOpen(false).wantAborted(true)
 			s.releases("b", "c").wantQuiet()
 		},
-		"a PodGroup edited while its plan is bound: the plan ends by the old tree": func(t *testing.T, s *story) {
+		"a PodGroup edited while its plan is bound: the plan ends by the old tree, and the gang is admitted": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b").group(podGroup().MinMember(4).Generation(2)).wantAborted(false)
-			s.assumes("c").arrives("a", "b", "c").wantOpen(true).posts("a", "b", "c").wantQuiet().wantAdmitted(false)
+			s.assumes("c").arrives("a", "b", "c").wantOpen(true).posts("a", "b", "c").wantQuiet().wantAdmitted(true)
 			s.members("d").leads("d").commits("d").assumes("d").arrives("d").wantOpen(true)
 		},
 		"a PodGroup deleted while its plan is bound: the plan ends by the old tree": func(t *testing.T, s *story) {
