@@ -33,6 +33,7 @@ import (
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
+	"github.com/muster-project/muster/pkg/grouping"
 	"github.com/muster-project/muster/pkg/version"
 	"github.com/muster-project/muster/pkg/webhooks"
 	"github.com/muster-project/muster/pkg/webhooks/certificates"
@@ -48,6 +49,7 @@ func newCommand() *cobra.Command {
 		Short: "Runs Muster's workload API",
 		Long: `muster-controller runs the workload API: it makes the pods of PodCliqueSets,
 and the PodGroups by which muster-scheduler admits them, scales and repairs them.
+It makes PodGroups for Jobs, StatefulSets and Deployments that ask for one.
 It serves the admission webhooks of Muster too: what is invalid is refused with
 every error named, and fields that do not do what they say are answered with a
 warning.
@@ -102,6 +104,8 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  namespaces                           get list watch; their class
 //	  leases.coordination.k8s.io           grove-operator-leader-election  get list watch
 //	  events.events.k8s.io                 create patch
+//	  jobs.batch, statefulsets.apps, deployments.apps
+//	                                       get list watch; of the --grouped-kinds
 //	  roles, rolebindings.rbac.authorization.k8s.io
 //	                                       get list watch create update; for sets with a start order
 //	always: discovery (/api, /apis), which every authenticated user may read
@@ -151,9 +155,13 @@ func runManager(ctx context.Context, o *options) error {
 		server.CertDir = o.certDir
 	}
 	managerOptions.WebhookServer = webhook.NewServer(server)
+	grouped, err := grouping.Select(o.groupedKinds)
+	if err != nil {
+		return err
+	}
 	settings := controllers.Options{
 		SchedulerName: o.schedulerName, SchedulerLease: o.schedulerLeaseName(), StandstillLimit: renewDeadline,
-		WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes}
+		WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes, Grouped: grouped}
 	controllers.AddCacheOptions(&managerOptions.Cache, settings)
 
 	if err := metrics.Register(); err != nil {

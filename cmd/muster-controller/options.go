@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/classes"
+	"github.com/muster-project/muster/pkg/grouping"
 	"github.com/muster-project/muster/pkg/version"
 )
 
@@ -39,6 +41,7 @@ type options struct {
 	schedulerLease     string
 	waitImage          string
 	stalledUpdateAfter time.Duration
+	groupedKinds       []string
 	classes            classes.Options
 
 	webhookHost          string
@@ -71,6 +74,7 @@ func defaultOptions() *options {
 		schedulerLease:       defaultNamespace() + "/" + v1alpha1.DefaultSchedulerName,
 		waitImage:            "ghcr.io/muster-project/muster-wait:" + version.Version,
 		stalledUpdateAfter:   10 * time.Minute,
+		groupedKinds:         grouping.Names(),
 		classes:              classes.DefaultOptions(),
 		webhookPort:          9443,
 		webhookService:       "muster-webhooks",
@@ -108,6 +112,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 	fs.DurationVar(&o.stalledUpdateAfter, "stalled-update-after", o.stalledUpdateAfter,
 		"After how long without progress an update of a PodCliqueSet is said to have stalled, by the reason of its condition Progressing and an event. 0: never.")
+
+	fs.StringSliceVar(&o.groupedKinds, "grouped-kinds", o.groupedKinds,
+		"Kinds of workloads for whose gangs PodGroups are made, if their pod templates have "+v2alpha2.MinMemberKey+". Empty: none; PodGroups that were made stay.")
 
 	fs.StringVar(&o.classes.Class, "controller-class", o.classes.Class,
 		"Class of the PodCliqueSets that are served: of those with this value in the annotation "+v1alpha1.ControllerClass+", or else in the label of that name of their namespace, and of those without a class if Grove's operator is not installed.")
@@ -211,6 +218,9 @@ func (o *options) validate() error {
 	}
 	if o.stalledUpdateAfter < 0 {
 		refuse("--stalled-update-after is %s, must not be negative", o.stalledUpdateAfter)
+	}
+	if _, err := grouping.Select(o.groupedKinds); err != nil {
+		refuse("--grouped-kinds has %s", err)
 	}
 	if o.leaderElect && o.leaderElectLease == "" {
 		refuse("--leader-elect-lease must not be empty with --leader-elect")

@@ -42,7 +42,12 @@ func TestValidateOptions(t *testing.T) {
 			change: func(o *options) { o.classes.Class, o.classes.GroveLease = "my class", "" },
 			want:   []string{`--controller-class is "my class"`, "--grove-lease must not be empty; --grove-namespaces= turns it off"},
 		},
-		"no class":               {change: func(o *options) { o.classes.Class = "" }, want: []string{"--controller-class"}},
+		"no class": {change: func(o *options) { o.classes.Class = "" }, want: []string{"--controller-class"}},
+		"kinds that are unknown": {
+			change: func(o *options) { o.groupedKinds = []string{"Job", "Pod"} },
+			want:   []string{`--grouped-kinds has "Pod": the kinds are Job, StatefulSet, Deployment`},
+		},
+		"no kinds":               {change: func(o *options) { o.groupedKinds = nil }},
 		"no namespaces of Grove": {change: func(o *options) { o.classes.GroveNamespaces = nil }},
 		"without leader election its flags do not matter": {
 			change: func(o *options) { o.leaderElect, o.leaderElectLease, o.leaderLeaseDuration = false, "", 0 },

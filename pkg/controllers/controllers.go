@@ -18,6 +18,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/controllers/grouper"
 	"github.com/muster-project/muster/pkg/controllers/podclique"
 	"github.com/muster-project/muster/pkg/controllers/podcliquescalinggroup"
 	"github.com/muster-project/muster/pkg/controllers/podcliqueset"
@@ -57,19 +58,20 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("setting up the %s controller: %w", controller.name, err)
 		}
 	}
-	return nil
+	return grouper.Setup(mgr, o)
 }
 
-// AddCacheOptions restricts a manager's cache, for the controllers, to objects that were created for PodCliqueSets, and
+// AddCacheOptions restricts a manager's cache, for the controllers, to objects that they create, and
 // drops fields that no controller reads.
 func AddCacheOptions(options *cache.Options, o Options) {
 	if options.ByObject == nil {
 		options.ByObject = map[client.Object]cache.ByObject{}
 	}
 	managed := cache.ByObject{Label: children.ManagedSelector()}
-	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &v2alpha2.PodGroup{}, &appsv1.ControllerRevision{}} {
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.Service{}, &autoscalingv2.HorizontalPodAutoscaler{}, &appsv1.ControllerRevision{}} {
 		options.ByObject[kind] = managed
 	}
+	options.ByObject[&v2alpha2.PodGroup{}] = cache.ByObject{Label: children.MadeSelector()}
 	options.ByObject[&corev1.Node{}] = cache.ByObject{Transform: podclique.StripNode}
 	o.Classes.AddCacheOptions(options)
 	options.DefaultTransform = cache.TransformStripManagedFields()

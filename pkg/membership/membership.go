@@ -20,6 +20,8 @@ type mark struct {
 // docs/workloads.md; a test compares the two.
 var marks = []mark{
 	{"annotation " + v2alpha2.PodGroupAnnotation, func(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }},
+	{placeOfLabel, groupOfWorkload(placeOfLabel)},
+	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
 }
 
 // Group returns the name of the PodGroup, of the pod's namespace, that the pod belongs to. "": it is in no gang.

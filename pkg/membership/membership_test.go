@@ -11,6 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// owned returns the metadata with a controller.
+func owned(kind, name string, meta metav1.ObjectMeta) metav1.ObjectMeta {
+	yes := true
+	meta.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: "uid", Controller: &yes}}
+	return meta
+}
+
 func TestGang(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -28,7 +35,45 @@ func TestGang(t *testing.T) {
 			group: "train", leaf: "workers", place: "annotation pod-group-name",
 		},
 		"an empty name is none": {pod: metav1.ObjectMeta{Annotations: map[string]string{"pod-group-name": ""}}},
-		"a label is no mark":    {pod: metav1.ObjectMeta{Labels: map[string]string{"pod-group-name": "train"}}},
+		"a Job's pod with a minimum": {
+			pod:   owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all"}}),
+			group: "job-train-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
+		"by an annotation": {
+			pod:   owned("Job", "train", metav1.ObjectMeta{Annotations: map[string]string{"scheduling.run.ai/min-member": "all"}}),
+			group: "job-train-5cc7e6cd", place: "annotation scheduling.run.ai/min-member",
+		},
+		"the PodGroup that it names precedes that of its owner": {
+			pod: owned("Job", "train", metav1.ObjectMeta{
+				Annotations: map[string]string{"pod-group-name": "mine"}, Labels: map[string]string{"scheduling.run.ai/min-member": "all"}}),
+			group: "mine", place: "annotation pod-group-name",
+		},
+		"opted out": {
+			pod: owned("Job", "train", metav1.ObjectMeta{
+				Labels: map[string]string{"scheduling.run.ai/min-member": "all"}, Annotations: map[string]string{"scheduling.run.ai/gang": "false"}}),
+		},
+		"another word opts out of nothing": {
+			pod:   owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all", "scheduling.run.ai/gang": "no"}}),
+			group: "job-train-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
+		"a Deployment's pod": {
+			pod: owned("ReplicaSet", "web-5d9c", metav1.ObjectMeta{
+				Labels: map[string]string{"scheduling.run.ai/min-member": "2", "pod-template-hash": "5d9c"}}),
+			group: "deployment-web", place: "label scheduling.run.ai/min-member",
+		},
+		"a pod of a ReplicaSet of nobody": {
+			pod:   owned("ReplicaSet", "web-5d9c", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "2"}}),
+			group: "replicaset-web-5d9c-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
+		"a kind that nobody groups: the pod waits": {
+			pod:   owned("PyTorchJob", "bert", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "2"}}),
+			group: "pytorchjob-bert-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
+		"a pod without an owner is its own": {
+			pod:   metav1.ObjectMeta{Name: "alone", UID: "uid", Labels: map[string]string{"scheduling.run.ai/min-member": "2"}},
+			group: "pod-alone-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
+		"a label is no mark": {pod: metav1.ObjectMeta{Labels: map[string]string{"pod-group-name": "train"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,5 +10,6 @@ import (
 
 func TestPure(t *testing.T) {
 	t.Parallel()
-	purity.Check(t, "k8s.io/api/core/v1", purity.Module+"/pkg/apis/scheduling/v2alpha2")
+	purity.Check(t, "k8s.io/api/apps/v1", "k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/apimachinery/pkg/types",
+		purity.Module+"/pkg/apis/scheduling/v2alpha2")
 }

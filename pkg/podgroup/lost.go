@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -54,6 +55,11 @@ func FindLostPods(f Facts) []LostPods {
 		}
 		if f.Group == nil {
 			lost.Reason = v2alpha2.EventPodGroupNotFound
+			if of, made := membership.WorkloadOf(lost.First); made {
+				lost.Note = fmt.Sprintf("PodGroup %q does not exist: muster-controller makes it for the kinds of its --grouped-kinds, and %s %s may be suspended, "+
+					"or have an event that says why not; %s", name, message.Truncate(of.Kind, maxShown), message.Truncate(of.Name, message.MaxName), waits)
+				continue
+			}
 			lost.Note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; %s",
 				v2alpha2.PodGroupAnnotation, name, f.Namespace, v2alpha2.SchemeGroupVersion, waits)
 			continue

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -23,6 +24,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/classes"
+	"github.com/muster-project/muster/pkg/grouping"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -37,6 +39,8 @@ type Options struct {
 	StalledUpdateAfter time.Duration
 	// Classes are the PodCliqueSets that are served.
 	Classes classes.Options
+	// Grouped are the kinds of workloads of other controllers for which PodGroups are made.
+	Grouped []grouping.Kind
 	Clock   clock.PassiveClock
 	// SchedulerLease is the Lease of the scheduler named SchedulerName. No name: it is not read.
 	SchedulerLease types.NamespacedName
@@ -155,6 +159,15 @@ func formerOwner(apiVersion, kind, name string) string { return apiVersion + "/"
 // ManagedSelector selects the objects that were created for PodCliqueSets.
 func ManagedSelector() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelManagedBy: v1alpha1.LabelManagedByValue})
+}
+
+// MadeSelector selects them, and the PodGroups that were made for other workloads.
+func MadeSelector() labels.Selector {
+	either, err := labels.NewRequirement(v1alpha1.LabelManagedBy, selection.In, []string{v1alpha1.LabelManagedByValue, grouping.LabelManagedByValue})
+	if err != nil {
+		panic(err) // the key and the values are constants
+	}
+	return labels.NewSelector().Add(*either)
 }
 
 // ListOwned fills lists with the cached objects whose controlling owner is owner, including those that are being deleted.

@@ -11,10 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -234,17 +236,38 @@ func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.G
 	return separateSources(mgr, h, ManagedSelector(), kinds)
 }
 
-// separateSources returns sources with a cache of their own, of the objects that the selector selects; nil: all.
-func separateSources(mgr ctrl.Manager, h handler.EventHandler, selector labels.Selector, kinds []schema.GroupVersionKind) ([]source.Source, error) {
+// WorkloadSource is OptionalSources for all objects of a kind, which are read, as unstructured objects, from the cache that is
+// returned too. transform shortens them.
+func WorkloadSource(mgr ctrl.Manager, h handler.EventHandler, transform toolscache.TransformFunc, kind schema.GroupVersionKind) (client.Reader, source.Source, error) {
+	separate, err := separateCache(mgr, nil, transform)
+	if err != nil {
+		return nil, nil, err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return separate, unawaited{source.Kind[client.Object](separate, object, h)}, nil
+}
+
+// separateCache returns a cache of its own, of the objects that the selector selects; nil: all.
+func separateCache(mgr ctrl.Manager, selector labels.Selector, transform toolscache.TransformFunc) (cache.Cache, error) {
 	separate, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: selector, DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultLabelSelector: selector, DefaultTransform: transform,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making a cache: %w", err)
 	}
 	if err := mgr.Add(separate); err != nil {
 		return nil, fmt.Errorf("adding a cache: %w", err)
+	}
+	return separate, nil
+}
+
+// separateSources returns sources with a cache of their own.
+func separateSources(mgr ctrl.Manager, h handler.EventHandler, selector labels.Selector, kinds []schema.GroupVersionKind) ([]source.Source, error) {
+	separate, err := separateCache(mgr, selector, cache.TransformStripManagedFields())
+	if err != nil {
+		return nil, err
 	}
 	var sources []source.Source
 	for _, kind := range kinds {

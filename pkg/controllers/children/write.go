@@ -58,7 +58,7 @@ func (c *Client) Create(ctx context.Context, object client.Object) error {
 	case conflict.Terminating, other == nil:
 		return conflict
 	case owner != nil && other.UID == owner.UID:
-		if existing.Labels[v1alpha1.LabelManagedBy] == v1alpha1.LabelManagedByValue {
+		if existing.Labels[v1alpha1.LabelManagedBy] == object.GetLabels()[v1alpha1.LabelManagedBy] {
 			return nil
 		}
 		lost := map[string]string{}

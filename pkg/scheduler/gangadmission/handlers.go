@@ -111,7 +111,7 @@ func stripEndedPod(obj any) (any, error) {
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	for _, k := range []string{v2alpha2.PodGroupAnnotation, v2alpha2.BoundForAnnotation} {
+	for _, k := range []string{v2alpha2.PodGroupAnnotation, v2alpha2.MinMemberKey, v2alpha2.GangKey, v2alpha2.BoundForAnnotation} {
 		if v, ok := pod.Annotations[k]; ok {
 			if kept.Annotations == nil {
 				kept.Annotations = map[string]string{}

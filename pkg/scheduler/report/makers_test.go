@@ -191,6 +191,11 @@ func TestOwnersOfMissingPods(t *testing.T) {
 			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("train", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}},
 			want:    "needs 4 pods, 0 exist; it is idle until pods name it by annotation pod-group-name",
 		},
+		"the suspended Job for which the PodGroup was made": {
+			group:   podGroup("train").MinMember(4).Controller("Job", "bert", "1").ControllerVersion("batch/v1"),
+			objects: []runtime.Object{&batchv1.Job{ObjectMeta: owned("bert", "1"), Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}},
+			want:    "needs 4 pods, 0 exist; Job bert is suspended: resume it",
+		},
 		"another object controls the PodGroup": {
 			group: podGroup("train").MinMember(4).Controller("PodCliqueSet", "chat", "1"),
 			want:  "needs 4 pods, 0 exist; PodCliqueSet chat makes its pods: see its events",

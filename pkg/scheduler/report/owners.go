@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -95,13 +96,13 @@ func ownerOfJob(o podgroup.Owner, job *batchv1.Job) podgroup.Owner {
 }
 
 // ownerByName returns the Job or StatefulSet that should create the pods of a PodGroup without pods: a suspended Job has none,
-// nor has one whose pods a quota refuses. It is the controller of the PodGroup, or has its name, and its pod template
-// names the PodGroup. A controller of another kind is not read. No Kind: none was found if it is Seen, otherwise it is not
+// nor has one whose pods a quota refuses. It is the controller of the PodGroup, or has its name and a pod template
+// that names the PodGroup. A controller of another kind is not read. No Kind: none was found if it is Seen, otherwise it is not
 // known.
 func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Time) podgroup.Owner {
-	name, kind := f.Name, schema.GroupKind{}
+	name, kind, maker := f.Name, schema.GroupKind{}, types.UID("")
 	if ref := metav1.GetControllerOfNoCopy(f.Group); ref != nil {
-		name, kind = ref.Name, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
+		maker, name, kind = ref.UID, ref.Name, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 		if kind != jobKind && kind != statefulSetKind {
 			return podgroup.Owner{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Unknown: true}
 		}
@@ -112,7 +113,7 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 			if err != nil && !apierrors.IsNotFound(err) {
 				return podgroup.Owner{}, false
 			}
-			if err == nil && namesGroup(&job.Spec.Template, f.Name) {
+			if err == nil && (job.UID == maker || namesGroup(&job.Spec.Template, f.Name)) {
 				return ownerOfJob(ownerWithoutPods(jobKind, job, &job.Spec.Template), job), true
 			}
 		}
@@ -121,7 +122,7 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 			if err != nil && !apierrors.IsNotFound(err) {
 				return podgroup.Owner{}, false
 			}
-			if err == nil && namesGroup(&set.Spec.Template, f.Name) {
+			if err == nil && (set.UID == maker || namesGroup(&set.Spec.Template, f.Name)) {
 				return ofStatefulSet(ownerWithoutPods(statefulSetKind, set, &set.Spec.Template), set), true
 			}
 		}

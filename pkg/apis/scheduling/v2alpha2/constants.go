@@ -12,6 +12,15 @@ const (
 	// without sub-groups: all of its pods count.
 	SubGroupLabel = "kai.scheduler/subgroup-name"
 
+	// MinMemberKey, a label or annotation of a pod template, makes the pods of
+	// the Job, StatefulSet or Deployment a gang, whose PodGroup muster-controller
+	// writes. The value is the number of pods of the minimum, or "all".
+	MinMemberKey = "scheduling.run.ai/min-member"
+
+	// GangKey, a label or annotation of a pod template, with the value "false":
+	// MinMemberKey has no effect. Other values have no meaning.
+	GangKey = "scheduling.run.ai/gang"
+
 	// BoundForAnnotation, on a pod, is the mark that muster-scheduler writes to
 	// the Binding of every gang member, and that the API server copies to the
 	// pod. It identifies the plan that bound the pod, and is signed with a key

@@ -55,7 +55,7 @@ const (
 	// EventFailedScheduling: the gang of the pod lacks capacity. kube-scheduler
 	// uses the same reason.
 	EventFailedScheduling = "FailedScheduling"
-	// EventPodGroupNotFound: the PodGroup that the pod names does not exist.
+	// EventPodGroupNotFound: the PodGroup of the pod's gang does not exist.
 	// There is one event for all pods that name it, on the first of them.
 	EventPodGroupNotFound = "PodGroupNotFound"
 	// EventPodGroupNotNamed: a PodGroup has no pods, and the pod, or the Job
@@ -75,6 +75,15 @@ const (
 	// There is one event for all pods with the same cause, on the first of
 	// them.
 	EventSubGroupNotFound = "SubGroupNotFound"
+)
+
+// Reasons of events of muster-controller about workloads whose PodGroups it
+// makes.
+const (
+	// EventGangNotMade: the marks of the workload ask for a PodGroup, and there is
+	// none, because they cannot be obeyed. The note says why, and what becomes of
+	// the pods.
+	EventGangNotMade = "GangNotMade"
 )
 
 // Reasons of conditions of pods.

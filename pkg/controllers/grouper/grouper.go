@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/grouping"
+)
+
+// Reconciler makes the PodGroups of the workloads of one kind.
+type Reconciler struct {
+	kind      grouping.Kind
+	workloads client.Reader // reads workloads from their cache, as unstructured objects
+	children  *children.Client
+	clock     clock.PassiveClock
+	recorder  events.EventRecorder
+}
+
+// New returns a Reconciler. workloads reads workloads of the kind, c PodGroups, both from caches; live reads from the API
+// server.
+func New(kind grouping.Kind, workloads client.Reader, c client.Client, live client.Reader, o children.Options, recorder events.EventRecorder) *Reconciler {
+	return &Reconciler{kind: kind, workloads: workloads, children: o.NewClient(c, live), clock: o.Clock, recorder: recorder}
+}
+
+// Setup registers a controller for each of the grouped kinds. Workloads have a cache of their own: if it cannot be filled, because
+// muster-controller may not read a kind, the other controllers do not wait for it.
+func Setup(mgr ctrl.Manager, o children.Options) error {
+	for _, kind := range o.Grouped {
+		workloads, source, err := children.WorkloadSource(mgr, &handler.EnqueueRequestForObject{}, grouping.Strip, kind.GroupVersionKind)
+		if err != nil {
+			return err
+		}
+		r := New(kind, workloads, mgr.GetClient(), mgr.GetAPIReader(), o, mgr.GetEventRecorder("muster-controller"))
+		owned := children.ChangeHandler{Map: children.Owner(kind.Kind), Urgency: children.SpecChanged}
+		if err := ctrl.NewControllerManagedBy(mgr).
+			Named("grouper-"+kind.Kind).
+			WatchesRawSource(source).
+			Watches(&v2alpha2.PodGroup{}, owned.Handler()).
+			WithOptions(children.ControllerOptions(8)).
+			Complete(r.children.Awake(r)); err != nil {
+			return fmt.Errorf("setting up the controller that groups %ss: %w", kind.Kind, err)
+		}
+	}
+	return nil
+}
+
+// Reconcile creates, updates or deletes the PodGroup of a workload.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	workload := &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(r.kind.GroupVersionKind)
+	err := r.workloads.Get(ctx, request.NamespacedName, workload)
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("reading %s %s: %w", r.kind.Kind, request.NamespacedName, err)
+	case workload.GetDeletionTimestamp() != nil:
+		return ctrl.Result{}, nil
+	}
+	want, err := r.kind.PodGroup(workload)
+	if refused := (*grouping.RefusedError)(nil); errors.As(err, &refused) {
+		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", refused.Error())
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.children.Result(ctx, request.NamespacedName, r.clock.Now(), 0, r.apply(ctx, workload, want))
+}
+
+// apply makes the PodGroup that a workload needs the only one that it owns. nil: it needs none.
+func (r *Reconciler) apply(ctx context.Context, workload client.Object, want *v2alpha2.PodGroup) error {
+	owned := &v2alpha2.PodGroupList{}
+	if err := r.children.ListOwned(ctx, workload, owned); err != nil {
+		return err
+	}
+	var present *v2alpha2.PodGroup
+	var errs []error
+	for i := range owned.Items {
+		switch group := &owned.Items[i]; {
+		case want != nil && group.Name == want.Name:
+			present = group
+		default:
+			errs = append(errs, r.children.Delete(ctx, group))
+		}
+	}
+	if want != nil {
+		err := children.CreateOrUpdate(ctx, r.children, present, want)
+		if conflict := (*children.NameConflictError)(nil); errors.As(err, &conflict) && !conflict.Terminating {
+			klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want), "workload", klog.KObj(workload))
+			err = nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

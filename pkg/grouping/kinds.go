@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouping
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+)
+
+// Kind is a kind of workloads whose gangs are known.
+type Kind struct {
+	schema.GroupVersionKind
+	// read returns what the controller of the kind will create.
+	read func(object *unstructured.Unstructured) (plan, error)
+}
+
+// plan is what a controller will create for a workload.
+type plan struct {
+	template template
+	// pods is the number of pods that exist at the same time; 0: none, now.
+	pods int32
+}
+
+// template is what is read of a pod template.
+type template struct {
+	Metadata struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		SchedulerName     string `json:"schedulerName"`
+		PriorityClassName string `json:"priorityClassName"`
+	} `json:"spec"`
+}
+
+var kinds = []Kind{
+	{batchv1.SchemeGroupVersion.WithKind("Job"), readJob},
+	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), readReplicas},
+	{appsv1.SchemeGroupVersion.WithKind("Deployment"), readReplicas},
+}
+
+// Names returns the names of all kinds: "Job".
+func Names() []string {
+	names := make([]string, 0, len(kinds))
+	for _, k := range kinds {
+		names = append(names, k.Kind)
+	}
+	return names
+}
+
+// Select returns the kinds of these names. The error names all that are unknown or twice there.
+func Select(names []string) ([]Kind, error) {
+	var selected []Kind
+	var unknown []string
+	for i, name := range names {
+		j := slices.IndexFunc(kinds, func(k Kind) bool { return k.Kind == name })
+		if j < 0 || slices.Contains(names[:i], name) {
+			unknown = append(unknown, fmt.Sprintf("%q", name))
+			continue
+		}
+		selected = append(selected, kinds[j])
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("%s: the kinds are %s, each at most once", strings.Join(unknown, ", "), strings.Join(Names(), ", "))
+	}
+	return selected, nil
+}
+
+// readJob: the Job controller creates as many pods as may run at the same time, and no more than have to succeed.
+func readJob(object *unstructured.Unstructured) (plan, error) {
+	var job struct {
+		Spec struct {
+			Parallelism *int32   `json:"parallelism"`
+			Completions *int32   `json:"completions"`
+			Suspend     bool     `json:"suspend"`
+			Template    template `json:"template"`
+		} `json:"spec"`
+	}
+	if err := convert(object, &job); err != nil {
+		return plan{}, err
+	}
+	pods := ptr.Deref(job.Spec.Parallelism, 1)
+	if job.Spec.Completions != nil {
+		pods = min(pods, *job.Spec.Completions)
+	}
+	if job.Spec.Suspend {
+		pods = 0
+	}
+	return plan{job.Spec.Template, pods}, nil
+}
+
+// readReplicas reads a workload that consists of replicas of a pod.
+func readReplicas(object *unstructured.Unstructured) (plan, error) {
+	var set struct {
+		Spec struct {
+			Replicas *int32   `json:"replicas"`
+			Template template `json:"template"`
+		} `json:"spec"`
+	}
+	err := convert(object, &set)
+	return plan{set.Spec.Template, ptr.Deref(set.Spec.Replicas, 1)}, err
+}
+
+func convert(object *unstructured.Unstructured, to any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, to); err != nil {
+		return fmt.Errorf("reading %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return nil
+}
+
+// Strip removes from a stored workload all that is not read here: most of it are the containers of its pods. It changes the
+// object, and returns other objects as they are.
+func Strip(object any) (any, error) {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		u.SetManagedFields(nil)
+		delete(u.Object, "status")
+		annotations := u.GetAnnotations()
+		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		u.SetAnnotations(annotations)
+		stripPodSpecs(u.Object)
+	}
+	return object, nil
+}
+
+// stripPodSpecs shortens every pod spec below the node.
+func stripPodSpecs(node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		if _, isPodSpec := node["containers"]; isPodSpec {
+			for key := range node {
+				if key != "schedulerName" && key != "priorityClassName" {
+					delete(node, key)
+				}
+			}
+			return
+		}
+		for _, child := range node {
+			stripPodSpecs(child)
+		}
+	case []any:
+		for _, child := range node {
+			stripPodSpecs(child)
+		}
+	}
+}
+
+// isOurs reports whether a scheduler of Muster may schedule the pods: whichever is not the default one.
+func (t template) isOurs() bool {
+	return cmp.Or(t.Spec.SchedulerName, defaultScheduler) != defaultScheduler
+}
+
+const defaultScheduler = "default-scheduler"

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouping
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/message"
+)
+
+// Labels of the PodGroups that are made for workloads.
+const (
+	LabelManagedBy      = "app.kubernetes.io/managed-by"
+	LabelManagedByValue = "muster-controller"
+)
+
+// RefusedError says in words why a workload has no PodGroup although its marks ask for one.
+type RefusedError struct{ text string }
+
+func (e *RefusedError) Error() string { return e.text }
+
+func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+
+// all is the value of scheduling.run.ai/min-member for as many pods as the workload has.
+const all = "all"
+
+// PodGroup returns the PodGroup of the gang of a workload. nil without an error: it needs none, because nothing asks for it,
+// its pods name another one, or it has no pods now. The error is a *RefusedError if a user has to decide. Source:
+// docs/decisions, W13.
+func (k Kind) PodGroup(object *unstructured.Unstructured) (*v2alpha2.PodGroup, error) {
+	p, err := k.read(object)
+	if err != nil {
+		return nil, err
+	}
+	labels, annotations := p.template.Metadata.Labels, p.template.Metadata.Annotations
+	if annotations[v2alpha2.PodGroupAnnotation] != "" || !p.template.isOurs() || membership.OptsOut(labels, annotations) {
+		return nil, nil
+	}
+	marked := membership.MinimumIn(labels, annotations)
+	if marked.Value == "" {
+		if own := membership.MinimumIn(object.GetLabels(), object.GetAnnotations()); own.Value != "" {
+			return nil, refuse("%s is on the %s itself, and its pods have the marks of its pod template: each starts alone; write it in spec.template.metadata",
+				own.Place, k.Kind)
+		}
+		return nil, nil
+	}
+	minimum, err := podsOf(marked, p.pods)
+	if err != nil || p.pods == 0 {
+		return nil, err
+	}
+	return &v2alpha2.PodGroup{
+		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: object.GetNamespace(),
+			Name:      membership.Workload{Kind: k.Kind, Name: object.GetName(), UID: object.GetUID()}.GroupName(),
+			Labels:    map[string]string{LabelManagedBy: LabelManagedByValue},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}},
+		},
+		Spec: v2alpha2.PodGroupSpec{MinMember: ptr.To(minimum), PriorityClassName: p.template.Spec.PriorityClassName},
+	}, nil
+}
+
+// podsOf returns the number of pods that a mark asks for, of a workload with so many.
+func podsOf(marked membership.Minimum, pods int32) (int32, error) {
+	if marked.Other != "" {
+		return 0, refuse("%s of the pod template is %q, and the annotation of the same name %q: its pods wait; write one of the two",
+			marked.Place, message.Truncate(marked.Value, maxShown), message.Truncate(marked.Other, maxShown))
+	}
+	if marked.Value == all {
+		return pods, nil
+	}
+	n, err := strconv.ParseInt(marked.Value, 10, 32)
+	if err != nil || n < 1 {
+		return 0, refuse("%s of the pod template is %q: its pods wait; write %q or a number from 1", marked.Place, message.Truncate(marked.Value, maxShown), all)
+	}
+	return int32(n), nil
+}
+
+// maxShown is the maximum length of a value in a message.
+const maxShown = 63

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouping
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/pkg/membership"
+)
+
+// TestShapes: workloads as their documentation shows them, the PodGroup that each needs, and where its pods look for one.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	const (
+		job        = "kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1}\n"
+		set        = "kind: StatefulSet\napiVersion: apps/v1\nmetadata: {name: db, namespace: ns, uid: u1}\n"
+		deployment = "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web, namespace: ns, uid: u1}\n"
+		ours       = "spec: {schedulerName: muster-scheduler, containers: [{name: c}]}"
+		allPods    = "template: {metadata: {annotations: {scheduling.run.ai/min-member: all}}, " + ours + "}"
+	)
+	for name, tc := range map[string]struct {
+		manifest string
+		group    string // "NAME needs N": the PodGroup; "none"; "refused: WORDS"
+		pods     string // the PodGroup that the pods look for, "-": they start alone
+	}{
+		"a Job without a mark": {
+			job + "spec: {parallelism: 8, completions: 8, template: {" + ours + "}}", "none", "-"},
+		"a Job of 8 pods": {
+			job + "spec: {parallelism: 8, completions: 8, " + allPods + "}", "job-pi-0442a7f3 needs 8", "job-pi-0442a7f3"},
+		"a Job that needs 4 of 8 pods, by a label": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"4\"}}, " + ours + "}}",
+			"job-pi-0442a7f3 needs 4", "job-pi-0442a7f3"},
+		"a Job without numbers has one pod": {
+			job + "spec: {" + allPods + "}", "job-pi-0442a7f3 needs 1", "job-pi-0442a7f3"},
+		"a Job that is to succeed fewer times than may run": {
+			job + "spec: {parallelism: 8, completions: 3, " + allPods + "}", "job-pi-0442a7f3 needs 3", "job-pi-0442a7f3"},
+		"a Job that takes work from a queue": {
+			job + "spec: {parallelism: 3, " + allPods + "}", "job-pi-0442a7f3 needs 3", "job-pi-0442a7f3"},
+		"an Indexed Job of more indexes than run at a time": {
+			job + "spec: {parallelism: 3, completions: 12, completionMode: Indexed, " + allPods + "}", "job-pi-0442a7f3 needs 3", "job-pi-0442a7f3"},
+		"a Job that asks for more pods than it has waits, and its PodGroup says why": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"12\"}}, " + ours + "}}",
+			"job-pi-0442a7f3 needs 12", "job-pi-0442a7f3"},
+		"a suspended Job": {
+			job + "spec: {suspend: true, parallelism: 8, " + allPods + "}", "none", "job-pi-0442a7f3"},
+		"a Job of no pods": {
+			job + "spec: {parallelism: 0, " + allPods + "}", "none", "job-pi-0442a7f3"},
+		"a Job with a class": {
+			job + "spec: {parallelism: 2, template: {metadata: {labels: {scheduling.run.ai/min-member: all}}, " +
+				"spec: {schedulerName: muster-scheduler, priorityClassName: high, containers: []}}}",
+			"job-pi-0442a7f3 needs 2 at high", "job-pi-0442a7f3"},
+		"a Job whose pods name a PodGroup": {
+			job + "spec: {parallelism: 8, template: {metadata: {annotations: {scheduling.run.ai/min-member: all, pod-group-name: mine}}, " + ours + "}}",
+			"none", "mine"},
+		"a Job that opts out, of what a policy has set": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all, scheduling.run.ai/gang: \"false\"}}, " + ours + "}}",
+			"none", "-"},
+		"a Job that opts out by an annotation": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all}, annotations: {scheduling.run.ai/gang: \"false\"}}, " + ours + "}}",
+			"none", "-"},
+		"a Job of the default scheduler": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all}}, spec: {containers: []}}}", "none", "job-pi-0442a7f3"},
+		"a mark on the Job alone does not reach its pods": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, labels: {scheduling.run.ai/min-member: all}}\n" +
+				"spec: {parallelism: 8, template: {" + ours + "}}",
+			"refused: label scheduling.run.ai/min-member is on the Job itself", "-"},
+		"a value that is no number": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: most}}, " + ours + "}}",
+			`refused: label scheduling.run.ai/min-member of the pod template is "most": its pods wait; write "all" or a number from 1`, "job-pi-0442a7f3"},
+		"zero is no minimum": {
+			job + "spec: {parallelism: 8, template: {metadata: {annotations: {scheduling.run.ai/min-member: \"0\"}}, " + ours + "}}",
+			`refused: annotation scheduling.run.ai/min-member of the pod template is "0"`, "job-pi-0442a7f3"},
+		"a label and an annotation that contradict each other": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"4\"}, annotations: {scheduling.run.ai/min-member: all}}, " + ours + "}}",
+			`refused: label scheduling.run.ai/min-member of the pod template is "4", and the annotation of the same name "all"`, "job-pi-0442a7f3"},
+		"a label and an annotation that agree": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"4\"}, annotations: {scheduling.run.ai/min-member: \"4\"}}, " + ours + "}}",
+			"job-pi-0442a7f3 needs 4", "job-pi-0442a7f3"},
+		"a StatefulSet": {
+			set + "spec: {replicas: 4, podManagementPolicy: Parallel, " + allPods + "}", "statefulset-db-0442a7f3 needs 4", "statefulset-db-0442a7f3"},
+		"a StatefulSet that makes one pod after the other waits, and its PodGroup says why": {
+			set + "spec: {replicas: 4, " + allPods + "}", "statefulset-db-0442a7f3 needs 4", "statefulset-db-0442a7f3"},
+		"a StatefulSet without replicas has one": {
+			set + "spec: {" + allPods + "}", "statefulset-db-0442a7f3 needs 1", "statefulset-db-0442a7f3"},
+		"a StatefulSet that is scaled to zero": {
+			set + "spec: {replicas: 0, " + allPods + "}", "none", "statefulset-db-0442a7f3"},
+		"a Deployment, whose pods know its name only": {
+			deployment + "spec: {replicas: 6, " + allPods + "}", "deployment-web needs 6", "deployment-web"},
+		"a Deployment of which 3 of 6 must start together": {
+			deployment + "spec: {replicas: 6, template: {metadata: {labels: {scheduling.run.ai/min-member: \"3\"}}, " + ours + "}}",
+			"deployment-web needs 3", "deployment-web"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(tc.manifest), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			for _, stripped := range []bool{false, true} {
+				if stripped { // what is cached says the same
+					if _, err := Strip(object); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := describe(t, object); got != tc.group && !(strings.HasPrefix(tc.group, "refused") && strings.HasPrefix(got, tc.group)) {
+					t.Errorf("stripped %t: %s\nwant: %s", stripped, got, tc.group)
+				}
+			}
+			pod := podOf(t, object)
+			if got := membership.Group(pod); got != strings.Trim(tc.pods, "-") {
+				t.Errorf("the pods look for %q, want %q", got, tc.pods)
+			}
+		})
+	}
+}
+
+// describe returns the PodGroup of a workload in words.
+func describe(t *testing.T, object *unstructured.Unstructured) string {
+	t.Helper()
+	group, err := kindOf(t, object).PodGroup(object)
+	refused := (*RefusedError)(nil)
+	switch {
+	case errors.As(err, &refused):
+		return "refused: " + err.Error()
+	case err != nil:
+		t.Fatal(err)
+	case group == nil:
+		return "none"
+	}
+	if owner := metav1.GetControllerOf(group); owner == nil || owner.UID != object.GetUID() || owner.Kind != object.GetKind() || group.Namespace != object.GetNamespace() {
+		t.Errorf("PodGroup %s/%s of owner %v", group.Namespace, group.Name, owner)
+	}
+	text := fmt.Sprintf("%s needs %d", group.Name, *group.Spec.MinMember)
+	if group.Spec.PriorityClassName != "" {
+		text += " at " + group.Spec.PriorityClassName
+	}
+	return text
+}
+
+func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
+	t.Helper()
+	kinds, err := Select([]string{object.GetKind()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds[0]
+}
+
+// podOf returns a pod as the controllers of Kubernetes make it for the workload: with the labels and annotations of its
+// template, and of a Deployment by a ReplicaSet.
+func podOf(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
+	t.Helper()
+	p, err := kindOf(t, object).read(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: "pod-uid", Labels: map[string]string{}, Annotations: p.template.Metadata.Annotations}}
+	for k, v := range p.template.Metadata.Labels {
+		pod.Labels[k] = v
+	}
+	owner := metav1.OwnerReference{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}
+	if owner.Kind == "Deployment" {
+		pod.Labels["pod-template-hash"] = "6b474476c4"
+		owner.Kind, owner.Name, owner.UID = "ReplicaSet", owner.Name+"-6b474476c4", "rs-uid"
+	}
+	pod.OwnerReferences = []metav1.OwnerReference{owner}
+	return pod
+}
+
+// TestNamesAgree: the name of a PodGroup is valid whatever that of the workload is, it is the one that the pods look for, and
+// differs for workloads of other names, kinds and UIDs.
+func TestNamesAgree(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, kind := range Names() {
+		for _, name := range []string{"a", "a-b", "a.b", "set-a", strings.Repeat("a", 63), strings.Repeat("b", 253), strings.Repeat("b", 252) + "c",
+			strings.Repeat("c.", 126) + "c", strings.Repeat("c-", 126) + "c"} {
+			for _, uid := range []types.UID{"0b4c8b4e-2f0e-4c3f-9d52-1b7f4a2c9c11", "0b4c8b4e-2f0e-4c3f-9d52-1b7f4a2c9c12"} {
+				object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+					"metadata": map[string]any{"labels": map[string]any{"scheduling.run.ai/min-member": "all"}},
+					"spec":     map[string]any{"schedulerName": "muster-scheduler"}}}}}
+				object.SetKind(kind)
+				object.SetName(name)
+				object.SetUID(uid)
+				group, err := kindOf(t, object).PodGroup(object)
+				if err != nil || group == nil {
+					t.Fatal(group, err)
+				}
+				if found := membership.Group(podOf(t, object)); found != group.Name {
+					t.Errorf("%s %s: PodGroup %s, its pods look for %s", kind, name, group.Name, found)
+				}
+				if errs := validation.IsDNS1123Subdomain(group.Name); len(errs) > 0 {
+					t.Errorf("%s %s: %s: %v", kind, name, group.Name, errs)
+				}
+				which := kind + " " + name
+				if kind != "Deployment" {
+					which += string(uid)
+				}
+				if other, taken := seen[group.Name]; taken && other != which {
+					t.Errorf("%s and %s have the same PodGroup %s", which, other, group.Name)
+				}
+				seen[group.Name] = which
+			}
+		}
+	}
+}
+
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	if kinds, err := Select(nil); err != nil || len(kinds) != 0 {
+		t.Error(kinds, err)
+	}
+	if kinds, err := Select([]string{"Deployment", "Job"}); err != nil || len(kinds) != 2 || kinds[1].Group != "batch" {
+		t.Error(kinds, err)
+	}
+	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, each at most once`
+	if _, err := Select([]string{"Pod", "Job", "Job"}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

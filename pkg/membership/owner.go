@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package membership
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+)
+
+// Workload is the object whose pods form a gang.
+type Workload struct {
+	Kind, Name string
+	UID        types.UID
+}
+
+const deploymentKind = "Deployment"
+
+// workloadOf returns the workload of a pod: its controller, or the Deployment of its ReplicaSet. A pod without a controller
+// is its own.
+func workloadOf(pod *corev1.Pod) Workload {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return Workload{Kind: "Pod", Name: pod.Name, UID: pod.UID}
+	}
+	// A Deployment names its ReplicaSets by itself and this label.
+	hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	if deployment, cut := strings.CutSuffix(ref.Name, "-"+hash); ref.Kind == "ReplicaSet" && hash != "" && cut {
+		return Workload{Kind: deploymentKind, Name: deployment}
+	}
+	return Workload{Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
+}
+
+// maxName is the maximum length of the name of a PodGroup.
+const maxName = 253
+
+// GroupName returns the name of the PodGroup of the workload's gang. It contains a hash of the UID, so that pods of a
+// workload that is created again do not join the PodGroup of the former one; not of a Deployment, which its pods do not know.
+func (w Workload) GroupName() string {
+	name := strings.ToLower(w.Kind) + "-" + w.Name
+	if w.Kind != deploymentKind {
+		h := fnv.New32a()
+		h.Write([]byte(w.UID))
+		name += fmt.Sprintf("-%08x", h.Sum32())
+	}
+	if len(name) > maxName {
+		h := fnv.New64a()
+		h.Write([]byte(name))
+		end := fmt.Sprintf("-%016x", h.Sum64())
+		name = strings.TrimRight(name[:maxName-len(end)], "-.") + end
+	}
+	return name
+}
+
+const (
+	placeOfLabel      = "label " + v2alpha2.MinMemberKey
+	placeOfAnnotation = "annotation " + v2alpha2.MinMemberKey
+)
+
+// Minimum is what the labels and annotations of a pod, or of a pod template, say about the gang of its workload.
+type Minimum struct {
+	// Value is the text of scheduling.run.ai/min-member, "" if the pods form no gang by it.
+	Value string
+	// Place is where it stands: "label scheduling.run.ai/min-member".
+	Place string
+	// Other is the different value of the annotation beside a label: the marks contradict each other. "": they do not.
+	Other string
+}
+
+// MinimumIn returns what labels and annotations say. The label precedes the annotation.
+func MinimumIn(labels, annotations map[string]string) Minimum {
+	label, annotation := labels[v2alpha2.MinMemberKey], annotations[v2alpha2.MinMemberKey]
+	switch {
+	case label == "" && annotation == "", OptsOut(labels, annotations):
+		return Minimum{}
+	case label == "":
+		return Minimum{Value: annotation, Place: placeOfAnnotation}
+	case annotation != "" && annotation != label:
+		return Minimum{Value: label, Place: placeOfLabel, Other: annotation}
+	}
+	return Minimum{Value: label, Place: placeOfLabel}
+}
+
+// OptsOut reports whether the pods form no gang by their workload, whatever else they carry.
+func OptsOut(labels, annotations map[string]string) bool {
+	return labels[v2alpha2.GangKey] == "false" || annotations[v2alpha2.GangKey] == "false"
+}
+
+// groupOfWorkload returns a function for mark.group: the PodGroup of the gang of the pod's workload, if MinimumIn finds the
+// mark at the place.
+func groupOfWorkload(place string) func(pod *corev1.Pod) string {
+	return func(pod *corev1.Pod) string {
+		if pod.Labels[v2alpha2.MinMemberKey] == "" && pod.Annotations[v2alpha2.MinMemberKey] == "" || // most pods
+			MinimumIn(pod.Labels, pod.Annotations).Place != place {
+			return ""
+		}
+		return workloadOf(pod).GroupName()
+	}
+}
+
+// WorkloadOf returns the workload for whose gang muster-controller makes the PodGroup of the pod. made is false if the pod
+// names its PodGroup itself, or is in no gang.
+func WorkloadOf(pod *corev1.Pod) (of Workload, made bool) {
+	switch Mark(pod) {
+	case placeOfLabel, placeOfAnnotation:
+		return workloadOf(pod), true
+	}
+	return Workload{}, false
+}
