@@ -106,6 +106,7 @@ func TestPreemptedInferenceReplicaIsReplacedAsAUnit(t *testing.T) {
 	if !strings.HasPrefix(note, "Normal Waiting for room again: replica 0 was preempted at ") || !strings.HasSuffix(note, by) {
 		t.Errorf("event %q, want %q in it", note, by)
 	}
+	w.answers("what took its GPUs", "get pg chat-0 -o wide", "preempted at ")
 	if described := w.kubectl("describe", "pcs", "chat"); strings.Count(described, by) < 2 { // condition Available, and the event
 		t.Errorf("kubectl describe does not print %q twice:\n%s", by, described)
 	}

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -140,7 +141,11 @@ func TestNodeBackInTime(t *testing.T) {
 		w.untilCondition(cliques, clique, v1alpha1.ConditionMinAvailableBreached, "Unknown")
 	}
 	w.untilCondition(groups, "chat-0-model", v1alpha1.ConditionMinAvailableBreached, "Unknown")
-	w.untilCondition(sets, "chat", v1alpha1.ConditionAvailable, "False")
+	const silent = "1 of 1 nodes do not answer; waiting"
+	w.until("the set says that nodes are silent", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionAvailable, "message"), silent)
+	})
+	w.answers("what happened to my pods", "describe pcs chat", silent)
 	w.must(cp.RestoreNode(w.ctx, w.nodes[0]), "restoring the node")
 	w.untilReplaced(before, "")
 	w.untilCondition(cliques, "chat-0-router", v1alpha1.ConditionMinAvailableBreached, "False")
