@@ -9,5 +9,5 @@ import (
 )
 
 func TestPure(t *testing.T) {
-	purity.Check(t)
+	purity.Check(t, "time", "k8s.io/api/core/v1")
 }

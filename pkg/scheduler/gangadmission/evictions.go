@@ -14,13 +14,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/scheduler/evict"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
-// evictions carries out the preemptions that the registry has decided.
-type evictions struct {
+// evictionRunner carries out the evictions that the registry has decided.
+type evictionRunner struct {
 	ctx     context.Context //nolint:containedctx // of the process: evictions that have begun go on without a caller
 	evictor *evict.Evictor
 	running chan struct{} // contains a value for each preemption that is carried out
@@ -100,7 +101,7 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 				}
 			}
 			// Deletions that fail are repeated by the next round, so that other preemptions have their turn.
-			ctx, cancel := context.WithTimeout(ctx, gangs.PreparationTime(len(left.Victims)))
+			ctx, cancel := context.WithTimeout(ctx, evictions.PreparationTime(len(left.Victims)))
 			defer cancel()
 			_, err = g.evictions.evictor.DeleteVictims(ctx, left)
 		})
@@ -155,7 +156,7 @@ func (g *Gangs) remaining(victims []evict.Victim) []evict.Victim {
 }
 
 // run performs a step of a preemption.
-func (x *evictions) run(step func(context.Context)) {
+func (x *evictionRunner) run(step func(context.Context)) {
 	x.running <- struct{}{}
 	defer func() { <-x.running }()
 	step(x.ctx)

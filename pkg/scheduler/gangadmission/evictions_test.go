@@ -62,7 +62,7 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	g := &Gangs{clock: clock, podLister: corelisters.NewPodLister(pods), evictions: evictions{
+	g := &Gangs{clock: clock, podLister: corelisters.NewPodLister(pods), evictions: evictionRunner{
 		ctx: context.Background(), running: make(chan struct{}, 1),
 		evictor: evict.New(evict.Options{Client: client, Recorder: &events.FakeRecorder{}, Clock: clock}),
 	}}
@@ -133,7 +133,7 @@ func TestVictimsThatAreGivenUp(t *testing.T) {
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	clock := testingclock.NewFakeClock(time.Now())
-	g := &Gangs{clock: clock, podLister: corelisters.NewPodLister(pods), evictions: evictions{
+	g := &Gangs{clock: clock, podLister: corelisters.NewPodLister(pods), evictions: evictionRunner{
 		ctx: ctx, running: make(chan struct{}, 1),
 		evictor: evict.New(evict.Options{Client: client, Recorder: &events.FakeRecorder{}, Clock: clock}),
 	}}

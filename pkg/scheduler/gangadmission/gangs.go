@@ -65,7 +65,7 @@ type Gangs struct {
 	backlog *backlog.Backlog     // nil before Attach
 	queue   *kubescheduler.Queue // likewise
 
-	evictions  evictions
+	evictions  evictionRunner
 	topologies *report.Topologies                      // nil until the first NewAdmission
 	classes    schedulinglisters.PriorityClassLister   // of the scheduler's informer; nil until the first NewAdmission
 	budgets    policylisters.PodDisruptionBudgetLister // likewise

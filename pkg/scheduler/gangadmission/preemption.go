@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/report"
@@ -64,7 +65,7 @@ func (g *Gangs) observedPod(pod *corev1.Pod) *corev1.Pod {
 func (g *Gangs) evictForPod(logger klog.Logger, handle fwk.Handle, p *gangs.Preemption) error {
 	var err error
 	g.evictions.run(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, gangs.PreparationTime(len(p.Victims)))
+		ctx, cancel := context.WithTimeout(ctx, evictions.PreparationTime(len(p.Victims)))
 		defer cancel()
 		err = g.evictions.evictor.MarkVictims(ctx, evictionOf(p, p.Victims))
 	})

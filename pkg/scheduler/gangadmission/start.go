@@ -38,7 +38,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	logger := klog.FromContext(ctx)
 	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
 	g.classes, g.budgets = classes.Lister(), h.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
-	g.evictions = evictions{
+	g.evictions = evictionRunner{
 		ctx: ctx, running: make(chan struct{}, parallelPreemptions),
 		evictor: evict.New(evict.Options{Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock}),
 	}

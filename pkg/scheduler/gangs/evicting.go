@@ -14,12 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
-
-// PreparationTime returns how long a preemption of so many victims may take until its first deletion.
-func PreparationTime(victims int) time.Duration {
-	return preparationLimit + time.Duration(victims)*perVictim
-}
 
 // PreparingUntil returns when a preemption is given up whose victims are being marked. It returns false if it has ended.
 func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
@@ -28,26 +24,19 @@ func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
 	return p.until, p.gang.preemption == p
 }
 
-// evictionsEnd returns until when all victims should have ended if their deletion begins now, and be replaced by the gang. Thousands of
-// deletions take their time.
+// evictionsEnd returns until when all victims should have ended if their deletion begins now.
 func (p *Preemption) evictionsEnd(now time.Time, timeout time.Duration) time.Time {
-	return now.Add(p.graceTime(now) + timeout + time.Duration(len(p.Victims))*perVictim)
+	return evictions.EndOf(len(p.Victims), p.graceTime(now), timeout, now)
 }
 
-// graceTime returns the time after which all victims should have ended if they were deleted now.
+// graceTime returns the time after which all victims, and the pods that are awaited, should have ended if they were deleted now.
 func (p *Preemption) graceTime(now time.Time) time.Duration {
 	longest := time.Duration(0)
 	for _, v := range p.Victims {
-		grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
-		if g := v.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
-			grace = *g
-		}
-		longest = max(longest, time.Duration(grace)*time.Second)
+		longest = max(longest, evictions.GraceOf(v.Pod, now))
 	}
 	for _, pod := range p.awaited {
-		if pod.DeletionTimestamp != nil {
-			longest = max(longest, pod.DeletionTimestamp.Sub(now))
-		}
+		longest = max(longest, evictions.GraceOf(pod, now))
 	}
 	return longest
 }
@@ -70,7 +59,7 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 	}
 	r.enterStage(p, evictions.Marked)
 	p.about.Evicting, p.about.Until = true, p.evictionsEnd(now, r.opts.PreemptionTimeout)
-	p.until = now.Add(PreparationTime(len(p.Victims)))
+	p.until = now.Add(evictions.PreparationTime(len(p.Victims)))
 	r.reindex(p.gang)
 	return r.endCall(Effects{Dirty: []Key{p.Gang}})
 }
@@ -221,6 +210,10 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 		r.enterStage(p, evictions.Ended)
 	} else {
 		p.stuck = now.Add(p.graceTime(now) + overdue)
+		if p.lentUntil = evictions.LentUntil(p.graceTime(now), now); !p.lentUntil.IsZero() {
+			p.lent, p.taken = r.reserved.EndOfGang(p.Gang, isOfGang), true
+			r.freeReserved(p.lent)
+		}
 		r.reindex(p.gang)
 		if p.gang.phase.isRefused() && !r.isAwaited(p) { // the victims ended, and it was refused, before: nothing else makes it try again
 			e.add(r.retryRefused(p.gang))
@@ -390,6 +383,16 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim
 		victims = append(victims, v)
 	}
 	return victims
+}
+
+// takeBackRoom keeps the room again that others could use. What they use by now is missing when the gang is tried: then it decides anew.
+func (r *Registry) takeBackRoom(p *Preemption) {
+	for _, x := range p.lent {
+		x := reservations.Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.Amount, Occupied: x.Occupied}
+		r.reserved.Reserve(x, p.until, r.now)
+	}
+	p.lent, p.lentUntil = nil, time.Time{}
+	r.haveReserved.Store(!r.reserved.IsEmpty())
 }
 
 // overdue is how long a pod may be terminating beyond its grace period before the preemptor says that it waits for it.

@@ -135,11 +135,12 @@ func (r *Registry) reindex(g *gangState) {
 	r.countWaiting(g, g.admitted && g.tree != nil && g.numbers.GroupsWithUnits(g.numbers.Profile()) > 0,
 		g.leader != "" && !g.task.followsMinimums() && !g.refusedAt.IsZero())
 	due := r.timerOf(g)
-	if p := g.preemption; p != nil && g.plan == nil && (due.IsZero() || p.until.Before(due)) {
-		due = p.until
-	}
-	if p := g.preemption; p != nil && g.plan == nil && !p.stuck.IsZero() && (due.IsZero() || p.stuck.Before(due)) {
-		due = p.stuck
+	if p := g.preemption; p != nil && g.plan == nil {
+		for _, t := range []time.Time{p.until, p.stuck, p.lentUntil} {
+			if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+				due = t
+			}
+		}
 	}
 	r.setTimer(g, due)
 }

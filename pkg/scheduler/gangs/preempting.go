@@ -25,13 +25,6 @@ import (
 // its Preemption. The room that its plan needs is reserved from the first one on. While it is being prepared, and until the deletion of
 // each victim is observed, nothing is planned for the gangs that lose pods.
 
-// preparationLimit is how long a preemption may take until its first deletion, and perVictim how much longer this and the deletions
-// may take for each victim.
-const (
-	preparationLimit = 30 * time.Second
-	perVictim        = 20 * time.Millisecond
-)
-
 // Victim is a pod that ends so that a gang can start.
 type Victim struct {
 	Pod      *corev1.Pod
@@ -60,10 +53,13 @@ type Preemption struct {
 	gang  *gangState
 	stage evictions.Stage // set by Registry.enterStage only
 	asked bool            // an attempt was asked to confirm it
-	taken bool            // a gang of higher priority was placed on its nodes
+	taken bool            // a gang of higher priority was placed on its nodes, or others could use the room that was free already
 	until time.Time       // when it is given up
 	stuck time.Time       // when victims that have not ended are named; zero: they are, or must not be yet
 	about podgroup.Preempting
+
+	lent      []*reservations.Reservation // what others may use until lentUntil; nil: nothing
+	lentUntil time.Time                   // zero: nothing is lent
 }
 
 // PreemptionOutcome states how a preemption ended, with few distinct values, so that it can label a metric.
@@ -459,7 +455,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	}
 	p := &Preemption{
 		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
-		until: now.Add(PreparationTime(len(d.Victims))),
+		until: now.Add(evictions.PreparationTime(len(d.Victims))),
 	}
 	if slices.ContainsFunc(d.Victims, func(v Victim) bool { return r.endsForOther(v.Pod.UID, g.preemption) }) {
 		g.recordOwnChange() // they end for another since the search began: it is tried again

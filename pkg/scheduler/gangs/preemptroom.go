@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -20,7 +21,7 @@ func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement
 		return
 	}
 	// Marking the victims, and deleting them, may take so long each. The room is free when the preemption ends.
-	until := p.until.Add(2*(p.graceTime(r.now)+r.opts.PreemptionTimeout) + PreparationTime(len(p.Victims)))
+	until := p.until.Add(2*(p.graceTime(r.now)+r.opts.PreemptionTimeout) + evictions.PreparationTime(len(p.Victims)))
 	occupied := map[string][]reservations.Occupied{} // by node: what the victims have, and pods that are awaited
 	for _, v := range p.Victims {
 		node := v.Pod.Spec.NodeName

@@ -92,6 +92,9 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	case g.preemption != nil && !g.preemption.stuck.IsZero() && !now.Before(g.preemption.stuck):
 		r.nameStuck(g.preemption)
 		return Effects{Dirty: []Key{g.key}}
+	case g.preemption != nil && !g.preemption.lentUntil.IsZero() && !now.Before(g.preemption.lentUntil):
+		r.takeBackRoom(g.preemption)
+		return Effects{}
 	case g.leader == "", g.preemption != nil && !now.Before(g.preemption.until):
 		return r.evaluate(g, now)
 	case g.phase == Yielding:
