@@ -40,6 +40,7 @@ type scheduler struct {
 	quiet    bool               // no change since the last check of all gangs, which had no effect
 	ticked   time.Time
 	stopped  time.Time // since when it does nothing; zero: it runs
+	deaf     string    // the gang for which it does nothing, ""
 }
 
 // binding is a pod to be bound to its node: the barrier of its plan is open.
@@ -214,7 +215,7 @@ func (s *scheduler) schedule() error {
 	var leaders []*corev1.Pod
 	ranks := map[types.UID]gangs.Rank{}
 	for _, pod := range all[*corev1.Pod](s.api) {
-		if !isWaiting(pod) {
+		if !isWaiting(pod) || pod.Annotations[v2alpha2.PodGroupAnnotation] == s.deaf {
 			continue
 		}
 		if ok, _ := s.registry.MayEnterQueue(pod); ok && pod.Annotations[v2alpha2.PodGroupAnnotation] != "" {
@@ -342,7 +343,7 @@ func (s *scheduler) report() error {
 	}
 	delete(s.dirty, key)
 	facts, ok := s.registry.Facts(key)
-	if !ok || facts.Group == nil {
+	if !ok || facts.Group == nil || key.Name == s.deaf {
 		return nil
 	}
 	ctx := context.Background()

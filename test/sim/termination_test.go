@@ -129,9 +129,11 @@ func mayRun(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
 }
 
-// mayStart reports whether a pod waits for a scheduler that stands still.
+// mayStart reports whether a pod waits for a scheduler that stands still, or does nothing for its gang.
 func mayStart(c *Cluster, pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !c.scheduler.stopped.IsZero()
+	s := c.scheduler
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil &&
+		(!s.stopped.IsZero() || s.deaf != "" && s.deaf == pod.Annotations[v2alpha2.PodGroupAnnotation])
 }
 
 // see records whether a PodClique or scaling group is available now.
