@@ -127,6 +127,49 @@ func TestNodesAnswerOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// The API server is away for 31 s in the middle of an update: no status changes, the programs give up the lead and are restarted,
+// and when it is back, all nodes are silent until their kubelets have written again. The update goes on, and nothing else ends.
+func TestAnUpdateWithoutAPIServer(t *testing.T) {
+	for _, into := range []time.Duration{time.Second, 3 * time.Second, 5 * time.Second, 7 * time.Second} {
+		nodes := Nodes(3, 4)
+		c := New(t, Options{Nodes: nodes, Check: both(invariants(), both(terminations(), nothingEndsUnknown()))})
+		c.Create(impatient(watched(20*time.Second, 0)))
+		c.Advance(time.Minute)
+		before := uids(c)
+		image(c, podCliqueSet(), "registry.example/main:2", "router", "leader", "worker")
+		c.Advance(into)
+		under := 0
+		for host, uid := range uids(c) {
+			if before[host] != uid {
+				under++
+			}
+		}
+		if under == len(before) {
+			c.Fatalf("the update is over after %s", into)
+		}
+		c.PauseControllers()
+		c.StopScheduler()
+		for _, node := range nodes {
+			must(t, c.Kubelet.LoseNode(node.Name))
+		}
+		c.Advance(31 * time.Second)
+		c.Restart()
+		c.RestartScheduler()
+		c.ResumeControllers()
+		c.Advance(12 * time.Second)
+		for _, node := range nodes {
+			must(t, c.Kubelet.RestoreNode(node.Name))
+			c.Advance(time.Second)
+		}
+		c.Advance(5 * time.Minute)
+		wantUpdated(c)
+		wantAvailable(c, 8)
+		if set := theSet(c, "chat"); len(set.Status.ReplicaAttempts) > 0 {
+			c.Fatalf("attempts %+v", set.Status.ReplicaAttempts)
+		}
+	}
+}
+
 // A single node does not answer: after its grace the service is terminated, and the job is restarted without using a
 // restart.
 func TestASingleSilentNode(t *testing.T) {
