@@ -70,11 +70,9 @@ func (p *Pulse) wait() time.Duration {
 		return 0
 	}
 	now := p.clock.Now()
+	p.Beat(now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.last.IsZero() && now.Sub(p.last) > p.limit {
-		p.until, p.last = now.Add(p.limit), now
-	}
 	return max(0, p.until.Sub(now))
 }
 

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -49,8 +48,9 @@ func NewWitness(cache, live client.Reader, o Options) *Witness {
 // leaseAge is the maximum age of what is known about the Lease: a third of the time for which it is valid by default.
 const leaseAge = 5 * time.Second
 
-// handover is how long another process may take to acquire a Lease that its holder has released, with a validity of a second.
-const handover = 15 * time.Second
+// handover is within how long after its last renewal another process acquires a Lease, valid for 15 s by default, whose holder has
+// crashed or released it. Earlier, each failover would begin the timers of breaches again.
+const handover = 20 * time.Second
 
 // fleetAge is the maximum age of what is known about the nodes. Thousands of PodCliques may ask when many nodes are silent.
 const fleetAge = 2 * time.Second
@@ -125,10 +125,7 @@ func (w *Witness) schedulerLease(ctx context.Context, now time.Time) lifecycle.L
 		case w.seen.renewed.IsZero() && renewed.Before(now):
 			at = renewed
 		}
-		valid := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
-			valid = max(valid, handover)
-		}
+		valid := max(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, handover)
 		w.seen = seenLease{renewed: renewed, readAt: now, Lease: lifecycle.Lease{Scheduler: w.name, Name: w.lease.String(),
 			RenewedAt: at, Expires: at.Add(valid)}}
 	}
