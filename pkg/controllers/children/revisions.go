@@ -36,32 +36,34 @@ func (c *Client) LatestRevision(ctx context.Context, set *v1alpha1.PodCliqueSet)
 	return nil, nil
 }
 
-// LiveRevisions returns the stored revisions of a set, read from the API server, the latest first. Revisions that
-// cannot be read are left out and logged. The caller reads them before it stores a new one. The revision that the set
-// follows is also read by its name: if it has lost its labels, its number would otherwise be given to another
-// revision.
-func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) ([]*workload.Revision, error) {
+// LiveRevisions returns the stored revisions of a set, read from the API server, the latest first, and those that a
+// deleted set of its name has left without an owner. Revisions that cannot be read are left out and logged. The caller
+// reads them before it stores a new one. The revision that the set follows is also read by its name: if it has lost its
+// labels, its number would otherwise be given to another revision.
+func (c *Client) LiveRevisions(ctx context.Context, set *v1alpha1.PodCliqueSet) (revisions, orphans []*workload.Revision, err error) {
 	list := &appsv1.ControllerRevisionList{}
 	if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), client.MatchingLabels(naming.SelectSetObjects(set.Name))); err != nil {
-		return nil, fmt.Errorf("listing the revisions of PodCliqueSet %s: %w", set.Name, err)
+		return nil, nil, fmt.Errorf("listing the revisions of PodCliqueSet %s: %w", set.Name, err)
 	}
-	var own []*appsv1.ControllerRevision
+	var own, left []*appsv1.ControllerRevision
 	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], set) {
-			own = append(own, &list.Items[i])
+		if r := &list.Items[i]; metav1.IsControlledBy(r, set) {
+			own = append(own, r)
+		} else if workload.IsOrphanOf(set, r) {
+			left = append(left, r)
 		}
 	}
 	present := &appsv1.ControllerRevision{}
 	if name := presentName(set); name != "" && !slices.ContainsFunc(own, func(r *appsv1.ControllerRevision) bool { return r.Name == name }) {
 		err := c.live.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, present)
 		if client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading the revision that PodCliqueSet %s follows: %w", set.Name, err)
+			return nil, nil, fmt.Errorf("reading the revision that PodCliqueSet %s follows: %w", set.Name, err)
 		}
 		if err == nil && metav1.IsControlledBy(present, set) {
 			own = append(own, present)
 		}
 	}
-	return c.readRevisions(ctx, own), nil
+	return c.readRevisions(ctx, own), c.readRevisions(ctx, left), nil
 }
 
 // presentName returns the name of the ControllerRevision that a set follows according to its status, "" if it follows

@@ -47,6 +47,7 @@ func storedRevision(t *testing.T, number int64, hash string, changes ...func(*ap
 
 func unreadable(r *appsv1.ControllerRevision)     { r.Data.Raw = []byte(`{"hash":"of another"}`) }
 func withoutLabels(r *appsv1.ControllerRevision)  { r.Labels = nil }
+func withoutOwner(r *appsv1.ControllerRevision)   { r.OwnerReferences = nil }
 func ofAnotherOwner(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "another" }
 func leavingRevision(r *appsv1.ControllerRevision) {
 	r.DeletionTimestamp, r.Finalizers = ptr.To(metav1.Now()), []string{"test/hold"}
@@ -101,27 +102,29 @@ func TestLiveRevisions(t *testing.T) {
 	t.Parallel()
 	type stored = []*appsv1.ControllerRevision
 	for name, tc := range map[string]struct {
-		stored stored
-		want   string
+		stored        stored
+		want, orphans string
 	}{
-		"none":                          {nil, ""},
-		"the latest first":              {stored{storedRevision(t, 1, "one"), storedRevision(t, 3, "three"), storedRevision(t, 2, "two")}, "3:three 2:two 1:one"},
-		"with the same number: by hash": {stored{storedRevision(t, 1, "b"), storedRevision(t, 1, "a")}, "1:a 1:b"},
-		"one cannot be read":            {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", unreadable)}, "1:one"},
-		"one is being deleted":          {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", leavingRevision)}, "1:one"},
-		"one belongs to another set":    {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", ofAnotherOwner)}, "1:one"},
+		"none":                          {want: ""},
+		"the latest first":              {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 3, "three"), storedRevision(t, 2, "two")}, want: "3:three 2:two 1:one"},
+		"with the same number: by hash": {stored: stored{storedRevision(t, 1, "b"), storedRevision(t, 1, "a")}, want: "1:a 1:b"},
+		"one cannot be read":            {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", unreadable)}, want: "1:one"},
+		"one is being deleted":          {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", leavingRevision)}, want: "1:one"},
+		"one belongs to another set":    {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", ofAnotherOwner)}, want: "1:one"},
+		"some have no owner":            {stored: stored{storedRevision(t, 1, "one", withoutOwner), storedRevision(t, 2, "two", withoutOwner), storedRevision(t, 3, "three")}, want: "3:three", orphans: "2:two 1:one"},
+		"one has neither":               {stored: stored{storedRevision(t, 1, "one", withoutOwner, withoutLabels)}},
 		// Otherwise its number would be used again.
-		"the current one has lost its labels":                          {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels)}, "2:two 1:one"},
-		"the current one has lost its labels and cannot be read":       {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, unreadable)}, "1:one"},
-		"the current one has lost its labels and is being deleted":     {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, leavingRevision)}, "1:one"},
-		"one of that name has no labels, and belongs to another owner": {stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, ofAnotherOwner)}, "1:one"},
+		"the current one has lost its labels":                          {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels)}, want: "2:two 1:one"},
+		"the current one has lost its labels and cannot be read":       {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, unreadable)}, want: "1:one"},
+		"the current one has lost its labels and is being deleted":     {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, leavingRevision)}, want: "1:one"},
+		"one of that name has no labels, and belongs to another owner": {stored: stored{storedRevision(t, 1, "one"), storedRevision(t, 2, "two", withoutLabels, ofAnotherOwner)}, want: "1:one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, _ := revisionClient(t, tc.stored...)
-			got, err := c.LiveRevisions(t.Context(), podCliqueSet())
-			if err != nil || numbers(got) != tc.want {
-				t.Errorf("got %q, %v; want %q", numbers(got), err, tc.want)
+			got, orphans, err := c.LiveRevisions(t.Context(), podCliqueSet())
+			if err != nil || numbers(got) != tc.want || numbers(orphans) != tc.orphans {
+				t.Errorf("got %q and orphans %q, %v; want %q and %q", numbers(got), numbers(orphans), err, tc.want, tc.orphans)
 			}
 		})
 	}
@@ -254,7 +257,7 @@ func TestARevisionThatCannotBeReadIsLoggedOnce(t *testing.T) {
 		if _, err := c.LatestRevision(ctx, podCliqueSet()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.LiveRevisions(ctx, podCliqueSet()); err != nil {
+		if _, _, err := c.LiveRevisions(ctx, podCliqueSet()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/metrics"
+	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -179,7 +181,8 @@ func (c *Client) liveIfSame(ctx context.Context, read workload.Object) (client.O
 	return live, nil
 }
 
-// CreateOrUpdateUncached is CreateOrUpdate for objects that are not cached: existing is read first.
+// CreateOrUpdateUncached is CreateOrUpdate for objects that are not cached: existing is read first. One that a deleted
+// owner of the same name has left without an owner is adopted.
 func CreateOrUpdateUncached[T interface {
 	workload.Object
 	client.Object
@@ -188,8 +191,9 @@ func CreateOrUpdateUncached[T interface {
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading %s %s: %w", want.GetObjectKind().GroupVersionKind().Kind, want.GetName(), err)
 	}
-	if other, owner := metav1.GetControllerOfNoCopy(existing), metav1.GetControllerOfNoCopy(want); apierrors.IsNotFound(err) ||
-		other == nil || other.UID != owner.UID {
+	other, owner := metav1.GetControllerOfNoCopy(existing), metav1.GetControllerOfNoCopy(want)
+	isOrphan := other == nil && maps.Equal(naming.IdentityLabels(existing.GetLabels()), naming.IdentityLabels(want.GetLabels()))
+	if apierrors.IsNotFound(err) || !isOrphan && (other == nil || other.UID != owner.UID) {
 		var none T
 		return CreateOrUpdate(ctx, c, none, want) // Create handles an object of another owner
 	}
@@ -276,6 +280,51 @@ func (c *Client) Release(ctx context.Context, owner client.Object, parallel int,
 		}
 		return nil
 	})
+}
+
+// Adopt makes a set the controlling owner of the objects, of the kinds of lists, that a deleted set of its name has left
+// without an owner (workload.IsOrphanOf). It fills lists with all objects that have the labels of the set, read from the
+// API server. An object that has changed since is a conflict; so is the result as long as the cache does not show
+// everything that the set owns.
+func (c *Client) Adopt(ctx context.Context, set *v1alpha1.PodCliqueSet, parallel int, lists ...client.ObjectList) error {
+	waits := false
+	for _, list := range lists {
+		cached := list.DeepCopyObject().(client.ObjectList)
+		labels := client.MatchingLabels(naming.SelectSetObjects(set.Name))
+		if err := c.live.List(ctx, list, client.InNamespace(set.Namespace), labels); err != nil {
+			return fmt.Errorf("listing %T that may have been left by a PodCliqueSet %s: %w", list, set.Name, err)
+		}
+		if err := c.ListOwned(ctx, set, cached); err != nil {
+			return err
+		}
+		shown := map[types.UID]bool{}
+		for _, o := range objects(cached) {
+			shown[o.GetUID()] = true
+		}
+		left := objects(list)
+		err := ForEach(len(left), parallel, func(i int) error {
+			if !workload.IsOrphanOf(set, left[i]) {
+				return nil
+			}
+			ref := *metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet))
+			left[i].SetOwnerReferences(append(left[i].GetOwnerReferences(), ref))
+			if err := c.client.Update(ctx, left[i]); err != nil {
+				return fmt.Errorf("adopting %T %s: %w", left[i], left[i].GetName(), err)
+			}
+			c.logChange(ctx, "Adopted object", left[i])
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		waits = waits || slices.ContainsFunc(left, func(o client.Object) bool {
+			return metav1.IsControlledBy(o, set) && !shown[o.GetUID()]
+		})
+	}
+	if waits {
+		return changed(v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet), set)
+	}
+	return nil
 }
 
 // DeleteOwned deletes the objects, of the kind of list, of an owner that is being deleted. The garbage collector would do that when

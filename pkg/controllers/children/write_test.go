@@ -144,6 +144,8 @@ func TestCreateOrUpdateUncached(t *testing.T) {
 		}
 		return r
 	}
+	unlabelled := role("", "delete")
+	unlabelled.Labels = nil
 	for name, tc := range map[string]struct {
 		there   *rbacv1.Role
 		want    []string
@@ -152,7 +154,9 @@ func TestCreateOrUpdateUncached(t *testing.T) {
 		"made":                                {want: []string{"get"}},
 		"as it should be":                     {there: role("a", "get"), want: []string{"get"}},
 		"changed by another client: restored": {there: role("a", "get", "delete"), want: []string{"get"}},
-		"an object of another owner is left alone": {there: role("", "delete"), want: []string{"delete"}, foreign: true},
+		"left by a deleted owner of the name: adopted": {there: role("", "delete"), want: []string{"get"}},
+		"an object of another owner is left alone":     {there: role("b", "delete"), want: []string{"delete"}, foreign: true},
+		"one of a user is left alone":                  {there: unlabelled, want: []string{"delete"}, foreign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()
@@ -173,6 +177,9 @@ func TestCreateOrUpdateUncached(t *testing.T) {
 			got := &rbacv1.Role{}
 			if err := api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "r"}, got); err != nil {
 				t.Fatal(err)
+			}
+			if owner := metav1.GetControllerOf(got); !tc.foreign && (owner == nil || owner.UID != "a") {
+				t.Errorf("the owner is %+v", owner)
 			}
 			if diff := cmp.Diff(tc.want, got.Rules[0].Verbs); diff != "" {
 				t.Errorf("verbs (-want +got):\n%s", diff)

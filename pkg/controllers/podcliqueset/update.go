@@ -39,9 +39,14 @@ func (r *Reconciler) withRevision(ctx context.Context, set *v1alpha1.PodCliqueSe
 	if err := r.children.EnsureUpToDate(ctx, set); err != nil {
 		return nil, nil, err
 	}
-	revisions, err := r.children.LiveRevisions(ctx, set)
+	revisions, orphans, err := r.children.LiveRevisions(ctx, set)
 	if err != nil {
 		return nil, nil, err
+	}
+	if set.Status.CurrentGenerationHash == nil && len(revisions)+len(orphans) > 0 {
+		if err := r.adopt(ctx, set, slices.Concat(orphans, revisions), now); err != nil {
+			return nil, nil, err
+		}
 	}
 	revision := presentRevision(revisions, set, r.options.SchedulerName, owned)
 	// A revision that is not in the cache may have lost its labels, which StoreRevision restores.

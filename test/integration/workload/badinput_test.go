@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -377,38 +379,112 @@ func (w *world) untilCollected() {
 	w.until("the canary is gone", sets, none)
 }
 
-// With --cascade=orphan all dependents are kept; a new set of the same name reports them and changes nothing.
+const orphans = `
+apiVersion: grove.io/v1alpha1
+kind: PodCliqueSet
+metadata: {name: s}
+spec:
+  replicas: 2
+  template:
+    cliqueStartupType: CliqueStartupTypeInOrder
+    cliques:
+    - name: front
+      spec:
+        replicas: 1
+        autoScalingConfig: {maxReplicas: 2}
+        podSpec: {containers: [{name: main, image: "registry.example/main:1"}]}
+    - name: leader
+      spec: {replicas: 1, podSpec: {containers: [{name: main, image: "registry.example/main:1"}]}}
+    - name: worker
+      spec: {replicas: 2, podSpec: {containers: [{name: main, image: "registry.example/main:1"}]}}
+    podCliqueScalingGroups:
+    - {name: g, replicas: 1, minAvailable: 1, cliqueNames: [leader, worker]}
+`
+
+// A set that is deleted with --cascade=orphan and applied again goes on with all that it has left: the same pods run on, also those
+// of a later attempt and of a scaled group. A changed manifest is an update of it. Source: docs/decisions, W14.
 func TestDeletedWithCascadeOrphan(t *testing.T) {
-	w := newWorld(t, 1)
+	w := newWorld(t, 2)
 	w.untilCollected()
-	set := w.apply(service2)
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	uids := map[string]bool{}
-	for _, p := range w.pods() {
-		uids[string(p.UID)] = true
+	again := func(manifest string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "set.yaml")
+		w.must(os.WriteFile(file, []byte(manifest), 0o600), "writing the manifest")
+		w.kubectl("apply", "-f", file)
 	}
-	w.must(w.client.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan)), "deleting with orphans")
-	w.until("the set is gone", sets, none)
-	w.apply(service2)
-	w.untilCondition(sets, "s", v1alpha1.ConditionForeignObject, "True")
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	again(orphans)
+	w.untilAvailable("s")
+	w.must(w.client.DeleteAllOf(w.ctx, &v1alpha1.PodClique{}, client.InNamespace(w.namespace),
+		client.MatchingLabels{v1alpha1.LabelPodCliqueSetReplicaIndex: "1"}), "deleting the PodCliques of replica 1")
+	attempt := func(objects []*unstructured.Unstructured) bool {
+		attempts, _, _ := unstructured.NestedSlice(objects0(objects), "status", "replicaAttempts")
+		return len(attempts) == 1 && attempts[0].(map[string]any)["attempt"] == int64(1)
+	}
+	w.until("replica 1 has attempt 1", sets, attempt)
+	w.scale(groups, "s-0-g", 2)
+	want := map[string]int{"s-0-front": 1, "s-0-g-0-leader": 1, "s-0-g-0-worker": 2, "s-0-g-1-leader": 1, "s-0-g-1-worker": 2,
+		"s-1-front": 1, "s-1-g-0-leader": 1, "s-1-g-0-worker": 2}
+	w.untilPods(want, true)
+	w.untilAvailable("s")
+	uids := map[string]types.UID{}
 	for _, p := range w.pods() {
-		if !uids[string(p.UID)] {
-			t.Errorf("pod %s is new", p.Name)
+		uids[p.Name] = p.UID
+	}
+	kinds := []schema.GroupVersionResource{podGroups, cliques, groups, services, hpas, rolesKind, bindingsKind, appsv1.SchemeGroupVersion.WithResource("controllerrevisions")}
+
+	w.kubectl("delete", "pcs", "s", "--cascade=orphan")
+	again(orphans)
+	w.untilAvailable("s")
+	w.until("replica 1 still has attempt 1", sets, attempt)
+	for _, kind := range kinds {
+		w.until("all "+kind.Resource+" have an owner", kind, func(objects []*unstructured.Unstructured) bool {
+			return len(objects) > 0 && !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return metav1.GetControllerOf(o) == nil })
+		})
+	}
+	same := func() {
+		t.Helper()
+		w.untilPods(want, true)
+		for _, p := range w.pods() {
+			if uids[p.Name] != p.UID {
+				t.Errorf("pod %s is new", p.Name)
+			}
 		}
 	}
-	// A person clears the way.
-	for _, o := range []client.Object{
-		&v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "s-0-w"}},
-		&v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "s-0"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "s-0"}},
-	} {
-		o.SetNamespace(w.namespace)
-		w.must(w.client.Delete(w.ctx, o), "deleting "+o.GetName())
+	same()
+	w.scale(groups, "s-1-g", 2) // a pass of each controller has observed all of it when the new pods are ready
+	want["s-1-g-1-leader"], want["s-1-g-1-worker"] = 1, 2
+	w.untilPods(want, true)
+	for _, p := range w.pods() {
+		if strings.HasPrefix(p.Name, "s-1-g-1-") {
+			uids[p.Name] = p.UID
+		}
 	}
-	w.must(w.client.DeleteAllOf(w.ctx, &appsv1.ControllerRevision{}, client.InNamespace(w.namespace)), "deleting the revision")
-	w.untilAvailable("s")
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
+	same()
+
+	w.kubectl("delete", "pcs", "s", "--cascade=orphan")
+	again(strings.Replace(orphans, "main:1", "main:2", 1))
+	w.untilPodsAre("the fronts are updated", func(pods []*corev1.Pod) bool {
+		updated := 0
+		for _, p := range pods {
+			if p.Spec.Containers[0].Image == "registry.example/main:2" && controlplane.PodReady(p) {
+				updated++
+			}
+		}
+		return updated == 2
+	})
+	w.until("the update is complete", sets, func(objects []*unstructured.Unstructured) bool {
+		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionProgressing, "reason") == v1alpha1.ReasonUpdateComplete
+	})
+	for _, p := range w.pods() {
+		if !strings.Contains(p.Name, "-front-") && uids[p.Name] != p.UID {
+			t.Errorf("pod %s is new, and its template has not changed", p.Name)
+		}
+	}
+	w.kubectl("delete", "pcs", "s")
+	w.untilGone()
+	for _, kind := range kinds {
+		w.until("no "+kind.Resource+" is left", kind, none)
+	}
 }
 
 // A PodClique that is deleted with --cascade=orphan leaves its pods: the PodClique that is created again reports them,
