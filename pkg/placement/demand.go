@@ -101,6 +101,14 @@ func (d *Demand) Classes() []int {
 	return classes
 }
 
+// Fewest returns the fewest pods that satisfy the tree, whatever their classes. 0: it is satisfied, or there are too few.
+func (d *Demand) Fewest() int {
+	if !d.MayFit(func(int) int { return unlimited }) {
+		return 0
+	}
+	return d.groups[root].total
+}
+
 // MayFit is the function MayFit for this problem. It reuses the slices of earlier calls.
 func (d *Demand) MayFit(capacity func(class int) int) bool {
 	if d.groups[root].missing == 0 {

@@ -4,7 +4,10 @@ package preemption
 
 import (
 	"fmt"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
@@ -16,22 +19,36 @@ func BenchmarkFindVictims(b *testing.B) {
 	for _, bc := range []struct {
 		name       string
 		pods, gpus int
-		size       int // GPUs of running pods' nodes that are gone for the preemptor; 0: none
+		racks      int // of which the preemptor requires one; 0: it requires none
+		subGroups  int // of each gang, of one pod, of which one is above the minimum; 0: gangs have none
 	}{
-		{"64x1", 64, 1, 0}, {"32x8", 32, 8, 0}, {"1000x1", 1000, 1, 0}, {"hopeless", 64, 9, 0},
+		{"64x1", 64, 1, 0, 0}, {"32x8", 32, 8, 0, 0}, {"1000x1", 1000, 1, 0, 0}, {"hopeless", 64, 9, 0, 0},
+		{"64x1 in a rack", 64, 1, 312, 0}, {"32x8 in a rack", 32, 8, 100, 0}, {"1000x1 in a rack", 1000, 1, 20, 0}, {"hopeless in a rack", 128, 8, 312, 0},
+		{"64x1 of sub-groups", 64, 1, 0, 40}, {"32x8 of sub-groups", 32, 8, 0, 40}, {"1000x1 of sub-groups", 1000, 1, 0, 40},
+		{"64x1 of sub-groups in a rack", 64, 1, 312, 40}, {"32x8 of sub-groups in a rack", 32, 8, 100, 40},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			in, nodes, pods := fullCluster(b, 5000)
+			if bc.subGroups > 0 {
+				in.Workloads = groupedGangs(b, in.Workloads, bc.subGroups)
+			}
 			in.Problem = problemOf(b, bc.pods)
+			if bc.racks > 0 {
+				in.Problem.Required = map[string]string{"": "rack"}
+				for n := range nodes {
+					nodes[n].rack = fmt.Sprintf("rack-%d", n*bc.racks/len(nodes))
+				}
+			}
 			b.ReportAllocs()
 			var d *Decision
-			plans := 0
+			plans, start := 0, cpuTime(b)
 			for b.Loop() {
 				w := newCluster(b, nodes, []fakeClass{{gpus: bc.gpus}}, pods)
 				d, _ = FindVictims(in, w, Budget{Plans: 64})
 				plans = w.plans
 			}
-			if (d == nil) != (bc.gpus > 8) {
+			b.ReportMetric(float64((cpuTime(b)-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+			if (d == nil) != strings.Contains(bc.name, "hopeless") {
 				b.Fatal("the result is not as expected")
 			}
 			b.ReportMetric(float64(plans), "plans/op")
@@ -41,6 +58,15 @@ func BenchmarkFindVictims(b *testing.B) {
 			}
 		})
 	}
+}
+
+// cpuTime is the time for which the process has used a CPU.
+func cpuTime(b *testing.B) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func problemOf(t testing.TB, pods int) placement.Problem {
@@ -56,6 +82,28 @@ func problemOf(t testing.TB, pods int) placement.Problem {
 	return p
 }
 
+// groupedGangs returns the same pods in gangs of so many pods, each in a sub-group of its own.
+func groupedGangs(t testing.TB, workloads []Workload, pods int) []Workload {
+	t.Helper()
+	groups := []gang.Node{innerOf("", "", int32(pods-1))}
+	for k := range pods {
+		groups = append(groups, leafOf(fmt.Sprint(k), "", 1))
+	}
+	tree := mustBuild(t, groups[0], groups[1:]...)
+	var list []Workload
+	for _, w := range workloads {
+		for _, p := range w.Pods {
+			if n := len(list); n == 0 || len(list[n-1].Pods) == pods {
+				list = append(list, Workload{Name: w.Name, Priority: int32(n % 3), Tree: tree})
+			}
+			last := &list[len(list)-1]
+			p.Leaf = fmt.Sprint(len(last.Pods))
+			last.Pods = append(last.Pods, p)
+		}
+	}
+	return list
+}
+
 // fullCluster returns full nodes with 8 GPUs. The pods of a gang are on neighbouring nodes.
 func fullCluster(t testing.TB, nodes int) (in Input, list []fakeNode, pods []running) {
 	t.Helper()
@@ -68,7 +116,7 @@ func fullCluster(t testing.TB, nodes int) (in Input, list []fakeNode, pods []run
 		w := Workload{Name: fmt.Sprintf("gang-%05d", g), Priority: int32(g % 3), Tree: tree}
 		for p := range 8 {
 			w.Pods = append(w.Pods, Pod{ID: len(pods), Amount: 1, Running: int64(g % 97)})
-			pods = append(pods, running{(g + p%2) % nodes, 1})
+			pods = append(pods, running{node: (g + p%2) % nodes, gpus: 1})
 		}
 		in.Workloads = append(in.Workloads, w)
 	}

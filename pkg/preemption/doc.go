@@ -15,13 +15,28 @@
 //
 // # Which victims
 //
-// Cost compares two sets of victims. The search (search.go) frees a set that is sufficient, plans, takes back all units on
-// whose nodes the plan puts nothing, and then others while a plan exists, the most valuable first. It does so from several
-// starting sets, keeps the cheapest result, and then exchanges single units for cheaper ones. Each result is minimal: with any
-// one of its units put back, the planner finds no plan.
+// Cost compares two sets of victims. The search (search.go) begins with what is free. It prices each node by what has
+// to end for one more pod there (offers.go), ends the cheapest units for each pod that is gained, and plans. What the
+// plan lacks it looks for next: pods of a class anywhere, or a domain of a required level, of which it takes the
+// cheapest for all that is missing there. Then units are taken back while a plan exists, the most valuable first, and
+// exchanged for others while that is cheaper. So nobody ends of whom no room is needed, also where ending more pods
+// helps less: required affinity, spread. A unit that may not end beside the selected ones counts as the smallest one
+// around it that may (selection.go).
 //
-// For gangs of equal pods the planner is exact, so a Decision exists whenever one does. Whether it is the cheapest is a
-// heuristic; tests compare it with an exhaustive search on thousands of small instances.
+// # What is exact, and what is a heuristic
+//
+// Exact: after a Decision each gang has either its minimum or no pod. The result is minimal, unless the time or the
+// number of plans was spent: with less of any workload the planner finds no plan. For gangs of equal pods, whose
+// planning is exact, a Decision exists whenever one of at most 256 units of surplus does. Hopeless is a proof by
+// numbers.
+//
+// A heuristic: whether a Decision is the cheapest; and whether one is found for pods that are not alike, or depend on
+// domains of others. Tests compare both with an exhaustive search on thousands of small instances.
+//
+// # What it costs
+//
+// Each loop looks at the clock (Budget.Plan.Expired), or is over in a few steps for each pod and node. A search that
+// is late returns the victims that it has, if they suffice.
 //
 // The package is pure: it uses no clock, logger or Kubernetes client, and the same facts lead to the same Decision.
 // Source: docs/decisions, G21 and G22; KAI Scheduler's minSubGroups proposal, "Non-preemptible pods calculation".

@@ -26,6 +26,12 @@ type family struct {
 	protected bool // some gangs are semi-preemptible
 	trees     bool // gangs have sub-groups
 	levels    bool // groups of the preemptor require a rack, at most one on each path
+	affinity  bool // pods of the preemptor have to be near victims
+	counted   bool // victims count for the spread of the preemptor
+	volumes   bool // nodes take few volumes
+	wide      bool // one gang has up to 8 sub-groups
+	mixed     bool // each workload has another priority
+	grace     bool // victims take up to an hour to end
 	seeds     int
 	equal     float64 // share of the decisions that must be as cheap as the cheapest
 }
@@ -35,10 +41,16 @@ var families = []family{
 	{name: "gangs", like: true, trees: true, seeds: 1500, equal: 0.95},
 	{name: "protected minimums", like: true, trees: true, protected: true, seeds: 1500, equal: 0.95},
 	{name: "budgets", like: true, trees: true, budgets: true, seeds: 1500, equal: 0.95},
-	{name: "levels", like: true, trees: true, levels: true, protected: true, seeds: 1500, equal: 0.95},
+	{name: "levels", like: true, trees: true, levels: true, protected: true, seeds: 1500, equal: 0.98},
 	{name: "selectors", trees: true, labels: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
 	{name: "taints", trees: true, taints: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
 	{name: "taints and spread", trees: true, labels: true, taints: true, spread: true, seeds: 1500, equal: 0.95},
+	{name: "affinity to victims", trees: true, affinity: true, protected: true, seeds: 1000, equal: 0.95},
+	{name: "spread that counts victims", trees: true, labels: true, spread: true, counted: true, seeds: 1000, equal: 0.95},
+	{name: "volumes", trees: true, volumes: true, protected: true, seeds: 1000, equal: 0.95},
+	{name: "wide trees", like: true, trees: true, wide: true, protected: true, seeds: 300, equal: 0.95},
+	{name: "mixed priorities", like: true, trees: true, mixed: true, protected: true, seeds: 1000, equal: 0.95},
+	{name: "grace periods", like: true, trees: true, grace: true, seeds: 1000, equal: 0.95},
 	{name: "spread", trees: true, labels: true, spread: true, protected: true, seeds: 1500, equal: 0.95},
 }
 
@@ -64,22 +76,37 @@ func randomInstance(r *rand.Rand, f family) *instance {
 			n.label = "x"
 		}
 		n.tainted = f.taints && r.IntN(2) == 0
+		if f.volumes {
+			n.volumes = 1 + r.IntN(3)
+		}
 		i.nodes = append(i.nodes, n)
 	}
 	free := make([]int, len(i.nodes))
 	for n := range i.nodes {
 		free[n] = i.nodes[n].gpus
 	}
-	for k := range 2 + r.IntN(4) {
+	count := 2 + r.IntN(4)
+	if f.wide {
+		count = 3
+	}
+	for k := range count {
 		w := Workload{Name: fmt.Sprintf("w%d", k), Priority: int32(10 * r.IntN(3))}
+		if f.mixed {
+			w.Priority = int32(100*r.IntN(5) + k)
+		}
 		leaves := []string{""}
-		if f.trees && r.IntN(4) > 0 {
+		if f.wide && k == 0 {
+			w.Tree, leaves = wideTree(r)
+		} else if f.trees && r.IntN(4) > 0 {
 			w.Tree, leaves = randomTree(r)
 			w.MinimumProtected = f.protected && r.IntN(3) == 0
 		}
 		pods := 1
 		if w.Tree != nil {
 			pods = 1 + r.IntN(5)
+		}
+		if f.wide && k == 0 {
+			pods = len(leaves)
 		}
 		size := 1 + r.IntN(4)
 		for p := range pods {
@@ -92,7 +119,15 @@ func randomInstance(r *rand.Rand, f family) *instance {
 			if f.budgets && k%2 == 0 {
 				pod.Budgets = []int{0}
 			}
-			i.pods = append(i.pods, running{n, size})
+			if f.grace {
+				pod.Grace = []int64{0, 30, 60, 300, 3600}[r.IntN(5)]
+			}
+			run := running{node: n, gpus: size}
+			if f.affinity || f.counted {
+				run.like = r.IntN(3) == 0
+			}
+			run.volume = f.volumes && r.IntN(2) == 0
+			i.pods = append(i.pods, run)
 			w.Pods = append(w.Pods, pod)
 		}
 		if len(w.Pods) > 0 {
@@ -111,6 +146,8 @@ func randomInstance(r *rand.Rand, f family) *instance {
 		}
 		c.tolerates = f.taints && r.IntN(2) == 0
 		c.spread = f.spread && r.IntN(2) == 0
+		c.near = f.affinity && r.IntN(2) == 0
+		c.volume = f.volumes && r.IntN(2) == 0
 		i.classes = append(i.classes, c)
 	}
 	tree, leaves := randomTree(r)
@@ -173,12 +210,32 @@ func randomTree(r *rand.Rand) (tree *gang.Tree, leaves []string) {
 	return tree, leaves
 }
 
+// wideTree returns k of up to 8 leaves with one pod each, of which some are spare.
+func wideTree(r *rand.Rand) (tree *gang.Tree, leaves []string) {
+	n := 5 + r.IntN(4)
+	root := gang.Node{MinSubGroup: new(int32(n - 1 - r.IntN(3)))}
+	var groups []gang.Node
+	for k := range n {
+		leaves = append(leaves, fmt.Sprintf("leaf%d", k))
+		groups = append(groups, gang.Node{Name: leaves[k], MinMember: new(int32(1))})
+	}
+	tree, err := gang.Build(root, groups)
+	if err != nil {
+		panic(err)
+	}
+	return tree, leaves
+}
+
 // cheapest returns the cheapest cost of all sets of victims with which a plan exists, written from docs/decisions, G21
 // and G22. ok is false if there is none.
 func cheapest(t testing.TB, i *instance) (best Cost, ok bool) {
 	losses := make([][][]int, len(i.in.Workloads))
 	for k := range i.in.Workloads {
 		losses[k] = lossesOf(&i.in.Workloads[k])
+	}
+	needed := int64(0)
+	for _, class := range i.classes {
+		needed = max(needed, int64(class.gpus*i.in.Problem.Tree.Root().MinPods()))
 	}
 	choice := make([]int, len(losses))
 	var visit func(k int)
@@ -199,6 +256,12 @@ func cheapest(t testing.TB, i *instance) (best Cost, ok bool) {
 				gone = append(gone, p.ID)
 				c.Amount += p.Amount
 				c.Running += p.Running
+				switch {
+				case p.Grace > 300:
+					c.Grace = max(c.Grace, 2)
+				case p.Grace > 30:
+					c.Grace = max(c.Grace, 1)
+				}
 				c.Priority = max(c.Priority, w.Priority)
 				budgets += len(p.Budgets)
 			}
@@ -210,6 +273,9 @@ func cheapest(t testing.TB, i *instance) (best Cost, ok bool) {
 			}
 		}
 		c.Pods = len(gone)
+		for n := 2 * needed; c.Ended > 0 && c.Amount > n; n *= 2 {
+			c.Excess++
+		}
 		c.Violations = max(0, budgets-i.in.Allowed[0])
 		if ok && c.Compare(best) >= 0 {
 			return
@@ -276,7 +342,8 @@ func podsIn(g *gang.Group, c gang.Counts) int {
 	return n
 }
 
-// fits reports whether the preemptor fits if the pods are gone: by the planner, and with levels by an exhaustive search.
+// fits reports whether the preemptor fits if the pods are gone: by the planner, and with levels by an exhaustive
+// search.
 func (i *instance) fits(t testing.TB, gone []int) bool {
 	if i.in.Problem.Required != nil {
 		return slotsAreEnough(i, gone)
@@ -287,8 +354,8 @@ func (i *instance) fits(t testing.TB, gone []int) bool {
 	return short == nil
 }
 
-// slotsAreEnough reports without the planner whether pods of one class fit if the pods are gone: all choices of children and all
-// racks for each group that requires one are tried.
+// slotsAreEnough reports without the planner whether pods of one class fit if the pods are gone: all choices of
+// children and all racks for each group that requires one are tried.
 func slotsAreEnough(i *instance, gone []int) bool {
 	free := make([]int, len(i.nodes))
 	for n := range i.nodes {

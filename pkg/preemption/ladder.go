@@ -16,28 +16,29 @@ type Unit struct {
 	With []int
 }
 
-// Ladder contains the units of one gang, for a preemptor that looks at a few of its pods at a time, such as those on one
-// node. It is safe for concurrent use.
+// Ladder contains the units of one gang, for a preemptor that looks at a few of its pods at a time, such as those on
+// one node. It is safe for concurrent use.
 type Ladder struct {
 	units  []unit
 	limits []int   // by unit: its limit; noLimit: it has none
 	spare  []int   // by limit: how many of its units may end together
-	ofPod  [][]int // by pod: the units that contain it: single, then sub-groups from the outermost to the innermost, then the whole
+	ofPod  [][]int // by pod: the units that contain it: single, sub-groups from the outermost to the innermost, the whole
 }
 
 const noLimit = -1
 
 // NewLadder returns the units of a gang. Its tree is not nil.
 func NewLadder(w *Workload) *Ladder {
-	counts := w.counts(nil)
+	counts := gang.Counts{}
+	w.count(counts)
 	l := &Ladder{units: appendUnits(nil, 0, w, counts, numbersTo(len(w.Pods))), ofPod: make([][]int, len(w.Pods))}
 	limitOf := map[*gang.Group]int{}
 	for i, u := range l.units {
 		l.limits = append(l.limits, noLimit)
-		if group, spare := u.limit(counts); group != nil {
+		if group := u.limit(counts); group != nil {
 			if _, known := limitOf[group]; !known {
 				limitOf[group] = len(l.spare)
-				l.spare = append(l.spare, spare)
+				l.spare = append(l.spare, spareOf(group, counts))
 			}
 			l.limits[i] = limitOf[group]
 		}
@@ -48,22 +49,10 @@ func NewLadder(w *Workload) *Ladder {
 	return l
 }
 
-// limit returns the group whose minimum limits how many units of this kind may end together, and that number: the leaf of a
-// single pod, the parent of a sub-group. nil: any may end.
-func (u *unit) limit(counts gang.Counts) (*gang.Group, int) {
-	switch {
-	case u.rung == SurplusPod:
-		return u.group, u.spare
-	case u.rung == SurplusSubGroup && u.group.Satisfied(counts): // one that is below its minimum is not needed
-		return u.group.Parent(), u.group.Parent().SatisfiedChildren(counts) - u.group.Parent().Min()
-	default:
-		return nil, 0
-	}
-}
-
-// UnitsWith returns units that contain any of the pods, which are indexes into Workload.Pods: single pods, then sub-groups, the
-// inner ones before those around them, then the whole. All of these units may end, or any of them while the others stay. Of
-// those that may not end together, the ones that are last in order are returned. mayEnd excludes units by their pods; nil: none.
+// UnitsWith returns units that contain any of the pods, which are indexes into Workload.Pods: single pods, then
+// sub-groups, the inner ones before those around them, then the whole. All of these units may end, or any of them
+// while the others stay. Of those that may not end together, the ones that are last in order are returned. mayEnd
+// excludes units by their pods; nil: none.
 func (l *Ladder) UnitsWith(pods []int, mayEnd func(pods []int) bool) []Unit {
 	c := choice{ladder: l, mayEnd: mayEnd, used: make([]int, len(l.spare)), chosen: make([]int, 0, len(pods))}
 	c.choose(pods, SurplusPod)

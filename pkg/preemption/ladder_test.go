@@ -147,8 +147,8 @@ func randomWorkload(r *rand.Rand) Workload {
 	return w
 }
 
-// tornBy returns what is wrong after pods have ended: a gang keeps none of its pods or its minimum, and a sub-group that had
-// its minimum has it or is empty. It counts by the definition of a minimum.
+// tornBy returns what is wrong after pods have ended: a gang keeps none of its pods or its minimum, and a sub-group
+// that had its minimum has it or is empty. It counts by the definition of a minimum.
 func tornBy(w *Workload, ended []bool) string {
 	var count func(g *gang.Group, now bool) int
 	var has func(g *gang.Group, now bool) bool

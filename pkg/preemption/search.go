@@ -4,24 +4,29 @@ package preemption
 
 import (
 	"cmp"
-	"maps"
-	"math"
 	"slices"
 
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// World is the cluster of package placement, from whose nodes running pods can be removed. Free is called only while no
-// pod of a plan is placed.
+// World is the cluster of package placement, from whose nodes running pods can be removed. Free and Restore are called
+// only while no pod of a plan is placed.
 type World interface {
 	placement.World
-	// Free removes running pods from their nodes.
+	// Free removes running pods from their nodes, Restore puts them back.
 	Free(pods []int)
-	// IsApart reports whether no pod of the plan is placed on the nodes of these pods.
-	IsApart(pods []int) bool
-	// Restore puts pods back that Free removed. It returns false and changes nothing if pods of the plan that are
-	// placed now do not fit beside them; without such pods it returns true.
-	Restore(pods []int) bool
+	Restore(pods []int)
+	// CountNodes returns the number of nodes, which are numbered from 0.
+	CountNodes() int
+	// NodeOf returns the node of a running pod.
+	NodeOf(pod int) int
+	// NodeName returns the name of a node.
+	NodeName(node int) string
+	// Slots returns an upper bound of the pods of a class of the Problem that fit on a node if, besides those that
+	// Free removed, these running pods of it end, and if those come back, whatever is placed. It is called often.
+	Slots(class, node int, ended, back []int) int
+	// Amount returns what a pod of the class requests of the resources that Pod.Amount counts.
+	Amount(class int) int64
 }
 
 // Input is what a Decision depends on, besides the World. It is not modified.
@@ -29,14 +34,15 @@ type Input struct {
 	Problem   placement.Problem // of the preemptor
 	Workloads []Workload        // of lower priority
 	Allowed   []int             // by PodDisruptionBudget: evictions that it allows now
+	MaxGrace  int64             // seconds; a pod that may take longer to end is no victim; 0: there is no such limit
 }
 
 // Budget limits the search.
 type Budget struct {
 	Plan  placement.Budget // of each plan; Expired is that of the whole search, Skip is ignored
 	Plans int              // plans after which the first victims that were found are not improved any more; 0: 512
-	// Again gives more time, to the World as well, if the time is over and the plan for victims that were found in time has to be
-	// made once more. nil: there is no more.
+	// Again gives more time, to the World as well, if the time is over and the plan for victims that were found in
+	// time has to be made once more. nil: there is no more.
 	Again func()
 }
 
@@ -62,445 +68,477 @@ type Result int
 
 const (
 	Decided  Result = iota // there is a Decision
-	Hopeless               // there is no plan even if all victims end
-	Cut                    // the time was spent before victims were found that are all needed, or the number of plans before any were found
+	Hopeless               // it is certain that there is no plan, whoever ends
+	NotFound               // no set of victims was found with which there is a plan
+	Cut                    // the time was over before victims were found
 )
 
-// FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed. Victims
-// that were found in time are returned if the plan for them, which has to be made once more, is made in time, too. Without a Decision the World
-// is left unchanged.
+// FindVictims returns the cheapest set of victims that it finds with which the preemptor's minimum can be placed.
+// Victims that were found in time are returned if the plan for them, which has to be made once more, is made in time,
+// too. Without a Decision the World is left unchanged.
 func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
-	fits, freed, highest := mayFit(placement.NewDemand(in.Problem), w), int32(math.MinInt32), int32(math.MaxInt32)
-	if !fits {
-		var ok bool
-		if highest, ok = freeByNumbers(in, w); !ok {
-			return nil, Hopeless
-		}
-		freed = highest
+	s := newSearch(in, w, budget)
+	if !s.mayFitWithout(func(int32) bool { return true }) {
+		return nil, Hopeless
 	}
-	s := newSearch(in, w, budget, freed, highest)
-	if !(fits && s.plan() && s.record()) {
+	if !(s.fits() && s.plan() && s.record()) {
+		s.makeUnits()
 		s.findBest()
 	}
-	isHigher := func(w Workload) bool { return w.Priority > highest }
-	if !s.isSpent() && !(s.found && s.bestCost.Violations == 0) && slices.ContainsFunc(in.Workloads, isHigher) {
-		s.leaveWorld()
-		s = newSearch(in, w, budget, math.MinInt32, math.MaxInt32)
-		s.findBest()
-	}
-	spent := s.isSpent()
 	s.selectUnits(s.best)
 	switch {
 	case s.found && s.planAgain():
-		return &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}, Decided
-	case s.found || spent:
+		d := &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}
+		return d, Decided
+	case s.found || s.late:
 		s.leaveWorld()
 		return nil, Cut
 	}
 	s.leaveWorld()
-	return nil, Hopeless
+	if s.proven && !s.isSpent() {
+		return nil, Hopeless
+	}
+	return nil, NotFound
 }
 
-// findBest looks for the cheapest set of victims.
+// findBest looks for the cheapest set of victims: without violations of PodDisruptionBudgets first, of the lowest
+// priorities that are sufficient, and surplus before anything else.
 func (s *search) findBest() {
-	all := s.byRank
-	sparing := slices.DeleteFunc(slices.Clone(all), s.violatesAlone)
-	s.findByPriority(sparing)
-	if len(sparing) < len(all) && !(s.found && s.bestCost.Violations == 0) {
-		s.findByPriority(all)
+	var priorities []int32
+	for i := range s.Workloads {
+		priorities = append(priorities, s.Workloads[i].Priority)
 	}
-}
-
-// findByPriority looks for victims among the units, which are in the order of rank: of the lowest priorities that are
-// sufficient, and surplus before anything else.
-func (s *search) findByPriority(units []int) {
-	priorities := s.prioritiesOf(units)
-	low := s.sufficientPriority(units, priorities)
-	for _, p := range priorities[low:] {
-		part := slices.DeleteFunc(slices.Clone(units), func(u int) bool { return s.priorityOf(u) > p })
-		surplus := slices.DeleteFunc(slices.Clone(part), func(u int) bool { return s.units[u].rung > SurplusSubGroup })
-		if s.fitsWithout(surplus) {
-			s.findAmong(surplus)
-		}
-		if !s.found || s.bestCost.Violations > 0 {
-			s.findAmong(part)
-		}
-		if s.found && s.bestCost.Violations == 0 || s.isSpent() {
+	slices.Sort(priorities)
+	priorities = slices.Compact(priorities)
+	for _, sparing := range []bool{true, false} {
+		if s.sparing = sparing; !sparing && len(s.Allowed) == 0 {
 			return
 		}
-	}
-}
-
-// findAmong looks for the cheapest set of victims among the units, which are in the order of rank.
-func (s *search) findAmong(units []int) {
-	var tooLittle []int  // all that may end together in an order, if it is not sufficient
-	firstFailed := false // the same, of the first order
-	for i, orderOf := range []func() []int{
-		func() []int { return units },
-		func() []int { return sortedBy(units, func(u int) int64 { return -s.amount[u] }) },      // few workloads: those that free the most come first
-		func() []int { return sortedBy(units, func(u int) int { return s.units[u].workload }) }, // neighbours come together
-	} {
-		if i == byWorkload && firstFailed { // it changes no order within a workload, so the same units may end together
-			continue
-		}
-		order := orderOf()
-		if i > 0 && slices.Equal(order, units) {
-			continue
-		}
-		if tooLittle != nil {
-			s.selectUnits(nil)
-			if s.addAllowed(order); slices.Equal(s.selection(), tooLittle) {
-				continue
-			}
-		}
-		if !s.selectSufficientPrefix(order) {
-			tooLittle, firstFailed = s.selection(), firstFailed || i == 0
-			continue
-		}
-		sufficient := slices.Clone(s.list)
-		s.restoreApart()
-		few := slices.Clone(s.list)
-		for _, start := range [][]int{few, sufficient} { // the second one only if a planner that is not exact fails now
-			if s.selectUnits(start); s.reduce() {
-				s.record()
-				break
-			}
-		}
-		if s.isSpent() {
-			return
-		}
-	}
-	if !s.found && len(units) <= maxLeftOut {
-		s.findByLeavingOut(units)
-	}
-	if s.found {
-		s.exchange(units)
-	}
-}
-
-// sufficientPriority returns the index of the lowest of the priorities, ascending, for which there is a plan if all units
-// up to it end, also those that may not end together; the number of priorities if there is none.
-func (s *search) sufficientPriority(units []int, priorities []int32) int {
-	s.selectUnits(nil)
-	units = sortedBy(units, s.priorityOf)
-	for i, p := range priorities {
-		n := slices.IndexFunc(units, func(u int) bool { return s.priorityOf(u) > p })
-		if n < 0 {
-			n = len(units)
-		}
-		s.addAll(units[:n])
-		if units = units[n:]; s.plan() {
-			return i
-		}
-	}
-	return len(priorities)
-}
-
-// selectSufficientPrefix selects the fewest units, in order, that are sufficient, without those that may not end beside the
-// ones before, and makes a plan with them. It returns false if all of the units are not sufficient, or the time is over.
-func (s *search) selectSufficientPrefix(units []int) bool {
-	s.selectUnits(nil)
-	var before []int // the selection of the first low units, which are not sufficient
-	low, high := 0, 1
-	for ; ; high *= 2 {
-		high = min(high, len(units))
-		s.addAllowed(units[low:high])
-		if s.plan() {
-			break
-		}
-		if low = high; high == len(units) {
-			return false
-		}
-		before = slices.Clone(s.list)
-	}
-	sufficient, latest := slices.Clone(s.list), true
-	for high-low > 1 && !s.isSpent() {
-		mid := (low + high) / 2
-		if latest {
-			s.selectUnits(before)
-		}
-		s.addAllowed(units[low:mid])
-		if latest = s.plan(); latest {
-			high, sufficient = mid, slices.Clone(s.list)
-		} else {
-			low, before = mid, slices.Clone(s.list)
-		}
-	}
-	if !latest {
-		s.selectUnits(sufficient)
-	}
-	return latest || s.plan()
-}
-
-// restoreApart takes the units back on whose nodes the plan made last puts nothing: they are most of the units that come
-// before the needed ones in an order.
-func (s *search) restoreApart() {
-	var ids []int
-	for _, u := range s.selection() {
-		ids = ids[:0]
-		for _, pod := range s.units[u].pods {
-			ids = append(ids, s.podOf(u, pod).ID)
-		}
-		if s.world.IsApart(ids) && s.isRestorable(u) {
-			s.unselect(u)
-		}
-	}
-}
-
-// reduce takes units back as long as there is a plan without them, the most valuable first. The result is minimal.
-// It returns false if there is no plan in the first place, or if the time is over before each unit was tried: somebody would end who
-// is not needed.
-func (s *search) reduce() bool {
-	if !s.plan() {
-		return false
-	}
-	start := s.selection()
-	units := s.byValue(start)
-	for _, u := range units {
-		s.restoreBesidePlan(u)
-	}
-	for _, u := range units {
-		if s.selected[u] && !s.late && !s.planWithout(u) {
-			s.planWithLess(u)
-		}
-	}
-	if s.byNumbers && !s.plan() && !s.late { // a filter refuses what the numbers allow
-		s.byNumbers = false
-		s.selectUnits(start)
-		return s.reduce()
-	}
-	return !s.late
-}
-
-// isRestorable reports whether the other selected units of the gang may end without this one. It returns true if not all
-// selected ones may end together: see findByLeavingOut.
-func (s *search) isRestorable(u int) bool {
-	w := s.units[u].workload
-	if s.units[u].rung > SurplusSubGroup || s.units[u].group.Parent() == nil || !s.isAllowed(w) {
-		return true // also a pod of a gang without sub-groups: the more are left the better
-	}
-	before, left := s.countsOf(w)
-	s.countLeft(w, s.units[u].pods, 1)
-	defer s.countLeft(w, s.units[u].pods, -1)
-	return MayKeep(s.Workloads[w].Tree, before, left)
-}
-
-// planWithout takes a unit back if there is another plan without it.
-func (s *search) planWithout(u int) bool {
-	if !s.isRestorable(u) {
-		return false
-	}
-	s.remove(u)
-	if s.fits() {
-		return true
-	}
-	s.add(u)
-	return false
-}
-
-// planWithLess ends only parts of a unit, if there is a plan then.
-func (s *search) planWithLess(u int) {
-	parts := slices.DeleteFunc(slices.Clone(s.ofGang[s.units[u].workload]), func(part int) bool {
-		return len(s.units[part].pods) >= len(s.units[u].pods) || !s.isPart(part, u) // a unit of the same pods is no less
-	})
-	if len(parts) == 0 {
-		return
-	}
-	s.remove(u)
-	if !s.planWithPartsOf(u, parts) {
-		s.add(u)
-	}
-}
-
-// planWithPartsOf selects some of the parts of a unit, of which none is selected, so that there is a plan and the gang's
-// selected units may end together, and keeps a pod of the unit. It leaves out one after another of the parts otherwise. Without a
-// result none of the parts is selected.
-func (s *search) planWithPartsOf(u int, parts []int) bool {
-	if len(parts) == 0 || s.late {
-		return false
-	}
-	for _, part := range parts {
-		s.addInPlaceOfParts(part)
-	}
-	fits := s.fits()
-	if fits && s.byNumbers {
-		s.plans++ // the ways to leave parts out are bounded
-	}
-	if fits {
-		for _, part := range parts {
-			if s.selected[part] && !s.byNumbers {
-				s.restoreBesidePlan(part)
-			}
-		}
-		for _, part := range parts {
-			if s.selected[part] && !s.planWithout(part) {
-				s.planWithLess(part)
-			}
-		}
-		w := s.units[u].workload
-		keepsPod := slices.ContainsFunc(s.units[u].pods, func(pod int) bool { return s.freedOf(w)[pod] == 0 })
-		if keepsPod && s.isAllowed(w) {
-			return true
-		}
-	}
-	selected := slices.DeleteFunc(s.selectedOf(s.units[u].workload), func(part int) bool { return !s.isPart(part, u) })
-	s.removeAll(selected)
-	return fits && slices.ContainsFunc(selected, func(out int) bool {
-		return !s.isSpent() && s.planWithPartsOf(u, slices.DeleteFunc(slices.Clone(parts), func(part int) bool { return part == out }))
-	})
-}
-
-// findByLeavingOut looks for units that may end together, by leaving out one after another of those that may not. It
-// finds some if there are any, unless the budget is spent.
-func (s *search) findByLeavingOut(units []int) bool {
-	if s.isSpent() {
-		return false
-	}
-	s.selectUnits(nil)
-	for _, u := range units {
-		s.addInPlaceOfParts(u)
-	}
-	if !s.reduce() {
-		return false
-	}
-	for w := range s.Workloads {
-		if s.isAllowed(w) {
-			continue
-		}
-		return slices.ContainsFunc(s.selectedOf(w), func(out int) bool {
-			return s.findByLeavingOut(slices.DeleteFunc(slices.Clone(units), func(u int) bool { return u == out }))
-		})
-	}
-	s.record()
-	return true
-}
-
-const byWorkload = 2 // index of the order of findAmong in which neighbours come together
-
-const (
-	maxLeftOut    = 256 // units up to which every way to leave some of them out is tried
-	maxExchanged  = 16  // selected units, the most valuable, that are exchanged, and for pairs of them a quarter
-	maxCandidates = 64  // units, the least valuable, that replace them
-)
-
-// exchange replaces one or two of the best units by another one as long as this is cheaper.
-func (s *search) exchange(units []int) {
-	units = units[:min(len(units), maxCandidates)]
-	for improved := true; improved; {
-		improved = false
-		best := s.byValue(s.best)
-		best = best[:min(len(best), maxExchanged)]
-		for i := range best {
-			for k := i; k < len(best) && !improved && !s.isSpent(); k++ {
-				if k == i || k < maxExchanged/4 || len(s.best) <= maxExchanged {
-					improved = s.exchangeFor([]int{best[i], best[k]}, units)
+		for _, p := range priorities {
+			for _, rung := range []Rung{SurplusSubGroup, WholeGang} {
+				if s.findAmong(p, rung); s.isSpent() || s.found && s.bestCost.Violations == 0 {
+					return
 				}
 			}
 		}
 	}
 }
 
-// exchangeFor replaces the units by another one if this is cheaper.
-func (s *search) exchangeFor(out, units []int) bool {
-	for _, in := range units {
-		if slices.Contains(s.best, in) || s.isSpent() {
-			continue
+// findAmong looks for the cheapest set of victims of at most the priority and the rung.
+func (s *search) findAmong(highest int32, most Rung) {
+	s.highest, s.mostRung, s.offers, s.proven = highest, most, map[market][]offer{}, true
+	if !s.mayFitWithout(func(number int32) bool {
+		u := s.inner[number]
+		for ; u != none && s.outer[u] != none && s.units[s.outer[u]].rung <= most; u = s.outer[u] {
 		}
-		s.selectUnits(slices.DeleteFunc(slices.Clone(s.best), func(u int) bool { return slices.Contains(out, u) }))
-		s.addIfAllowed(in)
-		if s.selected[in] && s.areAllowed(out) && s.isCheaper() && s.reduce() && s.record() {
-			return true
+		return u != none && s.units[u].rung <= most && s.priorityOf(u) <= highest
+	}) {
+		return
+	}
+	fromAll := func() bool { return s.choose(s.tops) }
+	for _, start := range []func() bool{s.grow, s.grow, fromAll} { // once more: numbers may have promised too much
+		if s.selectUnits(nil); start() && s.reduce() {
+			s.record()
+			break
 		}
 	}
+	if s.found {
+		s.exchange()
+	}
+}
+
+// plan makes a plan with the selected units gone. It replaces the plan made before.
+func (s *search) plan() bool {
+	s.undoPlan()
+	if s.isLate() {
+		return false
+	}
+	s.updateWorld()
+	s.plans++
+	s.placements, s.short = placement.Minimum(s.Problem, s.world, s.budget.Plan)
+	s.late = s.short != nil && s.short.Cut
+	return s.short == nil
+}
+
+// fits reports whether there is a plan with the selected units gone. It makes none if the numbers suffice.
+func (s *search) fits() bool {
+	s.recount()
+	return s.allows(s.fit) && (s.byNumbers || s.plan())
+}
+
+// isLate reports whether the time is over.
+func (s *search) isLate() bool {
+	expired := s.budget.Plan.Expired
+	s.late = s.late || expired != nil && expired()
+	return s.late
+}
+
+// planAgain makes the plan of the best selection, which was made in time before.
+func (s *search) planAgain() bool {
+	if s.late && s.budget.Again != nil {
+		s.budget.Again()
+		s.late = false
+	}
+	return s.plan()
+}
+
+func (s *search) undoPlan() {
+	s.world.Undo(len(s.placements))
+	s.placements = nil
+}
+
+// isSpent reports whether no further plan is to be made.
+func (s *search) isSpent() bool { return s.late || s.plans >= s.budget.Plans }
+
+// grow ends units, the cheapest first, until there is a plan.
+func (s *search) grow() bool {
+	g := growth{search: s, claims: map[string]*claim{}}
+	switch {
+	case !s.byNumbers:
+	case len(s.needs) == 0:
+		return s.cover(market{}, s.all, s.demand.Fewest())
+	default:
+		n := s.needs[0]
+		l := placement.LevelShortfall{
+			Level: n.Level, Class: n.Class, Need: n.Pods,
+			Runs: n.Area != 0, Domains: []placement.DomainRoom{{Area: n.Area}},
+		}
+		g.claims[""] = &claim{level: n.Level, area: none}
+		return g.claimDomain(l) && s.allows(s.fit)
+	}
+	for {
+		if s.plan() {
+			return true
+		}
+		if s.isSpent() || !g.makeRoom() {
+			return false
+		}
+	}
+}
+
+// growth is what grow has done for the groups that lacked room.
+type growth struct {
+	*search
+	more   int               // pods by which the room for a class is increased next, beyond what is missing
+	claims map[string]*claim // by group with a required level
+}
+
+// claim is the domain whose room is increased for a group.
+type claim struct {
+	level  string
+	area   int // index
+	pods   int
+	banned []int // areas that did not help
+}
+
+// makeRoom ends units for the group that lacked room in the plan that failed. It returns false if this is not possible.
+func (g *growth) makeRoom() bool {
+	for _, l := range g.short.Levels {
+		if g.claims[l.Group] == nil && !l.Torn && !l.Gone {
+			g.claims[l.Group] = &claim{level: l.Level, area: none}
+			return g.claimDomain(l)
+		}
+	}
+	for _, l := range slices.Backward(g.short.Levels) {
+		if !l.Torn && !l.Gone {
+			return g.claimDomain(l)
+		}
+	}
+	for _, l := range g.short.Leaves {
+		if l.Refusal == nil {
+			continue
+		}
+		c := slices.Index(g.classes, l.Class)
+		want := g.fit.sums[c] + max(1, l.Need-l.Placed) + g.more
+		before := len(g.list)
+		g.more = 2*g.more + 1
+		return g.cover(market{class: c}, g.all, want) || len(g.list) > before
+	}
 	return false
+}
+
+// claimDomain makes room for a group in the cheapest domain of its level, or more room in that where it has some
+// already.
+func (g *growth) claimDomain(l placement.LevelShortfall) bool {
+	c := g.claims[l.Group]
+	m := market{slices.Index(g.classes, l.Class), l.Level}
+	want := max(1, l.Need)
+	if l.Need == 0 {
+		want = l.Pods
+	}
+	if c.area != none {
+		before := len(g.list)
+		if c.pods++; g.cover(m, g.nodesIn(l.Level, c.area), g.claimed(c)) || len(g.list) > before {
+			return true
+		}
+		c.banned = append(c.banned, c.area)
+	}
+	c.area, c.pods = none, want
+	if c.area = g.cheapestArea(m, l, c); c.area == none {
+		return false
+	}
+	g.cover(m, g.nodesIn(l.Level, c.area), g.claimed(c))
+	return true
+}
+
+// claimed returns how many pods groups are to have in the domain of a claim.
+func (g *growth) claimed(c *claim) int {
+	pods := 0
+	for _, other := range g.claims {
+		if other.level == c.level && other.area == c.area {
+			pods += other.pods
+		}
+	}
+	return pods
+}
+
+// cheapestArea returns the domain in which the room for a claim costs the least, none if there is none.
+func (g *growth) cheapestArea(m market, l placement.LevelShortfall, c *claim) int {
+	type bounded struct {
+		area, missing int
+		from          offer
+	}
+	var list []bounded
+	for i, area := range g.world.Areas(l.Level, 0) {
+		if slices.Contains(c.banned, i) || l.Runs && l.Domains[0].Area != area {
+			continue
+		}
+		nodes := g.nodesIn(l.Level, i)
+		c.area = i
+		b := bounded{area: i, missing: g.claimed(c) - g.roomOn(m.class, nodes)}
+		if b.missing <= 0 {
+			return i
+		}
+		for _, node := range nodes {
+			if g.isLate() {
+				return none
+			}
+			o := g.offerOn(m, node, 0)
+			o.gain = min(o.gain, b.missing)
+			if o.gain > 0 && (b.from.gain == 0 || g.compareRates(o.price, o.gain, b.from.price, b.from.gain) < 0) {
+				b.from = o
+			}
+		}
+		if b.from.gain > 0 {
+			list = append(list, b)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b bounded) int {
+		return g.compareRates(a.from.price, a.from.gain*b.missing, b.from.price, b.from.gain*a.missing)
+	})
+	best, before, ceiling := none, g.total, g.ceiling
+	defer func() { g.ceiling = ceiling }()
+	for _, b := range list {
+		if best != none && g.compareRates(b.from.price, b.from.gain, g.ceiling.less(before), b.missing) >= 0 {
+			break
+		}
+		c.area = b.area
+		mark := len(g.journal)
+		covered := g.cover(m, g.nodesIn(l.Level, b.area), g.claimed(c))
+		if covered && (best == none || g.compareRates(g.total, 1, *g.ceiling, 1) < 0) {
+			total := g.total
+			best, g.ceiling = b.area, &total
+		}
+		g.rollBack(mark)
+		g.recount()
+	}
+	return best
+}
+
+// choose selects some of the units, or parts of them, that may end together, so that there is a plan. None of them is
+// selected. It begins with all of them and leaves out the most valuable ones where too many would end.
+func (s *search) choose(units []int32) bool {
+	mark := len(s.journal)
+	s.takeUsable(units)
+	tries, n := maxTries, len(s.journal)-mark
+	if n > maxLeftOut && len(s.overfull(mark)) > 0 {
+		tries = 0
+	}
+	if s.settle(mark, &tries) && !(s.sparing && s.total.violations > 0) {
+		return true
+	}
+	s.proven = s.proven && tries > 0 && s.byNumbers
+	s.rollBack(mark)
+	return false
+}
+
+const (
+	maxLeftOut = 256  // units up to which ways to leave some of them out are tried
+	maxTries   = 1024 // of these ways
+)
+
+// takeUsable selects units that may end apart from their limits; in place of others their parts.
+func (s *search) takeUsable(units []int32) {
+	for _, u := range units {
+		if s.units[u].rung <= s.mostRung && s.priorityOf(u) <= s.highest && !s.barred[u] {
+			s.take(u)
+		} else {
+			s.takeUsable(s.partsOf(u))
+		}
+	}
+}
+
+// settle leaves units that were selected since the journal had a length out until no more are selected than may end
+// together, and there is a plan.
+func (s *search) settle(from int, tries *int) bool {
+	if *tries--; *tries < 0 || !s.fits() || s.late {
+		return false
+	}
+	units := s.overfull(from)
+	if len(units) == 0 {
+		return true
+	}
+	kept := 0
+	for _, u := range units {
+		if s.kept[u] {
+			kept++
+		}
+	}
+	allowed, settled := len(units)+s.spare[s.limit[units[0]]], false
+	var tried []int32
+	for _, u := range units {
+		if settled || kept > allowed || s.kept[u] {
+			continue
+		}
+		mark := len(s.journal)
+		s.leave(u)
+		s.takeUsable(s.partsOf(u))
+		if settled = s.settle(from, tries); !settled {
+			s.rollBack(mark)
+			s.kept[u], tried = true, append(tried, u)
+			kept++
+		}
+	}
+	for _, u := range tried {
+		s.kept[u] = false
+	}
+	return settled
+}
+
+// overfull returns the units of a limit if more of them were selected since the journal had a length than may end
+// together, the most valuable first. nil: there is no such limit.
+func (s *search) overfull(from int) []int32 {
+	var units []int32
+	for _, u := range s.journal[from:] {
+		switch {
+		case u < 0 || !s.selected[u] || s.limit[u] == none || s.spare[s.limit[u]] >= 0:
+		case len(units) == 0 || s.limit[u] == s.limit[units[0]]:
+			units = append(units, u)
+		}
+	}
+	return s.byValue(units)
+}
+
+// reduce takes units back as long as there is a plan without them, the most valuable first. It returns false if there
+// is no plan in the first place. If the time is over, the result is not minimal, but no unit is left on whose nodes
+// the plan puts nothing.
+func (s *search) reduce() bool {
+	start := s.selection()
+	if !s.byNumbers {
+		if s.restoreApart(); !s.plan() {
+			if s.selectUnits(start); !s.plan() {
+				return false
+			}
+		}
+	}
+	tried := map[int32]bool{}
+	for again := true; again; {
+		again = false
+		for _, u := range s.byValue(s.list) {
+			if !s.selected[u] || tried[u] || s.late && !s.byNumbers {
+				continue
+			}
+			tried[u], again = true, true
+			if s.leave(u); s.fits() {
+				continue
+			}
+			if parts := s.partsOf(u); len(parts) == 0 || s.late || !s.choose(parts) {
+				s.take(u)
+			}
+		}
+	}
+	if s.byNumbers && s.found && !s.isCheaper() {
+		return false
+	}
+	if s.byNumbers && !s.plan() && !s.late { // a filter refuses what the numbers allow
+		s.byNumbers, s.probes = false, true
+		if s.selectUnits(start); s.plan() {
+			return s.reduce()
+		}
+		return false
+	}
+	return true
+}
+
+// restoreApart takes the units back on whose nodes the plan made last puts nothing.
+func (s *search) restoreApart() {
+	planned := map[string]bool{}
+	for _, p := range s.placements {
+		planned[p.Node] = true
+	}
+	for _, u := range s.selection() {
+		first := s.first[s.units[u].workload]
+		if !slices.ContainsFunc(s.units[u].pods, func(pod int) bool {
+			return planned[s.world.NodeName(int(s.node[first+pod]))]
+		}) {
+			s.leave(u)
+		}
+	}
+}
+
+const (
+	maxExchanged = 16   // selected units, the most valuable, that are exchanged, and for pairs of them a quarter
+	minBundles   = 2000 // sets of units that may be priced for exchanges, besides as many as before
+)
+
+// exchange replaces one or two of the best units by others as long as this is cheaper.
+func (s *search) exchange() {
+	most := 2*s.bundles + minBundles
+	for improved := true; improved; {
+		improved = false
+		best := s.byValue(s.best)
+		best = best[:min(len(best), maxExchanged)]
+		for i := range best {
+			for k := i; k < len(best) && !improved && !s.isSpent() && s.bundles < most; k++ {
+				if k == i || k < maxExchanged/4 || len(s.best) <= maxExchanged {
+					improved = s.exchangeFor([]int32{best[i], best[k]})
+				}
+			}
+		}
+	}
+}
+
+// exchangeFor replaces the units by others if this is cheaper.
+func (s *search) exchangeFor(out []int32) bool {
+	s.selectUnits(slices.DeleteFunc(slices.Clone(s.best), func(u int32) bool { return slices.Contains(out, u) }))
+	bar := func(barred bool, sign int) {
+		for _, u := range out {
+			s.barred[u] = barred
+			s.bars[s.units[u].workload] += sign
+		}
+	}
+	bar(true, 1)
+	ceiling := s.bestPrice
+	s.ceiling = &ceiling
+	grown := s.grow()
+	s.ceiling = nil
+	bar(false, -1)
+	return grown && s.reduce() && s.record()
 }
 
 // record keeps the selection if it is the cheapest one so far.
 func (s *search) record() bool {
-	if !s.found || s.isCheaper() {
-		s.best, s.bestCost, s.found = s.selection(), s.cost(), true
-		return true
+	if s.sparing && s.total.violations > 0 || s.found && !s.isCheaper() {
+		return false
 	}
-	return false
-}
-
-// sortedBy returns the units in the order of few distinct keys, those with the same key in the order given.
-func sortedBy[K cmp.Ordered](units []int, keyOf func(u int) K) []int {
-	keys := make([]K, len(units))
-	for i, u := range units {
-		keys[i] = keyOf(u)
-	}
-	if slices.IsSorted(keys) {
-		return units
-	}
-	runs := map[K][][]int{} // neighbours mostly have the same key
-	for start, end := 0, 0; start < len(units); start = end {
-		for end = start + 1; end < len(units) && keys[end] == keys[start]; end++ {
-		}
-		runs[keys[start]] = append(runs[keys[start]], units[start:end])
-	}
-	sorted := make([]int, 0, len(units))
-	for _, key := range slices.Sorted(maps.Keys(runs)) {
-		for _, run := range runs[key] {
-			sorted = append(sorted, run...)
-		}
-	}
-	return sorted
+	s.best, s.bestCost, s.found = s.selection(), s.cost(), true
+	s.bestCost.Names, s.bestPrice = s.names(), s.total
+	return true
 }
 
 // byValue returns the units with the most valuable first.
-func (s *search) byValue(units []int) []int {
+func (s *search) byValue(units []int32) []int32 {
 	units = slices.Clone(units)
-	slices.SortFunc(units, func(a, b int) int { return cmp.Compare(s.rank[b], s.rank[a]) })
+	slices.SortFunc(units, func(a, b int32) int { return cmp.Or(-s.compareUnits(a, b)) })
 	return units
-}
-
-// mayFit reports whether the numbers allow a plan. It asks only for the capacity of each class.
-func mayFit(demand *placement.Demand, w World) bool {
-	return demand.MayFit(func(class int) int {
-		if w.Kind(class) != placement.Independent {
-			return math.MaxInt
-		}
-		return w.Capacity(class).Pods
-	})
-}
-
-// freeByNumbers returns the lowest priority for which the numbers allow a plan if all pods up to it end that may. Those below it
-// remain free in the World. It returns false, and frees nothing, if there is none: it refuses most hopeless gangs before anything is
-// prepared for a search.
-func freeByNumbers(in Input, w World) (highest int32, ok bool) {
-	n := 0
-	for i := range in.Workloads {
-		n += len(in.Workloads[i].Pods)
-	}
-	ids := make([]int, 0, n)
-	appendPods := func(w *Workload) {
-		for i := range w.Pods {
-			ids = append(ids, w.Pods[i].ID)
-		}
-	}
-	for i := range in.Workloads {
-		appendPods(&in.Workloads[i])
-	}
-	demand := placement.NewDemand(in.Problem)
-	if w.Free(ids); !mayFit(demand, w) {
-		w.Restore(ids)
-		return 0, false
-	}
-	ids = ids[:0]
-	var priorities []int32 // ascending
-	var starts []int       // in ids, by priority
-	for _, i := range sortedBy(numbersTo(len(in.Workloads)), func(i int) int32 { return in.Workloads[i].Priority }) {
-		if p := in.Workloads[i].Priority; len(starts) == 0 || priorities[len(priorities)-1] != p {
-			priorities, starts = append(priorities, p), append(starts, len(ids))
-		}
-		appendPods(&in.Workloads[i])
-	}
-	for i, start := range slices.Backward(starts) {
-		w.Restore(ids[start:])
-		if ids = ids[:start]; !mayFit(demand, w) {
-			return priorities[i], true
-		}
-	}
-	return math.MinInt32, true // it fits without
 }

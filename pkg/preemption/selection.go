@@ -3,319 +3,400 @@
 package preemption
 
 import (
+	"math"
 	"slices"
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// search is the state of FindVictims: the selected units, and the plan made last. The World is told which pods are free only
-// when a plan is made, so that selecting many units one by one is cheap.
-type search struct {
-	Input
-	world  World
-	budget Budget
-	demand *placement.Demand
+const none = -1
 
-	units   []unit
-	ofGang  [][]int // by workload: its units
-	amount  []int64 // by unit
-	running []int64 // by unit
-	budgets []int   // by unit: its evictions that concern a PodDisruptionBudget
-	rank    []int   // by unit: its position by loss, the least first
-	byRank  []int   // the units in this order
-
-	first   []int  // by workload: the number of its first pod; the others follow
-	ids     []int  // by number of a pod: Pod.ID
-	freed   []int  // by number of a pod: selected units that contain it
-	inWorld []bool // by number of a pod: it is free in the World
-	untold  []int  // numbers of the pods of which the World may have to be told
-
-	selected   []bool        // by unit
-	wanted     []bool        // by unit; only used by selectUnits
-	list       []int         // the selected units, in no order
-	at         []int         // by unit: its index in list
-	lost       []int         // by workload: pods that selected units contain
-	told       [2][]int      // IDs of those to be freed, and to be restored; only used by updateWorld
-	counts     []gang.Counts // by workload: pods by leaf; nil: not asked yet
-	left       []gang.Counts // likewise, without those that selected units contain
-	placements []placement.Placement
-	plans      int
-	late       bool // the time is over
-	byNumbers  bool // the pods of the preemptor are alike and depend on no domain: the numbers tell whether there is a plan
-
-	found    bool
-	best     []int // units
-	bestCost Cost
+// loss is what is lost with a unit.
+type loss struct {
+	budgets         int // evictions that concern a PodDisruptionBudget
+	ends            Rung
+	amount, running int64
+	grace           int // the longest step
 }
 
-// newSearch returns a search among the workloads of at most the highest priority. In the World the pods are free of those whose
-// priority is below freed.
-func newSearch(in Input, w World, budget Budget, freed, highest int32) *search {
-	s := &search{Input: in, world: w, budget: budget, demand: placement.NewDemand(in.Problem), ofGang: make([][]int, len(in.Workloads))}
+// search is the state of FindVictims: the selected units, what they cost, how many pods fit by numbers with them gone,
+// and the plan made last. The selected units have no pod in common, and may end together at any time. The World is
+// told which pods are free only when it is asked.
+type search struct {
+	Input
+	world   World
+	budget  Budget
+	demand  *placement.Demand
+	classes []int                  // with waiting pods
+	needs   []placement.DomainNeed // of required levels
+	need    int64                  // amount that the preemptor needs, in the unit of Pod.Amount
+
+	units  []unit
+	losses []loss  // by unit
+	outer  []int32 // by unit: the smallest one around it, none: there is none
+	limit  []int32 // by unit: its limit, none: there is none
+	spare  []int   // by limit: how many of its units may still be selected
+	tops   []int32 // units without an outer one
+
+	first []int     // by workload: the number of its first pod; the others follow
+	owner []int32   // by number of a pod: workload
+	inner []int32   // by number of a pod: the smallest unit that contains it, none: there is none
+	node  []int32   // by number of a pod
+	on    [][]int32 // by node: numbers of its pods
+
+	selected  []bool  // by unit
+	at        []int   // by unit: its index in list
+	list      []int32 // the selected units, in no order
+	journal   []int32 // units in the order in which they were selected; the complement of one that was taken back
+	freed     []bool  // by number of a pod: a selected unit contains it
+	inWorld   []bool  // by number of a pod: it is free in the World
+	untold    []int32 // numbers of the pods of which the World may have to be told
+	lost      []int   // by workload: pods that selected units contain
+	evictions []int   // by PodDisruptionBudget
+	total     price
+
+	fit     tally
+	slots   [][]int              // by index in classes, then by node: pods that fit by numbers
+	areas   map[string][]int32   // by level, then by node: index of the area; none: it is in none
+	members map[string][][]int32 // by level, then by index of an area: its nodes
+	all     []int32              // all nodes
+	ids     [2][]int             // only used by idsOn
+	changed []int32              // nodes whose slots are not up to date
+	stale   []bool               // by node: it is among changed
+
+	placements []placement.Placement
+	short      *placement.Shortfall // of the plan made last
+	plans      int
+	bundles    int  // sets of units that were priced
+	late       bool // the time is over
+	byNumbers  bool // the numbers tell whether there is a plan
+	probes     bool // the numbers promise too much: nodes are asked
+
+	// Which units may end at present.
+	highest  int32 // priority
+	mostRung Rung
+	sparing  bool   // no PodDisruptionBudget is violated
+	barred   []bool // by unit
+	bars     []int  // by workload: barred units
+	kept     []bool // by unit: settle does not leave it out
+	proven   bool   // it is certain that there are no victims of these units if none were found
+
+	offers map[market][]offer // by node: of those on which nothing is selected
+
+	found     bool
+	best      []int32 // units
+	bestCost  Cost
+	bestPrice price
+	ceiling   *price // cover ends nobody beyond it; nil: there is none
+}
+
+// newSearch returns a search without a selection.
+func newSearch(in Input, w World, budget Budget) *search {
+	s := &search{
+		Input: in, world: w, budget: budget, demand: placement.NewDemand(in.Problem),
+		mostRung: WholeGang, highest: math.MaxInt32,
+	}
 	if s.budget.Plans == 0 {
 		s.budget.Plans = defaultPlans
 	}
 	s.budget.Plan.Skip = 0
-	s.makeUnits(freed, highest)
-	n := len(s.units)
-	s.list = make([]int, 0, n)
-	s.selected, s.wanted, s.at = make([]bool, n), make([]bool, n), make([]int, n)
-	s.amount, s.running, s.budgets = make([]int64, n), make([]int64, n), make([]int, n)
-	for u := range s.units {
-		for _, i := range s.units[u].pods {
-			pod := s.podOf(u, i)
-			s.amount[u] += pod.Amount
-			s.running[u] += pod.Running
-			s.budgets[u] += len(pod.Budgets)
-		}
+	s.classes = s.demand.Classes()
+	s.needs = slices.DeleteFunc(placement.DomainNeeds(in.Problem, w), func(n placement.DomainNeed) bool {
+		return n.Area != 0 && !slices.Contains(w.Areas(n.Level, 0), n.Area) // the part of a domain that is in a wider one
+	})
+	n := len(in.Workloads)
+	s.evictions, s.lost, s.bars = make([]int, len(in.Allowed)), make([]int, n), make([]int, n)
+	for _, class := range s.classes {
+		s.need = max(s.need, counted(w.Amount(class)))
 	}
-	s.rankUnits()
-	classes := s.demand.Classes()
-	s.byNumbers = len(classes) == 1 && w.Kind(classes[0]) == placement.Independent && len(in.Problem.Required) == 0
+	s.need *= int64(s.demand.Fewest())
+	required := len(in.Problem.Required)
+	s.byNumbers = len(s.classes) == 1 && w.Kind(s.classes[0]) == placement.Independent &&
+		(required == 0 || required == 1 && in.Problem.Required[""] != "" && len(s.needs) == 1)
+	s.probes = slices.ContainsFunc(s.classes, func(class int) bool { return w.Kind(class) != placement.Independent })
+	s.numberPods()
+	s.fit, s.changed = s.newTally(), slices.Clone(s.all)
+	s.recount()
 	return s
 }
 
-// makeUnits lists the units of the workloads, and prepares what is kept by pod: see newSearch.
-func (s *search) makeUnits(freed, highest int32) {
-	n, pods, most := len(s.Workloads), 0, 0
-	s.first = make([]int, n+1)
+// numberPods numbers the pods and notes their nodes.
+func (s *search) numberPods() {
+	s.first = make([]int, len(s.Workloads)+1)
 	for i := range s.Workloads {
-		if w := &s.Workloads[i]; w.Priority <= highest {
-			pods, most = pods+len(w.Pods), max(most, len(w.Pods))
+		s.first[i+1] = s.first[i] + len(s.Workloads[i].Pods)
+	}
+	n := s.first[len(s.Workloads)]
+	s.owner, s.node = make([]int32, 0, n), make([]int32, 0, n)
+	s.freed, s.inWorld = make([]bool, n), make([]bool, n)
+	perNode := make([]int32, s.world.CountNodes())
+	for i := range s.Workloads {
+		for k := range s.Workloads[i].Pods {
+			node := s.world.NodeOf(s.Workloads[i].Pods[k].ID)
+			s.owner, s.node = append(s.owner, int32(i)), append(s.node, int32(node))
+			perNode[node]++
 		}
-		s.first[i+1] = pods
+	}
+	s.on, s.stale = make([][]int32, len(perNode)), make([]bool, len(perNode))
+	s.areas, s.members = map[string][]int32{}, map[string][][]int32{}
+	for range s.classes {
+		s.slots = append(s.slots, make([]int, len(s.on)))
+	}
+	all := make([]int32, n)
+	for node, k := range perNode {
+		s.on[node], all = all[:0:k], all[k:]
+		s.all = append(s.all, int32(node))
+	}
+	for number, node := range s.node {
+		s.on[node] = append(s.on[node], int32(number))
+	}
+}
+
+// makeUnits lists the units.
+func (s *search) makeUnits() {
+	n, most := len(s.freed), 0
+	for i := range s.Workloads {
+		most = max(most, len(s.Workloads[i].Pods))
 	}
 	numbers := numbersTo(most)
-	s.units = make([]unit, 0, pods+n) // more only if there are sub-groups
-	s.ids, s.freed, s.inWorld, s.untold = make([]int, 0, pods), make([]int, pods), make([]bool, pods), make([]int, 0, pods)
-	s.lost, s.counts, s.left = make([]int, n), make([]gang.Counts, n), make([]gang.Counts, n)
-	ends, counts := make([]int, n), gang.Counts{}
-	for i := range s.Workloads {
-		if w := &s.Workloads[i]; w.Priority <= highest {
-			for k := range w.Pods {
-				if w.Priority < freed {
-					s.inWorld[len(s.ids)], s.untold = true, append(s.untold, len(s.ids))
-				}
-				s.ids = append(s.ids, w.Pods[k].ID)
-			}
-			if clear(counts); w.Tree != nil {
-				w.count(counts, nil)
-			}
-			s.units = appendUnits(s.units, i, w, counts, numbers)
-		}
-		ends[i] = len(s.units)
+	s.units = make([]unit, 0, n+len(s.Workloads)) // more only if there are sub-groups
+	s.inner = make([]int32, n)
+	for i := range s.inner {
+		s.inner[i] = none
 	}
-	all, start := numbersTo(len(s.units)), 0
-	for i, end := range ends {
-		s.ofGang[i], start = all[start:end], end
+	counts := gang.Counts{}
+	for i := range s.Workloads {
+		w, from := &s.Workloads[i], len(s.units)
+		if clear(counts); w.Tree != nil {
+			w.count(counts)
+		}
+		s.units = appendUnits(s.units, i, w, counts, numbers)
+		if s.MaxGrace > 0 {
+			kept := slices.DeleteFunc(s.units[from:], func(u unit) bool {
+				return slices.ContainsFunc(u.pods, func(pod int) bool { return w.Pods[pod].Grace > s.MaxGrace })
+			})
+			s.units = s.units[:from+len(kept)]
+		}
+		s.addLosses(from)
+		s.addLimits(from, counts)
+		s.nestUnits(from)
+	}
+	n = len(s.units)
+	s.selected, s.barred, s.kept, s.at = make([]bool, n), make([]bool, n), make([]bool, n), make([]int, n)
+}
+
+// addLosses notes what is lost with the units of one workload.
+func (s *search) addLosses(from int) {
+	for u := from; u < len(s.units); u++ {
+		l := loss{ends: max(SurplusSubGroup, s.units[u].rung)}
+		for _, i := range s.units[u].pods {
+			pod := &s.Workloads[s.units[u].workload].Pods[i]
+			l.amount += counted(pod.Amount)
+			l.running += counted(pod.Running)
+			l.budgets += len(pod.Budgets)
+			l.grace = max(l.grace, graceStep(pod.Grace))
+		}
+		s.losses = append(s.losses, l)
 	}
 }
 
-// freedOf returns, by pod of a workload, how many selected units contain it.
-func (s *search) freedOf(w int) []int { return s.freed[s.first[w]:s.first[w+1]] }
+// addLimits notes the limits of the units of one workload.
+func (s *search) addLimits(from int, counts gang.Counts) {
+	var last *gang.Group
+	var known map[*gang.Group]int32
+	for u := from; u < len(s.units); u++ {
+		group := s.units[u].limit(counts)
+		if group == nil {
+			s.limit = append(s.limit, none)
+			continue
+		}
+		if group != last { // neighbours mostly have the same limit
+			if known == nil {
+				known = map[*gang.Group]int32{}
+			}
+			if _, ok := known[group]; !ok {
+				known[group] = int32(len(s.spare))
+				s.spare = append(s.spare, spareOf(group, counts))
+			}
+			last = group
+		}
+		s.limit = append(s.limit, known[group])
+	}
+}
 
-// podOf returns a pod of a unit.
-func (s *search) podOf(u, pod int) *Pod { return &s.Workloads[s.units[u].workload].Pods[pod] }
+// nestUnits notes which of the units of one workload contains which: those around others come last, and of sub-groups
+// first.
+func (s *search) nestUnits(from int) {
+	s.outer = append(s.outer, make([]int32, len(s.units)-from)...)
+	nest := func(u int) {
+		first := s.first[s.units[u].workload]
+		s.outer[u] = none
+		for k, pod := range s.units[u].pods {
+			if k == 0 {
+				s.outer[u] = s.inner[first+pod]
+			}
+			s.inner[first+pod] = int32(u)
+		}
+		if s.outer[u] == none {
+			s.tops = append(s.tops, int32(u))
+		}
+	}
+	for rung := WholeGang; rung >= SurplusPod; rung-- {
+		for u := from; u < len(s.units); u++ {
+			if s.units[u].rung == rung {
+				nest(u)
+			}
+		}
+	}
+}
 
-// plan makes a plan with the selected units gone. It replaces the plan made before.
-func (s *search) plan() bool {
-	s.undoPlan()
-	if s.isLate() || !s.mayFit() {
+// mayEnd reports whether a unit may end at present, beside the selected ones.
+func (s *search) mayEnd(u int32) bool {
+	return s.units[u].rung <= s.mostRung && s.priorityOf(u) <= s.highest &&
+		(s.limit[u] == none || s.spare[s.limit[u]] > 0)
+}
+
+// end selects a unit or, if it may not end beside the selected ones, the smallest unit around it that may. It returns
+// false if there is none.
+func (s *search) end(u int32) bool {
+	for a := u; a != none; a = s.outer[a] {
+		if s.selected[a] {
+			return true
+		}
+	}
+	if u = s.ending(u); u == none {
 		return false
 	}
-	s.plans++
-	var short *placement.Shortfall
-	s.placements, short = placement.Minimum(s.Problem, s.world, s.budget.Plan)
-	s.late = short != nil && short.Cut
-	return short == nil
-}
-
-// fits reports whether there is a plan with the selected units gone. It makes none if the numbers suffice.
-func (s *search) fits() bool {
-	if !s.byNumbers {
-		return s.plan()
+	mark := len(s.journal)
+	s.takeInPlaceOfParts(u)
+	if s.sparing && s.total.violations > 0 {
+		s.rollBack(mark)
+		return false
 	}
-	s.undoPlan()
-	return !s.isLate() && s.mayFit()
+	return true
 }
 
-// isLate reports whether the time is over.
-func (s *search) isLate() bool {
-	expired := s.budget.Plan.Expired
-	s.late = s.late || expired != nil && expired()
-	return s.late
-}
-
-// mayFit reports whether the numbers allow a plan with the selected units gone.
-func (s *search) mayFit() bool {
-	s.updateWorld()
-	return mayFit(s.demand, s.world)
-}
-
-// planAgain makes the plan of the best selection, which was made in time before.
-func (s *search) planAgain() bool {
-	if s.late && s.budget.Again != nil {
-		s.budget.Again()
-		s.late = false
-	}
-	return s.plan()
-}
-
-func (s *search) undoPlan() {
-	s.world.Undo(len(s.placements))
-	s.placements = nil
-}
-
-// isSpent reports whether no further plan is to be made.
-func (s *search) isSpent() bool { return s.late || s.plans >= s.budget.Plans }
-
-// fitsWithout reports whether there is a plan if all of the units end, also those that may not end together.
-func (s *search) fitsWithout(units []int) bool {
-	s.selectUnits(nil)
-	s.addAll(units)
-	return s.plan()
-}
-
-// selectUnits selects these units and no others.
-func (s *search) selectUnits(units []int) {
-	for _, u := range units {
-		s.wanted[u] = true
-	}
-	for i := len(s.list) - 1; i >= 0; i-- { // unselect moves only what was looked at to i
-		if u := s.list[i]; !s.wanted[u] {
-			s.unselect(u)
+// ending returns the smallest unit around the given one, or this, that may end; none: there is none.
+func (s *search) ending(u int32) int32 {
+	for ; u != none && !s.barred[u]; u = s.outer[u] {
+		if s.mayEnd(u) {
+			return u
 		}
 	}
-	for _, u := range units {
-		if s.wanted[u] = false; !s.selected[u] {
-			s.add(u)
-		}
-	}
+	return none
 }
 
-// addAllowed selects the units in order, without those that may not end beside the ones before.
-func (s *search) addAllowed(units []int) {
-	for _, u := range units {
-		s.addIfAllowed(u)
-	}
-}
-
-// addIfAllowed selects a unit if it may end beside the selected ones.
-func (s *search) addIfAllowed(u int) {
-	w := s.units[u].workload
-	switch {
-	case s.lost[w] == 0 && s.units[u].rung > SurplusSubGroup:
-		s.add(u)
-		return
-	case s.units[u].rung == SurplusPod: // no other unit can be a part of it
-		isEnough := s.lost[w] < s.units[u].spare // even if all lost pods are of the leaf, it keeps its minimum
-		switch {
-		case !isEnough && s.units[u].group.Parent() == nil: // all of them are
-		case s.freedOf(w)[s.units[u].pods[0]] > 0:
-		case isEnough:
-			s.add(u)
-		default:
-			if s.add(u); !s.isAllowed(w) {
-				s.remove(u)
+// takeInPlaceOfParts selects a unit instead of the selected units that are parts of it.
+func (s *search) takeInPlaceOfParts(u int32) {
+	first := s.first[s.units[u].workload]
+	for _, pod := range s.units[u].pods {
+		if s.freed[first+pod] {
+			part := s.inner[first+pod]
+			for !s.selected[part] {
+				part = s.outer[part]
 			}
-		}
-		return
-	}
-	before := s.selectedOf(w)
-	s.addInPlaceOfParts(u)
-	if !s.isAllowed(w) {
-		s.remove(u)
-		s.addAll(slices.DeleteFunc(before, func(u int) bool { return s.selected[u] }))
-	}
-}
-
-// addInPlaceOfParts selects a unit instead of the units that are parts of it. It does nothing if the unit is a part of a
-// selected one.
-func (s *search) addInPlaceOfParts(u int) {
-	if s.units[u].rung == SurplusPod { // it has no parts
-		if s.freedOf(s.units[u].workload)[s.units[u].pods[0]] == 0 {
-			s.add(u)
-		}
-		return
-	}
-	for _, other := range s.selectedOf(s.units[u].workload) {
-		switch {
-		case s.isPart(u, other):
-			return
-		case s.isPart(other, u):
-			s.remove(other)
+			s.leave(part)
 		}
 	}
-	s.add(u)
+	s.take(u)
 }
 
-// isPart reports whether all pods of a unit are also pods of another one of the same gang.
-func (s *search) isPart(u, of int) bool {
-	if s.units[of].rung > SurplusSubGroup {
-		return true
-	}
-	return !slices.ContainsFunc(s.units[u].pods, func(pod int) bool { return !slices.Contains(s.units[of].pods, pod) })
+// take selects a unit, leave takes it back.
+func (s *search) take(u int32) {
+	s.selected[u], s.at[u] = true, len(s.list)
+	s.list, s.journal = append(s.list, u), append(s.journal, u)
+	s.movePods(u, 1)
 }
 
-// selectedOf returns the selected units of a workload.
-func (s *search) selectedOf(w int) []int {
-	var units []int
-	for _, u := range s.ofGang[w] {
-		if s.selected[u] {
-			units = append(units, u)
-		}
-	}
-	return units
-}
-
-func (s *search) add(u int) { s.addAll([]int{u}) }
-
-// addAll selects units that are not selected: their pods are freed.
-func (s *search) addAll(units []int) {
-	for _, u := range units {
-		s.selected[u], s.at[u] = true, len(s.list)
-		s.list = append(s.list, u)
-		w := s.units[u].workload
-		for _, pod := range s.units[u].pods {
-			number := s.first[w] + pod
-			if s.freed[number]++; s.freed[number] == 1 {
-				s.lost[w]++
-				if s.left[w] != nil {
-					s.left[w][s.podOf(u, pod).Leaf]--
-				}
-				s.untold = append(s.untold, number)
-			}
-		}
-	}
-}
-
-func (s *search) remove(u int) { s.removeAll([]int{u}) }
-
-// removeAll takes selected units back.
-func (s *search) removeAll(units []int) {
-	for _, u := range units {
-		s.unselect(u)
-	}
-}
-
-// unselect takes a selected unit back.
-func (s *search) unselect(u int) {
+func (s *search) leave(u int32) {
 	s.selected[u] = false
 	last := s.list[len(s.list)-1]
 	s.list[s.at[u]], s.at[last] = last, s.at[u]
-	s.list = s.list[:len(s.list)-1]
-	w := s.units[u].workload
-	for _, pod := range s.units[u].pods {
-		number := s.first[w] + pod
-		if s.freed[number]--; s.freed[number] == 0 {
-			s.lost[w]--
-			if s.left[w] != nil {
-				s.left[w][s.podOf(u, pod).Leaf]++
-			}
-			s.untold = append(s.untold, number)
+	s.list, s.journal = s.list[:len(s.list)-1], append(s.journal, ^u)
+	s.movePods(u, -1)
+}
+
+// movePods counts the pods of a unit as freed (1) or not (-1).
+func (s *search) movePods(u int32, sign int) {
+	if s.limit[u] != none {
+		s.spare[s.limit[u]] -= sign
+	}
+	n := s.units[u].workload
+	w, t, first, before := &s.Workloads[n], &s.total, s.first[n], s.lost[n]
+	for _, i := range s.units[u].pods {
+		number, pod := first+i, &w.Pods[i]
+		s.freed[number] = sign > 0
+		s.untold = append(s.untold, int32(number))
+		t.amount += int64(sign) * counted(pod.Amount)
+		t.running += int64(sign) * counted(pod.Running)
+		t.grace[graceStep(pod.Grace)] += sign
+		for _, b := range pod.Budgets {
+			over := max(0, s.evictions[b]-max(0, s.Allowed[b]))
+			s.evictions[b] += sign
+			t.violations += max(0, s.evictions[b]-max(0, s.Allowed[b])) - over
+		}
+		if node := s.node[number]; !s.stale[node] {
+			s.stale[node] = true
+			s.changed = append(s.changed, node)
 		}
 	}
+	t.pods += sign * len(s.units[u].pods)
+	s.lost[n] += sign * len(s.units[u].pods)
+	if whole := len(w.Pods); s.lost[n] == whole {
+		t.ended++
+	} else if before == whole {
+		t.ended--
+	}
+}
+
+// rollBack reverses what was done since the journal had this length.
+func (s *search) rollBack(mark int) {
+	for len(s.journal) > mark {
+		u := s.journal[len(s.journal)-1]
+		if u >= 0 {
+			s.leave(u)
+		} else {
+			s.take(^u)
+		}
+		s.journal = s.journal[:len(s.journal)-2]
+	}
+}
+
+// selectUnits selects these units and no others.
+func (s *search) selectUnits(units []int32) {
+	for len(s.list) > 0 {
+		s.leave(s.list[len(s.list)-1])
+	}
+	for _, u := range units {
+		s.take(u)
+	}
+	s.journal = s.journal[:0]
+}
+
+// selection returns the selected units, ascending.
+func (s *search) selection() []int32 {
+	units := slices.Clone(s.list)
+	slices.Sort(units)
+	return units
+}
+
+// partsOf returns the largest units inside of a unit.
+func (s *search) partsOf(u int32) []int32 {
+	var parts []int32
+	first := s.first[s.units[u].workload]
+	for _, pod := range s.units[u].pods {
+		part := s.inner[first+pod]
+		if part == u {
+			continue
+		}
+		for s.outer[part] != u {
+			part = s.outer[part]
+		}
+		parts = append(parts, part)
+	}
+	slices.Sort(parts)
+	return slices.Compact(parts)
 }
 
 // leaveWorld restores everything in the World.
@@ -325,22 +406,22 @@ func (s *search) leaveWorld() {
 	s.updateWorld()
 }
 
-// updateWorld makes the pods of the selected units free in the World, and no others. It takes back the plan made last unless
-// nothing changes.
+// updateWorld makes the pods of the selected units free in the World, and no others. It takes back the plan made last
+// unless nothing changes.
 func (s *search) updateWorld() {
-	free, restore := s.told[0][:0], s.told[1][:0]
+	var free, restore []int
 	for _, number := range s.untold {
-		gone := s.freed[number] > 0
+		gone := s.freed[number]
 		if gone == s.inWorld[number] {
 			continue
 		}
 		if s.inWorld[number] = gone; gone {
-			free = append(free, s.ids[number])
+			free = append(free, s.idOf(number))
 		} else {
-			restore = append(restore, s.ids[number])
+			restore = append(restore, s.idOf(number))
 		}
 	}
-	s.untold, s.told = s.untold[:0], [2][]int{free, restore}
+	s.untold = s.untold[:0]
 	if len(free)+len(restore) > 0 {
 		s.undoPlan()
 		s.world.Restore(restore)
@@ -348,62 +429,9 @@ func (s *search) updateWorld() {
 	}
 }
 
-// restoreBesidePlan takes a unit back if its pods have room beside the plan made last.
-func (s *search) restoreBesidePlan(u int) {
-	if !s.isRestorable(u) {
-		return
-	}
-	var numbers, ids []int
-	for _, pod := range s.units[u].pods {
-		if number := s.first[s.units[u].workload] + pod; s.freed[number] == 1 {
-			numbers, ids = append(numbers, number), append(ids, s.ids[number])
-		}
-	}
-	if s.world.Restore(ids) {
-		for _, number := range numbers {
-			s.inWorld[number] = false
-		}
-		s.unselect(u)
-	}
-}
-
-// isAllowed reports whether the selected units of a workload may end together.
-func (s *search) isAllowed(w int) bool {
-	if s.lost[w] == 0 || slices.ContainsFunc(s.ofGang[w], func(u int) bool { return s.selected[u] && s.units[u].rung > SurplusSubGroup }) {
-		return true
-	}
-	all, left := s.countsOf(w)
-	return MayKeep(s.Workloads[w].Tree, all, left)
-}
-
-// countsOf returns the pods of a workload by leaf: all, and those that no selected unit contains.
-func (s *search) countsOf(w int) (all, left gang.Counts) {
-	if s.counts[w] == nil {
-		s.counts[w] = s.Workloads[w].counts(nil)
-		s.left[w] = s.Workloads[w].counts(func(pod int) bool { return s.freedOf(w)[pod] > 0 })
-	}
-	return s.counts[w], s.left[w]
-}
-
-// countLeft adds the pods that selected units contain to those that are left (1), or takes them off again (-1).
-func (s *search) countLeft(w int, pods []int, sign int) {
-	for _, pod := range pods {
-		if s.freedOf(w)[pod] > 0 {
-			s.left[w][s.Workloads[w].Pods[pod].Leaf] += sign
-		}
-	}
-}
-
-// areAllowed reports whether what is selected of the workloads of the units may end together.
-func (s *search) areAllowed(units []int) bool {
-	return !slices.ContainsFunc(units, func(u int) bool { return !s.isAllowed(s.units[u].workload) })
-}
-
-// selection returns the selected units, ascending.
-func (s *search) selection() []int {
-	units := slices.Clone(s.list)
-	slices.Sort(units)
-	return units
+func (s *search) idOf(number int32) int {
+	w := s.owner[number]
+	return s.Workloads[w].Pods[int(number)-s.first[w]].ID
 }
 
 // workloadsOf returns the workloads of the selected units, ascending.
@@ -418,14 +446,16 @@ func (s *search) workloadsOf() []int {
 
 // victims returns what the workloads lose by the selected units.
 func (s *search) victims() []Victim {
+	rungs := map[int]Rung{}
+	for _, u := range s.list {
+		w := s.units[u].workload
+		rungs[w] = max(rungs[w], s.units[u].rung)
+	}
 	var victims []Victim
 	for _, w := range s.workloadsOf() {
-		v := Victim{Workload: w}
-		for _, u := range s.selectedOf(w) {
-			v.Rung = max(v.Rung, s.units[u].rung)
-		}
+		v := Victim{Workload: w, Rung: rungs[w]}
 		for i, p := range s.Workloads[w].Pods {
-			if s.freedOf(w)[i] > 0 {
+			if s.freed[s.first[w]+i] {
 				v.Pods = append(v.Pods, p.ID)
 			}
 		}
@@ -434,32 +464,4 @@ func (s *search) victims() []Victim {
 	return victims
 }
 
-func (s *search) priorityOf(u int) int32 { return s.Workloads[s.units[u].workload].Priority }
-
-// prioritiesOf returns the priorities of the units, ascending.
-func (s *search) prioritiesOf(units []int) []int32 {
-	var priorities []int32
-	for _, u := range units {
-		if p := s.priorityOf(u); len(priorities) == 0 || priorities[len(priorities)-1] != p { // mostly equal
-			priorities = append(priorities, p)
-		}
-	}
-	slices.Sort(priorities)
-	return slices.Compact(priorities)
-}
-
-// violatesAlone reports whether ending only this unit would exceed what a PodDisruptionBudget allows.
-func (s *search) violatesAlone(u int) bool {
-	if s.budgets[u] == 0 {
-		return false
-	}
-	evictions := map[int]int{}
-	for _, pod := range s.units[u].pods {
-		for _, b := range s.podOf(u, pod).Budgets {
-			if evictions[b]++; evictions[b] > s.Allowed[b] {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (s *search) priorityOf(u int32) int32 { return s.Workloads[s.units[u].workload].Priority }

@@ -27,6 +27,7 @@ type Pod struct {
 	Leaf    string // "" for a PodGroup without sub-groups, and for a pod without a gang
 	Amount  int64  // of the extended resources that the preemptor requests
 	Running int64  // time since it started, in any unit; the work that is lost
+	Grace   int64  // seconds that it may take to end
 	Budgets []int  // the PodDisruptionBudgets that select it
 }
 
@@ -50,13 +51,33 @@ type unit struct {
 	workload int // index
 	rung     Rung
 	group    *gang.Group // SurplusSubGroup: it; SurplusPod: the leaf; otherwise nil
-	spare    int         // SurplusPod: how many pods of the leaf are above its minimum
 	pods     []int       // indexes into Workload.Pods
 }
 
-// appendUnits appends the units of a workload: single pods, then sub-groups, those that are last in order first, then the
-// whole. Units of a gang may share pods, and not all of them may end together: see selection.isAllowed. counts are its pods by
-// leaf, nil without a tree. numbers are 0, 1, 2 and so on, at least as many as the workload has pods.
+// limit returns the group whose minimum limits how many units of this kind may end together: the leaf of a single pod,
+// the parent of a sub-group. nil: any may end.
+func (u *unit) limit(counts gang.Counts) *gang.Group {
+	switch {
+	case u.rung == SurplusPod:
+		return u.group
+	case u.rung == SurplusSubGroup && u.group.Satisfied(counts): // one that is below its minimum is not needed
+		return u.group.Parent()
+	}
+	return nil
+}
+
+// spareOf returns how many units that a group limits may end together.
+func spareOf(g *gang.Group, counts gang.Counts) int {
+	if g.IsLeaf() {
+		return counts[g.Name()] - g.Min()
+	}
+	return g.SatisfiedChildren(counts) - g.Min()
+}
+
+// appendUnits appends the units of a workload: single pods, then sub-groups, those that are last in order first, then
+// the whole. A unit contains another one, or they have no pod in common. Not all of them may end together: see
+// unit.limit. counts are its pods by leaf, nil without a tree. numbers are 0, 1, 2 and so on, at least as many as the
+// workload has pods.
 func appendUnits(units []unit, number int, w *Workload, counts gang.Counts, numbers []int) []unit {
 	if w.Tree == nil {
 		return append(units, unit{workload: number, rung: PlainPod, pods: numbers[:1:1]})
@@ -81,9 +102,9 @@ func numbersTo(n int) []int {
 
 func (w *Workload) appendSurplusUnits(units []unit, number int, counts gang.Counts, numbers []int) []unit {
 	addSingles := func(leaf *gang.Group, pods []int) {
-		if spare := counts[leaf.Name()] - leaf.Min(); spare > 0 {
+		if spareOf(leaf, counts) > 0 {
 			for _, pod := range slices.Backward(pods) {
-				units = append(units, unit{number, SurplusPod, leaf, spare, numbers[pod : pod+1 : pod+1]})
+				units = append(units, unit{number, SurplusPod, leaf, numbers[pod : pod+1 : pod+1]})
 			}
 		}
 	}
@@ -99,7 +120,7 @@ func (w *Workload) appendSurplusUnits(units []unit, number int, counts gang.Coun
 			addSingles(g, byLeaf[g.Name()])
 			return
 		}
-		spare := g.SatisfiedChildren(counts) > g.Min()
+		spare := spareOf(g, counts) > 0
 		for _, child := range slices.Backward(g.Children()) {
 			satisfied := child.Satisfied(counts)
 			if pods := podsBelow(child, byLeaf); len(pods) > 0 && (spare || !satisfied) && !w.hasCompletedBelow(child) {
@@ -135,8 +156,8 @@ func podsBelow(g *gang.Group, byLeaf map[string][]int) []int {
 	return pods
 }
 
-// hasCompletedBelow reports whether pods of a group have succeeded. Without its other pods it could be below its minimum, and
-// not empty.
+// hasCompletedBelow reports whether pods of a group have succeeded. Without its other pods it could be below its
+// minimum, and not empty.
 func (w *Workload) hasCompletedBelow(g *gang.Group) bool {
 	if len(w.Completed) == 0 {
 		return false
@@ -144,25 +165,16 @@ func (w *Workload) hasCompletedBelow(g *gang.Group) bool {
 	return w.Completed[g.Name()] > 0 || slices.ContainsFunc(g.Children(), w.hasCompletedBelow)
 }
 
-// counts returns the pods by leaf, without those that ended. ended is by index; nil: none.
-func (w *Workload) counts(ended func(pod int) bool) gang.Counts {
-	counts := gang.Counts{}
-	w.count(counts, ended)
-	return counts
-}
-
-// count adds the pods by leaf to the counts, without those that ended.
-func (w *Workload) count(counts gang.Counts, ended func(pod int) bool) {
+// count adds the pods by leaf to the counts.
+func (w *Workload) count(counts gang.Counts) {
 	maps.Copy(counts, w.Completed)
-	for i, p := range w.Pods {
-		if ended == nil || !ended(i) {
-			counts[p.Leaf]++
-		}
+	for i := range w.Pods {
+		counts[w.Pods[i].Leaf]++
 	}
 }
 
-// MayKeep reports whether a gang may keep the pods that are left after others have ended: its tree keeps its minimum, and so
-// does each sub-group that had it, unless none of its pods is left.
+// MayKeep reports whether a gang may keep the pods that are left after others have ended: its tree keeps its minimum,
+// and so does each sub-group that had it, unless none of its pods is left.
 func MayKeep(tree *gang.Tree, before, after gang.Counts) bool {
 	var keeps func(g *gang.Group) (pods int, ok bool)
 	keeps = func(g *gang.Group) (pods int, ok bool) {

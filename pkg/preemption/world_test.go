@@ -15,13 +15,16 @@ type fakeNode struct {
 	name, label, rack string
 	gpus              int
 	tainted           bool // also for the pods that run there: they tolerate it
+	volumes           int  // that may be attached; 0: any number
 }
 
 // fakeClass is what pods of one class request.
 type fakeClass struct {
 	gpus      int
 	label     string         // "": any node
-	spread    bool           // all pods of the class are spread over racks with a skew of 1
+	spread    bool           // all pods of the class, and those that are like them, are spread over racks with a skew of 1
+	near      bool           // a pod that is like those of the class runs in the rack
+	volume    bool           // each pod has a volume, which the numbers do not know of
 	tolerates bool           // the taint
 	area      placement.Area // where its pods must be; 0: anywhere
 }
@@ -32,21 +35,28 @@ func (n *fakeNode) admits(c fakeClass) bool {
 }
 
 // running is a pod that runs, by its ID.
-type running struct{ node, gpus int }
+type running struct {
+	node, gpus int
+	like       bool // it counts for the spread and the affinity of classes
+	volume     bool
+}
 
-// cluster is a fake World: GPUs, one label per node, hard spread over racks, and the topology level "rack". Nodes with the least free
-// GPUs come first.
+// cluster is a fake World: GPUs, one label per node, hard spread over racks, and the topology level "rack". Nodes with
+// the least free GPUs come first.
 type cluster struct {
-	t       testing.TB
-	nodes   []fakeNode
-	classes []fakeClass
-	pods    []running
-	gone    []bool
-	placed  [][2]int // class, node
-	plans   int      // plans, times classes
-	asked   int      // calls of Place
-	unreal  int      // pods by which Capacity exceeds what fits
-	expired func() bool
+	t         testing.TB
+	nodes     []fakeNode
+	classes   []fakeClass
+	pods      []running
+	gone      []bool
+	placed    [][2]int // class, node
+	rackNames []string
+	byName    map[string]int
+	plans     int // plans, times classes
+	asked     int // calls of Place
+	steps     int // questions, and pods that were freed or restored
+	unreal    int // pods by which Capacity exceeds what fits
+	expired   func() bool
 }
 
 func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []running) *cluster {
@@ -62,13 +72,16 @@ func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []runn
 
 func (w *cluster) takes(class, n int) bool {
 	c, at := w.classes[class], w.nodes[n]
-	if at.gpus < c.gpus || !at.admits(c) || !w.isIn(at, c.area) {
+	if at.gpus < c.gpus || !at.admits(c) || !w.isIn(at, c.area) || c.near && w.likePods()[at.rack] == 0 {
+		return false
+	}
+	if c.volume && at.volumes > 0 && w.volumesOn(n) >= at.volumes {
 		return false
 	}
 	if !c.spread {
 		return true
 	}
-	byRack := map[string]int{}
+	byRack := w.likePods()
 	for _, other := range w.nodes {
 		if c.label == "" || other.label == c.label {
 			byRack[other.rack] += 0
@@ -79,15 +92,42 @@ func (w *cluster) takes(class, n int) bool {
 			byRack[w.nodes[p[1]].rack]++
 		}
 	}
-	fewest := len(w.placed)
+	fewest := len(w.placed) + len(w.pods)
 	for _, n := range byRack {
 		fewest = min(fewest, n)
 	}
 	return byRack[at.rack]+1-fewest <= 1
 }
 
+// likePods returns how many pods run that are like those of the classes, by rack.
+func (w *cluster) likePods() map[string]int {
+	byRack := map[string]int{}
+	for id, p := range w.pods {
+		if p.like && !w.gone[id] {
+			byRack[w.nodes[p.node].rack]++
+		}
+	}
+	return byRack
+}
+
+func (w *cluster) volumesOn(n int) int {
+	count := 0
+	for id, p := range w.pods {
+		if p.volume && p.node == n && !w.gone[id] {
+			count++
+		}
+	}
+	for _, p := range w.placed {
+		if p[1] == n && w.classes[p[0]].volume {
+			count++
+		}
+	}
+	return count
+}
+
 func (w *cluster) Place(class int, domain string) (string, bool) {
 	w.asked++
+	w.steps++
 	if w.expired != nil && w.expired() {
 		return "", false
 	}
@@ -114,7 +154,7 @@ func (w *cluster) Undo(n int) {
 }
 
 func (w *cluster) Kind(class int) placement.Kind {
-	if w.classes[class].spread {
+	if w.classes[class].spread || w.classes[class].near {
 		return placement.Dependent
 	}
 	return placement.Independent
@@ -122,13 +162,14 @@ func (w *cluster) Kind(class int) placement.Kind {
 
 // racks returns the racks in the order of their first nodes: areas 1, 2, ...
 func (w *cluster) racks() []string {
-	var racks []string
-	for _, n := range w.nodes {
-		if !slices.Contains(racks, n.rack) {
-			racks = append(racks, n.rack)
+	if w.rackNames == nil {
+		for _, n := range w.nodes {
+			if !slices.Contains(w.rackNames, n.rack) {
+				w.rackNames = append(w.rackNames, n.rack)
+			}
 		}
 	}
-	return racks
+	return w.rackNames
 }
 
 func (w *cluster) isIn(n fakeNode, area placement.Area) bool {
@@ -178,9 +219,17 @@ func (w *cluster) FreeIn(level string, within placement.Area) [][]int64 {
 }
 
 func (w *cluster) AreaOf(level string, within placement.Area, node string) (placement.Area, bool) {
-	for _, area := range w.Areas(level, within) {
-		if slices.ContainsFunc(w.nodes, func(n fakeNode) bool { return n.name == node && w.isIn(n, area) }) {
-			return area, true
+	if w.byName == nil {
+		w.byName = map[string]int{}
+		for i, n := range w.nodes {
+			w.byName[n.name] = i
+		}
+	}
+	if i, known := w.byName[node]; known {
+		for _, area := range w.Areas(level, within) {
+			if w.isIn(w.nodes[i], area) {
+				return area, true
+			}
 		}
 	}
 	return 0, false
@@ -242,6 +291,7 @@ func (w *cluster) Free(pods []int) {
 	if len(w.placed) > 0 {
 		w.t.Fatal("Free is called while pods of a plan are placed")
 	}
+	w.steps += len(pods)
 	for _, id := range pods {
 		if w.gone[id] {
 			w.t.Fatalf("pod %d is freed twice", id)
@@ -251,33 +301,53 @@ func (w *cluster) Free(pods []int) {
 	}
 }
 
-func (w *cluster) Restore(pods []int) bool {
-	fits := true
+func (w *cluster) Restore(pods []int) {
+	if len(w.placed) > 0 && len(pods) > 0 {
+		w.t.Fatal("Restore is called while pods of a plan are placed")
+	}
+	w.steps += len(pods)
 	for _, id := range pods {
 		if !w.gone[id] {
 			w.t.Fatalf("pod %d is restored, and was not freed", id)
 		}
 		w.gone[id] = false
-		w.nodes[w.pods[id].node].gpus -= w.pods[id].gpus
-		fits = fits && w.nodes[w.pods[id].node].gpus >= 0
+		n := w.pods[id].node
+		if w.nodes[n].gpus -= w.pods[id].gpus; w.nodes[n].gpus < 0 {
+			w.t.Fatal("a running pod does not fit on its own node")
+		}
 	}
-	if fits {
-		return true
-	}
-	if len(w.placed) == 0 {
-		w.t.Fatal("a running pod does not fit on its own node")
-	}
-	for _, id := range pods {
-		w.gone[id] = true
-		w.nodes[w.pods[id].node].gpus += w.pods[id].gpus
-	}
-	return false
 }
 
-func (w *cluster) IsApart(pods []int) bool {
-	return !slices.ContainsFunc(w.placed, func(p [2]int) bool {
-		return slices.ContainsFunc(pods, func(id int) bool { return w.pods[id].node == p[1] })
-	})
+func (w *cluster) CountNodes() int          { return len(w.nodes) }
+func (w *cluster) NodeOf(pod int) int       { return w.pods[pod].node }
+func (w *cluster) NodeName(node int) string { return w.nodes[node].name }
+func (w *cluster) Amount(class int) int64   { return int64(w.classes[class].gpus) }
+
+func (w *cluster) Slots(class, node int, ended, back []int) int {
+	w.steps++
+	n, k := w.nodes[node], w.classes[class]
+	if !n.admits(k) {
+		return 0
+	}
+	gpus := n.gpus
+	for _, p := range w.placed {
+		if p[1] == node {
+			gpus += w.classes[p[0]].gpus
+		}
+	}
+	for _, id := range ended {
+		if w.gone[id] || w.pods[id].node != node {
+			w.t.Fatalf("pod %d has ended, or is elsewhere", id)
+		}
+		gpus += w.pods[id].gpus
+	}
+	for _, id := range back {
+		if !w.gone[id] || w.pods[id].node != node {
+			w.t.Fatalf("pod %d has not ended, or is elsewhere", id)
+		}
+		gpus -= w.pods[id].gpus
+	}
+	return gpus/k.gpus + w.unreal
 }
 
 // freedPods returns the pods that are gone, ascending.

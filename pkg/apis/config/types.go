@@ -64,6 +64,9 @@ type GangAdmissionArgs struct {
 	// Source: docs/decisions, G24.
 	PreemptionTimeout metav1.Duration
 
+	// MaxVictimGrace is the longest grace period of a pod that a gang may preempt. Default 1h; 1s to 24h. Source: docs/decisions, G21.
+	MaxVictimGrace metav1.Duration
+
 	// RankOrder is whether pods with neighbouring indexes are placed in the same topology domains, in gangs that require or
 	// prefer a topology level. Default true. Source: docs/decisions, G26.
 	RankOrder bool

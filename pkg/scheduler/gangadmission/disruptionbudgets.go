@@ -20,7 +20,8 @@ type disruptionBudgets struct {
 	byLabel map[budgetLabel][]budgetMatcher
 }
 
-// budgetLabel is a label of the pods that a PodDisruptionBudget selects. No value: the key alone matters; no key: none is needed.
+// budgetLabel is a label of the pods that a PodDisruptionBudget selects. No value: the key alone matters; no key: none
+// is needed.
 type budgetLabel struct{ namespace, key, value string }
 
 type budgetMatcher struct {
@@ -29,7 +30,8 @@ type budgetMatcher struct {
 	budget   *policyv1.PodDisruptionBudget
 }
 
-// disruptionBudgets reads the PodDisruptionBudgets. As in the stock scheduler, one with an empty selector selects nothing.
+// disruptionBudgets reads the PodDisruptionBudgets. As in the stock scheduler, one with an empty selector selects
+// nothing.
 func (g *Gangs) disruptionBudgets(logger klog.Logger) disruptionBudgets {
 	b := disruptionBudgets{byLabel: map[budgetLabel][]budgetMatcher{}}
 	list, err := g.budgets.List(labels.Everything())
@@ -71,8 +73,8 @@ func labelsOf(namespace string, selector labels.Selector) []budgetLabel {
 	return found
 }
 
-// ofEach returns a function that returns, by the index of a pod, the numbers of the budgets that its end counts against,
-// ascending. nil: there are no budgets.
+// ofEach returns a function that returns, by the index of a pod, the numbers of the budgets that its end counts
+// against, ascending. nil: there are no budgets.
 func (b disruptionBudgets) ofEach(pods []*corev1.Pod) func(i int) []int {
 	if len(b.byLabel) == 0 {
 		return nil

@@ -95,7 +95,7 @@ type search struct {
 	running    []*corev1.Pod // by ID
 	candidates gangs.Candidates
 	why        string // why preemption would not help; "": no pod has a lower priority
-	bounded    bool   // it ended because of the number of plans that it tried
+	bounded    bool   // it found no victims, and it is not certain that there are none
 }
 
 // mayHelp reports whether the numbers allow a plan if all pods end that may be candidates. Of the gangs that preemption would not help
@@ -135,7 +135,9 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 	s.snapshot.Free(c.Ending)
 	defer s.snapshot.Restore(c.Ending)
 	d, result := preemption.FindVictims(
-		preemption.Input{Problem: s.work.Required(), Workloads: c.Workloads, Allowed: s.budgets.allowed}, s.snapshot,
+		preemption.Input{
+			Problem: s.work.Required(), Workloads: c.Workloads, Allowed: s.budgets.allowed, MaxGrace: int64(s.args.MaxVictimGrace.Seconds()),
+		}, s.snapshot,
 		preemption.Budget{
 			Plan:  placement.Budget{Placements: int(s.args.PlanBudget), Expired: limit.isOver},
 			Again: func() { limit.restart(s.gangs.clock.Now(), 0) },
@@ -145,9 +147,8 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 		s.why = describeHopeless(pods, c.Protected)
 		return nil, hopeless
 	case preemption.Cut:
-		if limit.isOver() {
-			return nil, cut
-		}
+		return nil, cut
+	case preemption.NotFound:
 		s.why, s.bounded = "no pods of lower priority were found whose end would make enough room", true
 		return nil, hopeless
 	}

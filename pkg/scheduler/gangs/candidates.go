@@ -134,7 +134,10 @@ func (c *candidates) addPod(id int) {
 
 func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 	pod := c.running.Pods[id]
-	p := preemption.Pod{ID: id, Leaf: leaf, Amount: c.running.Amount(id)}
+	p := preemption.Pod{ID: id, Leaf: leaf, Amount: c.running.Amount(id), Grace: corev1.DefaultTerminationGracePeriodSeconds}
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+		p.Grace = *grace
+	}
 	if start := pod.Status.StartTime; start != nil {
 		p.Running = int64(max(0, c.registry.now.Sub(start.Time)) / time.Second)
 	}

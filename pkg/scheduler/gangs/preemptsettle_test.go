@@ -432,18 +432,11 @@ func (w *marketWorld) Free(ids []int) {
 	w.recount()
 }
 
-func (w *marketWorld) Restore(ids []int) bool {
+func (w *marketWorld) Restore(ids []int) {
 	for _, id := range ids {
 		delete(w.freed, w.pods[id].UID)
 	}
 	w.recount()
-	for _, id := range ids {
-		if len(w.placed) > 0 && w.free[w.nodes[id]] < 0 {
-			w.Free(ids)
-			return false
-		}
-	}
-	return true
 }
 
 func (w *marketWorld) recount() {
@@ -469,6 +462,13 @@ func (w *marketWorld) Place(class int, _ string) (string, bool) {
 	w.free[best]--
 	w.placed = append(w.placed, best)
 	return best, true
+}
+
+func (w *marketWorld) Slots(class, node int, ended, back []int) int {
+	if !w.isPlaceable(class) {
+		return 0
+	}
+	return w.preemptingWorld.Slots(class, node, ended, back)
 }
 
 func (w *marketWorld) Capacity(class int) placement.Capacity {

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -333,7 +334,8 @@ func (s *simulation) resumeEvictions() {
 type preemptingWorld struct {
 	simulatedWorld
 	pods  []*corev1.Pod
-	nodes []string
+	nodes []string // by pod
+	names []string // by number of a node
 }
 
 func (w *preemptingWorld) Free(ids []int) {
@@ -342,19 +344,37 @@ func (w *preemptingWorld) Free(ids []int) {
 	}
 }
 
-func (w *preemptingWorld) IsApart(ids []int) bool {
-	return !slices.ContainsFunc(ids, func(id int) bool { return slices.Contains(w.placed, w.nodes[id]) })
+// CountNodes numbers the nodes at the first call.
+func (w *preemptingWorld) CountNodes() int {
+	if w.names == nil {
+		w.names = slices.Concat(slices.Collect(maps.Keys(w.free)), w.nodes)
+		slices.Sort(w.names)
+		w.names = slices.Compact(w.names)
+	}
+	return len(w.names)
 }
 
-func (w *preemptingWorld) Restore(ids []int) bool {
-	for i, id := range ids {
-		w.free[w.nodes[id]]--
-		if w.free[w.nodes[id]] < 0 && len(w.placed) > 0 {
-			w.Free(ids[:i+1])
-			return false
+func (w *preemptingWorld) NodeOf(pod int) int       { return slices.Index(w.names, w.nodes[pod]) }
+func (w *preemptingWorld) NodeName(node int) string { return w.names[node] }
+func (w *preemptingWorld) Amount(int) int64         { return 1 }
+
+func (w *preemptingWorld) Slots(_, node int, ended, back []int) int {
+	free, exists := w.free[w.names[node]]
+	if !exists {
+		return 0
+	}
+	for _, placed := range w.placed {
+		if placed == w.names[node] {
+			free++
 		}
 	}
-	return true
+	return max(0, free+len(ended)-len(back))
+}
+
+func (w *preemptingWorld) Restore(ids []int) {
+	for _, id := range ids {
+		w.free[w.nodes[id]]--
+	}
 }
 
 // makeRoom does what the plugin does after an attempt without a plan.

@@ -4,6 +4,7 @@ package kubescheduler
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -515,6 +516,7 @@ func BenchmarkFree(b *testing.B) {
 	}{
 		{"64x1", 64, 1, 100, true}, {"32x8", 32, 8, 100, true}, {"1000x1", 1000, 1, 100, true}, {"20000x1", 20000, 1, 100, true},
 		{"hopeless", 64, 9, 100, false}, {"hopeless beside two thirds", 64, 8, 1, false},
+		{"64x1 in a rack", 64, 1, 100, true}, {"16x8 in a rack", 16, 8, 100, true}, {"hopeless in a rack", 160, 1, 100, false},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			g := flat(members(bc.pods, func(i int) *wrappers.PodWrapper { return worker(i).GPUs(bc.gpus) }))
@@ -525,6 +527,9 @@ func BenchmarkFree(b *testing.B) {
 			decide := func() {
 				start := cpuTime(b)
 				p, classes := c.problem(cache, g)
+				if strings.HasSuffix(bc.name, "rack") {
+					p.Required = map[string]string{"": "rack"}
+				}
 				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, classes.options(cache))
 				if err != nil {
 					b.Fatal(err)

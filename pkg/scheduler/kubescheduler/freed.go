@@ -9,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// freedPods are the running pods of a Snapshot, and which of them are freed: taken off their nodes to see what would fit
-// if they ended.
+// freedPods are the running pods of a Snapshot, and which of them are freed: taken off their nodes to see what would
+// fit if they ended.
 type freedPods struct {
 	first []int32 // by node: ID of its first pod; the others follow in the order of the NodeInfo
 	node  []int32 // by ID
@@ -21,6 +23,7 @@ type freedPods struct {
 	// The rest is set when a pod is freed for the first time.
 	usage   *usageTable
 	room    []int64 // by node and column of usage: what is left without planned pods; may be negative
+	left    []int64 // only used by Slots
 	listens bool    // a class listens
 
 	changed   []int32 // nodes, in one call of Free or Restore
@@ -51,8 +54,8 @@ type unfreedResults struct {
 	countsDecide bool
 }
 
-// VisitPods calls visit with every pod that is bound or assumed on the nodes of the snapshot. id identifies the pod for Free
-// and Restore.
+// VisitPods calls visit with every pod that is bound or assumed on the nodes of the snapshot. id identifies the pod
+// for Free and Restore.
 func (w *Snapshot) VisitPods(visit func(id int, pod *corev1.Pod)) {
 	id := 0
 	for _, node := range w.nodes.nodes {
@@ -86,8 +89,8 @@ func (w *Snapshot) runningPod(id int) (fwk.PodInfo, int) {
 	return w.nodes.nodes[i].GetPods()[id-int(w.freed.first[i])], i
 }
 
-// WhyFreedRoomIsUnknown returns why the Snapshot cannot tell which pods would fit if running pods ended, "" if it can: an
-// HTTP extender filters the nodes of a class, and can be asked only about nodes as they are.
+// WhyFreedRoomIsUnknown returns why the Snapshot cannot tell which pods would fit if running pods ended, "" if it can:
+// an HTTP extender filters the nodes of a class, and can be asked only about nodes as they are.
 func (w *Snapshot) WhyFreedRoomIsUnknown() string {
 	for _, c := range w.classes {
 		for _, x := range w.inquiry.interested(c.info.Pod) {
@@ -99,7 +102,8 @@ func (w *Snapshot) WhyFreedRoomIsUnknown() string {
 	return ""
 }
 
-// Free implements preemption.World: it takes running pods off their nodes. It must not be called while pods are planned.
+// Free implements preemption.World: it takes running pods off their nodes. It must not be called while pods are
+// planned.
 //
 // Room, host ports and volumes of the pods are free then, and the pods do not count for affinity and spreading. What is
 // reserved for their replacements counts instead of them. Devices of their ResourceClaims are not seen as free, because
@@ -117,27 +121,78 @@ func (w *Snapshot) Free(ids []int) {
 	w.updateFreed(ids, true)
 }
 
-// Restore implements preemption.World: it puts freed pods back. While pods are planned, it returns false and changes nothing
-// unless numbers alone show that these still fit.
-func (w *Snapshot) Restore(ids []int) bool {
+// Restore implements preemption.World: it puts freed pods back. It must not be called while pods are planned.
+func (w *Snapshot) Restore(ids []int) {
 	if len(ids) == 0 {
-		return true
+		return
 	}
-	f := w.freed
-	f.moveRoom(ids, -1)
-	if len(w.placed) > 0 && !w.plannedPodsFit() {
-		f.moveRoom(ids, 1)
-		f.clearChanged()
-		return false
-	}
+	w.freed.moveRoom(ids, -1)
 	w.updateFreed(ids, false)
-	return true
 }
 
-// IsApart implements preemption.World: it reports whether no pod is planned on the nodes of these running pods.
-func (w *Snapshot) IsApart(ids []int) bool {
+// CountNodes implements preemption.World.
+func (w *Snapshot) CountNodes() int { return len(w.nodes.nodes) }
+
+// NodeOf implements preemption.World.
+func (w *Snapshot) NodeOf(id int) int { return int(w.runningPods().node[id]) }
+
+// NodeName implements preemption.World.
+func (w *Snapshot) NodeName(node int) string { return w.nodes.objects[node].Name }
+
+// Slots implements preemption.World. Of a node from which pods are gone it goes by what plainFilters count, and by
+// what is reserved.
+func (w *Snapshot) Slots(index, i int, ended, back []int) int {
+	c, _ := w.classAt(index)
 	f := w.runningPods()
-	return !slices.ContainsFunc(ids, func(id int) bool { return len(w.nodes.planned[f.node[id]].pods) > 0 })
+	if f.usage == nil {
+		w.prepareFree(f)
+	}
+	if c.refuse != nil {
+		return 0
+	}
+	known := c.unfreed.known
+	reason, reserved := known.reasons[i], w.reserved[i]
+	if int(w.nodes.planned[i].gone)+len(ended) == len(back) {
+		_, limited := c.limits[i]
+		switch {
+		case reason != 0:
+			return 0
+		case len(back) == 0 && (limited || reserved != nil || c.devices != nil || c.volumes != nil):
+			return w.slotsOn(c, i)
+		}
+		return int(known.slots[i])
+	}
+	if reason != 0 && !w.cache.reasons[reason].resolvable {
+		return 0
+	}
+	f.left = append(f.left[:0], f.roomOf(i)...)
+	for k := range f.left {
+		for _, id := range ended {
+			f.left[k] += f.usesOf(id)[k]
+		}
+		for _, id := range back {
+			f.left[k] -= f.usesOf(id)[k]
+		}
+	}
+	demand := &c.known.demand
+	var others reservations.Amount
+	if reserved != nil {
+		others = reserved.from(c.leaf)
+	}
+	slots, _ := demand.countSlots(func(k int) int64 { return f.left[c.columns[k]] - demand.reservedOf(others, k) })
+	if reason == 0 && reserved == nil { // with fewer pods on it, it takes no fewer
+		slots = max(slots, int(known.slots[i]))
+	}
+	return slots
+}
+
+// Amount implements preemption.World.
+func (w *Snapshot) Amount(index int) int64 {
+	c, _ := w.classAt(index)
+	if !isExtended(c.resource) {
+		return 0
+	}
+	return c.request
 }
 
 // prepareFree judges the nodes for each class with all of their pods, and keeps the results.
@@ -175,8 +230,8 @@ func (w *Snapshot) keepResults(f *freedPods, c *class) {
 	c.scan.order = slices.Clone(c.scan.order) // the ranking may be cached
 }
 
-// roomIsFilteredLast reports whether a node that NodeResourcesFit refuses has passed all filters that do not depend on its
-// pods.
+// roomIsFilteredLast reports whether a node that NodeResourcesFit refuses has passed all filters that do not depend on
+// its pods.
 func (v *FilterCache) roomIsFilteredLast() bool {
 	room := slices.Index(v.filters, names.NodeResourcesFit)
 	return !slices.ContainsFunc(v.filters[room+1:], func(name string) bool { return plainFilters.Has(name) && name != names.NodePorts })
@@ -234,46 +289,6 @@ func (w *Snapshot) updateFreed(ids []int, freed bool) {
 		w.tellListeners(ids, freed)
 	}
 	f.clearChanged()
-}
-
-// plannedPodsFit reports whether the planned pods certainly fit beside the running pods on the changed nodes: no filter but
-// plainFilters matters, and the numbers of freedPods.room, which include the change, are sufficient.
-func (w *Snapshot) plannedPodsFit() bool {
-	if w.freed.listens || slices.ContainsFunc(w.classes, func(c *class) bool { return c.refuse == nil && !c.plain }) {
-		return false
-	}
-	return !slices.ContainsFunc(w.freed.changed, func(i int32) bool { return !w.plannedPodsFitOn(int(i)) })
-}
-
-func (w *Snapshot) plannedPodsFitOn(i int) bool {
-	f, p := w.freed, &w.nodes.planned[i]
-	switch {
-	case len(p.pods) == 0:
-		return true
-	case !p.unnominated, len(w.reservedView.On(w.nodes.objects[i].Name)) > 0: // there are other claims to the room
-		return false
-	}
-	left := slices.Clone(f.roomOf(i))
-	var c *class
-	for _, pod := range p.pods {
-		if c == nil || c.planned != pod {
-			c = w.classOfPlanned(pod)
-		}
-		if !c.unfreed.countsDecide {
-			return false
-		}
-		pods := c.columns[len(c.known.demand.requests)]
-		if left[pods]--; c.known.demand.pods && left[pods] < 0 {
-			return false
-		}
-		for k, r := range c.known.demand.requests {
-			column := c.columns[k]
-			if left[column] -= r.amount; left[column] < 0 {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // freedIDs returns the IDs of the freed pods.

@@ -79,10 +79,8 @@ func TestFreedPodsAreAsIfTheyHadEnded(t *testing.T) {
 				d.freeSome()
 				d.compare()
 				d.planSome()
-				d.restoreSome(true)
-				d.compare()
 				d.undoAll()
-				d.restoreSome(false)
+				d.restoreSome()
 				d.compare()
 			}
 			d.restore(slices.Clone(d.freed))
@@ -157,48 +155,64 @@ func (d *freeing) freeSome() {
 	}
 	d.rng.Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
 	d.steps = append(d.steps, fmt.Sprintf("free %v", ids))
+	want := d.slots(ids, nil)
 	d.w.Free(ids)
+	d.compareSlots(want)
 	d.freed = append(d.freed, ids...)
 	for _, id := range ids {
 		d.oracle.unbind(d.pods[id])
 	}
 }
 
-// restoreSome restores some of the freed pods. one: a single one, beside planned pods.
-func (d *freeing) restoreSome(one bool) {
+// restoreSome restores some of the freed pods.
+func (d *freeing) restoreSome() {
 	for _, id := range slices.Clone(d.freed) {
 		if d.rng.Intn(2) == 0 {
 			d.restore([]int{id})
-			if one {
-				return
-			}
 		}
 	}
 }
 
 func (d *freeing) restore(ids []int) {
-	before := d.takes()
-	ok := d.w.Restore(ids)
-	d.steps = append(d.steps, fmt.Sprintf("restore %v: %t", ids, ok))
-	if !ok {
-		if len(d.planned) == 0 {
-			d.t.Fatalf("not restored although nothing is planned, after %v", d.steps)
-		}
-		if diff := cmp.Diff(before, d.takes()); diff != "" {
-			d.t.Fatalf("a refused Restore has changed which nodes take which class, after %v (-before +after):\n%s", d.steps, diff)
-		}
-		return
-	}
+	d.steps = append(d.steps, fmt.Sprintf("restore %v", ids))
+	want := d.slots(nil, ids)
+	d.w.Restore(ids)
+	d.compareSlots(want)
 	for _, id := range ids {
 		d.freed = slices.DeleteFunc(d.freed, func(freed int) bool { return freed == id })
 		d.oracle.add(d.pods[id])
 	}
-	for k, p := range d.planned {
-		d.oracle.unbind(p)
-		if why := d.oracle.realCycles(p)[p.Spec.NodeName]; why != "" {
-			d.t.Fatalf("planned pod %d does not fit any more: %s, after %v", k, why, d.steps)
+}
+
+// slots asks for the slots of each class on each node, without some running pods and with others of the freed ones.
+func (d *freeing) slots(ended, back []int) (slots [][]int) {
+	for i := range d.classes {
+		var ofClass []int
+		for node := range d.w.CountNodes() {
+			on := func(ids []int) []int {
+				return slices.DeleteFunc(slices.Clone(ids), func(id int) bool { return d.w.NodeOf(id) != node })
+			}
+			ofClass = append(ofClass, d.w.Slots(i, node, on(ended), on(back)))
 		}
-		d.oracle.add(p)
+		slots = append(slots, ofClass)
+	}
+	return slots
+}
+
+// compareSlots fails the test unless there are at most so many slots as were predicted, and some on each node that takes a pod.
+func (d *freeing) compareSlots(want [][]int) {
+	got := d.slots(nil, nil)
+	for i := range d.classes {
+		for node, n := range got[i] {
+			if n > want[i][node] {
+				d.t.Fatalf("%s has %d slots for class %d, %d were predicted, after %v", d.w.NodeName(node), n, i, want[i][node], d.steps)
+			}
+			if _, ok := d.w.Place(i, "="+d.w.NodeName(node)); ok {
+				if d.w.Undo(1); n == 0 {
+					d.t.Fatalf("%s takes class %d and is said to have no slots, after %v", d.w.NodeName(node), i, d.steps)
+				}
+			}
+		}
 	}
 }
 
@@ -212,12 +226,6 @@ func (d *freeing) planSome() {
 			d.planned = append(d.planned, d.oracle.bind(d.classes[i], fmt.Sprintf("planned-%d", d.names), node))
 		}
 		d.compare()
-	}
-	for id, pod := range d.pods {
-		beside := slices.ContainsFunc(d.planned, func(p *corev1.Pod) bool { return p.Spec.NodeName == pod.Spec.NodeName })
-		if d.w.IsApart([]int{id}) == beside {
-			d.t.Fatalf("pod %d is beside a planned pod: %t, IsApart is the same, after %v", id, beside, d.steps)
-		}
 	}
 }
 
@@ -376,39 +384,6 @@ func TestOrderOfFreedNodes(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("nodes (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestRestoreBesidePlannedPods plans pods after all running pods were freed, and then restores one of these.
-func TestRestoreBesidePlannedPods(t *testing.T) {
-	t.Parallel()
-	objects := append(racks(2, 8), runningOn("n0", "small", 4).Obj(), runningOn("n0", "large", 5).Obj(), runningOn("n1", "other", 8).Obj())
-	for name, tc := range map[string]struct {
-		class   *wrappers.PodWrapper
-		plan    int
-		restore string
-		want    bool
-	}{
-		"there is room":                     {class: classPod("a").GPUs(4), plan: 1, restore: "small", want: true},
-		"there is not enough room":          {class: classPod("a").GPUs(4), plan: 1, restore: "large"},
-		"no pod is planned on the node":     {class: classPod("a").GPUs(8), plan: 1, restore: "other", want: true},
-		"two pods leave no room":            {class: classPod("a").GPUs(4), plan: 2, restore: "small"},
-		"host ports may conflict":           {class: classPod("a").GPUs(1).HostPort(80), plan: 1, restore: "small"},
-		"the class listens to running pods": {class: spread(classPod("a").GPUs(1), "zone", "a", 1), plan: 1, restore: "other"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newCluster(t, objects...).world(tc.class.Obj())
-			w.Free(idsOf(w, "small", "large", "other"))
-			for range tc.plan {
-				if node, _ := w.Place(0, ""); node != "n0" {
-					t.Fatalf("placed on %q", node)
-				}
-			}
-			if got := w.Restore(idsOf(w, tc.restore)); got != tc.want {
-				t.Errorf("restored %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -10,17 +10,18 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// Holders returns the holders of the running pods, and how many pods each has: none if it had some before. Both are read only for nodes
-// that have changed since the last plan.
+// Holders returns the holders of the running pods, and how many pods each has: none if it had some before. Both are
+// read only for nodes that have changed since the last plan.
 func (w *Snapshot) Holders() (holders []podgroup.Holder, pods []int) {
 	t := w.usage()
 	pods = t.countHolders(w.nodes.nodes)
 	return t.holders, pods
 }
 
-// MayFitWithout reports whether the numbers allow a plan if all pods of some holders end, which are given by index in the result of
-// Holders. It is a necessary condition of a plan without any of these pods, and compares only what nodes have with what the other
-// pods use: of the pods themselves nothing is read, and no pod is freed. It must not be called after Free.
+// MayFitWithout reports whether the numbers allow a plan if all pods of some holders end, which are given by index in
+// the result of Holders. It is a necessary condition of a plan without any of these pods, and compares only what nodes
+// have with what the other pods use: of the pods themselves nothing is read, and no pod is freed. It must not be
+// called after Free.
 func (w *Snapshot) MayFitWithout(p placement.Problem, ends []bool) bool {
 	t := w.usage()
 	n, room := len(t.columns), slices.Clone(t.total)
@@ -38,27 +39,38 @@ func (w *Snapshot) MayFitWithout(p placement.Problem, ends []bool) bool {
 			}
 		}
 	}
+	for _, need := range placement.DomainNeeds(p, w) {
+		areas := w.Areas(need.Level, 0)
+		if need.Area != 0 {
+			areas = []placement.Area{need.Area}
+		}
+		c, _ := w.classAt(need.Class)
+		if !slices.ContainsFunc(areas, func(a placement.Area) bool { return w.mostSlots(c, room, w.areas[a].nodes) >= need.Pods }) {
+			return false
+		}
+	}
 	return placement.MayFit(p, func(index int) int {
 		if w.Kind(index) != placement.Independent {
 			return math.MaxInt // as in the search for victims
 		}
 		c, _ := w.classAt(index)
-		return w.mostSlots(c, room)
+		return w.mostSlots(c, room, w.nodes.all)
 	})
 }
 
-// mostSlots returns an upper bound of how many pods of the class fit on all nodes if this room is left, by node and column of usage,
-// and it is not less than now. Nodes count that refuse the class only because of their pods.
-func (w *Snapshot) mostSlots(c *class, room []int64) int {
+// mostSlots returns an upper bound of how many pods of the class fit on nodes if this room is left, by node and column
+// of usage, and it is not less than now. Nodes count that refuse the class only because of their pods.
+func (w *Snapshot) mostSlots(c *class, room []int64, nodes []int32) int {
 	if c.refuse != nil {
 		return 0
 	}
 	columns, n, sum := w.columnsOf(c), len(w.usage().columns), 0
-	for i, reason := range c.known.reasons {
+	for _, i := range nodes {
+		reason := c.known.reasons[i]
 		if reason != 0 && !w.cache.reasons[reason].resolvable {
 			continue
 		}
-		slots, _ := c.known.demand.countSlots(func(k int) int64 { return room[i*n+columns[k]] })
+		slots, _ := c.known.demand.countSlots(func(k int) int64 { return room[int(i)*n+columns[k]] })
 		sum += max(slots, int(c.known.slots[i]))
 	}
 	return sum

@@ -57,6 +57,7 @@ func defaults() *config.GangAdmissionArgs {
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
 		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
 		PreemptionTimeout:   metav1.Duration{Duration: 30 * time.Second},
+		MaxVictimGrace:      metav1.Duration{Duration: time.Hour},
 		RankOrder:           true,
 	}
 }
@@ -75,6 +76,7 @@ func TestLoadingAConfigurationFile(t *testing.T) {
 		SingleSurplusAfter:  metav1.Duration{Duration: 3 * time.Second},
 		ReplacementTimeout:  metav1.Duration{Duration: 2 * time.Minute},
 		PreemptionTimeout:   metav1.Duration{Duration: 45 * time.Second},
+		MaxVictimGrace:      metav1.Duration{Duration: 10 * time.Minute},
 	}
 	zeroParallelism := defaults()
 	zeroParallelism.BindParallelism = 0
@@ -120,6 +122,7 @@ func TestLoadingAConfigurationFile(t *testing.T) {
       singleSurplusAfter: 3s
       replacementTimeout: 2m
       preemptionTimeout: 45s
+      maxVictimGrace: 10m
       rankOrder: false`,
 			want: every,
 		},

@@ -37,6 +37,7 @@ func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.SingleSurplusAfter = valueOrZero(in.SingleSurplusAfter)
 	out.ReplacementTimeout = valueOrZero(in.ReplacementTimeout)
 	out.PreemptionTimeout = valueOrZero(in.PreemptionTimeout)
+	out.MaxVictimGrace = valueOrZero(in.MaxVictimGrace)
 	out.RankOrder = valueOrZero(in.RankOrder)
 }
 
@@ -53,6 +54,7 @@ func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
 	out.SingleSurplusAfter = new(in.SingleSurplusAfter)
 	out.ReplacementTimeout = new(in.ReplacementTimeout)
 	out.PreemptionTimeout = new(in.PreemptionTimeout)
+	out.MaxVictimGrace = new(in.MaxVictimGrace)
 	out.RankOrder = new(in.RankOrder)
 }
 

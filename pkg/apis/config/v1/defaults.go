@@ -21,6 +21,7 @@ const (
 	DefaultSingleSurplusAfter  = 2 * time.Second
 	DefaultReplacementTimeout  = 5 * time.Minute
 	DefaultPreemptionTimeout   = 30 * time.Second
+	DefaultMaxVictimGrace      = time.Hour
 	DefaultRankOrder           = true
 )
 
@@ -38,6 +39,7 @@ func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.SingleSurplusAfter, metav1.Duration{Duration: DefaultSingleSurplusAfter})
 	setDefault(&args.ReplacementTimeout, metav1.Duration{Duration: DefaultReplacementTimeout})
 	setDefault(&args.PreemptionTimeout, metav1.Duration{Duration: DefaultPreemptionTimeout})
+	setDefault(&args.MaxVictimGrace, metav1.Duration{Duration: DefaultMaxVictimGrace})
 	setDefault(&args.RankOrder, DefaultRankOrder)
 }
 

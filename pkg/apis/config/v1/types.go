@@ -68,6 +68,9 @@ type GangAdmissionArgs struct {
 	// Source: docs/decisions, G24.
 	PreemptionTimeout *metav1.Duration `json:"preemptionTimeout,omitempty"`
 
+	// MaxVictimGrace is the longest grace period of a pod that a gang may preempt. nil: 1h. From 1s to 24h. Source: docs/decisions, G21.
+	MaxVictimGrace *metav1.Duration `json:"maxVictimGrace,omitempty"`
+
 	// RankOrder is whether pods with neighbouring indexes are placed in the same topology domains, in gangs that require or
 	// prefer a topology level. nil: true. Source: docs/decisions, G26.
 	RankOrder *bool `json:"rankOrder,omitempty"`

@@ -76,6 +76,11 @@ func (in *GangAdmissionArgs) DeepCopyInto(out *GangAdmissionArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.MaxVictimGrace != nil {
+		in, out := &in.MaxVictimGrace, &out.MaxVictimGrace
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.RankOrder != nil {
 		in, out := &in.RankOrder, &out.RankOrder
 		*out = new(bool)

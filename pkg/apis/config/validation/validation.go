@@ -16,6 +16,7 @@ import (
 // The bounds of GangAdmissionArgs, inclusive.
 const (
 	minTimeout, maxTimeout                 = time.Second, time.Hour
+	maxVictimGrace                         = 24 * time.Hour
 	minBindParallelism, maxBindParallelism = 1, 1024
 	minPlanBudget                          = 1000
 	minPlanDeadline, maxPlanDeadline       = 10 * time.Millisecond, 10 * time.Second
@@ -44,6 +45,7 @@ func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs)
 	errs = append(errs, validateDuration(path.Child("singleSurplusAfter"), args.SingleSurplusAfter, minSurplusAfter, maxSurplusAfter)...)
 	errs = append(errs, validateDuration(path.Child("replacementTimeout"), args.ReplacementTimeout, minTimeout, maxTimeout)...)
 	errs = append(errs, validateDuration(path.Child("preemptionTimeout"), args.PreemptionTimeout, minTimeout, maxTimeout)...)
+	errs = append(errs, validateDuration(path.Child("maxVictimGrace"), args.MaxVictimGrace, minTimeout, maxVictimGrace)...)
 	return errs.ToAggregate()
 }
 

@@ -27,6 +27,7 @@ func valid() *config.GangAdmissionArgs {
 		SingleSurplusAfter:  metav1.Duration{Duration: 2 * time.Second},
 		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
 		PreemptionTimeout:   metav1.Duration{Duration: 30 * time.Second},
+		MaxVictimGrace:      metav1.Duration{Duration: time.Hour},
 	}
 }
 
@@ -71,6 +72,10 @@ func TestBoundsOfDurations(t *testing.T) {
 		"preemptionTimeout": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.PreemptionTimeout },
 			shortest: time.Second, longest: time.Hour,
+		},
+		"maxVictimGrace": {
+			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.MaxVictimGrace },
+			shortest: time.Second, longest: 24 * time.Hour,
 		},
 	}
 	for name, tt := range tests {
