@@ -14,13 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
 // Kind is a kind of workloads whose gangs are known.
 type Kind struct {
 	schema.GroupVersionKind
-	// read returns what the controller of the kind will create.
-	read func(object *unstructured.Unstructured) (plan, error)
+	// gangs returns what the gangs of a workload need, by the name of the PodGroup; none: it needs no PodGroup now.
+	gangs func(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error)
 }
 
 // plan is what a controller will create for a workload.
@@ -43,9 +45,10 @@ type template struct {
 }
 
 var kinds = []Kind{
-	{batchv1.SchemeGroupVersion.WithKind("Job"), readJob},
-	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), readReplicas},
-	{appsv1.SchemeGroupVersion.WithKind("Deployment"), readReplicas},
+	{batchv1.SchemeGroupVersion.WithKind("Job"), oneGang(readJob)},
+	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), oneGang(readReplicas)},
+	{appsv1.SchemeGroupVersion.WithKind("Deployment"), oneGang(readReplicas)},
+	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas},
 }
 
 // Names returns the names of all kinds: "Job".

@@ -4,6 +4,8 @@ package grouping
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,41 +33,61 @@ func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf
 // all is the value of scheduling.run.ai/min-member for as many pods as the workload has.
 const all = "all"
 
-// PodGroup returns the PodGroup of the gang of a workload. nil without an error: it needs none, because nothing asks for it,
-// its pods name another one, or it has no pods now. The error is a *RefusedError if a user has to decide. Source:
-// docs/decisions, W13.
-func (k Kind) PodGroup(object *unstructured.Unstructured) (*v2alpha2.PodGroup, error) {
-	p, err := k.read(object)
+// PodGroups returns the PodGroups of the gangs of a workload, sorted by name. None without an error: it needs none, because
+// nothing asks for it, its pods name another one, or it has no pods now. The error is a *RefusedError if a user has to decide.
+// Source: docs/decisions, W13.
+func (k Kind) PodGroups(object *unstructured.Unstructured) ([]*v2alpha2.PodGroup, error) {
+	gangs, err := k.gangs(object)
 	if err != nil {
 		return nil, err
 	}
-	labels, annotations := p.template.Metadata.Labels, p.template.Metadata.Annotations
-	if annotations[v2alpha2.PodGroupAnnotation] != "" || !p.template.isOurs() || membership.OptsOut(labels, annotations) {
-		return nil, nil
+	groups := make([]*v2alpha2.PodGroup, 0, len(gangs))
+	for _, name := range slices.Sorted(maps.Keys(gangs)) {
+		groups = append(groups, &v2alpha2.PodGroup{
+			TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: object.GetNamespace(), Name: name, Labels: map[string]string{LabelManagedBy: LabelManagedByValue},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}},
+			},
+			Spec: gangs[name],
+		})
 	}
-	marked := membership.MinimumIn(labels, annotations)
-	if marked.Value == "" {
-		if own := membership.MinimumIn(object.GetLabels(), object.GetAnnotations()); own.Value != "" {
-			return nil, refuse("%s is on the %s itself, and its pods have the marks of its pod template: each starts alone; write it in spec.template.metadata",
-				own.Place, k.Kind)
+	return groups, nil
+}
+
+// oneGang returns a function for Kind.gangs: the pods of a workload are one gang, if a mark says so.
+func oneGang(read func(*unstructured.Unstructured) (plan, error)) func(*unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
+	return func(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
+		p, err := read(object)
+		if err != nil {
+			return nil, err
 		}
-		return nil, nil
+		labels, annotations := p.template.Metadata.Labels, p.template.Metadata.Annotations
+		if !p.template.isGrouped() || membership.IsOfLeaderWorkerSet(labels) {
+			return nil, nil
+		}
+		marked := membership.MinimumIn(labels, annotations)
+		if marked.Value == "" {
+			if own := membership.MinimumIn(object.GetLabels(), object.GetAnnotations()); own.Value != "" {
+				return nil, refuse("%s is on the %s itself, and its pods have the marks of its pod template: each starts alone; write it in spec.template.metadata",
+					own.Place, object.GetKind())
+			}
+			return nil, nil
+		}
+		minimum, err := podsOf(marked, p.pods)
+		if err != nil || p.pods == 0 {
+			return nil, err
+		}
+		name := membership.Workload{Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}.GroupName()
+		return map[string]v2alpha2.PodGroupSpec{name: {MinMember: &minimum, PriorityClassName: p.template.Spec.PriorityClassName}}, nil
 	}
-	minimum, err := podsOf(marked, p.pods)
-	if err != nil || p.pods == 0 {
-		return nil, err
-	}
-	return &v2alpha2.PodGroup{
-		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: object.GetNamespace(),
-			Name:      membership.Workload{Kind: k.Kind, Name: object.GetName(), UID: object.GetUID()}.GroupName(),
-			Labels:    map[string]string{LabelManagedBy: LabelManagedByValue},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}},
-		},
-		Spec: v2alpha2.PodGroupSpec{MinMember: ptr.To(minimum), PriorityClassName: p.template.Spec.PriorityClassName},
-	}, nil
+}
+
+// isGrouped reports whether the PodGroups of the template's pods are made for them: they name none, do not opt out, and a
+// scheduler of Muster may schedule them.
+func (t template) isGrouped() bool {
+	return t.isOurs() && t.Metadata.Annotations[v2alpha2.PodGroupAnnotation] == "" && !membership.OptsOut(t.Metadata.Labels, t.Metadata.Annotations)
 }
 
 // podsOf returns the number of pods that a mark asks for, of a workload with so many.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	rules "github.com/muster-project/muster/pkg/apis/scheduling/validation"
 	"github.com/muster-project/muster/pkg/membership"
 )
 
@@ -31,11 +32,11 @@ func TestShapes(t *testing.T) {
 	)
 	for name, tc := range map[string]struct {
 		manifest string
-		group    string // "NAME needs N": the PodGroup; "none"; "refused: WORDS"
+		group    string // "NAME needs N": the PodGroup; ""; "refused: WORDS"
 		pods     string // the PodGroup that the pods look for, "-": they start alone
 	}{
 		"a Job without a mark": {
-			job + "spec: {parallelism: 8, completions: 8, template: {" + ours + "}}", "none", "-"},
+			job + "spec: {parallelism: 8, completions: 8, template: {" + ours + "}}", "", "-"},
 		"a Job of 8 pods": {
 			job + "spec: {parallelism: 8, completions: 8, " + allPods + "}", "job-pi-0442a7f3 needs 8", "job-pi-0442a7f3"},
 		"a Job that needs 4 of 8 pods, by a label": {
@@ -53,24 +54,24 @@ func TestShapes(t *testing.T) {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"12\"}}, " + ours + "}}",
 			"job-pi-0442a7f3 needs 12", "job-pi-0442a7f3"},
 		"a suspended Job": {
-			job + "spec: {suspend: true, parallelism: 8, " + allPods + "}", "none", "job-pi-0442a7f3"},
+			job + "spec: {suspend: true, parallelism: 8, " + allPods + "}", "", "job-pi-0442a7f3"},
 		"a Job of no pods": {
-			job + "spec: {parallelism: 0, " + allPods + "}", "none", "job-pi-0442a7f3"},
+			job + "spec: {parallelism: 0, " + allPods + "}", "", "job-pi-0442a7f3"},
 		"a Job with a class": {
 			job + "spec: {parallelism: 2, template: {metadata: {labels: {scheduling.run.ai/min-member: all}}, " +
 				"spec: {schedulerName: muster-scheduler, priorityClassName: high, containers: []}}}",
 			"job-pi-0442a7f3 needs 2 at high", "job-pi-0442a7f3"},
 		"a Job whose pods name a PodGroup": {
 			job + "spec: {parallelism: 8, template: {metadata: {annotations: {scheduling.run.ai/min-member: all, pod-group-name: mine}}, " + ours + "}}",
-			"none", "mine"},
+			"", "mine"},
 		"a Job that opts out, of what a policy has set": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all, scheduling.run.ai/gang: \"false\"}}, " + ours + "}}",
-			"none", "-"},
+			"", "-"},
 		"a Job that opts out by an annotation": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all}, annotations: {scheduling.run.ai/gang: \"false\"}}, " + ours + "}}",
-			"none", "-"},
+			"", "-"},
 		"a Job of the default scheduler": {
-			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all}}, spec: {containers: []}}}", "none", "job-pi-0442a7f3"},
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all}}, spec: {containers: []}}}", "", "job-pi-0442a7f3"},
 		"a mark on the Job alone does not reach its pods": {
 			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, labels: {scheduling.run.ai/min-member: all}}\n" +
 				"spec: {parallelism: 8, template: {" + ours + "}}",
@@ -94,7 +95,7 @@ func TestShapes(t *testing.T) {
 		"a StatefulSet without replicas has one": {
 			set + "spec: {" + allPods + "}", "statefulset-db-0442a7f3 needs 1", "statefulset-db-0442a7f3"},
 		"a StatefulSet that is scaled to zero": {
-			set + "spec: {replicas: 0, " + allPods + "}", "none", "statefulset-db-0442a7f3"},
+			set + "spec: {replicas: 0, " + allPods + "}", "", "statefulset-db-0442a7f3"},
 		"a Deployment, whose pods know its name only": {
 			deployment + "spec: {replicas: 6, " + allPods + "}", "deployment-web needs 6", "deployment-web"},
 		"a Deployment of which 3 of 6 must start together": {
@@ -125,27 +126,35 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// describe returns the PodGroup of a workload in words.
+// describe returns the PodGroups of a workload in words.
 func describe(t *testing.T, object *unstructured.Unstructured) string {
 	t.Helper()
-	group, err := kindOf(t, object).PodGroup(object)
+	groups, err := kindOf(t, object).PodGroups(object)
 	refused := (*RefusedError)(nil)
 	switch {
 	case errors.As(err, &refused):
 		return "refused: " + err.Error()
 	case err != nil:
 		t.Fatal(err)
-	case group == nil:
-		return "none"
 	}
-	if owner := metav1.GetControllerOf(group); owner == nil || owner.UID != object.GetUID() || owner.Kind != object.GetKind() || group.Namespace != object.GetNamespace() {
-		t.Errorf("PodGroup %s/%s of owner %v", group.Namespace, group.Name, owner)
+	var out []string
+	for _, group := range groups {
+		if owner := metav1.GetControllerOf(group); owner == nil || owner.UID != object.GetUID() || owner.Kind != object.GetKind() || group.Namespace != object.GetNamespace() {
+			t.Errorf("PodGroup %s/%s of owner %v", group.Namespace, group.Name, owner)
+		}
+		if errs, _ := rules.ValidatePodGroup(group); len(errs) > 0 {
+			t.Errorf("PodGroup %s: %v", group.Name, errs)
+		}
+		text := fmt.Sprintf("%s needs %d", group.Name, ptr.Deref(group.Spec.MinMember, ptr.Deref(group.Spec.MinSubGroup, -1)))
+		for i, sub := range group.Spec.SubGroups {
+			text += []string{" of ", ", "}[min(i, 1)] + fmt.Sprintf("%s %d", sub.Name, *sub.MinMember)
+		}
+		if group.Spec.PriorityClassName != "" {
+			text += " at " + group.Spec.PriorityClassName
+		}
+		out = append(out, text)
 	}
-	text := fmt.Sprintf("%s needs %d", group.Name, *group.Spec.MinMember)
-	if group.Spec.PriorityClassName != "" {
-		text += " at " + group.Spec.PriorityClassName
-	}
-	return text
+	return strings.Join(out, "; ")
 }
 
 func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
@@ -161,7 +170,11 @@ func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
 // template, and of a Deployment by a ReplicaSet.
 func podOf(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
 	t.Helper()
-	p, err := kindOf(t, object).read(object)
+	read := readReplicas
+	if object.GetKind() == "Job" {
+		read = readJob
+	}
+	p, err := read(object)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +197,7 @@ func podOf(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
 func TestNamesAgree(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}
-	for _, kind := range Names() {
+	for _, kind := range []string{"Job", "StatefulSet", "Deployment"} {
 		for _, name := range []string{"a", "a-b", "a.b", "set-a", strings.Repeat("a", 63), strings.Repeat("b", 253), strings.Repeat("b", 252) + "c",
 			strings.Repeat("c.", 126) + "c", strings.Repeat("c-", 126) + "c"} {
 			for _, uid := range []types.UID{"0b4c8b4e-2f0e-4c3f-9d52-1b7f4a2c9c11", "0b4c8b4e-2f0e-4c3f-9d52-1b7f4a2c9c12"} {
@@ -194,10 +207,11 @@ func TestNamesAgree(t *testing.T) {
 				object.SetKind(kind)
 				object.SetName(name)
 				object.SetUID(uid)
-				group, err := kindOf(t, object).PodGroup(object)
-				if err != nil || group == nil {
-					t.Fatal(group, err)
+				groups, err := kindOf(t, object).PodGroups(object)
+				if err != nil || len(groups) != 1 {
+					t.Fatal(groups, err)
 				}
+				group := groups[0]
 				if found := membership.Group(podOf(t, object)); found != group.Name {
 					t.Errorf("%s %s: PodGroup %s, its pods look for %s", kind, name, group.Name, found)
 				}
@@ -225,7 +239,7 @@ func TestSelect(t *testing.T) {
 	if kinds, err := Select([]string{"Deployment", "Job"}); err != nil || len(kinds) != 2 || kinds[1].Group != "batch" {
 		t.Error(kinds, err)
 	}
-	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, each at most once`
+	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, each at most once`
 	if _, err := Select([]string{"Pod", "Job", "Job"}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -20,6 +20,7 @@ type mark struct {
 // docs/workloads.md; a test compares the two.
 var marks = []mark{
 	{"annotation " + v2alpha2.PodGroupAnnotation, func(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }},
+	{placeOfReplica, groupOfReplica},
 	{placeOfLabel, groupOfWorkload(placeOfLabel)},
 	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
 }
@@ -37,7 +38,15 @@ func Mark(pod *corev1.Pod) string {
 }
 
 // Leaf returns the sub-group that the pod names, "" for none. Whether it is a leaf of its PodGroup depends on that.
-func Leaf(pod *corev1.Pod) string { return pod.Labels[v2alpha2.SubGroupLabel] }
+func Leaf(pod *corev1.Pod) string {
+	if leaf := pod.Labels[v2alpha2.SubGroupLabel]; leaf != "" || pod.Labels[labelLWS] == "" || Mark(pod) != placeOfReplica {
+		return leaf
+	}
+	if pod.Labels[labelLWSWorker] == leaderOfAReplica {
+		return LeaderLeaf
+	}
+	return WorkersLeaf
+}
 
 func groupAndMark(pod *corev1.Pod) (group, place string) {
 	for i := range marks {

@@ -73,6 +73,32 @@ func TestGang(t *testing.T) {
 			pod:   metav1.ObjectMeta{Name: "alone", UID: "uid", Labels: map[string]string{"scheduling.run.ai/min-member": "2"}},
 			group: "pod-alone-5cc7e6cd", place: "label scheduling.run.ai/min-member",
 		},
+		"a leader of a LeaderWorkerSet": {
+			pod: owned("StatefulSet", "llm", metav1.ObjectMeta{Labels: map[string]string{
+				"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "1", "leaderworkerset.sigs.k8s.io/worker-index": "0"}}),
+			group: "leaderworkerset-llm.1", leaf: "leader", place: "label leaderworkerset.sigs.k8s.io/group-index",
+		},
+		"a worker, whose minimum is that of its replica": {
+			pod: owned("StatefulSet", "llm-1", metav1.ObjectMeta{Labels: map[string]string{
+				"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "1", "leaderworkerset.sigs.k8s.io/worker-index": "3",
+				"scheduling.run.ai/min-member": "2"}}),
+			group: "leaderworkerset-llm.1", leaf: "workers", place: "label leaderworkerset.sigs.k8s.io/group-index",
+		},
+		"a worker with a leaf of its own": {
+			pod: metav1.ObjectMeta{Labels: map[string]string{
+				"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "1", "leaderworkerset.sigs.k8s.io/worker-index": "3",
+				"kai.scheduler/subgroup-name": "gpu"}},
+			group: "leaderworkerset-llm.1", leaf: "gpu", place: "label leaderworkerset.sigs.k8s.io/group-index",
+		},
+		"a worker in a PodGroup of a user": {
+			pod: metav1.ObjectMeta{Annotations: map[string]string{"pod-group-name": "mine"}, Labels: map[string]string{
+				"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "1", "leaderworkerset.sigs.k8s.io/worker-index": "3"}},
+			group: "mine", place: "annotation pod-group-name",
+		},
+		"an index that is none": {
+			pod: metav1.ObjectMeta{Labels: map[string]string{
+				"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "x"}},
+		},
 		"a label is no mark": {pod: metav1.ObjectMeta{Labels: map[string]string{"pod-group-name": "train"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

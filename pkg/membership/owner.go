@@ -45,7 +45,7 @@ const maxName = 253
 // workload that is created again do not join the PodGroup of the former one; not of a Deployment, which its pods do not know.
 func (w Workload) GroupName() string {
 	name := strings.ToLower(w.Kind) + "-" + w.Name
-	if w.Kind != deploymentKind {
+	if w.UID != "" && w.Kind != deploymentKind {
 		h := fnv.New32a()
 		h.Write([]byte(w.UID))
 		name += fmt.Sprintf("-%08x", h.Sum32())
@@ -60,6 +60,7 @@ func (w Workload) GroupName() string {
 }
 
 const (
+	placeOfReplica    = "label " + labelLWSGroup
 	placeOfLabel      = "label " + v2alpha2.MinMemberKey
 	placeOfAnnotation = "annotation " + v2alpha2.MinMemberKey
 )
@@ -109,6 +110,8 @@ func groupOfWorkload(place string) func(pod *corev1.Pod) string {
 // names its PodGroup itself, or is in no gang.
 func WorkloadOf(pod *corev1.Pod) (of Workload, made bool) {
 	switch Mark(pod) {
+	case placeOfReplica:
+		return Workload{Kind: leaderWorkerSet, Name: pod.Labels[labelLWS]}, true
 	case placeOfLabel, placeOfAnnotation:
 		return workloadOf(pod), true
 	}

@@ -57,7 +57,8 @@ func FindLostPods(f Facts) []LostPods {
 			lost.Reason = v2alpha2.EventPodGroupNotFound
 			if of, made := membership.WorkloadOf(lost.First); made {
 				lost.Note = fmt.Sprintf("PodGroup %q does not exist: muster-controller makes it for the kinds of its --grouped-kinds, and %s %s may be suspended, "+
-					"or have an event that says why not; %s", name, message.Truncate(of.Kind, maxShown), message.Truncate(of.Name, message.MaxName), waits)
+					"or have an event that says why not; with label %s: \"false\" on its pod template each pod starts alone; %s",
+					name, message.Truncate(of.Kind, maxShown), message.Truncate(of.Name, message.MaxName), v2alpha2.GangKey, waits)
 				continue
 			}
 			lost.Note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; %s",

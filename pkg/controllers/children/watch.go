@@ -236,7 +236,7 @@ func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.G
 	return separateSources(mgr, h, ManagedSelector(), kinds)
 }
 
-// WorkloadSource is OptionalSources for all objects of a kind, which are read, as unstructured objects, from the cache that is
+// WorkloadSource is ServedSources for all objects of a kind, which are read, as unstructured objects, from the cache that is
 // returned too. transform shortens them.
 func WorkloadSource(mgr ctrl.Manager, h handler.EventHandler, transform toolscache.TransformFunc, kind schema.GroupVersionKind) (client.Reader, source.Source, error) {
 	separate, err := separateCache(mgr, nil, transform)
@@ -245,7 +245,7 @@ func WorkloadSource(mgr ctrl.Manager, h handler.EventHandler, transform toolscac
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	return separate, unawaited{source.Kind[client.Object](separate, object, h)}, nil
+	return separate, servedSource(mgr, source.Kind[client.Object](separate, object, h), kind), nil
 }
 
 // separateCache returns a cache of its own, of the objects that the selector selects; nil: all.
@@ -286,12 +286,17 @@ const servedCheckPeriod = 30 * time.Second
 func ServedSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.GroupVersionKind) ([]source.Source, error) {
 	sources, err := separateSources(mgr, h, nil, kinds)
 	for i, kind := range kinds[:len(sources)] {
-		sources[i] = served{sources[i], func() bool {
-			_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-			return err == nil
-		}}
+		sources[i] = servedSource(mgr, sources[i], kind)
 	}
 	return sources, err
+}
+
+// servedSource returns a source that starts when its kind is served.
+func servedSource(mgr ctrl.Manager, s source.Source, kind schema.GroupVersionKind) source.Source {
+	return served{s, func() bool {
+		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		return err == nil
+	}}
 }
 
 // served starts a source once its kind is served. controller-runtime would log an error every 10 s until then.

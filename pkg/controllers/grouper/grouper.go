@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,7 +60,7 @@ func Setup(mgr ctrl.Manager, o children.Options) error {
 	return nil
 }
 
-// Reconcile creates, updates or deletes the PodGroup of a workload.
+// Reconcile creates, updates and deletes the PodGroups of a workload.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	workload := &unstructured.Unstructured{}
 	workload.SetGroupVersionKind(r.kind.GroupVersionKind)
@@ -72,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case workload.GetDeletionTimestamp() != nil:
 		return ctrl.Result{}, nil
 	}
-	want, err := r.kind.PodGroup(workload)
+	want, err := r.kind.PodGroups(workload)
 	if refused := (*grouping.RefusedError)(nil); errors.As(err, &refused) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", refused.Error())
 	} else if err != nil {
@@ -81,29 +82,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, r.clock.Now(), 0, r.apply(ctx, workload, want))
 }
 
-// apply makes the PodGroup that a workload needs the only one that it owns. nil: it needs none.
-func (r *Reconciler) apply(ctx context.Context, workload client.Object, want *v2alpha2.PodGroup) error {
+// maxParallel is the maximum number of requests of a pass at a time.
+const maxParallel = 16
+
+// apply makes the PodGroups that a workload needs the only ones that it owns.
+func (r *Reconciler) apply(ctx context.Context, workload client.Object, want []*v2alpha2.PodGroup) error {
 	owned := &v2alpha2.PodGroupList{}
 	if err := r.children.ListOwned(ctx, workload, owned); err != nil {
 		return err
 	}
-	var present *v2alpha2.PodGroup
-	var errs []error
+	present, unwanted := map[string]*v2alpha2.PodGroup{}, []*v2alpha2.PodGroup{}
 	for i := range owned.Items {
-		switch group := &owned.Items[i]; {
-		case want != nil && group.Name == want.Name:
-			present = group
-		default:
-			errs = append(errs, r.children.Delete(ctx, group))
+		present[owned.Items[i].Name] = &owned.Items[i]
+		if !slices.ContainsFunc(want, func(g *v2alpha2.PodGroup) bool { return g.Name == owned.Items[i].Name }) {
+			unwanted = append(unwanted, &owned.Items[i])
 		}
 	}
-	if want != nil {
-		err := children.CreateOrUpdate(ctx, r.children, present, want)
+	deleted := children.ForEach(len(unwanted), maxParallel, func(i int) error { return r.children.Delete(ctx, unwanted[i]) })
+	return errors.Join(deleted, children.ForEach(len(want), maxParallel, func(i int) error {
+		err := children.CreateOrUpdate(ctx, r.children, present[want[i].Name], want[i])
 		if conflict := (*children.NameConflictError)(nil); errors.As(err, &conflict) && !conflict.Terminating {
-			klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want), "workload", klog.KObj(workload))
-			err = nil
+			klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want[i]), "workload", klog.KObj(workload))
+			return nil
 		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+		return err
+	}))
 }

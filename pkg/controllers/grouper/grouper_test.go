@@ -14,7 +14,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
@@ -46,6 +48,7 @@ func newClient(t *testing.T, objects ...client.Object) client.Client {
 			t.Fatal(err)
 		}
 	}
+	scheme.AddKnownTypeWithName(lwsKind, &unstructured.Unstructured{})
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
 	return builder.WithIndex(&v2alpha2.PodGroup{}, "controller.uid", func(o client.Object) []string {
 		if ref := metav1.GetControllerOf(o); ref != nil {
@@ -152,6 +155,43 @@ func TestLifeOfAJob(t *testing.T) {
 		}
 	}
 	b.pass("Job", "gone")
+}
+
+var lwsKind = schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}
+
+// TestReplicasOfALeaderWorkerSet: there is a PodGroup for each replica, also after the set was scaled.
+func TestReplicasOfALeaderWorkerSet(t *testing.T) {
+	t.Parallel()
+	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"leaderWorkerTemplate": map[string]any{
+		"size": int64(4), "workerTemplate": map[string]any{"spec": map[string]any{"schedulerName": "muster-scheduler"}}}}}}
+	set.SetGroupVersionKind(lwsKind)
+	set.SetNamespace("ns")
+	set.SetName("llm")
+	set.SetUID("u1")
+	b := newBed(t, set)
+	for _, step := range []struct {
+		replicas int64
+		want     string
+	}{
+		{2, "leaderworkerset-llm.0 needs 4, leaderworkerset-llm.1 needs 4"},
+		{3, "leaderworkerset-llm.0 needs 4, leaderworkerset-llm.1 needs 4, leaderworkerset-llm.2 needs 4"},
+		{1, "leaderworkerset-llm.0 needs 4"},
+		{0, ""},
+	} {
+		if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedField(set.Object, step.replicas, "spec", "replicas"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.api.Update(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		b.pass("LeaderWorkerSet", "llm")
+		if got := b.groups(); got != step.want {
+			t.Errorf("%d replicas: %q, want %q", step.replicas, got, step.want)
+		}
+	}
 }
 
 // TestPodGroupsOfOthers: a PodGroup that a user wrote under the name wins; one that the workload owns is set right again.

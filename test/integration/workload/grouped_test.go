@@ -3,18 +3,25 @@
 package workload
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
@@ -44,9 +51,7 @@ spec:
 func TestJobBecomesAGang(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	job := &unstructured.Unstructured{}
-	w.must(yaml.Unmarshal([]byte(trainJob), &job.Object), "reading the Job")
-	job.SetNamespace(w.namespace)
+	job := read(w, trainJob)
 	w.must(unstructured.SetNestedStringMap(job.Object, map[string]string{"world": w.namespace}, "spec", "template", "spec", "nodeSelector"), "selecting the nodes")
 	w.must(w.client.Create(w.ctx, job), "creating the Job")
 
@@ -74,6 +79,97 @@ func TestJobBecomesAGang(t *testing.T) {
 
 	w.must(w.dynamic.Resource(jobs).Namespace(w.namespace).Delete(w.ctx, "train", metav1.DeleteOptions{PropagationPolicy: &background}), "deleting the Job")
 	w.untilGone()
+}
+
+// lwsCRD is that of LeaderWorkerSet, as far as muster-controller sees it.
+const lwsCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: leaderworkersets.leaderworkerset.x-k8s.io
+  annotations: {api-approved.kubernetes.io: "unapproved, for a test"}
+spec:
+  group: leaderworkerset.x-k8s.io
+  names: {kind: LeaderWorkerSet, plural: leaderworkersets, singular: leaderworkerset}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+const llmSet = `
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: llm}
+spec:
+  replicas: 2
+  leaderWorkerTemplate:
+    size: 2
+    workerTemplate: {spec: {schedulerName: muster-scheduler, containers: [{name: main, image: "registry.example/llm:1"}]}}
+`
+
+// TestReplicasOfALeaderWorkerSetAreGangs: LeaderWorkerSet is installed while muster-controller runs. The test makes its pods as
+// its controller does. Each replica starts as a whole, and waits for its own pods only.
+func TestReplicasOfALeaderWorkerSetAreGangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	crd := read(w, lwsCRD)
+	crd.SetNamespace("")
+	w.must(w.client.Create(w.ctx, crd), "installing LeaderWorkerSet")
+	pod := func(replica, worker int) {
+		name := fmt.Sprintf("llm-%d", replica)
+		if worker > 0 {
+			name += fmt.Sprintf("-%d", worker)
+		}
+		p := wrappers.MakePod(name, w.namespace).NodeSelector("world", w.namespace).GPUs(1).
+			Label("leaderworkerset.sigs.k8s.io/name", "llm").Label("leaderworkerset.sigs.k8s.io/group-index", strconv.Itoa(replica)).
+			Label("leaderworkerset.sigs.k8s.io/worker-index", strconv.Itoa(worker))
+		w.must(w.client.Create(w.ctx, p.Obj()), "creating a pod")
+	}
+	pod(0, 0) // before its PodGroup exists
+	pod(0, 1)
+	pod(1, 0)
+	set := read(w, llmSet)
+	w.must(wait.PollUntilContextCancel(w.ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		return w.client.Create(ctx, set.DeepCopy()) == nil, nil // when the CRD is established
+	}), "creating the LeaderWorkerSet")
+	w.untilNames(podGroups, "leaderworkerset-llm.0", "leaderworkerset-llm.1")
+	bound := func(want ...string) {
+		w.until(fmt.Sprintf("the bound pods are %v", want), podsKind, func(pods []*unstructured.Unstructured) bool {
+			var names []string
+			for _, p := range pods {
+				if node, _, _ := unstructured.NestedString(p.Object, "spec", "nodeName"); node != "" {
+					names = append(names, p.GetName())
+				}
+			}
+			slices.Sort(names)
+			return slices.Equal(names, want)
+		})
+	}
+	bound("llm-0", "llm-0-1")
+	w.until("the other replica waits for its worker", podGroups, func(groups []*unstructured.Unstructured) bool {
+		return slices.ContainsFunc(groups, func(g *unstructured.Unstructured) bool {
+			return g.GetName() == "leaderworkerset-llm.1" && conditionOf(g, v2alpha2.ConditionSatisfied, "reason") == string(v2alpha2.ReasonWaitingForPods)
+		})
+	})
+	bound("llm-0", "llm-0-1")
+	pod(1, 1)
+	bound("llm-0", "llm-0-1", "llm-1", "llm-1-1")
+	w.must(w.client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace(w.namespace)), "deleting the pods")
+	w.must(w.client.Delete(w.ctx, set), "deleting the LeaderWorkerSet")
+	w.untilGone()
+	w.must(w.client.Delete(w.ctx, crd), "removing LeaderWorkerSet")
+}
+
+// read returns the object of a manifest, in the namespace of the test.
+func read(w *world, manifest string) *unstructured.Unstructured {
+	w.t.Helper()
+	object := &unstructured.Unstructured{}
+	w.must(yaml.Unmarshal([]byte(manifest), &object.Object), "reading a manifest")
+	object.SetNamespace(w.namespace)
+	return object
 }
 
 var background = metav1.DeletePropagationBackground

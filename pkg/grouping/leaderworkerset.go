@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouping
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
+)
+
+// leaderWorkerSet is what is read of a LeaderWorkerSet.
+type leaderWorkerSet struct {
+	Spec struct {
+		Replicas             *int32 `json:"replicas"`
+		StartupPolicy        string `json:"startupPolicy"`
+		LeaderWorkerTemplate struct {
+			Size           *int32    `json:"size"`
+			LeaderTemplate *template `json:"leaderTemplate"`
+			WorkerTemplate template  `json:"workerTemplate"`
+		} `json:"leaderWorkerTemplate"`
+		RolloutStrategy struct {
+			RollingUpdateConfiguration struct {
+				MaxSurge intstr.IntOrString `json:"maxSurge"`
+			} `json:"rollingUpdateConfiguration"`
+		} `json:"rolloutStrategy"`
+	} `json:"spec"`
+}
+
+// lwsExclusiveTopology makes LeaderWorkerSet create workers only when their leader is bound.
+const lwsExclusiveTopology = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+
+// gangsOfReplicas: each replica of a LeaderWorkerSet is a gang of its leader and its workers, also the replicas that exist
+// only during a rollout. Where workers are created when their leader is ready, it starts first, and they start together.
+func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
+	var set leaderWorkerSet
+	if err := convert(object, &set); err != nil {
+		return nil, err
+	}
+	pods := set.Spec.LeaderWorkerTemplate
+	leader := *cmp.Or(pods.LeaderTemplate, &pods.WorkerTemplate)
+	if !leader.isGrouped() && !pods.WorkerTemplate.isGrouped() {
+		return nil, nil
+	}
+	if leader.isGrouped() != pods.WorkerTemplate.isGrouped() {
+		return nil, refuse("of leaderTemplate and workerTemplate, only one is of a scheduler of Muster and without %s and %s: its pods wait; make them alike",
+			v2alpha2.PodGroupAnnotation, v2alpha2.GangKey)
+	}
+	if object.GetAnnotations()[lwsExclusiveTopology] != "" {
+		return nil, refuse("annotation %s lets workers be created only when their leader is bound, and a gang starts when all its pods exist: its pods wait; "+
+			"remove it and use required pod affinity with the topology key, or opt out by %s: \"false\" on both templates", lwsExclusiveTopology, v2alpha2.GangKey)
+	}
+	size := ptr.Deref(pods.Size, 1)
+	minimum := size
+	if marked := membership.MinimumIn(pods.WorkerTemplate.Metadata.Labels, pods.WorkerTemplate.Metadata.Annotations); marked.Value != "" {
+		var err error
+		if minimum, err = podsOf(marked, size); err != nil {
+			return nil, err
+		}
+	}
+	replicas := int(ptr.Deref(set.Spec.Replicas, 1))
+	surge, err := intstr.GetScaledValueFromIntOrPercent(&set.Spec.RolloutStrategy.RollingUpdateConfiguration.MaxSurge, replicas, true)
+	if err != nil {
+		surge = 0 // LeaderWorkerSet refuses it too
+	}
+	if replicas == 0 {
+		surge = 0
+	}
+	class := leader.Spec.PriorityClassName
+	gangs := map[string]v2alpha2.PodGroupSpec{}
+	for i := range replicas + surge {
+		spec := v2alpha2.PodGroupSpec{PriorityClassName: class}
+		if set.Spec.StartupPolicy == "LeaderReady" && minimum > 1 {
+			spec.MinSubGroup = ptr.To[int32](1)
+			spec.SubGroups = []v2alpha2.SubGroup{
+				{Name: membership.LeaderLeaf, MinMember: ptr.To[int32](1)}, {Name: membership.WorkersLeaf, MinMember: ptr.To(minimum - 1)}}
+		} else {
+			spec.MinMember = ptr.To(minimum)
+		}
+		gangs[membership.ReplicaGroupName(object.GetName(), i)] = spec
+	}
+	return gangs, nil
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouping
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/pkg/membership"
+)
+
+// TestLeaderWorkerSets: LeaderWorkerSets as its documentation shows them, the PodGroups that they need, and how many pods,
+// as LeaderWorkerSet labels them, find each.
+func TestLeaderWorkerSets(t *testing.T) {
+	t.Parallel()
+	const (
+		head  = "kind: LeaderWorkerSet\napiVersion: leaderworkerset.x-k8s.io/v1\nmetadata: {name: llm, namespace: ns, uid: u1}\n"
+		ours  = "spec: {schedulerName: muster-scheduler, containers: [{name: c}]}"
+		pods  = "{size: 4, workerTemplate: {" + ours + "}}"
+		whole = "leaderworkerset-llm.0 needs 4"
+	)
+	for name, tc := range map[string]struct {
+		manifest string
+		groups   string // "NAME needs N" or "NAME needs K of LEAF N, ...", separated by "; "; "refused: WORDS"
+		pods     string // by PodGroup and leaf, of one replica: "NAME/LEAF N"
+	}{
+		"one replica": {head + "spec: {leaderWorkerTemplate: " + pods + "}", whole, "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"each replica is a gang": {head + "spec: {replicas: 3, leaderWorkerTemplate: " + pods + "}",
+			whole + "; leaderworkerset-llm.1 needs 4; leaderworkerset-llm.2 needs 4", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"replicas that exist during a rollout": {
+			head + "spec: {replicas: 2, rolloutStrategy: {rollingUpdateConfiguration: {maxSurge: 30%}}, leaderWorkerTemplate: " + pods + "}",
+			whole + "; leaderworkerset-llm.1 needs 4; leaderworkerset-llm.2 needs 4", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"scaled to zero": {
+			head + "spec: {replicas: 0, rolloutStrategy: {rollingUpdateConfiguration: {maxSurge: 1}}, leaderWorkerTemplate: " + pods + "}",
+			"", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"a leader alone": {head + "spec: {leaderWorkerTemplate: {workerTemplate: {" + ours + "}}}", "leaderworkerset-llm.0 needs 1", "leaderworkerset-llm.0/leader 1"},
+		"the workers are created when the leader is ready": {
+			head + "spec: {startupPolicy: LeaderReady, leaderWorkerTemplate: " + pods + "}",
+			"leaderworkerset-llm.0 needs 1 of leader 1, workers 3", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"a leader that is ready, without workers": {
+			head + "spec: {startupPolicy: LeaderReady, leaderWorkerTemplate: {size: 1, workerTemplate: {" + ours + "}}}",
+			"leaderworkerset-llm.0 needs 1", "leaderworkerset-llm.0/leader 1"},
+		"a template of the leader": {
+			head + "spec: {leaderWorkerTemplate: {size: 2, leaderTemplate: {spec: {schedulerName: muster-scheduler, priorityClassName: high, containers: []}}, workerTemplate: {" + ours + "}}}",
+			"leaderworkerset-llm.0 needs 2 at high", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 1"},
+		"fewer pods than a replica has": {
+			head + "spec: {leaderWorkerTemplate: {size: 4, workerTemplate: {metadata: {labels: {scheduling.run.ai/min-member: \"3\"}}, " + ours + "}}}",
+			"leaderworkerset-llm.0 needs 3", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"of the default scheduler": {
+			head + "spec: {leaderWorkerTemplate: {size: 4, workerTemplate: {spec: {containers: []}}}}", "", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"opted out": {
+			head + "spec: {leaderWorkerTemplate: {size: 4, workerTemplate: {metadata: {labels: {scheduling.run.ai/gang: \"false\"}}, " + ours + "}}}", "", ""},
+		"only the leader names the scheduler": {
+			head + "spec: {leaderWorkerTemplate: {size: 4, leaderTemplate: {" + ours + "}, workerTemplate: {spec: {containers: []}}}}",
+			"refused: of leaderTemplate and workerTemplate, only one is", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"exclusive topology": {
+			strings.Replace(head, "uid: u1", "uid: u1, annotations: {leaderworkerset.sigs.k8s.io/exclusive-topology: rack}", 1) + "spec: {leaderWorkerTemplate: " + pods + "}",
+			"refused: annotation leaderworkerset.sigs.k8s.io/exclusive-topology lets workers be created only", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"pods that name a PodGroup": {
+			head + "spec: {leaderWorkerTemplate: {size: 2, workerTemplate: {metadata: {annotations: {pod-group-name: mine}}, " + ours + "}}}", "", "mine/ 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(tc.manifest), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			for _, stripped := range []bool{false, true} {
+				if stripped {
+					if _, err := Strip(object); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := describe(t, object); got != tc.groups && !(strings.HasPrefix(tc.groups, "refused") && strings.HasPrefix(got, tc.groups)) {
+					t.Errorf("stripped %t: %s\nwant: %s", stripped, got, tc.groups)
+				}
+			}
+			found := map[string]int{}
+			for _, pod := range podsOfReplica(t, object, 0) {
+				if group := membership.Group(pod); group != "" {
+					found[group+"/"+membership.Leaf(pod)]++
+				}
+			}
+			var words []string
+			for _, place := range slices.Sorted(maps.Keys(found)) {
+				words = append(words, fmt.Sprintf("%s %d", place, found[place]))
+			}
+			if got := strings.Join(words, ", "); got != tc.pods {
+				t.Errorf("pods %s\nwant %s", got, tc.pods)
+			}
+		})
+	}
+}
+
+// podsOfReplica returns the pods that LeaderWorkerSet makes for a replica: a leader of a StatefulSet of the name of the set, and
+// workers of one of the name of the leader.
+func podsOfReplica(t *testing.T, object *unstructured.Unstructured, index int) []*corev1.Pod {
+	t.Helper()
+	var set leaderWorkerSet
+	if err := convert(object, &set); err != nil {
+		t.Fatal(err)
+	}
+	pods := set.Spec.LeaderWorkerTemplate
+	var out []*corev1.Pod
+	for worker := range int(ptr.Deref(pods.Size, 1)) {
+		template, name, owner := pods.WorkerTemplate, fmt.Sprintf("%s-%d-%d", object.GetName(), index, worker), fmt.Sprintf("%s-%d", object.GetName(), index)
+		if worker == 0 {
+			name, owner = owner, object.GetName()
+			if pods.LeaderTemplate != nil {
+				template = *pods.LeaderTemplate
+			}
+		}
+		labels := map[string]string{
+			"leaderworkerset.sigs.k8s.io/name": object.GetName(), "leaderworkerset.sigs.k8s.io/group-index": strconv.Itoa(index),
+			"leaderworkerset.sigs.k8s.io/worker-index": strconv.Itoa(worker)}
+		maps.Copy(labels, template.Metadata.Labels)
+		out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: labels, Annotations: template.Metadata.Annotations,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "sts", Controller: ptr.To(true)}}}})
+	}
+	return out
+}
