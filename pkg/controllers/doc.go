@@ -5,6 +5,7 @@
 //	PodCliqueSet           its PodGroups first, then standalone PodCliques, PodCliqueScalingGroups, Services, autoscalers
 //	PodCliqueScalingGroup  the member PodCliques of its replicas, once the PodGroup lists them
 //	PodClique              its pods
+//	grouper                PodGroups of workloads of other controllers, one controller for each kind
 //
 // Every pass takes the same steps: it reads the objects, observes the facts in them, decides, creates and updates
 // objects, records the result in the status, and only then deletes. What is deleted is thus recorded before, so that a

@@ -49,6 +49,7 @@ var kinds = []Kind{
 	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), oneGang(readReplicas)},
 	{appsv1.SchemeGroupVersion.WithKind("Deployment"), oneGang(readReplicas)},
 	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas},
+	{schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}, gangOfJobSet},
 }
 
 // Names returns the names of all kinds: "Job".
@@ -78,27 +79,33 @@ func Select(names []string) ([]Kind, error) {
 	return selected, nil
 }
 
-// readJob: the Job controller creates as many pods as may run at the same time, and no more than have to succeed.
-func readJob(object *unstructured.Unstructured) (plan, error) {
-	var job struct {
-		Spec struct {
-			Parallelism *int32   `json:"parallelism"`
-			Completions *int32   `json:"completions"`
-			Suspend     bool     `json:"suspend"`
-			Template    template `json:"template"`
-		} `json:"spec"`
+// jobSpec is what is read of the spec of a Job.
+type jobSpec struct {
+	Parallelism *int32   `json:"parallelism"`
+	Completions *int32   `json:"completions"`
+	Suspend     bool     `json:"suspend"`
+	Template    template `json:"template"`
+}
+
+// pods returns how many pods the Job controller creates: as many as may run at the same time, and no more than have to
+// succeed.
+func (s jobSpec) pods() int32 {
+	pods := ptr.Deref(s.Parallelism, 1)
+	if s.Completions != nil {
+		pods = min(pods, *s.Completions)
 	}
-	if err := convert(object, &job); err != nil {
-		return plan{}, err
-	}
-	pods := ptr.Deref(job.Spec.Parallelism, 1)
-	if job.Spec.Completions != nil {
-		pods = min(pods, *job.Spec.Completions)
-	}
-	if job.Spec.Suspend {
+	if s.Suspend {
 		pods = 0
 	}
-	return plan{job.Spec.Template, pods}, nil
+	return pods
+}
+
+func readJob(object *unstructured.Unstructured) (plan, error) {
+	var job struct {
+		Spec jobSpec `json:"spec"`
+	}
+	err := convert(object, &job)
+	return plan{job.Spec.Template, job.Spec.pods()}, err
 }
 
 // readReplicas reads a workload that consists of replicas of a pod.

@@ -64,7 +64,7 @@ func oneGang(read func(*unstructured.Unstructured) (plan, error)) func(*unstruct
 			return nil, err
 		}
 		labels, annotations := p.template.Metadata.Labels, p.template.Metadata.Annotations
-		if !p.template.isGrouped() || membership.IsOfLeaderWorkerSet(labels) {
+		if !p.template.isGrouped() || membership.IsOfASet(labels) {
 			return nil, nil
 		}
 		marked := membership.MinimumIn(labels, annotations)

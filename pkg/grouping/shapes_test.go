@@ -147,7 +147,7 @@ func describe(t *testing.T, object *unstructured.Unstructured) string {
 		}
 		text := fmt.Sprintf("%s needs %d", group.Name, ptr.Deref(group.Spec.MinMember, ptr.Deref(group.Spec.MinSubGroup, -1)))
 		for i, sub := range group.Spec.SubGroups {
-			text += []string{" of ", ", "}[min(i, 1)] + fmt.Sprintf("%s %d", sub.Name, *sub.MinMember)
+			text += []string{" of ", ", "}[min(i, 1)] + sub.Name + " " + inWords(sub.MinMember)
 		}
 		if group.Spec.PriorityClassName != "" {
 			text += " at " + group.Spec.PriorityClassName
@@ -155,6 +155,14 @@ func describe(t *testing.T, object *unstructured.Unstructured) string {
 		out = append(out, text)
 	}
 	return strings.Join(out, "; ")
+}
+
+// inWords returns the minimum of a sub-group: all of its own, if it has none.
+func inWords(minMember *int32) string {
+	if minMember == nil {
+		return "all"
+	}
+	return fmt.Sprint(*minMember)
 }
 
 func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
@@ -239,7 +247,7 @@ func TestSelect(t *testing.T) {
 	if kinds, err := Select([]string{"Deployment", "Job"}); err != nil || len(kinds) != 2 || kinds[1].Group != "batch" {
 		t.Error(kinds, err)
 	}
-	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, each at most once`
+	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, each at most once`
 	if _, err := Select([]string{"Pod", "Job", "Job"}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

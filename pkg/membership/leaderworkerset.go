@@ -41,5 +41,7 @@ func groupOfReplica(pod *corev1.Pod) string {
 	return ReplicaGroupName(set, index)
 }
 
-// IsOfLeaderWorkerSet reports whether a pod template is one that a LeaderWorkerSet has given to its StatefulSets.
-func IsOfLeaderWorkerSet(labels map[string]string) bool { return labels[labelLWS] != "" }
+// IsOfASet reports whether a pod template is one that a LeaderWorkerSet has given to its StatefulSets, or a JobSet to its Jobs.
+func IsOfASet(labels map[string]string) bool {
+	return labels[labelLWS] != "" || labels[labelJobSetUID] != ""
+}

@@ -21,6 +21,7 @@ type mark struct {
 var marks = []mark{
 	{"annotation " + v2alpha2.PodGroupAnnotation, func(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }},
 	{placeOfReplica, groupOfReplica},
+	{placeOfJobSet, groupOfJobSet},
 	{placeOfLabel, groupOfWorkload(placeOfLabel)},
 	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
 }
@@ -39,13 +40,20 @@ func Mark(pod *corev1.Pod) string {
 
 // Leaf returns the sub-group that the pod names, "" for none. Whether it is a leaf of its PodGroup depends on that.
 func Leaf(pod *corev1.Pod) string {
-	if leaf := pod.Labels[v2alpha2.SubGroupLabel]; leaf != "" || pod.Labels[labelLWS] == "" || Mark(pod) != placeOfReplica {
+	leaf := pod.Labels[v2alpha2.SubGroupLabel]
+	if leaf != "" || pod.Labels[labelLWS] == "" && pod.Labels[labelJobSet] == "" { // most pods
 		return leaf
 	}
-	if pod.Labels[labelLWSWorker] == leaderOfAReplica {
-		return LeaderLeaf
+	switch Mark(pod) {
+	case placeOfReplica:
+		if pod.Labels[labelLWSWorker] == leaderOfAReplica {
+			return LeaderLeaf
+		}
+		return WorkersLeaf
+	case placeOfJobSet:
+		return pod.Labels[labelReplicatedJob] + "-" + pod.Labels[labelJobIndex]
 	}
-	return WorkersLeaf
+	return ""
 }
 
 func groupAndMark(pod *corev1.Pod) (group, place string) {

@@ -99,6 +99,17 @@ func TestGang(t *testing.T) {
 			pod: metav1.ObjectMeta{Labels: map[string]string{
 				"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "x"}},
 		},
+		"a pod of a JobSet": {
+			pod: owned("Job", "train-workers-1", metav1.ObjectMeta{Labels: map[string]string{
+				"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uid", "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+				"jobset.sigs.k8s.io/job-index": "1", "scheduling.run.ai/min-member": "all"}}),
+			group: "jobset-train-5cc7e6cd", leaf: "workers-1", place: "label jobset.sigs.k8s.io/jobset-uid",
+		},
+		"a pod of a JobSet in a PodGroup of a user": {
+			pod: metav1.ObjectMeta{Annotations: map[string]string{"pod-group-name": "mine"}, Labels: map[string]string{
+				"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uid"}},
+			group: "mine", place: "annotation pod-group-name",
+		},
 		"a label is no mark": {pod: metav1.ObjectMeta{Labels: map[string]string{"pod-group-name": "train"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -61,6 +61,7 @@ func (w Workload) GroupName() string {
 
 const (
 	placeOfReplica    = "label " + labelLWSGroup
+	placeOfJobSet     = "label " + labelJobSetUID
 	placeOfLabel      = "label " + v2alpha2.MinMemberKey
 	placeOfAnnotation = "annotation " + v2alpha2.MinMemberKey
 )
@@ -112,6 +113,8 @@ func WorkloadOf(pod *corev1.Pod) (of Workload, made bool) {
 	switch Mark(pod) {
 	case placeOfReplica:
 		return Workload{Kind: leaderWorkerSet, Name: pod.Labels[labelLWS]}, true
+	case placeOfJobSet:
+		return jobSetOf(pod), true
 	case placeOfLabel, placeOfAnnotation:
 		return workloadOf(pod), true
 	}

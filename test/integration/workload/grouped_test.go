@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,10 +64,8 @@ func TestJobBecomesAGang(t *testing.T) {
 	if owner := metav1.GetControllerOf(&list.Items[0]); owner == nil || owner.UID != job.GetUID() || *list.Items[0].Spec.MinMember != 8 {
 		t.Errorf("PodGroup %s: owner %v, needs %d", list.Items[0].Name, owner, *list.Items[0].Spec.MinMember)
 	}
-	for _, p := range w.pods() {
-		if p.Spec.NodeName != "" {
-			t.Errorf("pod %s started, and half of its gang has no room", p.Name)
-		}
+	if n := w.boundPods(); n > 0 {
+		t.Errorf("%d pods started, and half of their gang has no room", n)
 	}
 	w.addNodes(1)
 	w.untilReadyPods(8)
@@ -81,23 +80,38 @@ func TestJobBecomesAGang(t *testing.T) {
 	w.untilGone()
 }
 
-// lwsCRD is that of LeaderWorkerSet, as far as muster-controller sees it.
-const lwsCRD = `
+// install creates a CRD, as far as muster-controller sees it, and returns it.
+func install(w *world, group, version, kind string) *unstructured.Unstructured {
+	w.t.Helper()
+	singular := strings.ToLower(kind)
+	crd := read(w, fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: leaderworkersets.leaderworkerset.x-k8s.io
+  name: %[3]ss.%[1]s
   annotations: {api-approved.kubernetes.io: "unapproved, for a test"}
 spec:
-  group: leaderworkerset.x-k8s.io
-  names: {kind: LeaderWorkerSet, plural: leaderworkersets, singular: leaderworkerset}
+  group: %[1]s
+  names: {kind: %[4]s, plural: %[3]ss, singular: %[3]s}
   scope: Namespaced
   versions:
-  - name: v1
+  - name: %[2]s
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`
+`, group, version, singular, kind))
+	crd.SetNamespace("")
+	w.must(w.client.Create(w.ctx, crd), "installing "+kind)
+	return crd
+}
+
+// createWhenServed creates an object of a kind that was just installed.
+func createWhenServed(w *world, object *unstructured.Unstructured) {
+	w.t.Helper()
+	w.must(wait.PollUntilContextCancel(w.ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		return w.client.Create(ctx, object) == nil, nil
+	}), "creating "+object.GetKind())
+}
 
 const llmSet = `
 apiVersion: leaderworkerset.x-k8s.io/v1
@@ -115,9 +129,7 @@ spec:
 func TestReplicasOfALeaderWorkerSetAreGangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
-	crd := read(w, lwsCRD)
-	crd.SetNamespace("")
-	w.must(w.client.Create(w.ctx, crd), "installing LeaderWorkerSet")
+	crd := install(w, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
 	pod := func(replica, worker int) {
 		name := fmt.Sprintf("llm-%d", replica)
 		if worker > 0 {
@@ -132,9 +144,7 @@ func TestReplicasOfALeaderWorkerSetAreGangs(t *testing.T) {
 	pod(0, 1)
 	pod(1, 0)
 	set := read(w, llmSet)
-	w.must(wait.PollUntilContextCancel(w.ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		return w.client.Create(ctx, set.DeepCopy()) == nil, nil // when the CRD is established
-	}), "creating the LeaderWorkerSet")
+	createWhenServed(w, set)
 	w.untilNames(podGroups, "leaderworkerset-llm.0", "leaderworkerset-llm.1")
 	bound := func(want ...string) {
 		w.until(fmt.Sprintf("the bound pods are %v", want), podsKind, func(pods []*unstructured.Unstructured) bool {
@@ -161,6 +171,70 @@ func TestReplicasOfALeaderWorkerSetAreGangs(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, set), "deleting the LeaderWorkerSet")
 	w.untilGone()
 	w.must(w.client.Delete(w.ctx, crd), "removing LeaderWorkerSet")
+}
+
+const trainSet = `
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: train}
+spec:
+  replicatedJobs:
+  - name: driver
+    template: {spec: {template: {spec: {schedulerName: muster-scheduler, containers: []}}}}
+  - name: workers
+    dependsOn: [{name: driver, status: Ready}]
+    template: {spec: {parallelism: 2, completions: 2, template: {spec: {schedulerName: muster-scheduler, containers: []}}}}
+`
+
+// TestJobSetIsOneGang: the test makes the Jobs of a JobSet as its controller does, and the Job controller their pods. The driver,
+// on which the workers depend, starts without them, and they start together.
+func TestJobSetIsOneGang(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	crd := install(w, "jobset.x-k8s.io", "v1alpha2", "JobSet")
+	set := read(w, trainSet)
+	createWhenServed(w, set)
+	w.until("the PodGroup of the JobSet", podGroups, func(groups []*unstructured.Unstructured) bool {
+		return len(groups) == 1 && metav1.GetControllerOf(groups[0]).UID == set.GetUID()
+	})
+	create := func(replicatedJob string, pods, gpus int) {
+		job := read(w, strings.Replace(trainJob, "nvidia.com/gpu: 2", fmt.Sprintf("nvidia.com/gpu: %d", gpus), 1))
+		job.SetName("train-" + replicatedJob + "-0")
+		job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: set.GetAPIVersion(), Kind: "JobSet", Name: "train", UID: set.GetUID()}})
+		for _, field := range []string{"parallelism", "completions"} {
+			w.must(unstructured.SetNestedField(job.Object, int64(pods), "spec", field), "sizing the Job")
+		}
+		w.must(unstructured.SetNestedMap(job.Object, map[string]any{"labels": map[string]any{
+			"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": string(set.GetUID()),
+			"jobset.sigs.k8s.io/replicatedjob-name": replicatedJob, "jobset.sigs.k8s.io/job-index": "0"}}, "spec", "template", "metadata"), "labelling the pods")
+		w.must(unstructured.SetNestedStringMap(job.Object, map[string]string{"world": w.namespace}, "spec", "template", "spec", "nodeSelector"), "selecting the nodes")
+		w.must(w.client.Create(w.ctx, job), "creating the Job")
+	}
+	create("driver", 1, 1)
+	w.untilReadyPods(1)
+	create("workers", 2, 5) // one has room
+	w.until("the workers lack room", podGroups, func(groups []*unstructured.Unstructured) bool {
+		return strings.Contains(fmt.Sprint(groups[0].Object["status"]), "workers")
+	})
+	if n := w.boundPods(); n != 1 {
+		t.Errorf("%d pods are bound, and the workers have no room for both", n)
+	}
+	w.addNodes(1)
+	w.untilReadyPods(3)
+	w.must(w.client.Delete(w.ctx, set), "deleting the JobSet")
+	w.untilGone()
+	w.must(w.client.Delete(w.ctx, crd), "removing JobSet")
+}
+
+func (w *world) boundPods() int {
+	w.t.Helper()
+	n := 0
+	for _, p := range w.pods() {
+		if p.Spec.NodeName != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // read returns the object of a manifest, in the namespace of the test.

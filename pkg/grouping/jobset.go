@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouping
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
+)
+
+// jobSet is what is read of a JobSet.
+type jobSet struct {
+	Metadata struct {
+		UID         string            `json:"uid"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Suspend       bool `json:"suspend"`
+		StartupPolicy struct {
+			Order string `json:"startupPolicyOrder"`
+		} `json:"startupPolicy"`
+		ReplicatedJobs []replicatedJob `json:"replicatedJobs"`
+	} `json:"spec"`
+}
+
+type replicatedJob struct {
+	Name      string `json:"name"`
+	Replicas  *int32 `json:"replicas"`
+	DependsOn []any  `json:"dependsOn"`
+	Template  struct {
+		Metadata struct {
+			Annotations map[string]string `json:"annotations"`
+		} `json:"metadata"`
+		Spec jobSpec `json:"spec"`
+	} `json:"template"`
+}
+
+// JobSet creates the other pods of an exclusive Job only when the first is bound, unless it uses node selectors.
+const (
+	jobSetExclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
+)
+
+// gangOfJobSet: a JobSet is one gang.
+//
+//	root                  the replicated jobs that depend on no other
+//	└── <replicated job>  all its Jobs
+//	    └── <Job>         minMember: the pods that exist at the same time, or as its mark says
+//
+// A replicated job that JobSet creates only after another one is a sub-group above the minimum: it starts as a whole, later.
+func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
+	var set jobSet
+	if err := convert(object, &set); err != nil {
+		return nil, err
+	}
+	if set.Spec.Suspend {
+		return nil, nil
+	}
+	spec, first := v2alpha2.PodGroupSpec{}, int32(0)
+	listed, grouped := map[string]bool{}, 0
+	add := func(group v2alpha2.SubGroup) error {
+		if listed[group.Name] {
+			return refuse("its replicated jobs and their Jobs need sub-groups of different names, and two are %q: its pods wait; rename a replicated job", group.Name)
+		}
+		listed[group.Name] = true
+		spec.SubGroups = append(spec.SubGroups, group)
+		return nil
+	}
+	for i, r := range set.Spec.ReplicatedJobs {
+		job := r.Template.Spec
+		replicas, pods := int(ptr.Deref(r.Replicas, 1)), job.pods()
+		if !job.Template.isGrouped() || replicas == 0 || pods == 0 {
+			continue
+		}
+		for _, annotations := range []map[string]string{set.Metadata.Annotations, r.Template.Metadata.Annotations} {
+			if annotations[jobSetExclusiveTopology] != "" && annotations[jobSetNodeSelector] == "" {
+				return nil, refuse("annotation %s lets pods be created only when the first of their Job is bound, and a gang starts when all its pods exist: its pods wait; "+
+					"add annotation %s, or use required pod affinity with the topology key", jobSetExclusiveTopology, jobSetNodeSelector)
+			}
+		}
+		if marked := membership.MinimumIn(job.Template.Metadata.Labels, job.Template.Metadata.Annotations); marked.Value != "" {
+			var err error
+			if pods, err = podsOf(marked, pods); err != nil {
+				return nil, err
+			}
+		}
+		if grouped += 1 + replicas; grouped > v2alpha2.MaxSubGroups {
+			return nil, refuse("its replicated jobs and their Jobs need more than %d sub-groups, which is the most that a PodGroup lists: its pods wait; "+
+				"use fewer Jobs of more pods, or opt out by %s: \"false\" on the pod templates", v2alpha2.MaxSubGroups, v2alpha2.GangKey)
+		}
+		if spec.PriorityClassName == "" {
+			spec.PriorityClassName = job.Template.Spec.PriorityClassName
+		}
+		if len(r.DependsOn) == 0 && (i == 0 || set.Spec.StartupPolicy.Order != "InOrder") {
+			first++
+		}
+		if err := add(v2alpha2.SubGroup{Name: r.Name}); err != nil {
+			return nil, err
+		}
+		for j := range replicas {
+			if err := add(v2alpha2.SubGroup{Name: membership.JobLeaf(r.Name, j), Parent: ptr.To(r.Name), MinMember: ptr.To(pods)}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(spec.SubGroups) == 0 {
+		return nil, nil
+	}
+	spec.MinSubGroup = ptr.To(max(first, 1))
+	name := membership.Workload{Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}.GroupName()
+	return map[string]v2alpha2.PodGroupSpec{name: spec}, nil
+}

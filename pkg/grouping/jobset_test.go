@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouping
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/muster-project/muster/pkg/membership"
+)
+
+// TestJobSets: JobSets as its documentation shows them, the PodGroup that each needs, and how many pods, as JobSet labels
+// them, find each leaf.
+func TestJobSets(t *testing.T) {
+	t.Parallel()
+	const (
+		head  = "kind: JobSet\napiVersion: jobset.x-k8s.io/v1alpha2\nmetadata: {name: train, namespace: ns, uid: u1}\n"
+		ours  = "template: {spec: {schedulerName: muster-scheduler, containers: [{name: c}]}}"
+		group = "jobset-train-0442a7f3"
+	)
+	job := func(pods int) string {
+		return fmt.Sprintf("template: {spec: {parallelism: %d, completions: %d, %s}}", pods, pods, ours)
+	}
+	many := func(n int) string {
+		var jobs []string
+		for i := range n {
+			jobs = append(jobs, fmt.Sprintf("{name: w%d, %s}", i, job(1)))
+		}
+		return "[" + strings.Join(jobs, ", ") + "]"
+	}
+	for name, tc := range map[string]struct {
+		manifest string
+		group    string // "NAME needs K of [in PARENT] NAME N, ..."; "refused: WORDS"
+		pods     string // by leaf: "LEAF N"; "alone N": in no gang
+	}{
+		"workers": {head + "spec: {replicatedJobs: [{name: workers, replicas: 2, " + job(4) + "}]}",
+			group + " needs 1 of workers all, workers-0 4, workers-1 4", "workers-0 4, workers-1 4"},
+		"a driver and workers": {head + "spec: {replicatedJobs: [{name: driver, " + job(1) + "}, {name: workers, " + job(4) + "}]}",
+			group + " needs 2 of driver all, driver-0 1, workers all, workers-0 4", "driver-0 1, workers-0 4"},
+		"the workers depend on the driver, which starts alone": {
+			head + "spec: {replicatedJobs: [{name: driver, " + job(1) + "}, {name: workers, dependsOn: [{name: driver, status: Ready}], " + job(4) + "}]}",
+			group + " needs 1 of driver all, driver-0 1, workers all, workers-0 4", "driver-0 1, workers-0 4"},
+		"two depend on two": {
+			head + "spec: {replicatedJobs: [{name: a, " + job(1) + "}, {name: b, " + job(1) + "}, {name: c, dependsOn: [{name: a, status: Complete}], " + job(2) + "}]}",
+			group + " needs 2 of a all, a-0 1, b all, b-0 1, c all, c-0 2", "a-0 1, b-0 1, c-0 2"},
+		"in order": {
+			head + "spec: {startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [{name: driver, " + job(1) + "}, {name: workers, " + job(4) + "}]}",
+			group + " needs 1 of driver all, driver-0 1, workers all, workers-0 4", "driver-0 1, workers-0 4"},
+		"in any order": {
+			head + "spec: {startupPolicy: {startupPolicyOrder: AnyOrder}, replicatedJobs: [{name: driver, " + job(1) + "}, {name: workers, " + job(4) + "}]}",
+			group + " needs 2 of driver all, driver-0 1, workers all, workers-0 4", "driver-0 1, workers-0 4"},
+		"suspended": {head + "spec: {suspend: true, replicatedJobs: [{name: workers, " + job(4) + "}]}", "", "workers-0 4"},
+		"a driver of the default scheduler is in no gang": {
+			head + "spec: {replicatedJobs: [{name: driver, template: {spec: {template: {spec: {containers: []}}}}}, {name: workers, " + job(4) + "}]}",
+			group + " needs 1 of workers all, workers-0 4", "driver-0 1, workers-0 4"},
+		"a replicated job without Jobs": {
+			head + "spec: {replicatedJobs: [{name: spare, replicas: 0, " + job(4) + "}, {name: workers, " + job(4) + "}]}",
+			group + " needs 1 of workers all, workers-0 4", "workers-0 4"},
+		"fewer pods than a Job has": {
+			head + "spec: {replicatedJobs: [{name: workers, template: {spec: {parallelism: 4, template: {metadata: {labels: {scheduling.run.ai/min-member: \"3\"}}, " +
+				"spec: {schedulerName: muster-scheduler, priorityClassName: high, containers: []}}}}}]}",
+			group + " needs 1 of workers all, workers-0 3 at high", "workers-0 4"},
+		"opted out": {
+			head + "spec: {replicatedJobs: [{name: workers, template: {spec: {parallelism: 2, template: {metadata: {labels: {scheduling.run.ai/gang: \"false\"}}, " +
+				"spec: {schedulerName: muster-scheduler, containers: []}}}}}]}", "", "alone 2"},
+		"names that are those of Jobs": {
+			head + "spec: {replicatedJobs: [{name: w, " + job(1) + "}, {name: w-0, " + job(1) + "}]}",
+			`refused: its replicated jobs and their Jobs need sub-groups of different names, and two are "w-0"`, "w-0 1, w-0-0 1"},
+		"exclusive topology": {
+			strings.Replace(head, "uid: u1", "uid: u1, annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack}", 1) + "spec: {replicatedJobs: [{name: workers, " + job(2) + "}]}",
+			"refused: annotation alpha.jobset.sigs.k8s.io/exclusive-topology lets pods be created only", "workers-0 2"},
+		"exclusive topology by node selectors": {
+			strings.Replace(head, "uid: u1", "uid: u1, annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack, alpha.jobset.sigs.k8s.io/node-selector: \"true\"}", 1) +
+				"spec: {replicatedJobs: [{name: workers, " + job(2) + "}]}",
+			group + " needs 1 of workers all, workers-0 2", "workers-0 2"},
+		"2,000 replicated jobs": {
+			head + "spec: {replicatedJobs: " + many(2000) + "}", "refused: its replicated jobs and their Jobs need more than 1024 sub-groups", "2000 leaves"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(tc.manifest), &object.Object); err != nil {
+				t.Fatal(err)
+			}
+			for _, stripped := range []bool{false, true} {
+				if stripped {
+					if _, err := Strip(object); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := describe(t, object); got != tc.group && !(strings.HasPrefix(tc.group, "refused") && strings.HasPrefix(got, tc.group)) {
+					t.Errorf("stripped %t: %s\nwant: %s", stripped, got, tc.group)
+				}
+			}
+			found := map[string]int{}
+			for _, pod := range podsOfJobSet(t, object) {
+				switch membership.Group(pod) {
+				case group:
+					found[membership.Leaf(pod)]++
+				case "":
+					found["alone"]++
+				default:
+					t.Errorf("pod %s is in %s", pod.Name, membership.Group(pod))
+				}
+			}
+			var words []string
+			for _, leaf := range slices.Sorted(maps.Keys(found)) {
+				words = append(words, fmt.Sprintf("%s %d", leaf, found[leaf]))
+			}
+			got := strings.Join(words, ", ")
+			if len(words) > 10 {
+				got = fmt.Sprintf("%d leaves", len(words))
+			}
+			if got != tc.pods {
+				t.Errorf("pods %s\nwant %s", got, tc.pods)
+			}
+		})
+	}
+}
+
+// podsOfJobSet returns the pods that the Jobs of a JobSet make.
+func podsOfJobSet(t *testing.T, object *unstructured.Unstructured) []*corev1.Pod {
+	t.Helper()
+	var set jobSet
+	if err := convert(object, &set); err != nil {
+		t.Fatal(err)
+	}
+	var out []*corev1.Pod
+	for _, r := range set.Spec.ReplicatedJobs {
+		for i := range int(ptr.Deref(r.Replicas, 1)) {
+			name := fmt.Sprintf("%s-%s-%d", object.GetName(), r.Name, i)
+			labels := map[string]string{"jobset.sigs.k8s.io/jobset-name": object.GetName(), "jobset.sigs.k8s.io/jobset-uid": string(object.GetUID()),
+				"jobset.sigs.k8s.io/replicatedjob-name": r.Name, "jobset.sigs.k8s.io/job-index": strconv.Itoa(i)}
+			maps.Copy(labels, r.Template.Spec.Template.Metadata.Labels)
+			for range r.Template.Spec.pods() {
+				out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+					Name: name, Labels: labels, Annotations: r.Template.Spec.Template.Metadata.Annotations,
+					OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: types.UID(name), Controller: ptr.To(true)}}}})
+			}
+		}
+	}
+	return out
+}
+
+// TestJobsOfAJobSetHaveNoPodGroupOfTheirOwn: what the JobSet puts on its Jobs says that they are part of its gang.
+func TestJobsOfAJobSetHaveNoPodGroupOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`
+kind: Job
+apiVersion: batch/v1
+metadata: {name: train-workers-0, namespace: ns, uid: u2}
+spec:
+  parallelism: 4
+  template:
+    metadata: {labels: {jobset.sigs.k8s.io/jobset-name: train, jobset.sigs.k8s.io/jobset-uid: u1, scheduling.run.ai/min-member: all}}
+    spec: {schedulerName: muster-scheduler, containers: []}
+`), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	if got := describe(t, object); got != "" {
+		t.Error(got)
+	}
+}
