@@ -24,21 +24,6 @@ func PreparationTime(victims int) time.Duration {
 	return preparationLimit + time.Duration(victims)*perVictim
 }
 
-// EndOf returns until when so many victims, of which the slowest needs the grace period, should have ended and be replaced by the
-// preemptor, if their deletion begins now. Thousands of deletions take their time. timeout is how long it waits beyond grace periods.
-func EndOf(victims int, grace, timeout time.Duration, now time.Time) time.Time {
-	return now.Add(grace + timeout + time.Duration(victims)*perVictim)
-}
-
-// LentUntil returns until when others may use what the victims free, if the slowest one needs the grace period from now on; zero: they may
-// not. Else nodes would be idle for as long as one victim on another node takes.
-func LentUntil(grace time.Duration, now time.Time) time.Time {
-	if grace <= lendingEnds {
-		return time.Time{}
-	}
-	return now.Add(grace - lendingEnds)
-}
-
 // GraceOf returns how long a pod may take to end if it is deleted now, or, if it is terminating, how long it may take still: at least 0
 // and at most longestGrace. As for the API server, a negative grace period is one of a second.
 func GraceOf(pod *corev1.Pod, now time.Time) time.Duration {

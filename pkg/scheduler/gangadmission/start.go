@@ -16,6 +16,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/evict"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
@@ -139,7 +140,7 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 		PreemptionTimeout:  g.args.PreemptionTimeout.Duration,
 		PreemptionEnded: func(p *gangs.Preemption, outcome gangs.PreemptionOutcome) {
 			preemptionsEnded.WithLabelValues(string(outcome)).Inc()
-			if outcome == gangs.PreemptionPlaced && !p.Decided.IsZero() {
+			if outcome == evictions.Placed && !p.Decided.IsZero() {
 				preemptionTime.Observe(g.clock.Since(p.Decided).Seconds())
 			}
 			logger.V(2).Info("Preemption ended", "podGroup", p.Gang, "plan", p.ID, "outcome", outcome)

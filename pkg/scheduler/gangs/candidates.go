@@ -117,12 +117,12 @@ func (c *candidates) addPod(id int) {
 	priority := count.PodPriority(pod)
 	victim := r.plainVictims[pod.UID]
 	switch {
-	case r.isExpected(victim):
+	case victim.IsExpected(r.now, r.opts.PreemptionTimeout):
 		c.Ending, c.Unsettled = append(c.Ending, id), true
 	case departs:
 		c.Unsettled = true
 	case priority >= c.work.EvictionPriority || c.confirm && victim == nil:
-	case victim != nil && (victim.of == nil || victim.of != c.own.preemption):
+	case victim != nil && (victim.By() == nil || victim.By() != c.own.preemption):
 		c.Unsettled = true
 	default:
 		c.Workloads = append(c.Workloads, preemption.Workload{
@@ -219,7 +219,7 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 		plainEnd = plainEnd || m.isDeparting()
 	}
 	for _, victim := range r.plainVictims {
-		plainEnd = plainEnd || r.isExpected(victim)
+		plainEnd = plainEnd || victim.IsExpected(r.now, r.opts.PreemptionTimeout)
 	}
 	s, lowest := Screening{MayEnd: make([]bool, len(holders))}, int32(math.MaxInt32)
 	for i, h := range holders {

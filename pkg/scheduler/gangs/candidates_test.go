@@ -108,9 +108,9 @@ func TestScreenHolders(t *testing.T) {
 		"a victim of another gang that names this protected one by now": {group: protectedGroup(), pods: []*corev1.Pod{running("a", "other", 9), running("a", "g", 9)},
 			change: func(r *Registry) { r.recordDeparting(r.members["a"], nil) }, want: Screening{MayEnd: []bool{true}}},
 		"a pod without a gang was deleted for a gang of a higher priority": {pods: []*corev1.Pod{running("a", "", 9)},
-			change: func(r *Registry) { r.plainVictims["a"] = &plainVictim{due: now} }, want: Screening{MayEnd: []bool{true}}},
+			change: func(r *Registry) { awaitUntil(r, "a", now) }, want: Screening{MayEnd: []bool{true}}},
 		"the deletion of a pod without a gang had no effect": {pods: []*corev1.Pod{running("a", "", 9)},
-			change: func(r *Registry) { r.plainVictims["a"] = &plainVictim{due: now.Add(-time.Hour)} }, want: Screening{MayEnd: []bool{false}}},
+			change: func(r *Registry) { awaitUntil(r, "a", now.Add(-time.Hour)) }, want: Screening{MayEnd: []bool{false}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,14 +146,14 @@ func TestNoSearchForgetsAVictim(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1))
 	plain := wrappers.MakePod("plain", testNamespace).UID("plain").Node("n").Obj()
-	s.r.plainVictims["plain"] = &plainVictim{due: s.now}
+	awaitUntil(s.r, "plain", s.now)
 	s.after(time.Minute)
 	holders, numbers, _ := holdersOf([]*corev1.Pod{plain})
 	s.r.ScreenHolders(&Work{Gang: gangG, EvictionPriority: 5}, holders, numbers, s.now)
 	if !s.r.isEnding("plain") {
 		t.Error("the victim is forgotten")
 	}
-	s.r.RecordEvicted(&Preemption{gang: &gangState{}}, []types.UID{"plain"}, s.now)
+	s.r.RecordEvicted(&Preemption{}, []types.UID{"plain"}, s.now)
 	if s.r.isEnding("plain") {
 		t.Error("the victim is awaited, which was given up")
 	}
@@ -166,4 +166,9 @@ func protectedGroup() *v2alpha2.PodGroup {
 // protectedTree has a sub-group that no pod names.
 func protectedTree() *v2alpha2.PodGroup {
 	return wrappers.MakePodGroup("g", "ns").SubGroup("leaf", 1).Spec(func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }).Obj()
+}
+
+// awaitUntil records that a pod without a gang should have ended at a time.
+func awaitUntil(r *Registry, uid types.UID, due time.Time) {
+	r.plainVictims.Await(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, DeletionTimestamp: &metav1.Time{Time: due}}}, due)
 }

@@ -21,24 +21,15 @@ import (
 func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return p.until, p.gang.preemption == p
+	return p.Until(), r.preemptorOf(p) != nil
 }
 
-// evictionsEnd returns until when all victims should have ended if their deletion begins now.
-func (p *Preemption) evictionsEnd(now time.Time, timeout time.Duration) time.Time {
-	return evictions.EndOf(len(p.Victims), p.graceTime(now), timeout, now)
-}
-
-// graceTime returns the time after which all victims, and the pods that are awaited, should have ended if they were deleted now.
-func (p *Preemption) graceTime(now time.Time) time.Duration {
-	longest := time.Duration(0)
-	for _, v := range p.Victims {
-		longest = max(longest, evictions.GraceOf(v.Pod, now))
+// preemptorOf returns the gang that waits for the room of the preemption; nil: none does any more, or it is for a pod without a gang.
+func (r *Registry) preemptorOf(p *Preemption) *gangState {
+	if g := r.gangs[p.Gang]; g != nil && g.preemption == p {
+		return g
 	}
-	for _, pod := range p.awaited {
-		longest = max(longest, evictions.GraceOf(pod, now))
-	}
-	return longest
+	return nil
 }
 
 // RecordMarked records that all victims are marked, or why they cannot be: then nothing is evicted.
@@ -46,21 +37,20 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	if p.gang.preemption != p || err != nil || !r.isStillAllowed(p) {
+	g := r.preemptorOf(p)
+	if g == nil || err != nil || !r.isStillAllowed(g) {
 		// No status says Evicting, so that a part of the marks means nothing to another process.
 		e := Effects{Unmark: []*Preemption{p}}
-		if p.gang.preemption == p { // otherwise it ended while they were being marked
-			p.gang.recordOwnChange() // it is tried again
-			e.add(r.endPreemption(p, PreemptionCancelled))
+		if g != nil { // otherwise it ended while they were being marked
+			g.recordOwnChange() // it is tried again
+			e.add(r.endPreemption(g, evictions.Cancelled))
 		}
 		r.enterStage(p, evictions.Ended)
 		e.add(r.releaseVictims(p))
 		return r.endCall(e)
 	}
 	r.enterStage(p, evictions.Marked)
-	p.about.Evicting, p.about.Until = true, p.evictionsEnd(now, r.opts.PreemptionTimeout)
-	p.until = now.Add(evictions.PreparationTime(len(p.Victims)))
-	r.reindex(p.gang)
+	r.reindex(g)
 	return r.endCall(Effects{Dirty: []Key{p.Gang}})
 }
 
@@ -69,7 +59,7 @@ func (r *Registry) AwaitsRecord(key Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gangs[key]
-	return g != nil && g.preemption != nil && (g.preemption.stage == evictions.Decided || g.preemption.stage == evictions.Marked)
+	return g != nil && g.preemption != nil && g.preemption.AwaitsRecord()
 }
 
 // observeRecord advances a preemption whose stage the PodGroup's status contains by now.
@@ -82,13 +72,13 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 	switch {
 	case !ok || plan != p.ID:
 		return Effects{}
-	case p.stage == evictions.Decided:
+	case p.Stage() == evictions.Decided:
 		r.enterStage(p, evictions.Recorded)
 		return Effects{Mark: []*Preemption{p}}
-	case p.stage == evictions.Marked && evicting:
-		if !r.isStillAllowed(p) {
+	case p.Stage() == evictions.Marked && evicting:
+		if !r.isStillAllowed(g) {
 			g.recordOwnChange()
-			return r.endPreemption(p, PreemptionCancelled)
+			return r.endPreemption(g, evictions.Cancelled)
 		}
 		r.enterStage(p, evictions.Announced)
 		if g.phase.isRefused() {
@@ -98,25 +88,24 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 	return Effects{}
 }
 
-// enterStage is the only function that changes the stage of a preemption.
+// enterStage changes the stage of a preemption.
 func (r *Registry) enterStage(p *Preemption, s evictions.Stage) {
 	if r.enteredStage != nil {
-		r.enteredStage(p.stage, s)
+		r.enteredStage(p.Stage(), s)
 	}
-	p.stage = s
+	p.Enter(s, r.now)
 }
 
 // beginEvictions requests the deletion of the victims, if they may end still.
-func (r *Registry) beginEvictions(p *Preemption) Effects {
-	if !r.isStillAllowed(p) {
-		p.gang.recordOwnChange()
+func (r *Registry) beginEvictions(g *gangState) Effects {
+	p := g.preemption
+	if !r.isStillAllowed(g) {
+		g.recordOwnChange()
 		p.Victims, p.Spared = slices.Concat(p.Victims, p.Spared), nil
-		return r.endPreemption(p, PreemptionCancelled)
+		return r.endPreemption(g, evictions.Cancelled)
 	}
 	r.spareSucceeded(p)
 	r.enterStage(p, evictions.Checked)
-	p.until = p.evictionsEnd(r.now, r.opts.PreemptionTimeout)
-	p.about.Until = p.until
 	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
 	told := map[Key]bool{}
 	for _, v := range p.Victims {
@@ -131,7 +120,7 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 			e.Dirty = append(e.Dirty, v.Gang)
 		}
 	}
-	r.reindex(p.gang)
+	r.reindex(g)
 	return e
 }
 
@@ -151,8 +140,9 @@ func (r *Registry) lossOf(p *Preemption, v Victim) *podgroup.Preempted {
 
 // isStillAllowed reports whether neither the gang nor those of the victims have changed in a way that forbids the evictions, or makes it
 // unknown whether the gang needs them: each of them loses all of its pods, or keeps its minimum, and that of each sub-group that had it.
-func (r *Registry) isStillAllowed(p *Preemption) bool {
-	if g := p.gang; g.highestEviction() < p.Priority || g.neverPreempts() || !g.isSettled() {
+func (r *Registry) isStillAllowed(g *gangState) bool {
+	p := g.preemption
+	if g.highestEviction() < p.Priority || g.neverPreempts() || !g.isSettled() {
 		return false
 	}
 	lost := map[*gangState][]*member{}
@@ -200,23 +190,20 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 		if by, departs := m.departure(); departs && by == p {
 			m.gang.departing[m] = nil
 		}
-		if x := r.plainVictims[v.Pod.UID]; x != nil && x.of == p {
-			r.plainVictims[v.Pod.UID] = &plainVictim{due: now.Add(p.graceTime(now))}
-		}
+		r.plainVictims.Accepted(v.Pod.UID, p, now)
 	}
 	e.add(r.releaseVictims(p))
 	r.enterStage(p, evictions.Deleted)
-	if p.gang.preemption != p {
+	if g := r.preemptorOf(p); g == nil {
 		r.enterStage(p, evictions.Ended)
 	} else {
-		p.stuck = now.Add(p.graceTime(now) + overdue)
-		if p.lentUntil = evictions.LentUntil(p.graceTime(now), now); !p.lentUntil.IsZero() {
-			p.lent, p.taken = r.reserved.EndOfGang(p.Gang, isOfGang), true
-			r.freeReserved(p.lent)
+		if p.IsLending() {
+			p.Lent, p.Taken = r.reserved.EndOfGang(p.Gang, isOfGang), true
+			r.freeReserved(p.Lent)
 		}
-		r.reindex(p.gang)
-		if p.gang.phase.isRefused() && !r.isAwaited(p) { // the victims ended, and it was refused, before: nothing else makes it try again
-			e.add(r.retryRefused(p.gang))
+		r.reindex(g)
+		if g.phase.isRefused() && !p.IsAwaiting(r.isEnding) { // the victims ended, and it was refused, before: nothing else makes it try again
+			e.add(r.retryRefused(g))
 		}
 	}
 	return r.endCall(e)
@@ -263,7 +250,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	if g == nil || g.group == nil || g.preemption != nil {
 		return Effects{}, false
 	}
-	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.highestEviction(), gang: g, stage: evictions.Checked}
+	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.highestEviction(), Timeout: r.opts.PreemptionTimeout}
 	begun := false
 	pods := make([]*corev1.Pod, len(marked))
 	for i, x := range marked {
@@ -273,7 +260,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	if p.Victims = r.victimsOf(pods); !begun && len(marked) > 0 {
 		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}}), true
 	}
-	p.about = aboutPreemption(p, Preempting{}) // of all that end, also of those that are terminating
+	p.Describe("", 0) // of all that end, also of those that are terminating
 	e.Dirty = []Key{key}
 	for _, v := range p.Victims { // the process may have ended before it told their gangs
 		loser := r.gangs[v.Gang]
@@ -283,8 +270,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 		}
 	}
 	p.Victims = r.victimsOfEarlierProcess(p, p.Victims)
-	p.until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
-	p.about.Evicting, p.about.Until = true, p.until
+	p.Begin(evictions.Checked, now)
 	r.reserveRoomOf(p, pods)
 	g.preemption = p
 	r.reindex(g)
@@ -319,9 +305,9 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 				spared = append(spared, x.Pod)
 			}
 		}
-		p := &Preemption{ID: plan, gang: &gangState{}, stage: evictions.Checked}
+		p := &Preemption{ID: plan, Timeout: r.opts.PreemptionTimeout}
 		p.Victims = r.victimsOfEarlierProcess(p, r.victimsOf(pods))
-		p.until = now.Add(p.graceTime(now) + r.opts.PreemptionTimeout)
+		p.Begin(evictions.Checked, now)
 		if len(p.Victims) > 0 {
 			e.Evict = append(e.Evict, p)
 		}
@@ -366,9 +352,9 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim
 		pod, m := v.Pod, r.members[v.Pod.UID]
 		switch {
 		case m == nil && count.NeedsDeletion(pod):
-			r.plainVictims[pod.UID] = &plainVictim{of: p}
+			r.plainVictims.Choose(pod.UID, p)
 		case m == nil:
-			r.awaitPlain(pod)
+			r.plainVictims.Await(pod, r.now)
 		case pod.DeletionTimestamp == nil:
 			if m.gang.plan != nil { // it was made before this was known
 				r.abortPlan(m.gang.plan, AbortChanged, "pods of the gang are being preempted")
@@ -377,7 +363,7 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim
 			r.recordDeparting(m, p)
 		}
 		if !count.NeedsDeletion(pod) {
-			p.awaited = append(p.awaited, pod)
+			p.Awaited = append(p.Awaited, pod)
 			continue
 		}
 		victims = append(victims, v)
@@ -387,43 +373,19 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim
 
 // takeBackRoom keeps the room again that others could use. What they use by now is missing when the gang is tried: then it decides anew.
 func (r *Registry) takeBackRoom(p *Preemption) {
-	for _, x := range p.lent {
+	for _, x := range p.Lent {
 		x := reservations.Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.Amount, Occupied: x.Occupied}
-		r.reserved.Reserve(x, p.until, r.now)
+		r.reserved.Reserve(x, p.Until(), r.now)
 	}
-	p.lent, p.lentUntil = nil, time.Time{}
+	p.Lent = nil
 	r.haveReserved.Store(!r.reserved.IsEmpty())
-}
-
-// overdue is how long a pod may be terminating beyond its grace period before the preemptor says that it waits for it.
-const overdue = 5 * time.Second
-
-// nameStuck lets the preemptor name a pod that should have ended.
-func (r *Registry) nameStuck(p *Preemption) {
-	p.stuck = time.Time{}
-	waitsFor := func(pod *corev1.Pod) {
-		if p.about.Stuck == "" && r.isEnding(pod.UID) {
-			p.about.Stuck = pod.Name
-			if pod.Namespace != p.Gang.Namespace {
-				p.about.Stuck = pod.Namespace + "/" + pod.Name
-			}
-		}
-	}
-	for _, v := range p.Victims {
-		waitsFor(v.Pod)
-	}
-	for _, pod := range p.awaited {
-		waitsFor(pod)
-	}
 }
 
 // releaseVictims lets the gangs that lose pods be planned again.
 func (r *Registry) releaseVictims(p *Preemption) Effects {
 	var e Effects
 	for _, v := range p.Victims {
-		if victim := r.plainVictims[v.Pod.UID]; victim != nil && victim.of == p {
-			delete(r.plainVictims, v.Pod.UID)
-		}
+		r.plainVictims.Release(v.Pod.UID, p)
 		if g := r.gangs[v.Gang]; g != nil && g.victimOf == p {
 			g.victimOf = nil
 			e.add(r.evaluate(g, r.now))
@@ -437,60 +399,20 @@ func (r *Registry) preemptionOf(uid types.UID) *Preemption {
 	if m := r.members[uid]; !m.isPlain() {
 		return m.gang.victimOf
 	}
-	if v := r.plainVictims[uid]; v != nil {
-		return v.of
-	}
-	return nil
+	return r.plainVictims[uid].By()
 }
 
 // endsForOther reports whether a pod, or others of its gang, are about to end by another preemption than p, or their end by it was
 // not observed yet. nil: by any.
 func (r *Registry) endsForOther(uid types.UID, p *Preemption) bool {
 	other := r.preemptionOf(uid)
-	return r.members[uid].isDeparting() || r.plainVictims[uid].isDeparting() || other != nil && other != p
+	return r.members[uid].isDeparting() || r.plainVictims[uid].IsDeparting() || other != nil && other != p
 }
 
 // isEnding reports whether a victim, or another pod that is awaited, has not ended yet, as far as is known.
 func (r *Registry) isEnding(uid types.UID) bool {
 	m := r.members[uid]
 	return r.plainVictims[uid] != nil || m != nil && m.state != count.Succeeded
-}
-
-// plainVictim is a pod that is being preempted as one without a gang, by a gang, or together with pods of gangs.
-type plainVictim struct {
-	of  *Preemption // by which it is to end; nil: its deletion was accepted
-	due time.Time   // when it should have ended; of is nil
-}
-
-// isDeparting reports whether the pod ends, whatever happens.
-func (v *plainVictim) isDeparting() bool {
-	return v != nil && (v.of == nil || (v.of.stage == evictions.Checked || v.of.stage == evictions.Deleted))
-}
-
-// isExpected reports whether the deletion of the pod was accepted, and its room is expected in time.
-func (r *Registry) isExpected(v *plainVictim) bool {
-	return v != nil && v.of == nil && r.now.Before(v.due.Add(r.opts.PreemptionTimeout))
-}
-
-// awaitPlain records that a pod is terminating.
-func (r *Registry) awaitPlain(pod *corev1.Pod) {
-	due := r.now
-	if pod.DeletionTimestamp != nil {
-		due = pod.DeletionTimestamp.Time
-	}
-	r.plainVictims[pod.UID] = &plainVictim{due: due}
-}
-
-// plainVictimsKept is how long a victim is remembered after it should have ended, if its end is not observed: it may have ended before.
-const plainVictimsKept = 10 * time.Minute
-
-// forgetPlainVictims forgets pods that were to end long ago.
-func (r *Registry) forgetPlainVictims() {
-	for uid, v := range r.plainVictims {
-		if v.of == nil && r.now.Sub(v.due) > plainVictimsKept {
-			delete(r.plainVictims, uid)
-		}
-	}
 }
 
 // RecordPlainPodGone records that a pod without a gang is gone.

@@ -267,9 +267,11 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 	other := wrappers.MakePod("later", testNamespace).UID("later").Node("n").Obj()
 	running := RunningPods{Pods: []*corev1.Pod{plain, other}, Amount: func(int) int64 { return 1 }}
 	g := s.r.gangs[gangG]
-	p := &Preemption{ID: "plan", Gang: gangG, Group: g.group, Priority: 100, gang: g, stage: evictions.Announced, Victims: []Victim{{Pod: plain, Pods: 1, Whole: true}}}
-	g.preemption, s.r.plainVictims["plain"] = p, &plainVictim{of: p}
-	s.r.beginEvictions(p)
+	p := &Preemption{ID: "plan", Gang: gangG, Group: g.group, Priority: 100, Timeout: s.r.opts.PreemptionTimeout, Victims: []Victim{{Pod: plain, Pods: 1, Whole: true}}}
+	p.Begin(evictions.Announced, s.now)
+	g.preemption = p
+	s.r.plainVictims.Choose("plain", p)
+	s.r.beginEvictions(g)
 	candidates := func() (workloads []string, ending int) {
 		c := s.r.Candidates(&Work{Gang: Key{Namespace: testNamespace, Name: "other"}, EvictionPriority: 200}, running, false, s.now)
 		for _, w := range c.Workloads {
@@ -292,7 +294,7 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 		if workloads, ending := candidates(); len(workloads) != 1 || ending != 1 {
 			t.Errorf("after %s %v may be preempted, and %d pods end, want the later pod and the victim", passed, workloads, ending)
 		}
-		s.r.forgetPlainVictims() // another preemption has ended
+		s.r.plainVictims.Forget(s.now) // another preemption has ended
 		if s.r.reviewRefused(g); g.preemption != p {
 			t.Errorf("after %s the preemption has ended, and its victim has not", passed)
 		}
@@ -321,8 +323,9 @@ func TestAVictimThatJoinsAGang(t *testing.T) {
 			if tc.group != nil {
 				s.group(tc.group)
 			}
-			p := &Preemption{gang: s.r.gangs[Key{Namespace: testNamespace, Name: "high"}], Priority: 1000, Victims: []Victim{{Pod: s.r.members["a"].pod, Pods: 1, Whole: true}}}
-			if got := s.r.isStillAllowed(p); got != tc.want {
+			high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
+			high.preemption = &Preemption{Priority: 1000, Victims: []Victim{{Pod: s.r.members["a"].pod, Pods: 1, Whole: true}}}
+			if got := s.r.isStillAllowed(high); got != tc.want {
 				t.Errorf("the pod may end: %t, want %t", got, tc.want)
 			}
 		})
@@ -429,19 +432,20 @@ func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Pr
 		return p
 	}
 	high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
-	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, gang: high, stage: evictions.Announced}
+	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, Timeout: s.r.opts.PreemptionTimeout}
 	for _, pod := range pods {
 		v := Victim{Pod: pod, Pods: 1, Whole: true}
 		if m := s.r.members[pod.UID]; m.isPlain() {
-			s.r.plainVictims[pod.UID] = &plainVictim{of: p}
+			s.r.plainVictims.Choose(pod.UID, p)
 		} else {
 			v.Gang, m.gang.victimOf = m.gang.key, p
 		}
 		p.Victims = append(p.Victims, v)
 	}
+	p.Begin(evictions.Announced, s.now)
 	high.preemption = p
 	before()
-	s.r.beginEvictions(p)
+	s.r.beginEvictions(high)
 	return p
 }
 
@@ -535,10 +539,10 @@ func TestVictimsWithoutAGangOfAnEarlierProcess(t *testing.T) {
 	if len(e.Evict) != 1 || len(e.Unmark) != 1 {
 		t.Fatalf("effects %+v", e)
 	}
-	if got := describePods(e.Evict[0].pods()); got != "cut" {
+	if got := describePods(e.Evict[0].Pods()); got != "cut" {
 		t.Errorf("deletes %s, want cut", got)
 	}
-	if got := describePods(e.Unmark[0].pods()); got != "graceful+live" {
+	if got := describePods(e.Unmark[0].Pods()); got != "graceful+live" {
 		t.Errorf("takes back the marks of %s, want those of the others", got)
 	}
 }
@@ -555,7 +559,7 @@ func TestAVictimThatSucceedsIsNotDeleted(t *testing.T) {
 			succeeded := pods[0].DeepCopy()
 			succeeded.Status.Phase = corev1.PodSucceeded
 			p := s.beginsToEvict(byPod, pods, func() { s.r.SetPod(succeeded, s.now) })
-			if got := describePods(p.pods()); got != "b" {
+			if got := describePods(p.Pods()); got != "b" {
 				t.Errorf("deletes %s, want b", got)
 			}
 			s.r.RecordEvicted(p, nil, s.now)

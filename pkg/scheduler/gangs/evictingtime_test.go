@@ -40,7 +40,7 @@ func (m *market) preempt(key Key, ends time.Duration, slow Key) {
 	}
 	m.isExcused = func(*Preemption) bool { return true }
 	m.overtaken[key.Name] = 1 // it may end others
-	if p := m.r.gangs[key].preemption; p == nil || p.stage != evictions.Deleted || m.victims != 4 {
+	if p := m.r.gangs[key].preemption; p == nil || p.Stage() != evictions.Deleted || m.victims != 4 {
 		m.t.Fatalf("%d pods end, by %+v", m.victims, p)
 	}
 }
@@ -72,8 +72,8 @@ func TestGracePeriodsOfAnyLength(t *testing.T) {
 			m.runFor(time.Second)
 			m.preempt(high, 100*24*time.Hour, Key{})
 			p := m.r.gangs[high].preemption
-			if waits := p.until.Sub(m.now); waits < tc.least || waits > tc.most || p.about.Until.Before(m.now) {
-				t.Errorf("the preemptor waits for %s, and says until %s", waits, p.about.Until)
+			if waits := p.Until().Sub(m.now); waits < tc.least || waits > tc.most || p.About.Until.Before(m.now) {
+				t.Errorf("the preemptor waits for %s, and says until %s", waits, p.About.Until)
 			}
 			if m.runFor(30 * time.Second); tc.grace > 3600 && (m.victims != 4 || m.boundOf(other) != 4) {
 				t.Errorf("%d pods were evicted", m.victims)

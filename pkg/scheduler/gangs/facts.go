@@ -238,7 +238,7 @@ func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
 	if g.preemption == nil {
 		return
 	}
-	about := g.preemption.about
+	about := g.preemption.About
 	f.Preempting = &about
 }
 

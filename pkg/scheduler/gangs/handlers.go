@@ -16,7 +16,6 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
@@ -90,8 +89,8 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	r.setState(m, old, class)
 	if v := r.plainVictims[pod.UID]; !m.isBound() {
 		delete(m.gang.departing, m)
-	} else if v.isDeparting() { // it was no member when its deletion was requested
-		r.recordDeparting(m, v.of)
+	} else if v.IsDeparting() { // it was no member when its deletion was requested
+		r.recordDeparting(m, v.By())
 	}
 	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before the numbers tell
 	// that the pod is gone.
@@ -244,8 +243,8 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 		return r.endCall(r.evaluate(g, now))
 	}
 	var e Effects
-	if p := g.preemption; p != nil && (p.stage < evictions.Checked || p.Group.UID != group.UID) {
-		e.add(r.endPreemption(p, p.failure())) // another tree, or another gang; room for which pods end is of use for another tree, too
+	if p := g.preemption; p != nil && (p.IsPreparing() || p.Group.UID != group.UID) {
+		e.add(r.endPreemption(g, p.Failure())) // another tree, or another gang; room for which pods end is of use for another tree, too
 	}
 	g.hopeless = hopeless{}
 	if old == nil || old.UID != group.UID {
@@ -305,7 +304,7 @@ func (r *Registry) RemoveGroup(key Key, now time.Time) Effects {
 	}
 	var e Effects
 	if g.preemption != nil {
-		e.add(r.endPreemption(g.preemption, g.preemption.failure()))
+		e.add(r.endPreemption(g, g.preemption.Failure()))
 	}
 	protected := g.protectedUpTo()
 	g.group, g.tree, g.treeErr = nil, nil, nil

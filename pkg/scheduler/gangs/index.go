@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -136,11 +137,7 @@ func (r *Registry) reindex(g *gangState) {
 		g.leader != "" && !g.task.followsMinimums() && !g.refusedAt.IsZero())
 	due := r.timerOf(g)
 	if p := g.preemption; p != nil && g.plan == nil {
-		for _, t := range []time.Time{p.until, p.stuck, p.lentUntil} {
-			if !t.IsZero() && (due.IsZero() || t.Before(due)) {
-				due = t
-			}
-		}
+		due = earlier(cmp.Or(due, p.NextTime()), p.NextTime())
 	}
 	r.setTimer(g, due)
 }

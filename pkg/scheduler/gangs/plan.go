@@ -145,8 +145,8 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	g.cuts = 0
 	r.enterPhase(g, Committed)
 	r.recordRoomTaken(p)
-	if g.preemption != nil && g.preemption.stage < evictions.Checked { // other room became free
-		r.unmark = append(r.unmark, r.endPreemption(g.preemption, PreemptionSpared).Unmark...) // Tick repeats the activations
+	if g.preemption != nil && g.preemption.IsPreparing() { // other room became free
+		r.unmark = append(r.unmark, r.endPreemption(g, evictions.Spared).Unmark...) // Tick repeats the activations
 	}
 	r.reindex(g)
 	return p, ""

@@ -120,7 +120,7 @@ func testVictimsAreChecked(t *testing.T, stage evictions.Stage) {
 			m.isHeld = func(p *podgroup.Preempting) bool { return p.Evicting == (stage == evictions.Marked) }
 			m.createGang(high, 4, 4, 5)
 			m.runFor(time.Second)
-			if p := m.r.gangs[high].preemption; p == nil || p.stage != stage || len(p.Victims) != 4 {
+			if p := m.r.gangs[high].preemption; p == nil || p.Stage() != stage || len(p.Victims) != 4 {
 				t.Fatalf("the decision is %+v", p)
 			}
 			chosen := m.r.gangs[high].preemption.Victims
@@ -274,7 +274,7 @@ func TestNobodyEndsForAGangOfWhichPodsMayBeLost(t *testing.T) {
 			m := refillingMarket(t)
 			m.isHeld = func(p *podgroup.Preempting) bool { return p.Evicting }
 			m.runFor(500 * time.Millisecond)
-			if p := m.r.gangs[mid].preemption; p == nil || p.stage != evictions.Marked {
+			if p := m.r.gangs[mid].preemption; p == nil || p.Stage() != evictions.Marked {
 				t.Fatalf("the preemption is %+v", p)
 			}
 			last := tc.lose(m)

@@ -236,7 +236,7 @@ func (f *faultyMarket) change(uid types.UID, edit func(*corev1.Pod)) {
 
 // countsOnOverduePod reports whether a pod should have ended by now on whose room the preemption counts.
 func (f *faultyMarket) countsOnOverduePod(p *Preemption) bool {
-	return slices.ContainsFunc(slices.Concat(p.pods(), p.awaited), func(of *corev1.Pod) bool {
+	return slices.ContainsFunc(slices.Concat(p.Pods(), p.Awaited), func(of *corev1.Pod) bool {
 		pod := f.pods[of.UID]
 		return pod != nil && pod.DeletionTimestamp != nil && pod.DeletionTimestamp.Time.Before(f.now)
 	})

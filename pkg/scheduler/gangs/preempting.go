@@ -9,13 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
@@ -25,57 +21,11 @@ import (
 // its Preemption. The room that its plan needs is reserved from the first one on. While it is being prepared, and until the deletion of
 // each victim is observed, nothing is planned for the gangs that lose pods.
 
-// Victim is a pod that ends so that a gang can start.
-type Victim struct {
-	Pod      *corev1.Pod
-	Gang     Key    // zero: it belongs to no gang
-	Priority int32  // of the gang, or of the pod
-	Pods     int    // pods that the gang loses in all
-	Whole    bool   // these are all pods of the gang, or the pod belongs to no gang
-	Rung     string // preemption.Rung, the greatest loss of the gang; "": an earlier process decided it
-}
-
-// Preemption is the decision that pods of lower priority end so that a gang, or a pod without one, can start. Its exported fields are
-// immutable, but for victims that are spared when the deletions begin.
-type Preemption struct {
-	ID       string
-	Gang     Key // zero: the preemptor is a pod without a gang, or is not known any more
-	Group    *v2alpha2.PodGroup
-	Pod      *corev1.Pod // the preemptor, if it has no gang; nil: it has one
-	Priority int32
-	Victims  []Victim
-	Spared   []Victim  // they have the mark, which must be taken back before the first deletion
-	Decided  time.Time // zero: by an earlier process
-
-	awaited []*corev1.Pod       // see Preempting
-	uids    sets.Set[types.UID] // of Victims; nil unless Pod is set
-
-	gang  *gangState
-	stage evictions.Stage // set by Registry.enterStage only
-	asked bool            // an attempt was asked to confirm it
-	taken bool            // a gang of higher priority was placed on its nodes, or others could use the room that was free already
-	until time.Time       // when it is given up
-	stuck time.Time       // when victims that have not ended are named; zero: they are, or must not be yet
-	about podgroup.Preempting
-
-	lent      []*reservations.Reservation // what others may use until lentUntil; nil: nothing
-	lentUntil time.Time                   // zero: nothing is lent
-}
-
-// PreemptionOutcome states how a preemption ended, with few distinct values, so that it can label a metric.
-type PreemptionOutcome string
-
-const (
-	// PreemptionPlaced: the gang was bound after the victims had ended.
-	PreemptionPlaced PreemptionOutcome = "placed"
-	// PreemptionSpared: the gang was placed without any eviction, because other room became free.
-	PreemptionSpared PreemptionOutcome = "spared"
-	// PreemptionCancelled: nothing was evicted, because the gang or the cluster changed.
-	PreemptionCancelled PreemptionOutcome = "cancelled"
-	// PreemptionOvertaken: pods were evicted, and a gang of higher priority took some of the room.
-	PreemptionOvertaken PreemptionOutcome = "overtaken"
-	// PreemptionWasted: pods were evicted, and the gang was not placed for another reason.
-	PreemptionWasted PreemptionOutcome = "wasted"
+// Victim, Preemption and PreemptionOutcome are those of package evictions.
+type (
+	Victim            = evictions.Victim
+	Preemption        = evictions.Eviction
+	PreemptionOutcome = evictions.Outcome
 )
 
 // NextPreemptionStep states what an attempt that found no plan may do.
@@ -309,8 +259,8 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	if !r.resumed {
 		return PreemptNothing, now.Add(retryInterval)
 	}
-	if g != nil && g.preemption != nil && g.preemption.stage == evictions.Announced {
-		g.preemption.asked = true // if this attempt does not confirm it, it is given up
+	if g != nil && g.preemption != nil && g.preemption.Stage() == evictions.Announced {
+		g.preemption.Asked = true // if this attempt does not confirm it, it is given up
 	}
 	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil {
 		return PreemptNothing, time.Time{}
@@ -319,11 +269,11 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		return PreemptNothing, time.Time{}
 	}
 	if p := g.preemption; p != nil {
-		if p.asked {
+		if p.Asked {
 			w.EvictionPriorities, w.EvictionPriority = []int32{p.Priority}, p.Priority
 			return PreemptConfirm, time.Time{}
 		}
-		return PreemptNothing, p.until
+		return PreemptNothing, p.Until()
 	}
 	if g.hopeless.waits = r.isHopeless(g); g.hopeless.waits {
 		if g.priority() <= r.lowest {
@@ -454,8 +404,8 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		return Effects{}
 	}
 	p := &Preemption{
-		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, awaited: d.Awaited, gang: g,
-		until: now.Add(evictions.PreparationTime(len(d.Victims))),
+		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, Awaited: d.Awaited,
+		Timeout: r.opts.PreemptionTimeout,
 	}
 	if slices.ContainsFunc(d.Victims, func(v Victim) bool { return r.endsForOther(v.Pod.UID, g.preemption) }) {
 		g.recordOwnChange() // they end for another since the search began: it is tried again
@@ -463,107 +413,73 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	}
 	var e Effects
 	if old := g.preemption; old != nil {
-		if old.stage != evictions.Announced {
+		if old.Stage() != evictions.Announced {
 			return Effects{}
 		}
-		if !old.hasVictims(d.Victims) { // something has changed so that others would end: it is decided anew
+		if !old.HasVictims(d.Victims) { // something has changed so that others would end: it is decided anew
 			g.recordOwnChange()
-			return r.endCall(r.endPreemption(old, PreemptionCancelled))
+			return r.endCall(r.endPreemption(g, evictions.Cancelled))
 		}
-		p.ID, p.Decided, p.stage, p.Spared = old.ID, old.Decided, old.stage, p.without(old.Victims)
+		p.Succeed(old)
 		e.add(r.releaseVictims(old))
 		g.cuts = 0 // not before: the confirmation takes as much time as the decision
 	}
 	ended := r.reserved.EndOfGang(g.key, isOfGang)
-	p.about = aboutPreemption(p, d)
-	p.about.Until = p.evictionsEnd(now, r.opts.PreemptionTimeout)
+	p.Describe(d.Resource, d.Amount)
+	if g.preemption == nil {
+		p.Begin(evictions.Decided, now)
+	}
 	g.preemption, g.hopeless = p, hopeless{}
 	for i := range p.Victims {
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
 			m.gang.victimOf = p
 		} else if m != nil || v.Gang == (Key{}) { // else it is gone
-			r.plainVictims[v.Pod.UID] = &plainVictim{of: p}
+			r.plainVictims.Choose(v.Pod.UID, p)
 		}
 	}
-	for _, pod := range p.awaited {
+	for _, pod := range p.Awaited {
 		if r.members[pod.UID] == nil && r.plainVictims[pod.UID] == nil {
-			r.awaitPlain(pod)
+			r.plainVictims.Await(pod, now)
 		}
 	}
 	r.reservePlanned(w, p, d.Placements)
 	r.freeReserved(slices.DeleteFunc(ended, func(old *reservations.Reservation) bool {
 		return slices.ContainsFunc(r.reserved.OnNode(old.Node), func(x *reservations.Reservation) bool { return x.Owner.Gang == g.key })
 	}))
-	r.recordReserved(p, d.Placements)
-	if p.stage == evictions.Announced {
-		e.add(r.beginEvictions(p))
+	r.recordReserved(g, d.Placements)
+	if p.Stage() == evictions.Announced {
+		e.add(r.beginEvictions(g))
 	}
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, g.key)
 	return r.endCall(e)
 }
 
-// without returns those of the pods that are no victims.
-func (p *Preemption) without(victims []Victim) []Victim {
-	of := &Preemption{Victims: p.Victims}
-	return slices.DeleteFunc(slices.Clone(victims), func(v Victim) bool { return of.hasVictims([]Victim{v}) })
-}
-
-// hasVictims reports whether all of these are victims.
-func (p *Preemption) hasVictims(victims []Victim) bool {
-	is := make(map[types.UID]bool, len(p.Victims))
-	for _, v := range p.Victims {
-		is[v.Pod.UID] = true
-	}
-	return !slices.ContainsFunc(victims, func(v Victim) bool { return !is[v.Pod.UID] })
-}
-
-// aboutPreemption returns what users are told.
-func aboutPreemption(p *Preemption, d Preempting) podgroup.Preempting {
-	about := podgroup.Preempting{Plan: p.ID, Pods: len(p.Victims), Resource: d.Resource, Amount: d.Amount, Until: p.until}
-	seen := map[Key]bool{}
-	for _, v := range p.Victims {
-		switch {
-		case v.Gang == Key{}:
-			about.PlainPods++
-		case !seen[v.Gang]:
-			seen[v.Gang] = true
-			about.Gangs++
-			if about.First == "" && v.Gang.Namespace == p.Gang.Namespace {
-				about.First = v.Gang.Name
-			}
-		}
-	}
-	return about
-}
-
 // endPreemption ends a preemption. Room that is left is free for all.
-func (r *Registry) endPreemption(p *Preemption, outcome PreemptionOutcome) Effects {
-	r.freeReserved(r.reserved.EndOfGang(p.Gang, isOfGang))
-	return r.replacePreemption(p, outcome)
+func (r *Registry) endPreemption(g *gangState, outcome PreemptionOutcome) Effects {
+	r.freeReserved(r.reserved.EndOfGang(g.key, isOfGang))
+	return r.replacePreemption(g, outcome)
 }
 
 // replacePreemption ends a preemption for which the gang is going to decide anew: the room that it has stays reserved.
-func (r *Registry) replacePreemption(p *Preemption, outcome PreemptionOutcome) Effects {
-	g := p.gang
+func (r *Registry) replacePreemption(g *gangState, outcome PreemptionOutcome) Effects {
+	p := g.preemption
 	g.preemption = nil
-	r.forgetPlainVictims()
+	r.plainVictims.Forget(r.now)
 	switch outcome {
-	case PreemptionPlaced:
+	case evictions.Placed:
 		g.wasted = 0
-	case PreemptionWasted: // whatever took the room may take it again
+	case evictions.Wasted: // whatever took the room may take it again
 		g.wasted++
 		pause := min(firstHopeless<<min(g.wasted, 10), longestWasted)
 		g.hopeless = hopeless{why: "pods were evicted for it, and it did not fit afterwards", until: r.now.Add(pause), pause: firstHopeless}
 	}
 	e := Effects{Dirty: []Key{g.key}}
-	switch p.stage {
-	case evictions.Recorded, evictions.Checked: // left to RecordMarked, and to RecordEvicted
-	case evictions.Marked, evictions.Announced:
-		e.Unmark = append(e.Unmark, p)
-		fallthrough
-	default:
+	if !p.IsBusy() { // else this is left to RecordMarked and RecordEvicted
+		if p.IsMarked() {
+			e.Unmark = append(e.Unmark, p)
+		}
 		r.enterStage(p, evictions.Ended)
 		e.add(r.releaseVictims(p))
 	}
@@ -587,27 +503,14 @@ func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Ef
 		}
 		return Effects{}
 	case isBound:
-		if p.stage < evictions.Checked {
-			return r.endPreemption(p, PreemptionSpared)
-		}
-		return r.endPreemption(p, PreemptionPlaced)
-	case !r.now.Before(p.until):
+		return r.endPreemption(g, p.Success())
+	case !r.now.Before(p.Until()):
 		g.recordOwnChange() // it is tried again, and may decide anew
-		return r.endPreemption(p, p.failure())
+		return r.endPreemption(g, p.Failure())
 	case g.isSettled() && (state == idle || task.isSurplus()):
-		return r.endPreemption(p, p.failure())
+		return r.endPreemption(g, p.Failure())
 	}
 	return Effects{}
-}
-
-func (p *Preemption) failure() PreemptionOutcome {
-	switch {
-	case p.stage < evictions.Checked:
-		return PreemptionCancelled
-	case p.taken:
-		return PreemptionOvertaken
-	}
-	return PreemptionWasted
 }
 
 // reviewRefused ends the preemption of a gang that does not fit although all victims have ended: it may decide anew. A
@@ -618,19 +521,13 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 		return Effects{}
 	}
 	switch {
-	case p.asked && p.stage == evictions.Announced:
+	case p.Asked && p.Stage() == evictions.Announced:
 		g.recordOwnChange() // it is tried again
-		return r.endPreemption(p, p.failure())
-	case p.stage != evictions.Deleted || r.isAwaited(p):
+		return r.endPreemption(g, p.Failure())
+	case p.Stage() != evictions.Deleted || p.IsAwaiting(r.isEnding):
 		return Effects{}
-	case p.taken:
-		return r.replacePreemption(p, p.failure())
+	case p.Taken:
+		return r.replacePreemption(g, p.Failure())
 	}
-	return r.endPreemption(p, p.failure())
-}
-
-// isAwaited reports whether a victim of the preemption, or another pod whose room it counts on, has not ended yet.
-func (r *Registry) isAwaited(p *Preemption) bool {
-	return slices.ContainsFunc(p.Victims, func(v Victim) bool { return r.isEnding(v.Pod.UID) }) ||
-		slices.ContainsFunc(p.awaited, func(pod *corev1.Pod) bool { return r.isEnding(pod.UID) })
+	return r.endPreemption(g, p.Failure())
 }

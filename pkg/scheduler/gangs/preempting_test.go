@@ -585,7 +585,7 @@ func TestMarksAreTakenBackIfRoomBecomesFree(t *testing.T) {
 	m.createGang(keyNamed("high"), 4, 4, 5)
 	m.runFor(2 * time.Second)
 	p := m.r.gangs[keyNamed("high")].preemption
-	if p == nil || p.stage != evictions.Marked {
+	if p == nil || p.Stage() != evictions.Marked {
 		t.Fatalf("the victims are not marked: %+v", p)
 	}
 	m.nodes["n1"], m.room = 4, nil

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -20,14 +19,13 @@ func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement
 	if r.opts.Amount == nil {
 		return
 	}
-	// Marking the victims, and deleting them, may take so long each. The room is free when the preemption ends.
-	until := p.until.Add(2*(p.graceTime(r.now)+r.opts.PreemptionTimeout) + evictions.PreparationTime(len(p.Victims)))
+	until := p.KeptUntil(r.now)
 	occupied := map[string][]reservations.Occupied{} // by node: what the victims have, and pods that are awaited
 	for _, v := range p.Victims {
 		node := v.Pod.Spec.NodeName
 		occupied[node] = append(occupied[node], reservations.Occupied{Pod: v.Pod.UID, Amount: r.opts.Amount(v.Pod)})
 	}
-	for _, pod := range p.awaited {
+	for _, pod := range p.Awaited {
 		if node := pod.Spec.NodeName; !r.isAwaitedBefore(p, node, pod.UID) {
 			occupied[node] = append(occupied[node], reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
 		}
@@ -55,7 +53,7 @@ func (r *Registry) reserveRoomOf(p *Preemption, pods []*corev1.Pod) {
 		room.add(node, amount)
 		occupied[node] = append(occupied[node], reservations.Occupied{Pod: pod.UID, Amount: amount})
 	}
-	r.reserveForGang(p, room, occupied, p.until)
+	r.reserveForGang(p, room, occupied, p.Until())
 }
 
 // roomByNode is an amount of room on each of some nodes.
@@ -107,9 +105,9 @@ func occupiedPartsOf(amount reservations.Amount, pods []reservations.Occupied) [
 func isOfGang(x *reservations.Reservation) bool { return x.Owner.IsGang() }
 
 // recordReserved records whose reserved room is reserved for a gang of higher priority now.
-func (r *Registry) recordReserved(p *Preemption, placements []placement.Placement) {
+func (r *Registry) recordReserved(g *gangState, placements []placement.Placement) {
 	for _, x := range placements {
-		r.recordRoomTakenOn(x.Node, p.gang, p.Priority)
+		r.recordRoomTakenOn(x.Node, g, g.preemption.Priority)
 	}
 }
 
@@ -126,7 +124,7 @@ func (r *Registry) recordRoomTaken(plan *Plan) {
 func (r *Registry) recordRoomTakenOn(node string, by *gangState, priority int32) {
 	for _, x := range r.reserved.OnNode(node) {
 		if g := r.gangs[x.Owner.Gang]; x.Owner.IsGang() && g != nil && g != by && g.preemption != nil && x.Priority < priority {
-			g.preemption.taken = true
+			g.preemption.Taken = true
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -115,11 +116,11 @@ func (m *market) newRegistry() *Registry {
 		Priority: m.priorityOf,
 		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
 			m.say("plan %s of %s: %s", p.ID, p.Gang.Name, outcome)
-			if outcome == PreemptionOvertaken {
+			if outcome == evictions.Overtaken {
 				m.overtaken[p.Gang.Name]++
 			}
-			if outcome == PreemptionWasted && (m.isExcused == nil || !m.isExcused(p)) {
-				m.t.Errorf("at %s pods ended for %s (priority %d), and it was not placed: %v; phase %s; reserved %v, free %v", m.now.Sub(m.start), p.Gang.Name, p.Priority, uidsOf(p.Victims), p.gang.phase, m.reserved(), m.free(reservations.Asker{Gang: p.Gang, Priority: p.Priority}))
+			if outcome == evictions.Wasted && (m.isExcused == nil || !m.isExcused(p)) {
+				m.t.Errorf("at %s pods ended for %s (priority %d), and it was not placed: %v; phase %s; reserved %v, free %v", m.now.Sub(m.start), p.Gang.Name, p.Priority, uidsOf(p.Victims), m.r.gangs[p.Gang].phase, m.reserved(), m.free(reservations.Asker{Gang: p.Gang, Priority: p.Priority}))
 			}
 		},
 	})
@@ -291,11 +292,11 @@ func (m *market) evictVictims() {
 // checkNeeded: when victims are about to end, the gang fits with all of them gone, and with any unit of them put back it does not.
 func (m *market) checkNeeded(p *Preemption) {
 	m.t.Helper()
-	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, p.gang.tree.MinPods()
-	if root := p.gang.tree.Root(); !root.IsLeaf() { // of leaves: the smallest of those whose pods exist
+	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, m.r.gangs[p.Gang].tree.MinPods()
+	if root := m.r.gangs[p.Gang].tree.Root(); !root.IsLeaf() { // of leaves: the smallest of those whose pods exist
 		var sizes []int
 		for _, leaf := range root.Children() {
-			if p.gang.numbers.Created.Satisfied(leaf) {
+			if m.r.gangs[p.Gang].numbers.Created.Satisfied(leaf) {
 				sizes = append(sizes, leaf.Min())
 			}
 		}

@@ -144,21 +144,21 @@ type Registry struct {
 	reserved     *reservations.Set // room for replacement pods
 	haveReserved atomic.Bool       // false: reserved is empty, as Reservations has returned
 
-	resumed      bool                       // what an earlier process had begun to evict is known
-	searches     budget                     // of searches for victims that did not help
-	mayHelp      uint64                     // 1 + changes after which preemption may help gangs that it would not have helped before
-	helped       []helped                   // the last of these changes, by the priorities that they may help: descending
-	retried      uint64                     // mayHelp when Tick last retried such gangs
-	departed     map[types.UID]int32        // see recordDeparted
-	lowest       int32                      // no pod on a node has a lower priority, nor has a gang with such pods
-	recent       [2]int32                   // the lowest priority that was observed within this period, and within the one before
-	recentSince  time.Time                  // when the period began
-	toSearch     map[*gangState]struct{}    // see retryFirstHopeless
-	lastSearch   time.Duration              // what the last attempt took after which preemption would not help
-	nextSearch   time.Time                  // when the next gang for which it would not help may be tried again
-	unmark       []*Preemption              // for the next Effects
-	plainVictims map[types.UID]*plainVictim // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
-	renamed      map[*member]struct{}       // bound members whose pods name another PodGroup by now, or none
+	resumed      bool                    // what an earlier process had begun to evict is known
+	searches     budget                  // of searches for victims that did not help
+	mayHelp      uint64                  // 1 + changes after which preemption may help gangs that it would not have helped before
+	helped       []helped                // the last of these changes, by the priorities that they may help: descending
+	retried      uint64                  // mayHelp when Tick last retried such gangs
+	departed     map[types.UID]int32     // see recordDeparted
+	lowest       int32                   // no pod on a node has a lower priority, nor has a gang with such pods
+	recent       [2]int32                // the lowest priority that was observed within this period, and within the one before
+	recentSince  time.Time               // when the period began
+	toSearch     map[*gangState]struct{} // see retryFirstHopeless
+	lastSearch   time.Duration           // what the last attempt took after which preemption would not help
+	nextSearch   time.Time               // when the next gang for which it would not help may be tried again
+	unmark       []*Preemption           // for the next Effects
+	plainVictims evictions.Pods          // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
+	renamed      map[*member]struct{}    // bound members whose pods name another PodGroup by now, or none
 
 	index   indices
 	waiting waitList
@@ -190,7 +190,7 @@ func New() *Registry {
 		lowest:       math.MaxInt32,
 		recent:       [2]int32{math.MaxInt32, math.MaxInt32},
 		toSearch:     map[*gangState]struct{}{},
-		plainVictims: map[types.UID]*plainVictim{},
+		plainVictims: evictions.Pods{},
 		renamed:      map[*member]struct{}{},
 		departed:     map[types.UID]int32{},
 

@@ -310,7 +310,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	}
 	r.reindex(g)
 	e.Dirty = append(e.Dirty, key)
-	if p := g.preemption; g.phase.isRefused() && (p != nil && p.stage == evictions.Announced || p == nil && before != nil && before.stage == evictions.Ended && before.taken) {
+	if p := g.preemption; g.phase.isRefused() && (p != nil && p.Stage() == evictions.Announced || p == nil && before != nil && before.Stage() == evictions.Ended && before.Taken) {
 		e.add(r.retryRefused(g)) // the decision was recorded during the attempt, or another one has to be made
 	}
 	e.add(r.retryReady(nil, Key{}))

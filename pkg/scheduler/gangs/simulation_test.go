@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/test/rounds"
@@ -75,9 +76,9 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			passed.Add(int64(s.passed))
 			decided.Add(int64(s.evictor.decided))
 			forPods.Add(int64(s.evictor.forPods))
-			placed.Add(int64(s.evictor.ended[PreemptionPlaced]))
-			wasted.Add(int64(s.evictor.ended[PreemptionWasted]))
-			early.Add(int64(s.evictor.ended[PreemptionCancelled] + s.evictor.ended[PreemptionSpared]))
+			placed.Add(int64(s.evictor.ended[evictions.Placed]))
+			wasted.Add(int64(s.evictor.ended[evictions.Wasted]))
+			early.Add(int64(s.evictor.ended[evictions.Cancelled] + s.evictor.ended[evictions.Spared]))
 		})
 	}
 }

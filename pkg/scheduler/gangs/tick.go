@@ -89,13 +89,12 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	switch {
 	case r.gangs[g.key] != g || g.plan != nil:
 		return Effects{}
-	case g.preemption != nil && !g.preemption.stuck.IsZero() && !now.Before(g.preemption.stuck):
-		r.nameStuck(g.preemption)
+	case g.preemption != nil && g.preemption.NameStuck(now, r.isEnding):
 		return Effects{Dirty: []Key{g.key}}
-	case g.preemption != nil && !g.preemption.lentUntil.IsZero() && !now.Before(g.preemption.lentUntil):
+	case g.preemption != nil && g.preemption.EndsLending(now):
 		r.takeBackRoom(g.preemption)
 		return Effects{}
-	case g.leader == "", g.preemption != nil && !now.Before(g.preemption.until):
+	case g.leader == "", g.preemption != nil && !now.Before(g.preemption.Until()):
 		return r.evaluate(g, now)
 	case g.phase == Yielding:
 		r.enterPhase(g, Elected) // the queue drops this activation if the leader's own cycle has not ended yet

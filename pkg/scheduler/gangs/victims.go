@@ -318,7 +318,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	r.beginCall(now)
 	m, isKnown := r.members[victim.UID], func(pod *corev1.Pod) bool { return r.members[pod.UID] != nil }
 	switch v := r.plainVictims[victim.UID]; {
-	case v.isDeparting(), m.isDeparting(), r.preemptionOf(victim.UID).isFor(preemptor, victim.UID):
+	case v.IsDeparting(), m.isDeparting(), isFor(r.preemptionOf(victim.UID), preemptor, victim.UID):
 		return nil, true, nil
 	case !r.resumed && slices.ContainsFunc(victims, isKnown):
 		return nil, false, fmt.Errorf("preempting pod %s: the PodGroups, and the evictions of an earlier process, are not known yet", victim.Name)
@@ -331,7 +331,7 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	case !m.isBound():
 		return nil, false, nil // it ends already, and does not count any more
 	}
-	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), gang: &gangState{}, stage: evictions.Recorded, uids: sets.New[types.UID]()}
+	p = &Preemption{ID: plan, Pod: preemptor, Priority: count.PodPriority(preemptor), Timeout: r.opts.PreemptionTimeout}
 	losses, err := r.lossesBy(p, victims)
 	if err != nil || len(losses) == 0 {
 		return nil, false, err
@@ -348,11 +348,9 @@ func (r *Registry) Preempt(victim *corev1.Pod, victims []*corev1.Pod, preemptor 
 	}
 	for _, pod := range plain {
 		p.Victims = append(p.Victims, Victim{Pod: pod, Priority: count.PodPriority(pod), Pods: 1, Whole: true})
-		r.plainVictims[pod.UID] = &plainVictim{of: p}
+		r.plainVictims.Choose(pod.UID, p)
 	}
-	for i := range p.Victims {
-		p.uids.Insert(p.Victims[i].Pod.UID)
-	}
+	p.Begin(evictions.Recorded, now)
 	return p, true, nil
 }
 
@@ -366,7 +364,7 @@ func (r *Registry) plainVictimsAmong(victims []*corev1.Pod) ([]*corev1.Pod, erro
 		}
 		if v := r.plainVictims[pod.UID]; v == nil {
 			plain = append(plain, pod)
-		} else if !v.isDeparting() {
+		} else if !v.IsDeparting() {
 			return nil, fmt.Errorf("preempting pod %s: it is about to be preempted by others; another attempt chooses anew", pod.Name)
 		}
 	}
@@ -374,17 +372,9 @@ func (r *Registry) plainVictimsAmong(victims []*corev1.Pod) ([]*corev1.Pod, erro
 }
 
 // isFor reports whether the pod without a gang is about to preempt the victim.
-func (p *Preemption) isFor(preemptor *corev1.Pod, victim types.UID) bool {
-	return p != nil && p.Pod != nil && p.Pod.UID == preemptor.UID && p.uids.Has(victim)
-}
-
-// pods returns the pods of the victims.
-func (p *Preemption) pods() []*corev1.Pod {
-	pods := make([]*corev1.Pod, len(p.Victims))
-	for i, v := range p.Victims {
-		pods[i] = v.Pod
-	}
-	return pods
+func isFor(p *Preemption, preemptor *corev1.Pod, victim types.UID) bool {
+	return p != nil && p.Pod != nil && p.Pod.UID == preemptor.UID &&
+		slices.ContainsFunc(p.Victims, func(v Victim) bool { return v.Pod.UID == victim })
 }
 
 // RecordMarkedForPod records that the victims of a pod without a gang are marked, or why they cannot be: then none of them is evicted.
@@ -395,7 +385,7 @@ func (r *Registry) RecordMarkedForPod(p *Preemption, err error, now time.Time) (
 	r.beginCall(now)
 	var losses []loss
 	if err == nil {
-		losses, err = r.lossesBy(p, p.pods())
+		losses, err = r.lossesBy(p, p.Pods())
 	}
 	if err != nil {
 		r.enterStage(p, evictions.Ended)

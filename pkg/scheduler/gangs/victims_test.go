@@ -210,7 +210,7 @@ func (s *story) preempts(by string, victims ...string) (preempted, error) {
 	if p == nil || err != nil {
 		return got, err
 	}
-	got.Evicts = describePods(p.pods())
+	got.Evicts = describePods(p.Pods())
 	for _, v := range p.Victims {
 		if q, ends, err := s.r.Preempt(v.Pod, pods, preemptor, by, s.now); q != nil || !ends || err != nil {
 			s.t.Errorf("%s is about to end, and %v, %v, %v", v.Pod.Name, q, ends, err)
@@ -267,7 +267,7 @@ func TestPreempt(t *testing.T) {
 			tell: func(s *story) {
 				s.group(podGroup().MinMember(2)).pods(on("n", "a")...).pods(on("m", "b", "c")...)
 				_, _ = s.preempts("earlier", "c")
-				s.r.RecordEvicted(&Preemption{gang: &gangState{}}, []types.UID{"c"}, s.now)
+				s.r.RecordEvicted(&Preemption{}, []types.UID{"c"}, s.now)
 			},
 			victims: []string{"c"}, want: preempted{"c", true, `whole false, c on "m"`},
 		},
@@ -410,7 +410,7 @@ func TestVictimsWithoutAGangEndWithTheOthers(t *testing.T) {
 				}
 			}
 			p, ends, err := s.r.Preempt(plain, victims, high, "plan", s.now)
-			if !ends || err != nil || describePods(p.pods()) != "a+b+plain" {
+			if !ends || err != nil || describePods(p.Pods()) != "a+b+plain" {
 				t.Fatalf("%+v, %t, %v", p, ends, err)
 			}
 			wantEnds("while they are being marked")
@@ -422,7 +422,7 @@ func TestVictimsWithoutAGangEndWithTheOthers(t *testing.T) {
 				t.Errorf("the marks are taken back: %t", unmarked)
 			}
 			if refused != nil {
-				if p, _, err = s.r.Preempt(plain, victims, other, "other", s.now); err != nil || describePods(p.pods()) != "a+b+plain" {
+				if p, _, err = s.r.Preempt(plain, victims, other, "other", s.now); err != nil || describePods(p.Pods()) != "a+b+plain" {
 					t.Errorf("another pod preempts them: %+v, %v", p, err)
 				}
 				return
@@ -442,7 +442,7 @@ func TestAVictimWithoutAGangOfAnother(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
 	plain := wrappers.MakePod("plain", testNamespace).UID("plain").Node("n").Obj()
-	s.r.plainVictims["plain"] = &plainVictim{of: &Preemption{}}
+	s.r.plainVictims.Choose("plain", &Preemption{})
 	victims, high := []*corev1.Pod{plain, s.r.members["a"].pod}, wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj()
 	for _, v := range victims {
 		if p, ends, err := s.r.Preempt(v, victims, high, "plan", s.now); p != nil || ends || err == nil {
