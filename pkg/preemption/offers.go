@@ -242,6 +242,9 @@ func (s *search) roomAround(m market, node int32) int {
 
 // roomOn returns how many pods of a class fit by numbers on nodes.
 func (s *search) roomOn(class int, nodes []int32) int {
+	if len(nodes) == len(s.on) {
+		return s.fit.sums[class]
+	}
 	sum := 0
 	for _, node := range nodes {
 		sum += s.slots[class][node]

@@ -488,12 +488,12 @@ func (s *search) restoreApart() {
 
 const (
 	maxExchanged = 16   // selected units, the most valuable, that are exchanged, and for pairs of them a quarter
-	minBundles   = 2000 // sets of units that may be priced for exchanges, besides as many as before
+	minBundles   = 2000 // sets of units that may be priced for exchanges, besides a quarter of those before
 )
 
 // exchange replaces one or two of the best units by others as long as this is cheaper.
 func (s *search) exchange() {
-	most := 2*s.bundles + minBundles
+	most := s.bundles + s.bundles/4 + minBundles
 	for improved := true; improved; {
 		improved = false
 		best := s.byValue(s.best)
