@@ -435,8 +435,8 @@ func (s *search) overfull(from int) []int32 {
 func (s *search) reduce() bool {
 	start := s.selection()
 	if !s.byNumbers {
-		if s.restoreApart(); !s.plan() {
-			if s.selectUnits(start); !s.plan() {
+		if s.restoreApart(); !s.plan() && !s.late { // late: it is planned again at the end
+			if s.selectUnits(start); !s.plan() && !s.late {
 				return false
 			}
 		}
@@ -458,7 +458,7 @@ func (s *search) reduce() bool {
 		}
 	}
 	if s.byNumbers && s.found && !s.isCheaper() {
-		return false
+		return true
 	}
 	if s.byNumbers && !s.plan() && !s.late { // a filter refuses what the numbers allow
 		s.byNumbers, s.probes = false, true
