@@ -39,14 +39,24 @@ type Adoption struct {
 	PodGroups []*v2alpha2.PodGroup
 }
 
-// IsOf reports whether a set may go on with what was left. A service may, because its template may change. A job is
-// continued only by the same job, and not after it has failed. Source: docs/decisions, W14.
+// IsOf reports whether a set may go on with what was left. A service may, because its template may change, but not if a
+// PodClique that was left has no place in it, and would be deleted. A job is continued only by the same job, of the same
+// size, and not after it has failed. Source: docs/decisions, W14.
 func (a Adoption) IsOf(set *v1alpha1.PodCliqueSet, schedulerName string) bool {
+	now, isJob := withDefaults(set, schedulerName), set.Spec.IsTraining()
 	differs := func(c *v1alpha1.PodClique) bool {
-		return IsTraining(c) != set.Spec.IsTraining() || c.Annotations[v1alpha1.AnnotationWorkloadFailed] != ""
+		i, t := naming.LabelIndex(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), now.Spec.Template.Clique(c.Labels[v1alpha1.LabelTemplateName])
+		if t == nil || IsTraining(c) != isJob || c.Annotations[v1alpha1.AnnotationWorkloadFailed] != "" ||
+			isJob && (i >= int(now.Spec.Replicas) || c.Spec.Replicas != t.Spec.Replicas) {
+			return true
+		}
+		group := ""
+		if g := now.Spec.Template.ScalingGroupOf(t.Name); g != nil {
+			group = naming.ScalingGroup(set.Name, i, g.Name)
+		}
+		return c.Labels[v1alpha1.LabelPodCliqueScalingGroup] != group
 	}
-	return !slices.ContainsFunc(a.Cliques, differs) &&
-		(!set.Spec.IsTraining() || a.Revisions[0].Describes(set, schedulerName))
+	return !slices.ContainsFunc(a.Cliques, differs) && (!isJob || a.Revisions[0].Describes(set, schedulerName))
 }
 
 // Status returns the status with which the set goes on with what it owns. The attempts of its replicas are the latest

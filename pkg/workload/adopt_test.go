@@ -136,8 +136,9 @@ func TestAdoptionIsOf(t *testing.T) {
 	t.Parallel()
 	job := func() *v1alpha1.PodCliqueSet {
 		set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "s", UID: "new"}}
-		set.Spec.WorkloadType = v1alpha1.WorkloadTypeTraining
+		set.Spec.WorkloadType, set.Spec.Replicas = v1alpha1.WorkloadTypeTraining, 2
 		set.Spec.Template.Cliques = []*v1alpha1.PodCliqueTemplateSpec{{Name: "w"}}
+		set.Spec.Template.Cliques[0].Spec.Replicas = 3
 		set.Spec.Template.Cliques[0].Spec.PodSpec.Containers = []corev1.Container{{Name: "main", Image: "main:1"}}
 		return set
 	}
@@ -149,6 +150,22 @@ func TestAdoptionIsOf(t *testing.T) {
 		"a changed job": {func(s *v1alpha1.PodCliqueSet, _ *v1alpha1.PodClique) {
 			s.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "main:2"
 		}, false},
+		"a job of fewer replicas": {func(s *v1alpha1.PodCliqueSet, _ *v1alpha1.PodClique) { s.Spec.Replicas = 1 }, false},
+		"a job of fewer pods": {func(s *v1alpha1.PodCliqueSet, _ *v1alpha1.PodClique) {
+			s.Spec.Template.Cliques[0].Spec.Replicas = 2
+		}, false},
+		"a service of fewer replicas and pods": {func(s *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
+			s.Spec.WorkloadType, c.Annotations = "", nil
+			s.Spec.Replicas, s.Spec.Template.Cliques[0].Spec.Replicas = 1, 2
+		}, true},
+		"a service without the clique": {func(s *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
+			s.Spec.WorkloadType, c.Annotations = "", nil
+			s.Spec.Template.Cliques[0].Name = "x"
+		}, false},
+		"a service with the clique in a scaling group": {func(s *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
+			s.Spec.WorkloadType, c.Annotations = "", nil
+			s.Spec.Template.PodCliqueScalingGroupConfigs = []v1alpha1.PodCliqueScalingGroupConfig{{Name: "g", CliqueNames: []string{"w"}}}
+		}, false},
 		"a job that has failed": {func(_ *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
 			c.Annotations[v1alpha1.AnnotationWorkloadFailed] = string(lifecycle.MaxRestartsExceeded)
 		}, false},
@@ -159,7 +176,8 @@ func TestAdoptionIsOf(t *testing.T) {
 			s.Spec.Template.Cliques[0].Spec.PodSpec.Containers[0].Image = "main:2"
 		}, true},
 	} {
-		set, clique := job(), adoptedClique(0, 0, 1, 0)
+		set, clique := job(), adoptedClique(1, 0, 1, 0)
+		clique.Spec.Replicas = 3
 		clique.Annotations[v1alpha1.AnnotationWorkloadType] = string(v1alpha1.WorkloadTypeTraining)
 		a := Adoption{Revisions: []*Revision{NewRevision(set, "muster-scheduler", nil, nil)}, Cliques: []*v1alpha1.PodClique{clique}}
 		tc.change(set, clique)

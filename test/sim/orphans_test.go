@@ -281,6 +281,10 @@ func TestChangedSetIsAppliedAgain(t *testing.T) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType,
 				RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Paused: true}}
 		}, map[string]int{"main:1": 16}},
+		"other minima, which are immutable in a set": {func(*v1alpha1.PodCliqueSet) {}, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.Clique("router").Spec.MinAvailable = ptr.To(int32(1))
+			s.Spec.Template.PodCliqueScalingGroupConfigs[0].MinAvailable = ptr.To(int32(2))
+		}, map[string]int{"main:1": 16}},
 		"fewer replicas": {func(*v1alpha1.PodCliqueSet) {}, func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 1 }, map[string]int{"main:1": 8}},
 		"more replicas":  {func(*v1alpha1.PodCliqueSet) {}, func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 3 }, map[string]int{"main:1": 24}},
 	} {
@@ -443,6 +447,41 @@ func TestAnotherJobIsNotTheOneThatWasLeft(t *testing.T) {
 			}
 			c.Advance(5 * time.Minute)
 			running(c, 3)
+		})
+	}
+}
+
+// A set that has no place for a PodClique that was left, and a job of another size, adopt nothing, because pods would end.
+func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
+	job := func() *v1alpha1.PodCliqueSet { return trainingSet(2, v1alpha1.TrainingSpec{}) }
+	for name, tc := range map[string]struct {
+		set    func() *v1alpha1.PodCliqueSet
+		change func(*v1alpha1.PodCliqueSet)
+	}{
+		"a clique has another name": {podCliqueSet, func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.Clique("router").Name = "front" }},
+		"a scaling group has another name": {podCliqueSet, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.PodCliqueScalingGroupConfigs[0].Name = "llm"
+		}},
+		"a clique is in a scaling group": {podCliqueSet, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.PodCliqueScalingGroupConfigs[0].CliqueNames = []string{"leader", "worker", "router"}
+		}},
+		"a job has fewer replicas": {job, func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 1 }},
+		"a job has fewer pods":     {job, func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.Clique("worker").Spec.Replicas = 1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(8, 4), Check: invariants()})
+			set := tc.set()
+			c.Create(set)
+			c.Advance(time.Minute)
+			before, again := uids(c), leave(c, set.Name)
+			tc.change(again)
+			c.Create(again)
+			c.Advance(5 * time.Minute)
+			wantReplaced(c, before)
+			foreign := meta.FindStatusCondition(theSet(c, set.Name).Status.Conditions, v1alpha1.ConditionForeignObject)
+			if foreign == nil || !strings.Contains(foreign.Message, "has no owner") {
+				c.Fatalf("the set does not say what is in its way: %+v", theSet(c, set.Name).Status.Conditions)
+			}
 		})
 	}
 }
