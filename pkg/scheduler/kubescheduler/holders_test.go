@@ -190,14 +190,15 @@ func (s *screened) compare() bool {
 	return mayFit
 }
 
-// Where only amounts of resources decide, it refuses exactly the gangs for which there is no plan.
+// Where only amounts of resources decide, in the cluster or in a rack that the gang requires, it refuses exactly the gangs for which
+// there is no plan.
 func TestMayFitWithoutIsExactForResources(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewSource(1))
 	refused, gangs := 0, 0
 	for range 8 {
 		s := &screened{t: t, rng: rng, cache: NewFilterCache()}
-		s.c = newCluster(t, racks(1+rng.Intn(3), 8)...)
+		s.c = newCluster(t, racks(1+rng.Intn(5), 8)...)
 		for range rng.Intn(12) {
 			node := s.c.nodes[rng.Intn(len(s.c.nodes))].Node().Name
 			s.run(classPod("running").GPUs(int64(1 + rng.Intn(3))).Node(node).Obj())
@@ -205,6 +206,9 @@ func TestMayFitWithoutIsExactForResources(t *testing.T) {
 		for range 40 {
 			gpus := int64(1 + rng.Intn(9))
 			p, classes := s.c.problem(s.cache, flat(members(1+rng.Intn(6), func(i int) *wrappers.PodWrapper { return worker(i).GPUs(gpus) })))
+			if rng.Intn(2) == 0 {
+				p.Required = map[string]string{"": "rack"}
+			}
 			w, err := NewSnapshot(s.c.ctx, s.c.f, s.c.nodes, classes.Pods, Options{Cache: s.cache, Pods: classes.Size})
 			if err != nil {
 				t.Fatal(err)
