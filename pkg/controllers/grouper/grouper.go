@@ -76,6 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	want, err := r.kind.PodGroups(workload)
 	if refused := (*grouping.RefusedError)(nil); errors.As(err, &refused) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", refused.Error())
+		return ctrl.Result{}, nil // pods that run keep their gang, as it was before the edit
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}

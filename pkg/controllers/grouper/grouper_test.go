@@ -237,6 +237,26 @@ func TestRefusalIsTold(t *testing.T) {
 	}
 }
 
+// TestRefusedEditKeepsTheGang: an edit that cannot be obeyed takes the PodGroup from no pod that runs.
+func TestRefusedEditKeepsTheGang(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, job("a", "u1", 8, marked("all")))
+	b.pass("Job", "a")
+	before := b.groups()
+	edited := &batchv1.Job{}
+	if err := b.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, edited); err != nil {
+		t.Fatal(err)
+	}
+	edited.Spec.Template.Labels[v2alpha2.MinMemberKey] = "most"
+	if err := b.api.Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	b.pass("Job", "a")
+	if got := b.groups(); got != before || got == "" {
+		t.Errorf("%q, want %q as before", got, before)
+	}
+}
+
 // life is a random life of workloads, whose controllers, the garbage collector, the caches and a scheduler act at any time.
 type life struct {
 	*bed
