@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -92,8 +93,10 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 	if len(p.Spared) > 0 { // before a witness shows a later process that those with a mark end
 		g.unmarkVictims(logger, p, p.Spared)
 	}
-	for left, round := evictionOf(p, p.Victims), 0; ; round++ {
+	left := evictionOf(p, p.Victims)
+	for round := 0; ; round++ {
 		var err error
+		left.Victims = g.remaining(left.Victims)
 		g.evictions.run(func(context.Context) {
 			if round > 0 { // kube-controller-manager removes marks after two minutes
 				if err := g.evictions.evictor.MarkVictims(ctx, left); err != nil {
@@ -117,7 +120,6 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 		}
 		select {
 		case <-g.clock.After(evictPause):
-			left.Victims = g.remaining(left.Victims)
 		case <-ctx.Done():
 			var uids []types.UID
 			for _, v := range g.remaining(left.Victims) {
@@ -142,12 +144,13 @@ func countVictims(p *gangs.Preemption, left []types.UID) {
 	}
 }
 
-// remaining returns those of the victims whose deletion has to be requested, with their pods as they are now.
+// remaining returns those of the victims whose deletion has to be requested, with their pods as they are now. A pod
+// that has succeeded stays, with its logs: its room is free.
 func (g *Gangs) remaining(victims []evict.Victim) []evict.Victim {
 	var left []evict.Victim
 	for _, v := range victims {
 		pod, err := g.podLister.Pods(v.Pod.Namespace).Get(v.Pod.Name)
-		if err == nil && pod.UID == v.Pod.UID && count.NeedsDeletion(pod) {
+		if err == nil && pod.UID == v.Pod.UID && pod.Status.Phase != corev1.PodSucceeded && count.NeedsDeletion(pod) {
 			v.Pod = pod
 			left = append(left, v)
 		}

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -107,6 +109,35 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 		}
 		sync()
 		clock.Step(evictPause)
+	}
+}
+
+// A pod without a gang that succeeds while it is marked is not deleted with its logs.
+func TestAPlainVictimThatSucceedsIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).run()
+	c.pod(wrappers.MakePod("done", "ml").GPUs(1), wrappers.MakePod("busy", "ml").GPUs(1))
+	c.eventually("they run", func() bool { return len(c.boundOf("done"))+len(c.boundOf("busy")) == 2 })
+	var once sync.Once
+	c.onMark = func() {
+		once.Do(func() {
+			pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "done", metav1.GetOptions{})
+			if err == nil {
+				pod.Status.Phase = corev1.PodSucceeded
+				_, err = c.client.CoreV1().Pods("ml").UpdateStatus(c.ctx, pod, metav1.UpdateOptions{})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	c.rankedGang("high", 100, 2, 2).eventually("the other pod is evicted", func() bool { return slices.Contains(c.evicted(), "busy") })
+	c.eventually("all evictions were requested", func() bool {
+		f, _ := c.gangs.registry.Facts(key("high"))
+		return f.Preempting == nil || f.Preempting.Evicting
+	})
+	if got := c.evicted(); !slices.Equal(got, []string{"busy"}) {
+		t.Errorf("evicted %v, want only the pod that runs", got)
 	}
 }
 

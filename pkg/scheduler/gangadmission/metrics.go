@@ -27,7 +27,7 @@ var (
 	})
 	plansAborted = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_aborted_total", StabilityLevel: metrics.ALPHA,
-		Help: "Plans aborted before any pod was bound, by cause: refused (the planned node refused a member), unprepared (a volume, a claim or another reservation failed), late (a member was not ready in time), changed (a pod was removed or bound in the meantime), overtaken (surplus of a gang that fell below its minimum). Divided by muster_plans_total{result=\"committed\"} it is the fraction of plans that are not carried out.",
+		Help: "Plans aborted before any pod was bound, by cause: refused (the planned node refused a member), unprepared (a volume, a claim or another reservation failed), late (a member was not ready in time), changed (a pod was removed or bound in the meantime), overtaken (surplus of a gang that fell below its minimum), preempted (a gang of higher priority needs the room). Divided by muster_plans_total{result=\"committed\"} it is the fraction of plans that are not carried out.",
 	}, []string{"cause"})
 	bindingsFailed = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "bindings_failed_total", StabilityLevel: metrics.ALPHA,
@@ -35,7 +35,7 @@ var (
 	})
 	preemptions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "preemption_decisions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Searches for pods of lower priority that a gang could preempt, by result: decided, confirmed (on a new snapshot, before the evictions), unneeded (the room of pods that are ending is enough), hopeless (preemption would not help), cut (the time was over).",
+		Help: "Searches for pods of lower priority that a gang could preempt, by result: decided, confirmed (on a new snapshot, before the evictions), unneeded (the room of pods that are ending is enough), aborts (the room of plans that are not being bound yet is needed), hopeless (preemption would not help), cut (the time was over).",
 	}, []string{"result"})
 	preemptionDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "preemption_decision_duration_seconds", StabilityLevel: metrics.ALPHA,

@@ -5,6 +5,7 @@ package gangadmission
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,6 +62,10 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 		a.Cut = true
 	case unneeded:
 		repeatAt(now.Add(unneededPause)) // others may use the room
+	case aborts: // the room is free when their members are released; others of lower priority must not come before
+		logger.V(2).Info("Gang aborts plans of lower priority", "plans", len(s.inTheWay), "took", took)
+		pl.gangs.apply(logger, pl.registry.AbortPlans(work, s.inTheWay, now))
+		repeatAt(now.Add(abortPause))
 	case decided:
 		if step == gangs.PreemptConfirm {
 			name = "confirmed"
@@ -76,12 +81,16 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 // unneededPause is the time after which an attempt is repeated for which the room of ending pods seems to be enough.
 const unneededPause = 5 * time.Second
 
+// abortPause is the time after which an attempt is repeated for which plans were aborted.
+const abortPause = 100 * time.Millisecond
+
 // searchResult is the result of a search for victims, as a label of metrics.
 type searchResult string
 
 const (
 	decided  searchResult = "decided"
 	unneeded searchResult = "unneeded" // the room of pods that are ending is enough
+	aborts   searchResult = "aborts"   // the room of plans of lower priority is needed, which are not being bound yet
 	hopeless searchResult = "hopeless" // preemption would not help
 	cut      searchResult = "cut"      // the time was over
 )
@@ -94,8 +103,9 @@ type search struct {
 	budgets    disruptionBudgets
 	running    []*corev1.Pod // by ID
 	candidates gangs.Candidates
-	why        string // why preemption would not help; "": no pod has a lower priority
-	bounded    bool   // it found no victims, and it is not certain that there are none
+	inTheWay   []gangs.PlanRoom // plans that have to be aborted first
+	why        string           // why preemption would not help; "": no pod has a lower priority
+	bounded    bool             // it found no victims, and it is not certain that there are none
 }
 
 // mayHelp reports whether the numbers allow a plan if all pods end that may be candidates. Of the gangs that preemption would not help
@@ -103,10 +113,14 @@ type search struct {
 func (s *search) mayHelp(now time.Time) bool {
 	holders, pods := s.snapshot.Holders()
 	screening := s.registry.ScreenHolders(s.work, holders, pods, now)
-	if s.why = s.snapshot.WhyFreedRoomIsUnknown(); s.why != "" {
+	problem := s.work.Required()
+	if s.why = s.snapshot.WhyFreedRoomIsUnknown(); s.why == "" && problem.Tree.MissingPods(problem.Have) > 1 {
+		s.why = s.snapshot.WhyStorageIsUnknown()
+	}
+	if s.why != "" {
 		return false
 	}
-	if !s.snapshot.MayFitWithout(s.work.Required(), screening.MayEnd) {
+	if !s.snapshot.MayFitWithout(problem, screening.MayEnd) {
 		s.why = describeHopeless(screening.Pods, screening.Protected)
 		return false
 	}
@@ -128,12 +142,20 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 	for i := range c.Workloads {
 		pods += len(c.Workloads[i].Pods)
 	}
-	if pods == 0 {
+	if pods == 0 && len(c.Plans) == 0 {
 		s.why = describeHopeless(0, c.Protected)
 		return nil, hopeless
 	}
 	s.snapshot.Free(c.Ending)
 	defer s.snapshot.Restore(c.Ending)
+	for _, p := range c.Plans {
+		s.snapshot.Free(p.Pods)
+	}
+	defer func() {
+		for _, p := range c.Plans {
+			s.snapshot.Restore(p.Pods)
+		}
+	}()
 	d, result := preemption.FindVictims(
 		preemption.Input{
 			Problem: s.work.Required(), Workloads: c.Workloads, Allowed: s.budgets.allowed, MaxGrace: int64(s.args.MaxVictimGrace.Seconds()),
@@ -152,11 +174,23 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 		s.why, s.bounded = "no pods of lower priority were found whose end would make enough room", true
 		return nil, hopeless
 	}
+	planned := sets.New[string]()
+	for i := range d.Plan {
+		planned.Insert(d.Plan[i].Node)
+	}
+	for _, p := range c.Plans {
+		if slices.ContainsFunc(p.Pods, func(id int) bool { return planned.Has(s.running[id].Spec.NodeName) }) {
+			s.inTheWay = append(s.inTheWay, p)
+		}
+	}
 	s.snapshot.Undo(len(d.Plan))
 	for _, v := range d.Victims {
 		s.snapshot.Restore(v.Pods)
 	}
-	if len(d.Victims) == 0 {
+	switch {
+	case len(s.inTheWay) > 0: // with their room it is known who must end
+		return nil, aborts
+	case len(d.Victims) == 0:
 		return nil, unneeded
 	}
 	return d, decided

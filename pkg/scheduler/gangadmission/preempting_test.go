@@ -371,6 +371,46 @@ func TestRoomOfAPreemptorIsReserved(t *testing.T) {
 	}
 }
 
+// A plan of lower priority that is not being bound yet, since a volume of a member is not ready, is aborted for a gang
+// that needs its room. Pods that run end only if they are needed as well.
+func TestPlansOfLowerPriorityAreAborted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		minimum, runs, high int // of the gang of lower priority
+		evicted             int
+	}{
+		"the minimum is being prepared":     {minimum: 4, high: 4},
+		"surplus of a gang that runs":       {minimum: 3, runs: 3, high: 1},
+		"surplus of a gang that has to end": {minimum: 3, runs: 3, high: 4, evicted: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ready := make(chan struct{})
+			release := sync.OnceFunc(func() { close(ready) })
+			defer release()
+			c := newCluster(t, prepares(func(pod string) *fwk.Status {
+				if pod == "low-3" {
+					<-ready
+				}
+				return nil
+			}), func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.BarrierTimeout.Duration = time.Minute })
+			c.node(wrappers.MakeNode("n0").GPUs(4)).run().rankedGang("low", 0, tc.minimum, 4)
+			c.eventually("its last pod is being prepared", func() bool {
+				return len(c.boundOf("low")) == tc.runs && c.gangs.registry.PlanOf("uid-low-3") != nil
+			})
+			plan := c.gangs.registry.PlanOf("uid-low-3")
+			c.rankedGang("high", 100, tc.high, tc.high).eventually("the plan is aborted", func() bool {
+				return strings.Contains(plan.Reason(c.gangs.registry), "gang ml/high of higher priority needs the room")
+			})
+			release()
+			c.wholeOf("high", tc.high)
+			if got := c.evicted(); len(got) != tc.evicted {
+				t.Errorf("evicted %v, want %d pods", got, tc.evicted)
+			}
+		})
+	}
+}
+
 // One pod that never preempts is enough: the gang starts as a whole.
 func TestAGangWithAPodThatNeverPreempts(t *testing.T) {
 	t.Parallel()

@@ -201,3 +201,49 @@ func TestNobodyEndsForVolumes(t *testing.T) {
 	}
 	c.wholeOf("high", 4)
 }
+
+// TestNobodyEndsForStorageThatIsNotCounted: of storage that is left for volumes that are made on demand a plan counts
+// one claim at a time, so a gang of several pods that needs it preempts nobody. Where no driver tells how much is left,
+// it does.
+func TestNobodyEndsForStorageThatIsNotCounted(t *testing.T) {
+	t.Parallel()
+	const driver = "disks.example.com"
+	for _, tc := range []struct {
+		limited       bool
+		pods, evicted int
+	}{{true, 2, 0}, {true, 1, 1}, {false, 2, 2}} {
+		t.Run(fmt.Sprintf("limited %t, pods %d", tc.limited, tc.pods), func(t *testing.T) {
+			t.Parallel()
+			c, mode, left := newCluster(t), storagev1.VolumeBindingWaitForFirstConsumer, resource.MustParse("1536Mi")
+			storageAPI := c.client.StorageV1()
+			_, err := storageAPI.StorageClasses().Create(c.ctx, &storagev1.StorageClass{
+				ObjectMeta: metav1.ObjectMeta{Name: "on-node"}, Provisioner: driver, VolumeBindingMode: &mode}, metav1.CreateOptions{})
+			if err == nil {
+				_, err = storageAPI.CSIDrivers().Create(c.ctx, &storagev1.CSIDriver{
+					ObjectMeta: metav1.ObjectMeta{Name: driver}, Spec: storagev1.CSIDriverSpec{StorageCapacity: &tc.limited}}, metav1.CreateOptions{})
+			}
+			if err == nil {
+				_, err = storageAPI.CSIStorageCapacities("ml").Create(c.ctx, &storagev1.CSIStorageCapacity{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "left"}, StorageClassName: "on-node", Capacity: &left,
+					NodeTopology: &metav1.LabelSelector{}}, metav1.CreateOptions{})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.node(wrappers.MakeNode("n0").GPUs(2)).run().rankedGang("low", 0, 1, 2).wholeOf("low", 2)
+			c.groups.Put(wrappers.MakePodGroup("high", "ml").UID("high").Generation(1).MinMember(int32(tc.pods)).Obj())
+			for i, p := range members("high", tc.pods) { // 1Gi each
+				c.claim(fmt.Sprintf("disk-%d", i))
+				c.pod(p.Priority(100).Claim(fmt.Sprintf("disk-%d", i)))
+			}
+			c.eventually("victims are evicted, or it is said why none is", func() bool {
+				f, _ := c.gangs.registry.Facts(key("high"))
+				return len(c.evicted()) > 0 || strings.Contains(f.NoHelp, driver)
+			})
+			c.eventually("all victims are evicted", func() bool { return len(c.evicted()) >= tc.evicted })
+			if got := c.evicted(); len(got) != tc.evicted {
+				t.Errorf("evicted %v, want %d pods", got, tc.evicted)
+			}
+		})
+	}
+}

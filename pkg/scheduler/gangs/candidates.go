@@ -29,8 +29,46 @@ type Candidates struct {
 	Workloads []preemption.Workload
 	Gangs     []Key // by index in Workloads; zero: a pod without a gang
 	Ending    []int // IDs of pods that end without this gang's doing, and whose room it only has to wait for
-	Protected int   // pods of lower priority that may not be preempted
-	Unsettled bool  // other pods may be candidates in a moment, for example of a gang that is being bound
+	Plans     []PlanRoom
+	Protected int  // pods of lower priority that may not be preempted
+	Unsettled bool // other pods may be candidates in a moment, for example of a gang that is being bound
+}
+
+// PlanRoom is the room of a plan of lower priority whose members are not being bound yet. It is free when the plan is
+// aborted, and no pod ends for that.
+type PlanRoom struct {
+	Gang Key
+	Pods []int // IDs of its assumed members
+}
+
+// yieldsTo reports whether the gang has a plan that is aborted for a preemptor: it is not being bound yet, and the gang
+// has a lower priority in the queue too, so that it is not planned again before the preemptor.
+func (g *gangState) yieldsTo(priority int32) bool {
+	return g.plan != nil && !g.plan.open && !g.plan.aborted && !g.plan.isDoomed() && g.vanished == 0 &&
+		g.priority() < priority && g.group != nil && g.group.Spec.Preemptibility != v2alpha2.NonPreemptible
+}
+
+// AbortPlans aborts plans of lower priority whose room the gang of the work needs, unless they are being bound by now.
+func (r *Registry) AbortPlans(w *Work, plans []PlanRoom, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	var e Effects
+	for _, p := range plans {
+		if g := r.gangs[p.Gang]; g != nil && g.yieldsTo(w.EvictionPriority) {
+			e.add(r.abortForPreemptor(g, w.Gang))
+		}
+	}
+	return r.endCall(e)
+}
+
+func (r *Registry) abortForPreemptor(g *gangState, by Key) Effects {
+	p := g.plan
+	r.abortPlan(p, AbortPreempted, "gang "+by.String()+" of higher priority needs the room")
+	if g.plan == nil {
+		g.backOff(p, r.now)
+	}
+	return r.evaluate(g, r.now)
 }
 
 // Candidates returns the pods that the gang of the work may preempt. confirm: only workloads that lose pods by the gang's
@@ -174,6 +212,19 @@ func (c *candidates) addGangs() {
 func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.Pod) {
 	priority := g.evictionPriority()
 	c.lowest = min(c.lowest, g.classPriority())
+	yields := !c.confirm && g.yieldsTo(c.work.EvictionPriority)
+	if yields {
+		room := PlanRoom{Gang: g.key}
+		pods = slices.DeleteFunc(pods, func(p candidate) bool {
+			if p.state == count.Assumed {
+				room.Pods = append(room.Pods, p.id)
+			}
+			return p.state == count.Assumed
+		})
+		if c.Plans = append(c.Plans, room); len(pods) == 0 {
+			return
+		}
+	}
 	switch {
 	case priority >= c.work.EvictionPriority:
 		return
@@ -184,7 +235,7 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 		c.Protected += len(pods)
 		return
-	case g.protection() != "", len(pods) < g.boundMembers(),
+	case g.plan != nil && !yields, g.vanished > 0, len(pods) < g.boundMembers(),
 		slices.ContainsFunc(pods, func(p candidate) bool { return !p.isBound() }):
 		c.Protected, c.Unsettled = c.Protected+len(pods), true // which pods it has is known in a moment
 		return
@@ -212,12 +263,22 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	highest := int32(math.MaxInt32) // of a pod that no longer names its gang
-	plainEnd := false               // pods without a gang, or that name another one, end, of whatever priority, and this was not observed yet
-	for m := range r.renamed {
-		highest = min(highest, m.gang.classPriority())
-		plainEnd = plainEnd || m.isDeparting()
+	type others struct { // pods of a holder that are of another gang than they name
+		priority int32 // not above that of a gang of theirs
+		end      bool  // one of them ends, of whatever priority, and this was not observed yet
 	}
+	named := map[podgroup.Holder]others{}
+	for m := range r.renamed {
+		h := podgroup.HolderOf(m.pod)
+		h.Terminating = false
+		x, known := named[h]
+		if priority := min(m.gang.classPriority(), m.gang.numbers.LowestPriority()); !known || priority < x.priority {
+			x.priority = priority
+		}
+		x.end = x.end || m.isDeparting()
+		named[h] = x
+	}
+	plainEnd := false // the same of pods without a gang
 	for _, victim := range r.plainVictims {
 		plainEnd = plainEnd || victim.IsExpected(r.now, r.opts.PreemptionTimeout)
 	}
@@ -226,7 +287,11 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 		if pods[i] == 0 {
 			continue
 		}
-		g, priority := r.gangs[h.Group], min(h.Priority, highest)
+		g, priority := r.gangs[h.Group], h.Priority
+		of, isNamed := named[h]
+		if isNamed {
+			priority = min(priority, of.priority)
+		}
 		if g != nil {
 			priority = min(priority, g.classPriority())
 		}
@@ -234,9 +299,9 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 			priority = min(priority, g.numbers.LowestPriority()) // that of the gang is not lower: see gangState.evictionPriority
 		}
 		lowest = min(lowest, priority)
-		mayBePlain := g == nil || g.group == nil || len(r.renamed) > 0 || g.numbers.Flagged(count.IsStray) > 0
+		mayBePlain := g == nil || g.group == nil || isNamed || g.numbers.Flagged(count.IsStray) > 0
 		switch {
-		case h.Terminating, mayBePlain && plainEnd, g != nil && len(g.departing) > 0:
+		case h.Terminating, of.end, mayBePlain && plainEnd, g != nil && len(g.departing) > 0:
 			s.MayEnd[i] = true
 		case priority < w.EvictionPriority && !mayBePlain && g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 			s.Protected += pods[i]

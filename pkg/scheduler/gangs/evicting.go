@@ -157,7 +157,7 @@ func (r *Registry) isStillAllowed(g *gangState) bool {
 		lost[m.gang] = append(lost[m.gang], m)
 	}
 	for g, members := range lost {
-		if g.tree == nil || g.group == nil || g.protection() != "" || g.evictionPriority() >= p.Priority {
+		if g.tree == nil || g.group == nil || g.isBinding() || g.isNonPreemptible() || g.evictionPriority() >= p.Priority {
 			return false
 		}
 		if len(members) >= g.boundMembers() && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {

@@ -124,12 +124,11 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 
 // recordName records whether a member names its gang. A Holder tells only what it names.
 func (r *Registry) recordName(m *member, key Key) {
-	_, known := r.renamed[m]
-	switch isNamed := m.gang.key == key; {
-	case isNamed && known:
+	switch named, known := r.renamed[m]; {
+	case m.gang.key == key:
 		delete(r.renamed, m)
-	case !isNamed && !known:
-		r.renamed[m] = struct{}{}
+	case !known || named != key:
+		r.renamed[m] = key
 		r.recordMayHelp(everyPriority)
 	}
 }

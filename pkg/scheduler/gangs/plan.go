@@ -145,6 +145,8 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	g.cuts = 0
 	r.enterPhase(g, Committed)
 	r.recordRoomTaken(p)
+	// Its room counts as free for preemptors.
+	r.recordVictimPriority(g.priority())
 	if g.preemption != nil && g.preemption.IsPreparing() { // other room became free
 		r.unmark = append(r.unmark, r.endPreemption(g, evictions.Spared).Unmark...) // Tick repeats the activations
 	}

@@ -407,8 +407,12 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, Awaited: d.Awaited,
 		Timeout: r.opts.PreemptionTimeout,
 	}
-	if slices.ContainsFunc(d.Victims, func(v Victim) bool { return r.endsForOther(v.Pod.UID, g.preemption) }) {
-		g.recordOwnChange() // they end for another since the search began: it is tried again
+	isTaken := func(v Victim) bool {
+		loser := r.gangs[v.Gang]
+		return r.endsForOther(v.Pod.UID, g.preemption) || loser != nil && loser.isBinding() && !loser.yieldsTo(p.Priority)
+	}
+	if slices.ContainsFunc(d.Victims, isTaken) {
+		g.recordOwnChange() // they end for another, or their gang is being bound, since the search began: it is tried again
 		return Effects{}
 	}
 	var e Effects
@@ -436,6 +440,11 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 			m.gang.victimOf = p
 		} else if m != nil || v.Gang == (Key{}) { // else it is gone
 			r.plainVictims.Choose(v.Pod.UID, p)
+		}
+	}
+	for _, v := range p.Victims { // nothing more of their gangs is bound
+		if loser := r.gangs[v.Gang]; loser != nil && loser.victimOf == p && loser.yieldsTo(p.Priority) {
+			e.add(r.abortForPreemptor(loser, g.key))
 		}
 	}
 	for _, pod := range p.Awaited {

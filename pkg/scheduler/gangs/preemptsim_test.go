@@ -377,11 +377,11 @@ func (w *preemptingWorld) Restore(ids []int) {
 	}
 }
 
-// makeRoom does what the plugin does after an attempt without a plan.
-func (s *simulation) makeRoom(work *Work) {
-	step, _ := s.r.NextPreemptionStep(work, s.now)
+// makeRoom does what the plugin does after an attempt without a plan. It returns when the attempt must be repeated.
+func (s *simulation) makeRoom(work *Work) time.Time {
+	step, next := s.r.NextPreemptionStep(work, s.now)
 	if step == PreemptNothing {
-		return
+		return next
 	}
 	w := &preemptingWorld{simulatedWorld: simulatedWorld{free: s.free(), s: s}}
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
@@ -403,16 +403,17 @@ func (s *simulation) makeRoom(work *Work) {
 		if s.chance(20) { // it is not tried again for longer than the simulation lasts
 			s.r.RecordHopeless(work.Gang, "hopeless", false, time.Millisecond, s.now)
 		}
-		return
+		return time.Time{}
 	}
 	if len(d.Victims) == 0 {
-		return
+		return time.Time{}
 	}
 	decision := Preempting{ID: fmt.Sprintf("p%d", s.serial), Placements: d.Plan, Victims: c.Victims(d, w.pods)}
 	s.serial++
 	s.evictor.decided++
 	s.say("%s preempts (%d): %d victims", work.Gang.Name, step, len(decision.Victims))
 	s.apply(s.r.RecordPreemption(work, decision, s.now))
+	return time.Time{}
 }
 
 // checkNoPreemption: at the end nothing is left of preemptions, and what was begun was finished: all victims are gone.

@@ -110,6 +110,8 @@ const (
 	AbortChanged AbortCause = "changed"
 	// AbortOvertaken: the plan was for surplus, and the gang's minimum lost pods.
 	AbortOvertaken AbortCause = "overtaken"
+	// AbortPreempted: a gang of higher priority needs the room.
+	AbortPreempted AbortCause = "preempted"
 )
 
 // Registry contains all gangs of one scheduler process. Safe for concurrent use.
@@ -158,7 +160,7 @@ type Registry struct {
 	nextSearch   time.Time               // when the next gang for which it would not help may be tried again
 	unmark       []*Preemption           // for the next Effects
 	plainVictims evictions.Pods          // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
-	renamed      map[*member]struct{}    // bound members whose pods name another PodGroup by now, or none
+	renamed      map[*member]Key         // bound members whose pods name another PodGroup by now, or none
 
 	index   indices
 	waiting waitList
@@ -191,7 +193,7 @@ func New() *Registry {
 		recent:       [2]int32{math.MaxInt32, math.MaxInt32},
 		toSearch:     map[*gangState]struct{}{},
 		plainVictims: evictions.Pods{},
-		renamed:      map[*member]struct{}{},
+		renamed:      map[*member]Key{},
 		departed:     map[types.UID]int32{},
 
 		index:   newIndices(),

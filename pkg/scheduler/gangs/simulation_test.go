@@ -45,7 +45,7 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		t.Logf("%d plans passed another one", passed.Load())
 		t.Logf("%d decisions to preempt: %d gangs were placed, %d were not although pods were evicted, %d ended before", decided.Load(), placed.Load(), wasted.Load(), early.Load())
 		t.Logf("%d preemptions by pods", forPods.Load())
-		if !t.Failed() && (placed.Load() == 0 || early.Load() == 0 || forPods.Load() == 0) {
+		if !t.Failed() && (early.Load() == 0 || forPods.Load() == 0 || placed.Load() == 0 && repeats >= 200) { // one in 40 seeds is placed
 			t.Error("no preemption was successful, or none ended before an eviction, or none was for a pod")
 		}
 		if refused.Load() < int64(repeats)/10 && !t.Failed() {
@@ -1009,8 +1009,9 @@ func (s *simulation) endPlanning() {
 	}
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
-		s.makeRoom(work)
-		s.apply(s.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, s.wait(), s.now))
+		wait := s.wait()
+		wait.Until = s.makeRoom(work)
+		s.apply(s.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonFragmented}, wait, s.now))
 		s.backToQueue(pod)
 		return
 	}

@@ -152,7 +152,7 @@ func podsOfMembers(members []*member) []*corev1.Pod {
 // gang is not protected.
 func (g *gangState) protection() string {
 	switch {
-	case g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
+	case g.isNonPreemptible():
 		return isNonPreemptible
 	case g.plan != nil, g.vanished > 0:
 		return isBeingBound
@@ -160,6 +160,14 @@ func (g *gangState) protection() string {
 		return ""
 	}
 }
+
+func (g *gangState) isNonPreemptible() bool {
+	return g.group.Spec.Preemptibility == v2alpha2.NonPreemptible
+}
+
+// isBinding reports whether it is not known which bound pods the gang will have: its plan is not aborted, or a pod of
+// it has vanished.
+func (g *gangState) isBinding() bool { return g.plan != nil && !g.plan.aborted || g.vanished > 0 }
 
 // protectionFrom returns why no pod of the gang may be preempted by a pod without a gang and with the given priority. p is the
 // preemption by it; nil: none was recorded.

@@ -46,7 +46,10 @@ type class struct {
 	listens bool
 	// awaitsVolumes: its pods have claims that are not bound.
 	awaitsVolumes bool
-	kind          placement.Kind
+	// limited is a CSI driver that makes volumes for its pods and tells how much storage is left (CSIStorageCapacity);
+	// "": none does.
+	limited string
+	kind    placement.Kind
 
 	blocked     []*blocked          // counts of planned pods of other classes that exclude this class
 	blocks      []*blocked          // counts of other classes to which its pods contribute

@@ -3,6 +3,7 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -223,6 +224,8 @@ func (w *Snapshot) readVolumeDemand(c *class, members []*corev1.Pod) {
 			c.unbound = append(c.unbound, unboundVolume+pod.Namespace+"/"+name)
 		case !w.isProvisioned(claim):
 			d.awaited = append(d.awaited, claim)
+		default:
+			c.limited = cmp.Or(c.limited, w.limitedDriver(claim))
 		}
 	}
 	sort.SliceStable(d.awaited, func(a, b int) bool { return sizeOfClaim(d.awaited[a]) < sizeOfClaim(d.awaited[b]) })
@@ -274,6 +277,32 @@ func volumesByClaim(pod *corev1.Pod) []corev1.Volume {
 func (w *Snapshot) isProvisioned(claim *corev1.PersistentVolumeClaim) bool {
 	class, err := w.f.SharedInformerFactory().Storage().V1().StorageClasses().Lister().Get(storagehelpers.GetPersistentVolumeClaimClass(claim))
 	return err == nil && class.Provisioner != "" && class.Provisioner != storagehelpers.NotSupportedProvisioner
+}
+
+// limitedDriver returns the CSI driver that makes a volume for the claim, if it tells how much storage is left. "": it
+// does not.
+func (w *Snapshot) limitedDriver(claim *corev1.PersistentVolumeClaim) string {
+	storage := w.f.SharedInformerFactory().Storage().V1()
+	class, err := storage.StorageClasses().Lister().Get(storagehelpers.GetPersistentVolumeClaimClass(claim))
+	if err != nil {
+		return ""
+	}
+	driver, err := storage.CSIDrivers().Lister().Get(class.Provisioner)
+	if err != nil || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
+		return ""
+	}
+	return driver.Name
+}
+
+// WhyStorageIsUnknown returns why the Snapshot cannot tell whether there is enough storage for several pods, "" if it
+// can: VolumeBinding compares what is left with one claim at a time.
+func (w *Snapshot) WhyStorageIsUnknown() string {
+	for _, c := range w.classes {
+		if c.limited != "" {
+			return "volumes for pods of the gang are made by " + c.limited + ", and it is not known whether it has storage for all of them"
+		}
+	}
+	return ""
 }
 
 // volumeRoom returns for how many pods of the class the node has volumes, at most as many as it has other room for, without planned
