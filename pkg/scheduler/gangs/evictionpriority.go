@@ -9,6 +9,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -163,14 +164,26 @@ func (w *Work) Required() placement.Problem {
 	}
 	p.Pods = map[string][]placement.Pod{}
 	for leaf, pods := range w.all {
-		if standing, ok := w.standing[leaf]; ok && standing < w.EvictionPriority {
-			continue
-		}
 		for _, pod := range pods {
-			if count.PodPriority(w.Pods[pod.Index]) >= w.EvictionPriority {
+			if w.mayStart(leaf, count.PodPriority(w.Pods[pod.Index]), w.EvictionPriority) {
 				p.Pods[leaf] = append(p.Pods[leaf], pod)
 			}
 		}
 	}
 	return p
+}
+
+// mayStart reports whether a minimum of at least the priority may contain a pod of the leaf.
+func (w *Work) mayStart(leaf string, pod, priority int32) bool {
+	standing, stands := w.standing[leaf]
+	return pod >= priority && (!stands || standing >= priority)
+}
+
+// leastPriority returns the priority that the pods of the next plan have at least: while others end for the gang, that for which they
+// do. With pods of a lower one it could be preempted by them in turn, without end.
+func (g *gangState) leastPriority() int32 {
+	if p := g.preemption; p != nil && p.Stage() >= evictions.Checked {
+		return p.Priority
+	}
+	return math.MinInt32
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -171,5 +172,58 @@ func TestAGangIsProtectedByItsLowestPod(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A gang starts with the pods for which it has preempted others, also if a sub-group of a lower priority comes before them: these
+// others would preempt it in turn, without end. If one of the pods is gone when the others have ended, it starts with those that it has.
+func TestAGangStartsWithThePodsForWhichOthersEnded(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		low            int  // pods of the sub-group of a lower priority
+		gone           bool // a pod of the higher one is deleted while the others end
+		victims, bound int
+	}{
+		"the first sub-group is as large":       {low: 2, victims: 2, bound: 2},
+		"the first sub-group fits before":       {low: 1, victims: 2, bound: 2},
+		"a pod of the higher priority vanishes": {low: 1, gone: true, victims: 2, bound: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newQuietMarket(t, 2)
+			m.isExcused = func(*Preemption) bool { return tc.gone }
+			other, mixed := keyNamed("other"), keyNamed("mixed")
+			m.createGang(other, 2, 2, 5)
+			m.runFor(time.Second)
+			m.createGang(mixed, 1, 0, 0, func(s *v2alpha2.PodGroupSpec) {
+				s.MinMember, s.MinSubGroup = nil, new(int32(1))
+				s.SubGroups = []v2alpha2.SubGroup{{Name: "a", MinMember: new(int32(tc.low))}, {Name: "b", MinMember: new(int32(2))}}
+			})
+			for _, p := range []mixedPod{{"a", 1, ""}, {"b", 10, ""}, {"b", 10, ""}, {"a", 1, ""}}[:2+tc.low] {
+				m.createMixedPod(mixed, p)
+			}
+			m.runFor(time.Second)
+			if m.victims != 2 {
+				t.Fatalf("%d pods were evicted", m.victims)
+			}
+			settles := 10 * time.Minute
+			if tc.gone {
+				settles = 20 * time.Second
+				delete(m.groups, other) // its pods do not come back
+				m.apply(m.r.RemoveGroup(other, m.now))
+				delete(m.dirty, other)
+				for _, uid := range sortedUIDs(m.pods) {
+					if pod := m.pods[uid]; keyOf(pod) == mixed && count.PodPriority(pod) == 10 {
+						delete(m.pods, uid)
+						m.apply(m.r.RemovePod(uid, m.now))
+						break
+					}
+				}
+			}
+			m.runFor(settles)
+			if m.victims != tc.victims || m.boundOf(mixed) != tc.bound {
+				t.Errorf("%d pods were evicted, %d pods of the gang are bound", m.victims, m.boundOf(mixed))
+			}
+		})
 	}
 }

@@ -538,5 +538,6 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 	case p.Taken:
 		return r.replacePreemption(g, p.Failure())
 	}
+	g.changed = g.changed || p.Priority > g.roomPriority // pods of a lower priority may fit: leastPriority
 	return r.endPreemption(g, p.Failure())
 }

@@ -148,7 +148,7 @@ func (m *market) step() {
 			m.r.RecordPodsEnded([]*corev1.Pod{pod}, m.now)
 			m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
 			if m.groups[keyOf(pod)] != nil {
-				m.createPod(keyOf(pod), *pod.Spec.Priority)
+				m.createPod(keyOf(pod), *pod.Spec.Priority, pod.Labels)
 			}
 		}
 	}
@@ -208,10 +208,13 @@ func (m *market) FittingPods() int {
 	return n
 }
 
-func (m *market) createPod(key Key, priority int32) {
+func (m *market) createPod(key Key, priority int32, labels ...map[string]string) {
 	m.serial++
 	pod := wrappers.MakePod(fmt.Sprintf("%s-%d", key.Name, m.serial), key.Namespace).UID(fmt.Sprintf("%s.%04d", key.Name, m.serial)).Gang(key.Name).
 		CreationTimestamp(m.now).Priority(priority).Controller("Job", key.Name, "job-"+key.Name).Obj()
+	for _, l := range labels {
+		pod.Labels = l
+	}
 	m.pods[pod.UID], m.room = pod, nil
 	m.apply(m.r.SetPod(pod, m.now))
 }

@@ -205,9 +205,9 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	if task == Refill {
 		w.LostFrom = slices.Clone(g.lostFrom)
 	}
-	reserved := r.reserved.HasGang(g.key)
+	reserved, least := r.reserved.HasGang(g.key), g.leastPriority()
 	for i := range g.rows {
-		if x := &g.rows[i]; x.flags&count.IsUsable != 0 && x.scheduler == profile {
+		if x := &g.rows[i]; x.flags&count.IsUsable != 0 && x.scheduler == profile && (w.standing == nil || w.mayStart(x.leaf.Name(), x.order.Priority, least)) {
 			*buffer = append(*buffer, *x)
 			if reserved && r.reserved.Has(reservations.Owner{Gang: g.key, Leaf: x.leaf.Name()}) {
 				(*buffer)[len(*buffer)-1].class += "\x00" + x.leaf.Name() // only pods of this leaf may use what is reserved for it
