@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -39,24 +40,31 @@ type Adoption struct {
 	PodGroups []*v2alpha2.PodGroup
 }
 
-// IsOf reports whether a set may go on with what was left. A service may, because its template may change, but not if a
-// PodClique that was left has no place in it, and would be deleted. A job is continued only by the same job, of the same
-// size, and not after it has failed. Source: docs/decisions, W14.
+// IsOf reports whether a set may go on with what was left, of which Cliques and Groups are read. It may not if one of them
+// has no place in it, and would be deleted, or differs in what is immutable. A job is continued only by the same job, of
+// the same size, and not after it has failed. Source: docs/decisions, W14.
 func (a Adoption) IsOf(set *v1alpha1.PodCliqueSet, schedulerName string) bool {
 	now, isJob := withDefaults(set, schedulerName), set.Spec.IsTraining()
-	differs := func(c *v1alpha1.PodClique) bool {
-		i, t := naming.LabelIndex(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), now.Spec.Template.Clique(c.Labels[v1alpha1.LabelTemplateName])
+	template, same := &now.Spec.Template, equality.Semantic.DeepEqual
+	cliqueDiffers := func(c *v1alpha1.PodClique) bool {
+		i, t := naming.LabelIndex(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), template.Clique(c.Labels[v1alpha1.LabelTemplateName])
 		if t == nil || IsTraining(c) != isJob || c.Annotations[v1alpha1.AnnotationWorkloadFailed] != "" ||
 			isJob && (i >= int(now.Spec.Replicas) || c.Spec.Replicas != t.Spec.Replicas) {
 			return true
 		}
-		group := ""
-		if g := now.Spec.Template.ScalingGroupOf(t.Name); g != nil {
+		group, want := "", template.PodCliqueSpec(t)
+		if g := template.ScalingGroupOf(t.Name); g != nil {
 			group = naming.ScalingGroup(set.Name, i, g.Name)
 		}
-		return c.Labels[v1alpha1.LabelPodCliqueScalingGroup] != group
+		return c.Labels[v1alpha1.LabelPodCliqueScalingGroup] != group || !same(c.Spec.MinAvailable, want.MinAvailable) ||
+			c.Spec.RoleName != "" && c.Spec.RoleName != want.RoleName || !same(c.Spec.StartsAfter, want.StartsAfter)
 	}
-	return !slices.ContainsFunc(a.Cliques, differs) && (!isJob || a.Revisions[0].Describes(set, schedulerName))
+	groupDiffers := func(g *v1alpha1.PodCliqueScalingGroup) bool {
+		t := template.ScalingGroup(g.Labels[v1alpha1.LabelTemplateName])
+		return t == nil || !same(g.Spec.MinAvailable, t.MinAvailable) || !same(g.Spec.CliqueNames, t.CliqueNames)
+	}
+	return !slices.ContainsFunc(a.Cliques, cliqueDiffers) && !slices.ContainsFunc(a.Groups, groupDiffers) &&
+		(!isJob || a.Revisions[0].Describes(set, schedulerName))
 }
 
 // Status returns the status with which the set goes on with what it owns. The attempts of its replicas are the latest

@@ -158,6 +158,17 @@ func TestAdoptionIsOf(t *testing.T) {
 			s.Spec.WorkloadType, c.Annotations = "", nil
 			s.Spec.Replicas, s.Spec.Template.Cliques[0].Spec.Replicas = 1, 2
 		}, true},
+		"a service with another minimum": {func(s *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
+			s.Spec.WorkloadType, c.Annotations = "", nil
+			s.Spec.Template.Cliques[0].Spec.MinAvailable = ptr.To(int32(2))
+		}, false},
+		"a service with another role": {func(s *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
+			s.Spec.WorkloadType, c.Annotations, c.Spec.RoleName = "", nil, "v"
+		}, false},
+		"a service with another order": {func(s *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
+			s.Spec.WorkloadType, c.Annotations = "", nil
+			s.Spec.Template.Cliques[0].Spec.StartsAfter = []string{"v"}
+		}, false},
 		"a service without the clique": {func(s *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) {
 			s.Spec.WorkloadType, c.Annotations = "", nil
 			s.Spec.Template.Cliques[0].Name = "x"

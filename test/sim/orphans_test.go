@@ -281,10 +281,6 @@ func TestChangedSetIsAppliedAgain(t *testing.T) {
 			s.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType,
 				RollingRecreate: &v1alpha1.RollingRecreateUpdateStrategy{Paused: true}}
 		}, map[string]int{"main:1": 16}},
-		"other minima, which are immutable in a set": {func(*v1alpha1.PodCliqueSet) {}, func(s *v1alpha1.PodCliqueSet) {
-			s.Spec.Template.Clique("router").Spec.MinAvailable = ptr.To(int32(1))
-			s.Spec.Template.PodCliqueScalingGroupConfigs[0].MinAvailable = ptr.To(int32(2))
-		}, map[string]int{"main:1": 16}},
 		"fewer replicas": {func(*v1alpha1.PodCliqueSet) {}, func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 1 }, map[string]int{"main:1": 8}},
 		"more replicas":  {func(*v1alpha1.PodCliqueSet) {}, func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 3 }, map[string]int{"main:1": 24}},
 	} {
@@ -451,7 +447,8 @@ func TestAnotherJobIsNotTheOneThatWasLeft(t *testing.T) {
 	}
 }
 
-// A set that has no place for a PodClique that was left, and a job of another size, adopt nothing, because pods would end.
+// A set that has no place for a PodClique that was left, or differs in what is immutable, adopts nothing: pods would end, or every
+// later write to the PodClique would be refused. Neither does a job of another size.
 func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
 	job := func() *v1alpha1.PodCliqueSet { return trainingSet(2, v1alpha1.TrainingSpec{}) }
 	for name, tc := range map[string]struct {
@@ -464,6 +461,12 @@ func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
 		}},
 		"a clique is in a scaling group": {podCliqueSet, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.Template.PodCliqueScalingGroupConfigs[0].CliqueNames = []string{"leader", "worker", "router"}
+		}},
+		"a clique has another minimum": {podCliqueSet, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.Clique("router").Spec.MinAvailable = ptr.To(int32(1))
+		}},
+		"a scaling group has another minimum": {podCliqueSet, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.PodCliqueScalingGroupConfigs[0].MinAvailable = ptr.To(int32(2))
 		}},
 		"a job has fewer replicas": {job, func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 1 }},
 		"a job has fewer pods":     {job, func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.Clique("worker").Spec.Replicas = 1 }},

@@ -30,10 +30,12 @@ import (
 func (r *Reconciler) adopt(ctx context.Context, set *v1alpha1.PodCliqueSet, revisions []*workload.Revision, now time.Time) error {
 	podGroups, groups := &v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueScalingGroupList{}
 	cliques, labels := &v1alpha1.PodCliqueList{}, client.MatchingLabels(naming.SelectSetObjects(set.Name))
-	if err := r.live.List(ctx, cliques, client.InNamespace(set.Namespace), labels); err != nil {
-		return fmt.Errorf("listing PodCliques that a PodCliqueSet %s may have left: %w", set.Name, err)
+	for _, list := range []client.ObjectList{cliques, groups} {
+		if err := r.live.List(ctx, list, client.InNamespace(set.Namespace), labels); err != nil {
+			return fmt.Errorf("listing %T that a PodCliqueSet %s may have left: %w", list, set.Name, err)
+		}
 	}
-	left := workload.Adoption{Revisions: revisions, Cliques: children.Pointers(cliques.Items)}
+	left := workload.Adoption{Revisions: revisions, Cliques: children.Pointers(cliques.Items), Groups: children.Pointers(groups.Items)}
 	if !left.IsOf(set, r.options.SchedulerName) {
 		return nil // its objects are in the way, and are reported when those of the set are created
 	}

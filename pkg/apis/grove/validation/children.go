@@ -103,27 +103,14 @@ func ValidatePodCliqueScalingGroupUpdate(pcsg, old *v1alpha1.PodCliqueScalingGro
 		return nil
 	}
 	errs := validateScalingGroupSpec(&pcsg.Spec)
-	want := old.Spec.DeepCopy() // a group that was adopted follows the set that has adopted it
-	if owners.Set != nil {
-		if config := withDefaults(owners.Set).Spec.Template.ScalingGroup(old.Labels[v1alpha1.LabelTemplateName]); config != nil {
-			want.MinAvailable, want.CliqueNames = config.MinAvailable, config.CliqueNames
-		}
+	if !equality.Semantic.DeepEqual(pcsg.Spec.MinAvailable, old.Spec.MinAvailable) {
+		errs = append(errs, immutableError(specPath.Child("minAvailable"), whyAdmitted))
 	}
-	same := sameAsEither(&errs)
-	same("minAvailable", pcsg.Spec.MinAvailable, old.Spec.MinAvailable, want.MinAvailable, whyAdmitted)
-	same("cliqueNames", pcsg.Spec.CliqueNames, old.Spec.CliqueNames, want.CliqueNames, whyFollow)
+	if !equality.Semantic.DeepEqual(pcsg.Spec.CliqueNames, old.Spec.CliqueNames) {
+		errs = append(errs, immutableError(specPath.Child("cliqueNames"), whyFollow))
+	}
 	errs = append(errs, validateGroupFromTemplate(pcsg, old, owners)...)
 	return append(errs, scaleGroup(old, pcsg.Spec.Replicas, owners)...)
-}
-
-// sameAsEither returns a function that adds an error if a field of the spec is neither what it was nor what the template of
-// the PodCliqueSet says. The two differ only in an object that the set has adopted (docs/decisions, W14).
-func sameAsEither(errs *field.ErrorList) func(name string, now, before, template any, why string) {
-	return func(name string, now, before, template any, why string) {
-		if !equality.Semantic.DeepEqual(now, before) && !equality.Semantic.DeepEqual(now, template) {
-			*errs = append(*errs, immutableError(specPath.Child(name), why))
-		}
-	}
 }
 
 // validateGroupFromTemplate rejects changes of minReadySeconds, which the template of the PodCliqueSet sets, unless the
@@ -210,19 +197,15 @@ func ValidatePodCliqueUpdate(pclq, old *v1alpha1.PodClique, owners OwnerContext)
 		return nil
 	}
 	errs := validateScale(pclq.Spec.Replicas, pclq.Spec.MinAvailable)
-	want := &old.Spec // a PodClique that was adopted follows the set that has adopted it
-	if owners.Set != nil {
-		template := &withDefaults(owners.Set).Spec.Template
-		if clique := template.Clique(old.Labels[v1alpha1.LabelTemplateName]); clique != nil {
-			want = template.PodCliqueSpec(clique)
-		}
+	if !equality.Semantic.DeepEqual(pclq.Spec.MinAvailable, old.Spec.MinAvailable) {
+		errs = append(errs, immutableError(specPath.Child("minAvailable"), whyAdmitted))
 	}
-	same := sameAsEither(&errs)
-	same("minAvailable", pclq.Spec.MinAvailable, old.Spec.MinAvailable, want.MinAvailable, whyAdmitted)
-	if old.Spec.RoleName != "" {
-		same("roleName", pclq.Spec.RoleName, old.Spec.RoleName, want.RoleName, "running pods have it")
+	if old.Spec.RoleName != "" && pclq.Spec.RoleName != old.Spec.RoleName {
+		errs = append(errs, immutableError(specPath.Child("roleName"), "running pods have it"))
 	}
-	same("startsAfter", pclq.Spec.StartsAfter, old.Spec.StartsAfter, want.StartsAfter, whyStarted)
+	if !equality.Semantic.DeepEqual(pclq.Spec.StartsAfter, old.Spec.StartsAfter) {
+		errs = append(errs, immutableError(specPath.Child("startsAfter"), whyStarted))
+	}
 	errs = append(errs, validateFromTemplate(pclq, old, owners)...)
 	if pclq.Spec.Replicas == old.Spec.Replicas {
 		return errs

@@ -95,13 +95,7 @@ func TestValidatePodCliqueScalingGroupUpdate(t *testing.T) {
 		"in, though the tree is too large": {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.Replicas = 400 }, replicas: 399, owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"what it has, though invalid":      {old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(9)) }, replicas: 2},
 		"the minimum":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
-		"the minimum, as the template": {replicas: 2, old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(2)) }, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) },
-			owners: validation.OwnerContext{Set: podCliqueSet()}},
-		"the minimum, not as the template": {replicas: 2, old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(1)) }, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinAvailable = ptr(int32(2)) },
-			owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.minAvailable"}},
-		"the cliques, as the template": {replicas: 2, old: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"worker"} }, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"leader", "worker"} },
-			owners: validation.OwnerContext{Set: podCliqueSet()}},
-		"the cliques": {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"worker"} }, want: []string{"Forbidden: spec.cliqueNames"}},
+		"the cliques":                      {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.CliqueNames = []string{"worker"} }, want: []string{"Forbidden: spec.cliqueNames"}},
 		"when pods are available": {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinReadySeconds = 5 },
 			owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.minReadySeconds"}},
 		"when pods are available, as the template": {replicas: 2, change: func(g *v1alpha1.PodCliqueScalingGroup) { g.Spec.MinReadySeconds = 5 },
@@ -138,14 +132,6 @@ func trainingSet() *v1alpha1.PodCliqueSet {
 	return s
 }
 
-// asInTheTemplate returns the set with what is immutable in a PodClique, of its first clique.
-func asInTheTemplate() *v1alpha1.PodCliqueSet {
-	s := podCliqueSet()
-	s.Spec.Template.Cliques[0].Spec.MinAvailable, s.Spec.Template.Cliques[0].Spec.RoleName = ptr(int32(2)), "front"
-	s.Spec.Template.Cliques[0].Spec.StartsAfter = []string{"leader"}
-	return s
-}
-
 func TestValidatePodCliqueUpdate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old       *v1alpha1.PodClique
@@ -169,12 +155,6 @@ func TestValidatePodCliqueUpdate(t *testing.T) {
 		"a terminating one":         {old: func() *v1alpha1.PodClique { c := memberPodClique(); c.DeletionTimestamp = &metav1.Time{}; return c }(), replicas: 9, owners: validation.OwnerContext{Set: podCliqueSet()}},
 		"the minimum":               {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.MinAvailable = ptr(int32(1)) }, want: []string{"Forbidden: spec.minAvailable"}},
 		"the role":                  {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.RoleName = "x" }, want: []string{"Forbidden: spec.roleName"}},
-		"what was adopted, as the template": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
-			c.Spec.MinAvailable, c.Spec.RoleName, c.Spec.StartsAfter = ptr(int32(2)), "front", []string{"leader"}
-		}, owners: validation.OwnerContext{Set: asInTheTemplate()}},
-		"what was adopted, not as the template": {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) {
-			c.Spec.MinAvailable, c.Spec.RoleName, c.Spec.StartsAfter = ptr(int32(1)), "x", []string{"x"}
-		}, owners: validation.OwnerContext{Set: asInTheTemplate()}, want: []string{"Forbidden: spec.minAvailable", "Forbidden: spec.roleName", "Forbidden: spec.startsAfter"}},
 		"what starts before":        {old: podClique(), replicas: 3, change: func(c *v1alpha1.PodClique) { c.Spec.StartsAfter = []string{"x"} }, want: []string{"Forbidden: spec.startsAfter"}},
 		"the pods":                  {old: podClique(), replicas: 3, change: countTemplatePods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
 		"the pods of a member":      {old: memberPodClique(), replicas: 3, change: countTemplatePods("mine"), owners: validation.OwnerContext{Set: podCliqueSet()}, want: []string{"Forbidden: spec.podSpec"}},
