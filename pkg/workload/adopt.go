@@ -46,10 +46,14 @@ type Adoption struct {
 func (a Adoption) IsOf(set *v1alpha1.PodCliqueSet, schedulerName string) bool {
 	now, isJob := withDefaults(set, schedulerName), set.Spec.IsTraining()
 	template, same := &now.Spec.Template, equality.Semantic.DeepEqual
+	present := ""
+	if k := slices.IndexFunc(a.Revisions, func(r *Revision) bool { return r.Describes(set, schedulerName) }); k >= 0 {
+		present = a.Revisions[k].Hash
+	}
 	cliqueDiffers := func(c *v1alpha1.PodClique) bool {
 		i, t := naming.LabelIndex(c.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex), template.Clique(c.Labels[v1alpha1.LabelTemplateName])
 		if t == nil || IsTraining(c) != isJob || c.Annotations[v1alpha1.AnnotationWorkloadFailed] != "" ||
-			isJob && (i >= int(now.Spec.Replicas) || c.Spec.Replicas != t.Spec.Replicas) {
+			isJob && (GenerationHash(c) != present || i >= int(now.Spec.Replicas) || c.Spec.Replicas != t.Spec.Replicas) {
 			return true
 		}
 		group, want := "", template.PodCliqueSpec(t)
@@ -63,8 +67,7 @@ func (a Adoption) IsOf(set *v1alpha1.PodCliqueSet, schedulerName string) bool {
 		t := template.ScalingGroup(g.Labels[v1alpha1.LabelTemplateName])
 		return t == nil || !same(g.Spec.MinAvailable, t.MinAvailable) || !same(g.Spec.CliqueNames, t.CliqueNames)
 	}
-	return !slices.ContainsFunc(a.Cliques, cliqueDiffers) && !slices.ContainsFunc(a.Groups, groupDiffers) &&
-		(!isJob || a.Revisions[0].Describes(set, schedulerName))
+	return !slices.ContainsFunc(a.Cliques, cliqueDiffers) && !slices.ContainsFunc(a.Groups, groupDiffers)
 }
 
 // Status returns the status with which the set goes on with what it owns. The attempts of its replicas are the latest

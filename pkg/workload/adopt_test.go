@@ -190,7 +190,8 @@ func TestAdoptionIsOf(t *testing.T) {
 		set, clique := job(), adoptedClique(1, 0, 1, 0)
 		clique.Spec.Replicas = 3
 		clique.Annotations[v1alpha1.AnnotationWorkloadType] = string(v1alpha1.WorkloadTypeTraining)
-		a := Adoption{Revisions: []*Revision{NewRevision(set, "muster-scheduler", nil, nil)}, Cliques: []*v1alpha1.PodClique{clique}}
+		a := Adoption{Revisions: []*Revision{{Hash: "of a job that was refused"}, NewRevision(set, "muster-scheduler", nil, nil)}, Cliques: []*v1alpha1.PodClique{clique}}
+		clique.Annotations[v1alpha1.AnnotationGenerationHash] = a.Revisions[1].Hash
 		tc.change(set, clique)
 		if got := a.IsOf(set, "muster-scheduler"); got != tc.want {
 			t.Errorf("%s: %t", name, got)

@@ -448,7 +448,7 @@ func TestAnotherJobIsNotTheOneThatWasLeft(t *testing.T) {
 }
 
 // A set that has no place for a PodClique that was left, or differs in what is immutable, adopts nothing: pods would end, or every
-// later write to the PodClique would be refused. Neither does a job of another size.
+// later write to the PodClique would be refused. Neither does another job. When the former manifest is applied, all goes on.
 func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
 	job := func() *v1alpha1.PodCliqueSet { return trainingSet(2, v1alpha1.TrainingSpec{}) }
 	for name, tc := range map[string]struct {
@@ -468,6 +468,9 @@ func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
 		"a scaling group has another minimum": {podCliqueSet, func(s *v1alpha1.PodCliqueSet) {
 			s.Spec.Template.PodCliqueScalingGroupConfigs[0].MinAvailable = ptr.To(int32(2))
 		}},
+		"a job has another template": {job, func(s *v1alpha1.PodCliqueSet) {
+			s.Spec.Template.Clique("worker").Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
+		}},
 		"a job has fewer replicas": {job, func(s *v1alpha1.PodCliqueSet) { s.Spec.Replicas = 1 }},
 		"a job has fewer pods":     {job, func(s *v1alpha1.PodCliqueSet) { s.Spec.Template.Clique("worker").Spec.Replicas = 1 }},
 	} {
@@ -477,14 +480,23 @@ func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
 			c.Create(set)
 			c.Advance(time.Minute)
 			before, again := uids(c), leave(c, set.Name)
-			tc.change(again)
-			c.Create(again)
+			wrong := again.DeepCopy()
+			tc.change(wrong)
+			c.Create(wrong)
 			c.Advance(5 * time.Minute)
 			wantReplaced(c, before)
 			foreign := meta.FindStatusCondition(theSet(c, set.Name).Status.Conditions, v1alpha1.ConditionForeignObject)
 			if foreign == nil || !strings.Contains(foreign.Message, "has no owner") {
 				c.Fatalf("the set does not say what is in its way: %+v", theSet(c, set.Name).Status.Conditions)
 			}
+
+			leave(c, set.Name)
+			c.Timeline.Say("the former manifest is applied")
+			c.Create(again)
+			c.Advance(5 * time.Minute)
+			wantReplaced(c, before)
+			wantAvailable(c, len(before))
+			wantNoOrphans(c)
 		})
 	}
 }
