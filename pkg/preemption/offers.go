@@ -275,7 +275,8 @@ func (q *queue) Pop() any {
 // cover ends the cheapest units, offer by offer, until so many pods fit on the nodes by numbers. It returns false if
 // this is not reached, or the ceiling is.
 func (s *search) cover(m market, nodes []int32, want int) bool {
-	q := &queue{search: s}
+	q := &queue{search: s, offers: slices.Grow(s.queued[:0], len(nodes))}
+	defer func() { s.queued = q.offers }()
 	s.recount()
 	missing := want - s.roomOn(m.class, nodes)
 	price := func(node int32, skip int) offer {

@@ -83,6 +83,7 @@ type search struct {
 	proven   bool   // it is certain that there are no victims of these units if none were found
 
 	offers map[market][]offer // by node: of those on which nothing is selected
+	queued []offer            // only used by cover
 
 	found     bool
 	best      []int32 // units
@@ -160,7 +161,9 @@ func (s *search) makeUnits() {
 		most = max(most, len(s.Workloads[i].Pods))
 	}
 	numbers := numbersTo(most)
-	s.units = make([]unit, 0, n+len(s.Workloads)) // more only if there are sub-groups
+	units := n + len(s.Workloads) // more only if there are sub-groups
+	s.units, s.losses = make([]unit, 0, units), make([]loss, 0, units)
+	s.outer, s.limit, s.tops = make([]int32, 0, units), make([]int32, 0, units), make([]int32, 0, units)
 	s.inner = make([]int32, n)
 	for i := range s.inner {
 		s.inner[i] = none
