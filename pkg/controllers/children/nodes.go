@@ -84,8 +84,10 @@ func (c *Client) cachedUnreachable(ctx context.Context, live func(node string) b
 }
 
 // StillUnreachable is Unreachable, confirmed by the API server, for decisions that end something because nodes do not
-// respond: only nodes that do not respond according to the cache are read. Every node is read once.
+// respond: only nodes that do not respond according to the cache are read. Every node is read once. Which nodes are silent
+// together is judged again, too.
 func (c *Client) StillUnreachable(ctx context.Context) func(node string) bool {
+	c.witness.forgetFleet()
 	live := c.LiveUnreachable(ctx)
 	cached := c.cachedUnreachable(ctx, live)
 	return func(name string) bool { return cached(name) && live(name) }

@@ -190,6 +190,13 @@ func (w *Witness) forgetNode(name string) {
 	delete(w.missing, name)
 }
 
+// forgetFleet makes the next pass judge the nodes again, however new the last judgement is.
+func (w *Witness) forgetFleet() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.judgedAt = time.Time{}
+}
+
 // silentSince returns since when a node does not answer: as it is written on the node, otherwise since this process saw
 // it, which is added to missing.
 func (w *Witness) silentSince(name string, node *corev1.Node, missing map[string]time.Time, now time.Time) time.Time {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -80,6 +81,35 @@ func TestMissingNodeCountsFromWhenItWasMissed(t *testing.T) {
 	c.witness.forgetNode("gone-a")
 	if got := silence(time.Hour + 20*time.Second); !got.Until.Equal(now.Add(time.Hour + 30*time.Second)) {
 		t.Errorf("once more: %+v", got)
+	}
+}
+
+// TestTheFleetIsJudgedAgainBeforeSomethingEnds: nodes that became silent a moment after the latest judgement count.
+func TestTheFleetIsJudgedAgainBeforeSomethingEnds(t *testing.T) {
+	t.Parallel()
+	now, grace := time.Unix(1000, 0), time.Second
+	var objects []client.Object
+	for _, name := range []string{"a", "b", "c", "d"} {
+		objects = append(objects, wrappers.MakeNode(name).Obj(), wrappers.MakePod("pod-"+name, "ns").Node(name).Obj())
+	}
+	c, api := witnessed(t, noError, objects...)
+	loses := func(node client.Object) {
+		t.Helper()
+		if err := api.Delete(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pods := []lifecycle.Pod{{LostNode: "a"}}
+	loses(objects[0])
+	c.MarkSilent(t.Context(), &grace, pods, now)
+	loses(objects[2])
+	loses(objects[4])
+	set := &v1alpha1.PodCliqueSet{}
+	set.Spec.Template.UnreachableGrace = &metav1.Duration{Duration: grace}
+	c.StillUnreachable(t.Context())
+	marked := c.SilentMarker(t.Context(), set, now.Add(grace))(pods)
+	if got := marked[0].Silence.Text; got != "3 of 4 nodes do not answer" {
+		t.Errorf("%q", got)
 	}
 }
 
