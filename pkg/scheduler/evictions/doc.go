@@ -3,17 +3,7 @@
 // Package evictions describes how pods end so that a gang, or a pod without one, can start (docs/decisions, G23, G24): from the
 // decision to the end of the last victim. Package evict sends the requests.
 //
-// The Stage of an eviction is where it stands:
-//
-//	Decided    an attempt found victims; this is being recorded in the status of the preemptor's PodGroup
-//	Recorded   the record was observed; the victims are being marked
-//	Marked     all of them are; this is being recorded
-//	Announced  the record was observed; the next attempt checks on a new snapshot which victims are needed still
-//	Checked    these are being deleted, the others are spared
-//	Deleted    all deletions were requested; the preemptor waits until the pods have ended
-//	Ended      the eviction is over, and nothing of it is left
-//
-// Before Checked nothing has ended, and an eviction that is not needed any more, or not possible, ends without a trace. From Checked on
+// Before the Stage Checked nothing has ended, and an eviction that is not needed any more, or not possible, ends without a trace. From Checked on
 // all victims are deleted, whatever happens, because part of a gang is of no use to its owner. The changes that exist (a test compares
 // them with those of the simulations):
 //

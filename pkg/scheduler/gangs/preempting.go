@@ -21,10 +21,12 @@ import (
 // its Preemption. The room that its plan needs is reserved from the first one on. While it is being prepared, and until the deletion of
 // each victim is observed, nothing is planned for the gangs that lose pods.
 
-// Victim, Preemption and PreemptionOutcome are those of package evictions.
 type (
-	Victim            = evictions.Victim
-	Preemption        = evictions.Eviction
+	// Victim is a pod that ends for a preemptor.
+	Victim = evictions.Victim
+	// Preemption is the eviction by which a gang, or a pod without one, makes room for itself.
+	Preemption = evictions.Eviction
+	// PreemptionOutcome is how a Preemption has ended.
 	PreemptionOutcome = evictions.Outcome
 )
 
