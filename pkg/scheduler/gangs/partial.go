@@ -66,7 +66,7 @@ func (g *gangState) partialState() *partial {
 // isPartial reports whether the gang is partially bound, provably never had its minimum, and has no plan in force.
 func (g *gangState) isPartial() bool { return g.plan == nil && g.partialState().neverWhole }
 
-// wasWhole reports whether pods are bound for the gang by a plan of which all members were bound, and nothing is planned now.
+// wasWhole reports whether pods are bound for the gang, it was completed by a plan, and nothing is planned now.
 func (g *gangState) wasWhole() bool {
 	if g.plan != nil {
 		return false
@@ -75,8 +75,7 @@ func (g *gangState) wasWhole() bool {
 	return p.holds && !p.neverWhole && g.completedPlan()
 }
 
-// completedPlan reports whether every member that the marks of a bound pod's plan name has been bound. Then the tree of that
-// plan may have been satisfied, although the current one is not.
+// completedPlan reports whether a plan may have completed the gang, although the current tree is not satisfied.
 func (g *gangState) completedPlan() bool {
 	return marks.CompletedPlan(g.group.UID, g.markedPods())
 }
@@ -94,6 +93,7 @@ func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
 			if !yield(marks.MarkedPod{
 				Mark: &m.mark, IsSigned: m.markText != "", Tag: m.tag, Leaf: m.leaf, IsMisplaced: m.misplaced != "",
 				NeverBound: m.wasNeverBound(), IsOfEarlierRun: m.isOfEarlierRun(controllers),
+				HasEnded: m.state != count.Succeeded && !m.isBound(),
 			}) {
 				return
 			}

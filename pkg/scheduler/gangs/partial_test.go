@@ -519,6 +519,51 @@ func TestAGangThatWasCompletedBeforeAnEditIsKept(t *testing.T) {
 	}
 }
 
+// A Job keeps the failed pods of its first run, and a crash interrupts the bindings of the second one. What the first run
+// bound has ended: it neither admits the second one nor keeps its pods. Source: docs/decisions, G11.
+func TestAFailedRunDoesNotAdmitTheNextOne(t *testing.T) {
+	t.Parallel()
+	first, second := planFor("group", "x", "y", "z"), planFor("group", "a", "b", "c").then(2)
+	failed := func(plan markedPlan, uids ...string) (out []*wrappers.PodWrapper) {
+		for _, uid := range uids {
+			out = append(out, plan.bound(uid).Phase(corev1.PodFailed))
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		pods         []*wrappers.PodWrapper // besides waiting pods b and c
+		wantAdmitted bool                   // else pod a is released
+	}{
+		"no failed pod is left":                {pods: []*wrappers.PodWrapper{second.bound("a")}},
+		"a failed pod is left":                 {pods: append(failed(first, "x"), second.bound("a"))},
+		"all pods of the first run are left":   {pods: append(failed(first, "x", "y", "z"), second.bound("a"))},
+		"they are seen after the second run":   {pods: append([]*wrappers.PodWrapper{second.bound("a")}, failed(first, "x", "y", "z")...)},
+		"the pod is of the run that failed":    {pods: append(failed(first, "y", "z"), first.bound("x")), wantAdmitted: true},
+		"the pods that completed it failed":    {pods: append(failed(planFor("group", "u", "v").then(2), "u", "v"), first.bound("x")), wantAdmitted: true},
+		"bindings of the first plan were late": {pods: append([]*wrappers.PodWrapper{second.bound("a"), first.bound("x")}, failed(first, "y", "z")...), wantAdmitted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			s.group(podGroup().MinMember(3)).pods(append(tc.pods, owned("b"), owned("c"))...).wantAdmitted(tc.wantAdmitted)
+			var released []string
+			for range 31 {
+				released = nil
+				for _, pod := range s.r.PodsToRelease(time.Second, true) {
+					released = append(released, pod.Name)
+				}
+			}
+			want := []string{"a"}
+			if tc.wantAdmitted {
+				want = nil
+			}
+			if diff := cmp.Diff(want, released); diff != "" {
+				t.Errorf("released pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The release ends the completeness of the gang while its leader's cycle is running, and a replacement arrives before the
 // deletion is observed.
 func TestAGangIsTriedAgainAfterARelease(t *testing.T) {

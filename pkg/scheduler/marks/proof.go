@@ -4,6 +4,7 @@ package marks
 
 import (
 	"iter"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ import (
 //     watched the gang since then does not need this: it has observed that no later tree was satisfied. It may observe the
 //     last binding of the plan after a change of the tree; then the proof is void (CompletedPlan).
 //  5. The pods that are known to have been bound do not satisfy the tree. This covers pods that another scheduler bound.
+//     By 2, a completed plan of which no pod is bound had ended before the latest plan: its failed pods do not count.
 //
 // Members are named in the order in which they are bound, cyclically. If a plan was cut short, some bound member
 // therefore has a successor that is not bound, and its mark names this successor. It is found by looking up each
@@ -45,6 +47,8 @@ type MarkedPod struct {
 	IsMisplaced bool
 	// NeverBound is true if the pod has never been bound.
 	NeverBound bool
+	// HasEnded is true if the pod has neither succeeded nor is bound (docs/decisions, G11). It is ignored if NeverBound.
+	HasEnded bool
 	// IsOfEarlierRun is true if the pod succeeded in a finished run of the gang (docs/decisions, G9).
 	IsOfEarlierRun bool
 }
@@ -56,40 +60,56 @@ type PlannedGroup struct {
 	Tree       *gang.Tree
 }
 
-// CompletedPlan reports whether every member that the marks of a bound pod's plan for this PodGroup name has been bound.
-// Then the tree of that plan may have been satisfied, although the current one is not.
+// CompletedPlan reports whether every member that the marks of one of the gang's plans for this PodGroup name has been
+// bound. Then the tree of that plan may have been satisfied, although the current one is not. Plans that ended before a
+// later one do not count (completedPlans).
 func CompletedPlan(group types.UID, pods iter.Seq[MarkedPod]) bool {
-	bound := map[uint64]bool{}
-	for pod := range pods {
-		if !pod.NeverBound {
-			bound[pod.Tag] = true
-		}
-	}
-	incomplete := map[PlanID]bool{}
-	for pod := range pods {
-		if !pod.NeverBound && pod.Mark.GroupUID == group && !pod.IsOfEarlierRun {
-			plan := pod.Mark.PlanID()
-			incomplete[plan] = incomplete[plan] || slices.ContainsFunc(pod.Mark.NextTags, func(tag uint64) bool { return !bound[tag] })
-		}
-	}
-	for _, is := range incomplete {
-		if !is {
+	for _, hasEnded := range completedPlans(group, pods) {
+		if !hasEnded {
 			return true
 		}
 	}
 	return false
 }
 
+// completedPlans returns the plans of which every named member has been bound, and whether they ended with a run that
+// failed: all their pods have ended, and by the mark of a later plan the gang was never whole before that one.
+func completedPlans(group types.UID, pods iter.Seq[MarkedPod]) map[PlanID]bool {
+	bound, neverWhole := map[uint64]bool{}, int64(0)
+	for pod := range pods {
+		if !pod.NeverBound {
+			bound[pod.Tag] = true
+			if pod.Mark.GroupUID == group && pod.Mark.NeverWhole {
+				neverWhole = max(neverWhole, pod.Mark.Sequence)
+			}
+		}
+	}
+	hasEnded, incomplete := map[PlanID]bool{}, map[PlanID]bool{}
+	for pod := range pods {
+		if pod.NeverBound || pod.Mark.GroupUID != group || pod.IsOfEarlierRun {
+			continue
+		}
+		plan := pod.Mark.PlanID()
+		others, known := hasEnded[plan]
+		hasEnded[plan] = pod.HasEnded && plan.Sequence < neverWhole && (others || !known)
+		waits := func(tag uint64) bool { return !bound[tag] }
+		incomplete[plan] = incomplete[plan] || slices.ContainsFunc(pod.Mark.NextTags, waits)
+	}
+	maps.DeleteFunc(hasEnded, func(plan PlanID, _ bool) bool { return incomplete[plan] })
+	return hasEnded
+}
+
 // ProvesPartial reports whether the marks of a gang's pods prove that the gang never had its minimum (see above).
 func ProvesPartial(group PlannedGroup, pods iter.Seq[MarkedPod]) bool {
 	var latest *Mark
 	ambiguous := false
-	ever := gang.Counts{} // pods bound at any time, of those that exist
+	ever := gang.Counts{} // pods bound at any time, of those that exist, without those of plans that have ended
+	completed := completedPlans(group.UID, pods)
 	for pod := range pods {
 		if pod.NeverBound || pod.IsOfEarlierRun {
 			continue
 		}
-		if !pod.IsMisplaced {
+		if !pod.IsMisplaced && !completed[pod.Mark.PlanID()] {
 			ever[pod.Leaf]++
 		}
 		switch {

@@ -45,6 +45,11 @@ func TestProofs(t *testing.T) {
 	misplaced.IsMisplaced = true
 	unsigned := boundPod("a", markOf(1, "b"))
 	unsigned.IsSigned = false
+	failed := func(uid types.UID, m *Mark) MarkedPod {
+		pod := boundPod(uid, m)
+		pod.HasEnded = true
+		return pod
+	}
 	for name, tc := range map[string]struct {
 		pods                     []MarkedPod
 		wantPartial, wantEndedIt bool
@@ -62,6 +67,10 @@ func TestProofs(t *testing.T) {
 		"only an earlier plan names who waits":    {[]MarkedPod{boundPod("a", markOf(1, "c")), boundPod("b", markOf(2, "d")), waitingPod("c")}, false, false},
 		"the latest plan names who waits":         {[]MarkedPod{boundPod("a", markOf(1, "d")), boundPod("b", markOf(2, "c")), waitingPod("c")}, true, false},
 		"pods of an earlier run prove nothing":    {[]MarkedPod{earlier, boundPod("a", markOf(1, "b")), waitingPod("b")}, true, false},
+		"a plan that failed before the latest":    {[]MarkedPod{failed("x", markOf(1, "y", "z")), failed("y", markOf(1, "z", "x")), failed("z", markOf(1, "x", "y")), boundPod("a", markOf(2, "b")), waitingPod("b")}, true, false},
+		"an incomplete plan failed before":        {[]MarkedPod{failed("x", markOf(1, "y")), failed("y", markOf(1, "z")), boundPod("a", markOf(2, "b")), waitingPod("b")}, false, false},
+		"some pods of a completed plan failed":    {[]MarkedPod{failed("a", markOf(1, "b")), boundPod("b", markOf(1, "e")), failed("e", markOf(1, "a")), boundPod("c", markOf(2, "d")), waitingPod("d")}, false, true},
+		"the plan that completed the gang failed": {[]MarkedPod{boundPod("a", markOf(1, "x")), failed("b", markOf(2, "c")), failed("c", markOf(2, "b")), waitingPod("x")}, false, true},
 		"a mark without an annotation names none": {[]MarkedPod{unsigned, waitingPod("b")}, false, false},
 	} {
 		if got := ProvesPartial(PlannedGroup{UID: group, Generation: 1, Tree: tree}, slices.Values(tc.pods)); got != tc.wantPartial {
