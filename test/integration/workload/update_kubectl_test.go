@@ -118,7 +118,7 @@ func (w *world) wantStatus(kind, name, path, want string) {
 func (w *world) wantTable(kind, name string, want map[string]string) {
 	w.t.Helper()
 	table := w.kubectl("get", kind, name, "-o", "wide")
-	head, row, _ := strings.Cut(strings.TrimSpace(table), "\n")
+	head, row, _ := strings.Cut(strings.TrimSuffix(table, "\n"), "\n")
 	for column, value := range want {
 		at := strings.Index(head+" ", column+" ")
 		for at > 0 && head[at-1] != ' ' { // the end of the name of another column
