@@ -26,12 +26,14 @@ const overdueAfter = 2 * time.Minute
 // and is below its minimum for longer than its delay does not stay. Sources: Gang Termination Design Doc, "Detailed
 // Flow"; GREP-0285, "Restart orchestration". A PodClique of a scaling group may wait twice: when too few other replicas
 // are available, its breach becomes that of the group, with a timer of its own. A pod whose node does not answer may be
-// up until it is deleted (docs/decisions, T9).
+// up until it is deleted, and begins the timers of its group again (docs/decisions, T9).
 func overdue() func(*Cluster) error {
 	short, jobs := newShortage(), newShortage()
 	short.unknownIsUp = true
+	unknown := map[types.UID]time.Time{} // by scaling group: when nothing was known of a pod of it last
 	return func(c *Cluster) error {
 		short.observe(c)
+		observeUnknown(c, unknown)
 		observeJobs(c, jobs)
 		now := c.Clock.Now()
 		groups := map[types.UID]*v1alpha1.PodCliqueScalingGroup{}
@@ -61,6 +63,9 @@ func overdue() func(*Cluster) error {
 				if g != nil {
 					factor = 2
 				}
+				if g != nil && delay != nil && unknown[g.UID].Add(factor**delay+overdueAfter).After(now) {
+					continue
+				}
 				wasAvailable := q.Status.WasAvailable && (g == nil || g.Status.WasAvailable)
 				if delay != nil && wasAvailable && short.justifies(key, factor**delay+overdueAfter, now) {
 					return fmt.Errorf("PodClique %s is below its minimum since %s, with a delay of %s, and is not terminated", q.Name, short.since[key], delay)
@@ -68,6 +73,19 @@ func overdue() func(*Cluster) error {
 			}
 		}
 		return nil
+	}
+}
+
+// observeUnknown records the scaling groups with a pod that runs as far as is known, on a node that does not answer.
+func observeUnknown(c *Cluster, unknown map[types.UID]time.Time) {
+	answers, groups := answering(c), map[types.UID]types.UID{}
+	for _, q := range All[*v1alpha1.PodClique](c) {
+		groups[q.UID] = owner(q)
+	}
+	for _, pod := range All[*corev1.Pod](c) {
+		if mayRun(pod) && !answers[pod.Spec.NodeName] {
+			unknown[groups[owner(pod)]] = c.Clock.Now()
+		}
 	}
 }
 
