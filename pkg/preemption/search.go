@@ -3,7 +3,6 @@
 package preemption
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -88,8 +87,7 @@ func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 	s.selectUnits(s.best)
 	switch {
 	case s.found && s.planAgain():
-		d := &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}
-		return d, Decided
+		return &Decision{Victims: s.victims(), Plan: s.placements, Cost: s.bestCost}, Decided
 	case s.found || s.late:
 		s.leaveWorld()
 		return nil, Cut
@@ -370,7 +368,7 @@ const (
 // takeUsable selects units that may end apart from their limits; in place of others their parts.
 func (s *search) takeUsable(units []int32) {
 	for _, u := range units {
-		if s.units[u].rung <= s.mostRung && s.priorityOf(u) <= s.highest && !s.barred[u] {
+		if s.isInQuestion(u) && !s.barred[u] {
 			s.take(u)
 		} else {
 			s.takeUsable(s.partsOf(u))
@@ -539,6 +537,6 @@ func (s *search) record() bool {
 // byValue returns the units with the most valuable first.
 func (s *search) byValue(units []int32) []int32 {
 	units = slices.Clone(units)
-	slices.SortFunc(units, func(a, b int32) int { return cmp.Or(-s.compareUnits(a, b)) })
+	slices.SortFunc(units, func(a, b int32) int { return -s.compareUnits(a, b) })
 	return units
 }

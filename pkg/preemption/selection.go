@@ -254,10 +254,14 @@ func (s *search) nestUnits(from int) {
 	}
 }
 
+// isInQuestion reports whether units of its kind and priority may end at present.
+func (s *search) isInQuestion(u int32) bool {
+	return s.units[u].rung <= s.mostRung && s.priorityOf(u) <= s.highest
+}
+
 // mayEnd reports whether a unit may end at present, beside the selected ones.
 func (s *search) mayEnd(u int32) bool {
-	return s.units[u].rung <= s.mostRung && s.priorityOf(u) <= s.highest &&
-		(s.limit[u] == none || s.spare[s.limit[u]] > 0)
+	return s.isInQuestion(u) && (s.limit[u] == none || s.spare[s.limit[u]] > 0)
 }
 
 // end selects a unit or, if it may not end beside the selected ones, the smallest unit around it that may. It returns

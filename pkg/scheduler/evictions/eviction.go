@@ -145,8 +145,9 @@ func (e *Eviction) NameStuck(now time.Time, isEnding func(types.UID) bool) bool 
 		return false
 	}
 	e.stuck = time.Time{}
-	if i := slices.IndexFunc(e.allPods(), func(pod *corev1.Pod) bool { return isEnding(pod.UID) }); i >= 0 {
-		pod := e.allPods()[i]
+	pods := e.allPods()
+	if i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return isEnding(pod.UID) }); i >= 0 {
+		pod := pods[i]
 		if e.About.Stuck = pod.Name; pod.Namespace != e.Gang.Namespace {
 			e.About.Stuck = pod.Namespace + "/" + pod.Name
 		}

@@ -42,7 +42,7 @@ func (g *gangState) evictionPriorities(profile string) (priorities []int32, stan
 			}
 		}
 	}
-	slices.SortFunc(priorities, func(a, b int32) int { return cmp.Compare(b, a) })
+	sortHighestFirst(priorities)
 	return slices.Compact(priorities), standing
 }
 
@@ -112,11 +112,14 @@ func (g *gangState) podPriorities(profile string) map[*gang.Group]*leafPrioritie
 		}
 	}
 	for _, p := range pods {
-		for _, list := range [][]int32{p.bound, p.waiting} {
-			slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(b, a) })
-		}
+		sortHighestFirst(p.bound)
+		sortHighestFirst(p.waiting)
 	}
 	return pods
+}
+
+func sortHighestFirst(priorities []int32) {
+	slices.SortFunc(priorities, func(a, b int32) int { return cmp.Compare(b, a) })
 }
 
 // minimumPriority returns the highest priority that the minimum of a group can have: that of its lowest pod. What is
@@ -137,9 +140,8 @@ func minimumPriority(group *gang.Group, pods map[*gang.Group]*leafPriorities) (p
 		}
 	}
 	if !group.IsLeaf() {
-		for _, list := range [][]int32{bound, waiting} {
-			slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(b, a) })
-		}
+		sortHighestFirst(bound)
+		sortHighestFirst(waiting)
 	}
 	switch priority = math.MaxInt32; {
 	case needs <= 0:
