@@ -12,8 +12,7 @@ import (
 const (
 	// smallHeap is the size in bytes that the heap may have whatever part of it is garbage. A drain allocates much and keeps
 	// little: at Go's default a fifth of the scheduler's CPU time goes into collecting garbage at 1,000 nodes, and a third of
-	// that with this much room. At 5,000 nodes and 8,000 pods the heap is as large by what it keeps (see
-	// docs/performance-history.md).
+	// that with this much room. At 5,000 nodes and 8,000 pods it keeps 123 MiB.
 	smallHeap = 288 << 20
 	// leastGCPercent and mostGCPercent bound GOGC. The first is Go's default.
 	leastGCPercent, mostGCPercent = 100, 300

@@ -158,7 +158,7 @@ func measureArrival(ctx context.Context, cl *cluster, out *outcome) {
 	out.add(toFirstBind, 1000*since(allThere, first))
 	out.add(lastBind, since(allThere, last))
 	out.add("created_seconds", since(began, allThere))
-	out.add("last_bind_per_created_ratio", since(allThere, last)/since(began, allThere)) // runs differ by a third in both: docs/performance-history.md
+	out.add("last_bind_per_created_ratio", since(allThere, last)/since(began, allThere)) // runs differ by a third in both
 	cl.usage().add(out, before)
 	out.add(serverCPU, (serverUsage() - serverBefore).Seconds())
 	out.bindings = cl.pods.bindingsOf(g)
