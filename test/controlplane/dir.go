@@ -63,5 +63,9 @@ func LockDir(dir string) (unlock func(), err error) {
 		file.Close()
 		return nil, fmt.Errorf("locking %s: %w", dir, err)
 	}
-	return func() { file.Close() }, nil
+	return func() {
+		// A process that is forked meanwhile has the file open until its exec, and the lock would live as long.
+		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		file.Close()
+	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,9 +123,43 @@ func TestOneAtATime(t *testing.T) {
 			t.Errorf("%s: want an error while another one is at work", command)
 		}
 	}
+	inherit(t, filepath.Dir(dir))
 	unlock()
 	if err := run(t.Context(), []string{"down", "-dir", dir}); err != nil {
 		t.Error(err)
+	}
+}
+
+// inherit opens the files of this process for path once more, as they are open in a process that another test has forked
+// and that has not come to its exec, until the test ends.
+func inherit(t *testing.T, path string) {
+	t.Helper()
+	want, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inherited := 0
+	for _, file := range files {
+		if got, err := os.Stat(filepath.Join("/proc/self/fd", file.Name())); err != nil || !os.SameFile(got, want) {
+			continue
+		}
+		fd, err := strconv.Atoi(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied, err := syscall.Dup(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inherited++
+		t.Cleanup(func() { syscall.Close(copied) })
+	}
+	if inherited == 0 {
+		t.Fatalf("%s is not open", path)
 	}
 }
 
