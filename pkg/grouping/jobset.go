@@ -43,13 +43,21 @@ const (
 	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
 )
 
+// firstJobs is the sub-group of the replicated jobs that start together, if there are later ones. No replicated job has a dot
+// in its name.
+const firstJobs = "first.jobs"
+
+var errTooManyJobs = refuse("its replicated jobs and their Jobs need more than %d sub-groups, which is the most that a PodGroup lists: its pods wait; "+
+	"use fewer Jobs of more pods, or opt out by %s: \"false\" on the pod templates", v2alpha2.MaxSubGroups, v2alpha2.GangKey)
+
 // gangOfJobSet: a JobSet is one gang.
 //
-//	root                  the replicated jobs that depend on no other
+//	root                  all replicated jobs
 //	└── <replicated job>  all its Jobs
 //	    └── <Job>         minMember: the pods that exist at the same time, or as its mark says
 //
-// A replicated job that JobSet creates only after another one is a sub-group above the minimum: it starts as a whole, later.
+// A replicated job that JobSet creates only after another one starts as a whole, later: the root needs one child, which is the
+// replicated job that comes first, or first.jobs with all that do. When these have completed, a later one is that child.
 func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	var set jobSet
 	if err := convert(object, &set); err != nil {
@@ -58,8 +66,10 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 	if set.Spec.Suspend {
 		return nil, nil
 	}
-	spec, first := v2alpha2.PodGroupSpec{}, int32(0)
-	listed, grouped := map[string]bool{}, 0
+	spec := v2alpha2.PodGroupSpec{}
+	var first []int // the indexes of the sub-groups of the replicated jobs that depend on no other
+	listed, grouped, children := map[string]bool{}, 0, 0
+	var marked []membership.Minimum
 	add := func(group v2alpha2.SubGroup) error {
 		if listed[group.Name] {
 			return refuse("its replicated jobs and their Jobs need sub-groups of different names, and two are %q: its pods wait; rename a replicated job", group.Name)
@@ -71,7 +81,7 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 	for i, r := range set.Spec.ReplicatedJobs {
 		job := r.Template.Spec
 		replicas, pods := int(ptr.Deref(r.Replicas, 1)), job.pods()
-		if !job.Template.isGrouped() || replicas == 0 || pods == 0 {
+		if !job.Template.isGrouped() || replicas <= 0 || pods <= 0 {
 			continue
 		}
 		for _, annotations := range []map[string]string{set.Metadata.Annotations, r.Template.Metadata.Annotations} {
@@ -80,22 +90,23 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 					"add annotation %s, or use required pod affinity with the topology key", jobSetExclusiveTopology, jobSetNodeSelector)
 			}
 		}
-		if marked := membership.MinimumIn(job.Template.Metadata.Labels, job.Template.Metadata.Annotations); marked.Value != "" {
+		if m := membership.MinimumIn(job.Template.Metadata.Labels, job.Template.Metadata.Annotations); m.Value != "" {
 			var err error
-			if pods, err = podsOf(marked, pods); err != nil {
+			if pods, err = podsOf(m, pods); err != nil {
 				return nil, err
 			}
+			marked = append(marked, m)
 		}
 		if grouped += 1 + replicas; grouped > v2alpha2.MaxSubGroups {
-			return nil, refuse("its replicated jobs and their Jobs need more than %d sub-groups, which is the most that a PodGroup lists: its pods wait; "+
-				"use fewer Jobs of more pods, or opt out by %s: \"false\" on the pod templates", v2alpha2.MaxSubGroups, v2alpha2.GangKey)
+			return nil, errTooManyJobs
 		}
 		if spec.PriorityClassName == "" {
 			spec.PriorityClassName = job.Template.Spec.PriorityClassName
 		}
 		if len(r.DependsOn) == 0 && (i == 0 || set.Spec.StartupPolicy.Order != "InOrder") {
-			first++
+			first = append(first, len(spec.SubGroups))
 		}
+		children++
 		if err := add(v2alpha2.SubGroup{Name: r.Name}); err != nil {
 			return nil, err
 		}
@@ -105,10 +116,21 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 			}
 		}
 	}
-	if len(spec.SubGroups) == 0 {
-		return nil, nil
+	if err := checkObject(object, marked...); err != nil || children == 0 {
+		return nil, err
 	}
-	spec.MinSubGroup = ptr.To(max(first, 1))
+	spec.MinSubGroup = ptr.To[int32](1)
+	switch later := children > len(first); {
+	case !later:
+		spec.MinSubGroup = ptr.To(int32(children))
+	case len(first) > 1:
+		for _, i := range first {
+			spec.SubGroups[i].Parent = ptr.To(firstJobs)
+		}
+		if spec.SubGroups = append([]v2alpha2.SubGroup{{Name: firstJobs}}, spec.SubGroups...); len(spec.SubGroups) > v2alpha2.MaxSubGroups {
+			return nil, errTooManyJobs
+		}
+	}
 	name := membership.Workload{Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}.GroupName()
 	return map[string]v2alpha2.PodGroupSpec{name: spec}, nil
 }

@@ -53,7 +53,17 @@ func TestJobSets(t *testing.T) {
 			group + " needs 1 of driver all, driver-0 1, workers all, workers-0 4", "driver-0 1, workers-0 4"},
 		"two depend on two": {
 			head + "spec: {replicatedJobs: [{name: a, " + job(1) + "}, {name: b, " + job(1) + "}, {name: c, dependsOn: [{name: a, status: Complete}], " + job(2) + "}]}",
-			group + " needs 2 of a all, a-0 1, b all, b-0 1, c all, c-0 2", "a-0 1, b-0 1, c-0 2"},
+			group + " needs 1 of first.jobs all, a all, a-0 1, b all, b-0 1, c all, c-0 2", "a-0 1, b-0 1, c-0 2"},
+		"a stage without pods of ours is none": {
+			head + "spec: {startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [{name: a, replicas: 0, " + job(1) + "}, {name: b, " + job(1) + "}, {name: c, " + job(2) + "}]}",
+			group + " needs 1 of b all, b-0 1, c all, c-0 2", "b-0 1, c-0 2"},
+		"a negative number of pods is none": {head + "spec: {replicatedJobs: [{name: workers, " + job(-1) + "}]}", "", ""},
+		"opted out where no pod sees it": {
+			strings.Replace(head, "uid: u1", "uid: u1, labels: {scheduling.run.ai/gang: \"false\"}", 1) + "spec: {replicatedJobs: [{name: workers, " + job(2) + "}]}",
+			"refused: scheduling.run.ai/gang is on the JobSet itself", "workers-0 2"},
+		"a minimum where no pod sees it": {
+			strings.Replace(head, "uid: u1", "uid: u1, annotations: {scheduling.run.ai/min-member: \"1\"}", 1) + "spec: {replicatedJobs: [{name: workers, " + job(2) + "}]}",
+			"refused: annotation scheduling.run.ai/min-member is on the JobSet itself", "workers-0 2"},
 		"in order": {
 			head + "spec: {startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [{name: driver, " + job(1) + "}, {name: workers, " + job(4) + "}]}",
 			group + " needs 1 of driver all, driver-0 1, workers all, workers-0 4", "driver-0 1, workers-0 4"},

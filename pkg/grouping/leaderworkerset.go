@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // leaderWorkerSet is what is read of a LeaderWorkerSet.
@@ -34,6 +35,9 @@ type leaderWorkerSet struct {
 // lwsExclusiveTopology makes LeaderWorkerSet create workers only when their leader is bound.
 const lwsExclusiveTopology = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
+// maxReplicas is the maximum number of PodGroups of a LeaderWorkerSet. Whoever may write one must not fill etcd with them.
+const maxReplicas = 10_000
+
 // gangsOfReplicas: each replica of a LeaderWorkerSet is a gang of its leader and its workers, also the replicas that exist
 // only during a rollout. Where workers are created when their leader is ready, it starts first, and they start together.
 func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
@@ -54,21 +58,34 @@ func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.Pod
 		return nil, refuse("annotation %s lets workers be created only when their leader is bound, and a gang starts when all its pods exist: its pods wait; "+
 			"remove it and use required pod affinity with the topology key, or opt out by %s: \"false\" on both templates", lwsExclusiveTopology, v2alpha2.GangKey)
 	}
-	size := ptr.Deref(pods.Size, 1)
+	marked := membership.MinimumIn(pods.WorkerTemplate.Metadata.Labels, pods.WorkerTemplate.Metadata.Annotations)
+	if of := membership.MinimumIn(leader.Metadata.Labels, leader.Metadata.Annotations); marked.Value == "" {
+		marked = of
+	} else if of.Value != "" && of.Value != marked.Value {
+		return nil, refuse("%s of leaderTemplate is %q, and of workerTemplate %q: its pods wait; write one of the two",
+			v2alpha2.MinMemberKey, message.Truncate(of.Value, maxShown), message.Truncate(marked.Value, maxShown))
+	}
+	if err := checkObject(object, marked); err != nil {
+		return nil, err
+	}
+	size := max(ptr.Deref(pods.Size, 1), 1)
 	minimum := size
-	if marked := membership.MinimumIn(pods.WorkerTemplate.Metadata.Labels, pods.WorkerTemplate.Metadata.Annotations); marked.Value != "" {
+	if marked.Value != "" {
 		var err error
 		if minimum, err = podsOf(marked, size); err != nil {
 			return nil, err
 		}
 	}
-	replicas := int(ptr.Deref(set.Spec.Replicas, 1))
+	replicas := max(int(ptr.Deref(set.Spec.Replicas, 1)), 0)
 	surge, err := intstr.GetScaledValueFromIntOrPercent(&set.Spec.RolloutStrategy.RollingUpdateConfiguration.MaxSurge, replicas, true)
 	if err != nil {
 		surge = 0 // LeaderWorkerSet refuses it too
 	}
 	if replicas == 0 {
 		surge = 0
+	}
+	if replicas+surge > maxReplicas {
+		return nil, refuse("%d replicas, with those of maxSurge, are more than %d: its pods wait; use fewer, or several LeaderWorkerSets", replicas+surge, maxReplicas)
 	}
 	class := leader.Spec.PriorityClassName
 	gangs := map[string]v2alpha2.PodGroupSpec{}

@@ -55,6 +55,22 @@ func TestLeaderWorkerSets(t *testing.T) {
 		"fewer pods than a replica has": {
 			head + "spec: {leaderWorkerTemplate: {size: 4, workerTemplate: {metadata: {labels: {scheduling.run.ai/min-member: \"3\"}}, " + ours + "}}}",
 			"leaderworkerset-llm.0 needs 3", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"a minimum on the template of the leader": {
+			head + "spec: {leaderWorkerTemplate: {size: 4, leaderTemplate: {metadata: {labels: {scheduling.run.ai/min-member: \"3\"}}, " + ours + "}, workerTemplate: {" + ours + "}}}",
+			"leaderworkerset-llm.0 needs 3", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"two minimums": {
+			head + "spec: {leaderWorkerTemplate: {size: 4, leaderTemplate: {metadata: {labels: {scheduling.run.ai/min-member: \"3\"}}, " + ours + "}, workerTemplate: " +
+				"{metadata: {labels: {scheduling.run.ai/min-member: all}}, " + ours + "}}}",
+			"refused: scheduling.run.ai/min-member of leaderTemplate is \"3\", and of workerTemplate \"all\"", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"opted out where no pod sees it": {
+			strings.Replace(head, "uid: u1", "uid: u1, annotations: {scheduling.run.ai/gang: \"false\"}", 1) + "spec: {leaderWorkerTemplate: " + pods + "}",
+			"refused: scheduling.run.ai/gang is on the LeaderWorkerSet itself", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"more replicas than a cluster has pods": {
+			head + "spec: {replicas: 2147483647, leaderWorkerTemplate: " + pods + "}", "refused: 2147483647 replicas", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"a surge beyond all bounds": {
+			head + "spec: {replicas: 2, rolloutStrategy: {rollingUpdateConfiguration: {maxSurge: 2147483647}}, leaderWorkerTemplate: " + pods + "}",
+			"refused: 2147483649 replicas", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"negative numbers": {head + "spec: {replicas: -1, leaderWorkerTemplate: " + pods + "}", "", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
 		"of the default scheduler": {
 			head + "spec: {leaderWorkerTemplate: {size: 4, workerTemplate: {spec: {containers: []}}}}", "", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
 		"opted out": {

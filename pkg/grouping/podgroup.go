@@ -68,20 +68,29 @@ func oneGang(read func(*unstructured.Unstructured) (plan, error)) func(*unstruct
 			return nil, nil
 		}
 		marked := membership.MinimumIn(labels, annotations)
-		if marked.Value == "" {
-			if own := membership.MinimumIn(object.GetLabels(), object.GetAnnotations()); own.Value != "" {
-				return nil, refuse("%s is on the %s itself, and its pods have the marks of its pod template: each starts alone; write it in spec.template.metadata",
-					own.Place, object.GetKind())
-			}
-			return nil, nil
+		if err := checkObject(object, marked); err != nil || marked.Value == "" {
+			return nil, err
 		}
 		minimum, err := podsOf(marked, p.pods)
-		if err != nil || p.pods == 0 {
+		if err != nil || p.pods <= 0 {
 			return nil, err
 		}
 		name := membership.Workload{Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}.GroupName()
 		return map[string]v2alpha2.PodGroupSpec{name: {MinMember: &minimum, PriorityClassName: p.template.Spec.PriorityClassName}}, nil
 	}
+}
+
+// checkObject refuses marks on the workload itself that its pods, whose template has the marks in, do not have.
+func checkObject(object *unstructured.Unstructured, in ...membership.Minimum) error {
+	const advice = "pods have the marks of their template: write it there"
+	if membership.OptsOut(object.GetLabels(), object.GetAnnotations()) {
+		return refuse("%s is on the %s itself, and its %s", v2alpha2.GangKey, object.GetKind(), advice)
+	}
+	own := membership.MinimumIn(object.GetLabels(), object.GetAnnotations())
+	if own.Value != "" && !slices.ContainsFunc(in, func(m membership.Minimum) bool { return m.Value == own.Value }) {
+		return refuse("%s is on the %s itself, and its %s", own.Place, object.GetKind(), advice)
+	}
+	return nil
 }
 
 // isGrouped reports whether the PodGroups of the template's pods are made for them: they name none, do not opt out, and a

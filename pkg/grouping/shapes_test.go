@@ -76,6 +76,18 @@ func TestShapes(t *testing.T) {
 			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, labels: {scheduling.run.ai/min-member: all}}\n" +
 				"spec: {parallelism: 8, template: {" + ours + "}}",
 			"refused: label scheduling.run.ai/min-member is on the Job itself", "-"},
+		"an opt-out on the Job alone does not reach its pods": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, annotations: {scheduling.run.ai/gang: \"false\"}}\n" +
+				"spec: {parallelism: 8, " + allPods + "}",
+			"refused: scheduling.run.ai/gang is on the Job itself", "job-pi-0442a7f3"},
+		"two minimums, on the Job and its template": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, labels: {scheduling.run.ai/min-member: \"4\"}}\n" +
+				"spec: {parallelism: 8, " + allPods + "}",
+			"refused: label scheduling.run.ai/min-member is on the Job itself", "job-pi-0442a7f3"},
+		"one minimum, on the Job and its template": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, labels: {scheduling.run.ai/min-member: all}}\n" +
+				"spec: {parallelism: 8, " + allPods + "}",
+			"job-pi-0442a7f3 needs 8", "job-pi-0442a7f3"},
 		"a value that is no number": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: most}}, " + ours + "}}",
 			`refused: label scheduling.run.ai/min-member of the pod template is "most": its pods wait; write "all" or a number from 1`, "job-pi-0442a7f3"},
