@@ -181,9 +181,9 @@ func IsRejection(err error) bool {
 	return !isTransient(err) && !apierrors.IsAlreadyExists(err) && !strings.Contains(err.Error(), "does not support dry run")
 }
 
-// isRefusal reports whether admission rejects an object: a quota, a limit range, a policy or a webhook. The status reports
+// IsRefusal reports whether admission rejects an object: a quota, a limit range, a policy or a webhook. The status reports
 // the rejection to the user, who can resolve it; it is not an error of the controller, unlike a missing permission.
-func isRefusal(err error) bool {
+func IsRefusal(err error) bool {
 	if isTransient(err) {
 		return false
 	}
@@ -228,7 +228,7 @@ func (c *Client) Result(ctx context.Context, name types.NamespacedName, now time
 			kinds = append(kinds, Fact{Key: "conflict"})
 		case apierrors.IsNotFound(e):
 			kinds = append(kinds, Fact{Key: "not found"})
-		case isRefusal(e):
+		case IsRefusal(e):
 			kinds, refused = append(kinds, Fact{Key: keyRefused}), append(refused, e)
 		default:
 			kinds, failed = append(kinds, Fact{Key: "failed"}), append(failed, e)

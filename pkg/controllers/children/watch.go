@@ -10,6 +10,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -293,10 +294,26 @@ func ServedSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.Gro
 
 // servedSource returns a source that starts when its kind is served.
 func servedSource(mgr ctrl.Manager, s source.Source, kind schema.GroupVersionKind) source.Source {
+	told := ""
 	return served{s, func() bool {
-		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-		return err == nil
+		is, other := isServed(mgr.GetRESTMapper(), kind)
+		if other != told && other != "" {
+			mgr.GetLogger().Info("A kind is not watched, because the API server does not serve the version that is read", "kind", kind, "served", other)
+		}
+		told = other
+		return is
 	}}
+}
+
+// isServed reports whether the API server serves a kind in its version, and if not, in which other one.
+func isServed(mapper meta.RESTMapper, kind schema.GroupVersionKind) (served bool, other string) {
+	if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+		return true, ""
+	}
+	if mapping, err := mapper.RESTMapping(kind.GroupKind()); err == nil {
+		return false, mapping.GroupVersionKind.Version
+	}
+	return false, ""
 }
 
 // served starts a source once its kind is served. controller-runtime would log an error every 10 s until then.

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -21,6 +24,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/grouping"
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // Reconciler makes the PodGroups of the workloads of one kind.
@@ -28,6 +32,7 @@ type Reconciler struct {
 	kind      grouping.Kind
 	workloads client.Reader // reads workloads from their cache, as unstructured objects
 	children  *children.Client
+	live      client.Reader
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
 }
@@ -35,7 +40,7 @@ type Reconciler struct {
 // New returns a Reconciler. workloads reads workloads of the kind, c PodGroups, both from caches; live reads from the API
 // server.
 func New(kind grouping.Kind, workloads client.Reader, c client.Client, live client.Reader, o children.Options, recorder events.EventRecorder) *Reconciler {
-	return &Reconciler{kind: kind, workloads: workloads, children: o.NewClient(c, live), clock: o.Clock, recorder: recorder}
+	return &Reconciler{kind: kind, workloads: workloads, children: o.NewClient(c, live), live: live, clock: o.Clock, recorder: recorder}
 }
 
 // Setup registers a controller for each of the grouped kinds. Workloads have a cache of their own: if it cannot be filled, because
@@ -80,17 +85,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.children.Result(ctx, request.NamespacedName, r.clock.Now(), 0, r.apply(ctx, workload, want))
+	after, err := r.apply(ctx, workload, want)
+	if children.IsRefusal(err) {
+		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", message.Shorten("its pods wait: "+err.Error(), message.MaxCondition))
+	}
+	return r.children.Result(ctx, request.NamespacedName, r.clock.Now(), after, err)
 }
+
+// othersInterval is how often it is checked whether a user's PodGroup still has a name that a workload needs: there is no event
+// when it goes.
+const othersInterval = time.Minute
 
 // maxParallel is the maximum number of requests of a pass at a time.
 const maxParallel = 16
 
-// apply makes the PodGroups that a workload needs the only ones that it owns.
-func (r *Reconciler) apply(ctx context.Context, workload client.Object, want []*v2alpha2.PodGroup) error {
+// apply makes the PodGroups that a workload needs the only ones that it owns. It is due again after the interval; 0: when
+// something changes.
+func (r *Reconciler) apply(ctx context.Context, workload client.Object, want []*v2alpha2.PodGroup) (time.Duration, error) {
 	owned := &v2alpha2.PodGroupList{}
 	if err := r.children.ListOwned(ctx, workload, owned); err != nil {
-		return err
+		return 0, err
 	}
 	present, unwanted := map[string]*v2alpha2.PodGroup{}, []*v2alpha2.PodGroup{}
 	for i := range owned.Items {
@@ -100,12 +114,32 @@ func (r *Reconciler) apply(ctx context.Context, workload client.Object, want []*
 		}
 	}
 	deleted := children.ForEach(len(unwanted), maxParallel, func(i int) error { return r.children.Delete(ctx, unwanted[i]) })
-	return errors.Join(deleted, children.ForEach(len(want), maxParallel, func(i int) error {
+	var ofOthers atomic.Bool
+	err := children.ForEach(len(want), maxParallel, func(i int) error {
 		err := children.CreateOrUpdate(ctx, r.children, present[want[i].Name], want[i])
 		if conflict := (*children.NameConflictError)(nil); errors.As(err, &conflict) && !conflict.Terminating {
-			klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want[i]), "workload", klog.KObj(workload))
-			return nil
+			adopted, err := r.adopt(ctx, want[i])
+			ofOthers.CompareAndSwap(false, !adopted)
+			return err
 		}
 		return err
-	}))
+	})
+	if ofOthers.Load() {
+		return othersInterval, errors.Join(deleted, err)
+	}
+	return 0, errors.Join(deleted, err)
+}
+
+// adopt takes over a PodGroup that was made for a former workload, which was deleted without its PodGroups. That of a user is left
+// alone.
+func (r *Reconciler) adopt(ctx context.Context, want *v2alpha2.PodGroup) (bool, error) {
+	left := &v2alpha2.PodGroup{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(want), left); err != nil {
+		return false, fmt.Errorf("reading PodGroup %s, whose name is needed: %w", want.Name, err)
+	}
+	if metav1.GetControllerOfNoCopy(left) != nil || left.Labels[grouping.LabelManagedBy] != grouping.LabelManagedByValue {
+		klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want))
+		return false, nil
+	}
+	return true, children.CreateOrUpdate(ctx, r.children, left, want)
 }

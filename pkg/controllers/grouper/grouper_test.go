@@ -4,6 +4,7 @@ package grouper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -64,7 +67,7 @@ func newBed(t *testing.T, objects ...client.Object) *bed {
 }
 
 // pass lets the controller of the kind reconcile a workload.
-func (b *bed) pass(kind, name string) {
+func (b *bed) pass(kind, name string) ctrl.Result {
 	b.t.Helper()
 	kinds, err := grouping.Select([]string{kind})
 	if err != nil {
@@ -76,9 +79,11 @@ func (b *bed) pass(kind, name string) {
 		reader, cached = b.cache, readsFrom{b.api, b.cache}
 	}
 	r := New(kinds[0], reader, cached, b.api, children.Options{Clock: testclock.NewFakePassiveClock(metav1.Now().Time)}, b.recorder)
-	if _, err := r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}); err != nil {
+	result, err := r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}})
+	if err != nil {
 		b.t.Fatalf("%s %s: %v", kind, name, err)
 	}
+	return result
 }
 
 // readsFrom is a client that reads from a cache.
@@ -209,17 +214,40 @@ func TestPodGroupsOfOthers(t *testing.T) {
 		there client.Object
 		want  string
 	}{
-		"of nobody":       {&v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: v2alpha2.PodGroupSpec{MinMember: ptr.To[int32](3)}}, name + " needs 3"},
+		"of nobody": {&v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: v2alpha2.PodGroupSpec{MinMember: ptr.To[int32](3)}}, name + " needs 3"},
+		"of nobody, which was made for a former Job": {&v2alpha2.PodGroup{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{grouping.LabelManagedBy: grouping.LabelManagedByValue}},
+			Spec:       v2alpha2.PodGroupSpec{MinMember: ptr.To[int32](3)}}, name + " needs 8"},
 		"its own, edited": {owned("u1", map[string]string{grouping.LabelManagedBy: grouping.LabelManagedByValue}), name + " needs 8"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, job("a", "u1", 8, marked("all")), tc.there)
-			b.pass("Job", "a")
+			result := b.pass("Job", "a")
 			if got := b.groups(); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
+			if asksAgain := tc.want != name+" needs 8"; (result.RequeueAfter > 0) != asksAgain {
+				t.Errorf("due again after %v", result.RequeueAfter)
+			}
 		})
+	}
+}
+
+// TestRejectionIsTold: what the API server does not accept, as beyond a quota, is told on the workload, not in a log alone.
+func TestRejectionIsTold(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, job("a", "u1", 8, marked("all")))
+	b.api = interceptor.NewClient(b.api.(client.WithWatch), interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: v2alpha2.GroupName, Resource: "podgroups"}, o.GetName(), errors.New("exceeded quota: few"))
+	}})
+	result := b.pass("Job", "a")
+	const want = `Warning GangNotMade its pods wait: creating PodGroup job-a-0442a7f3: podgroups.scheduling.run.ai "job-a-0442a7f3" is forbidden: exceeded quota: few`
+	if got := <-b.recorder.Events; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if result.RequeueAfter == 0 {
+		t.Error("it is not tried again")
 	}
 }
 
