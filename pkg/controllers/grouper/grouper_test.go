@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +31,6 @@ import (
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/grouping"
 	"github.com/muster-project/muster/pkg/membership"
-	"github.com/muster-project/muster/test/rounds"
 )
 
 // bed is an API server in memory, whose PodGroups and workloads the controllers read from caches.
@@ -51,7 +49,10 @@ func newClient(t *testing.T, objects ...client.Object) client.Client {
 			t.Fatal(err)
 		}
 	}
-	scheme.AddKnownTypeWithName(lwsKind, &unstructured.Unstructured{})
+	for _, kind := range []schema.GroupVersionKind{lwsKind, jobSetKind} {
+		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
+		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
+	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
 	return builder.WithIndex(&v2alpha2.PodGroup{}, "controller.uid", func(o client.Object) []string {
 		if ref := metav1.GetControllerOf(o); ref != nil {
@@ -100,7 +101,7 @@ func (c readsFrom) List(ctx context.Context, list client.ObjectList, options ...
 	return c.cache.List(ctx, list, options...)
 }
 
-// groups returns the PodGroups in words, sorted.
+// groups returns the PodGroups in words, sorted; of a tree the minimums of all leaves together.
 func (b *bed) groups() string {
 	b.t.Helper()
 	list := &v2alpha2.PodGroupList{}
@@ -109,7 +110,11 @@ func (b *bed) groups() string {
 	}
 	var out []string
 	for _, g := range list.Items {
-		out = append(out, fmt.Sprintf("%s needs %d", g.Name, ptr.Deref(g.Spec.MinMember, -1)))
+		n := ptr.Deref(g.Spec.MinMember, 0)
+		for _, sub := range g.Spec.SubGroups {
+			n += ptr.Deref(sub.MinMember, 0)
+		}
+		out = append(out, fmt.Sprintf("%s needs %d", g.Name, n))
 	}
 	slices.Sort(out)
 	return strings.Join(out, ", ")
@@ -162,7 +167,10 @@ func TestLifeOfAJob(t *testing.T) {
 	b.pass("Job", "gone")
 }
 
-var lwsKind = schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}
+var (
+	lwsKind    = schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}
+	jobSetKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
+)
 
 // TestReplicasOfALeaderWorkerSet: there is a PodGroup for each replica, also after the set was scaled.
 func TestReplicasOfALeaderWorkerSet(t *testing.T) {
@@ -282,276 +290,5 @@ func TestRefusedEditKeepsTheGang(t *testing.T) {
 	b.pass("Job", "a")
 	if got := b.groups(); got != before || got == "" {
 		t.Errorf("%q, want %q as before", got, before)
-	}
-}
-
-// life is a random life of workloads, whose controllers, the garbage collector, the caches and a scheduler act at any time.
-type life struct {
-	*bed
-	rng     *rand.Rand
-	next    int
-	lowest  map[types.UID]int32 // by workload: the fewest pods that it has ever asked for
-	started map[types.UID]bool  // pods
-	log     []string
-
-	cachedWorkloads []client.Object
-	cachedGroups    []v2alpha2.PodGroup
-}
-
-// TestAnyOrder: whatever comes first, no pod of a workload starts before as many as it asked for exist, and in the end there
-// is one PodGroup for each workload that needs one, and no other.
-func TestAnyOrder(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(20 * rounds.Number()) {
-		l := &life{bed: newBed(t), rng: rand.New(rand.NewPCG(seed, 1)), lowest: map[types.UID]int32{}, started: map[types.UID]bool{}}
-		for range 120 {
-			l.step()
-			if t.Failed() {
-				t.Fatalf("seed %d:\n%s", seed, strings.Join(l.log, "\n"))
-			}
-		}
-		l.settle()
-		if t.Failed() {
-			t.Fatalf("seed %d:\n%s", seed, strings.Join(l.log, "\n"))
-		}
-	}
-}
-
-// workloads returns those that exist, sorted.
-func (l *life) workloads() []client.Object {
-	l.t.Helper()
-	var out []client.Object
-	jobs, sets, deployments := &batchv1.JobList{}, &appsv1.StatefulSetList{}, &appsv1.DeploymentList{}
-	for _, list := range []client.ObjectList{jobs, sets, deployments} {
-		if err := l.api.List(l.t.Context(), list); err != nil {
-			l.t.Fatal(err)
-		}
-	}
-	for i := range jobs.Items {
-		out = append(out, &jobs.Items[i])
-	}
-	for i := range sets.Items {
-		out = append(out, &sets.Items[i])
-	}
-	for i := range deployments.Items {
-		out = append(out, &deployments.Items[i])
-	}
-	return out
-}
-
-// sizeOf returns the field with the number of pods.
-func sizeOf(workload client.Object) **int32 {
-	switch w := workload.(type) {
-	case *batchv1.Job:
-		return &w.Spec.Parallelism
-	case *appsv1.StatefulSet:
-		return &w.Spec.Replicas
-	default:
-		return &workload.(*appsv1.Deployment).Spec.Replicas
-	}
-}
-
-func kindName(workload client.Object) string {
-	switch workload.(type) {
-	case *batchv1.Job:
-		return "Job"
-	case *appsv1.StatefulSet:
-		return "StatefulSet"
-	default:
-		return "Deployment"
-	}
-}
-
-// podOf returns the next pod that the controller of the workload makes.
-func (l *life) podOf(workload client.Object) *corev1.Pod {
-	l.next++
-	uid := types.UID(fmt.Sprintf("pod-%d", l.next))
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: string(uid), UID: uid, Labels: marked("all")}}
-	owner := metav1.OwnerReference{APIVersion: "x/v1", Kind: kindName(workload), Name: workload.GetName(), UID: workload.GetUID(), Controller: ptr.To(true)}
-	if owner.Kind == "Deployment" {
-		owner.Kind, owner.Name, pod.Labels["pod-template-hash"] = "ReplicaSet", owner.Name+"-abc", "abc"
-	}
-	pod.OwnerReferences = []metav1.OwnerReference{owner}
-	return pod
-}
-
-func (l *life) step() {
-	l.t.Helper()
-	workloads := l.workloads()
-	var some client.Object
-	if len(workloads) > 0 {
-		some = workloads[l.rng.IntN(len(workloads))]
-	}
-	note := func(format string, args ...any) { l.log = append(l.log, fmt.Sprintf(format, args...)) }
-	switch what := l.rng.IntN(11); {
-	case what == 0 && len(workloads) < 4:
-		l.create(note)
-	case some == nil:
-	case what == 1:
-		note("delete %s %s", kindName(some), some.GetName())
-		l.must(l.api.Delete(l.t.Context(), some))
-	case what == 2:
-		size := int32(l.rng.IntN(5))
-		*sizeOf(some) = &size
-		if size > 0 {
-			l.lowest[some.GetUID()] = min(l.lowest[some.GetUID()], size)
-		}
-		note("scale %s %s to %d", kindName(some), some.GetName(), size)
-		l.must(l.api.Update(l.t.Context(), some))
-	case what <= 4 && l.podsOf(some) < int(**sizeOf(some)):
-		note("pod of %s %s", kindName(some), some.GetName())
-		l.must(l.api.Create(l.t.Context(), l.podOf(some)))
-	case what == 5:
-		l.collectGarbage(1)
-	case what == 6:
-		note("the cache observes workloads")
-		l.cachedWorkloads = workloads
-	case what == 7:
-		note("the cache observes PodGroups")
-		l.cachedGroups = l.podGroups()
-	case what == 8:
-		note("pass over %s %s", kindName(some), some.GetName())
-		l.reconcile(some)
-	default:
-		l.schedule(note)
-	}
-}
-
-func (l *life) create(note func(string, ...any)) {
-	l.next++
-	size := 1 + int32(l.rng.IntN(4))
-	uid := types.UID(fmt.Sprintf("uid-%d", l.next))
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: marked("all")}, Spec: corev1.PodSpec{SchedulerName: "muster-scheduler"}}
-	object := []client.Object{
-		job("a", uid, size, marked("all")),
-		&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "b", UID: uid}, Spec: appsv1.StatefulSetSpec{Replicas: &size, Template: template}},
-		// The pods of a Deployment do not tell it from a former one of the same name.
-		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c-" + string(uid), UID: uid}, Spec: appsv1.DeploymentSpec{Replicas: &size, Template: template}},
-	}[l.rng.IntN(3)]
-	if err := l.api.Create(l.t.Context(), object); err != nil {
-		return // it exists
-	}
-	l.lowest[uid] = size
-	note("create %s %s of %d", kindName(object), object.GetName(), size)
-}
-
-func (l *life) must(err error) {
-	l.t.Helper()
-	if err != nil {
-		l.t.Fatalf("%v\n%s", err, strings.Join(l.log, "\n"))
-	}
-}
-
-func (l *life) pods() []corev1.Pod {
-	list := &corev1.PodList{}
-	l.must(l.api.List(l.t.Context(), list))
-	return list.Items
-}
-
-func (l *life) podsOf(workload client.Object) int {
-	n := 0
-	for _, pod := range l.pods() {
-		if pod.OwnerReferences[0].UID == workload.GetUID() {
-			n++
-		}
-	}
-	return n
-}
-
-func (l *life) podGroups() []v2alpha2.PodGroup {
-	list := &v2alpha2.PodGroupList{}
-	l.must(l.api.List(l.t.Context(), list))
-	return list.Items
-}
-
-// reconcile lets the controller pass, with its caches as they are.
-func (l *life) reconcile(workload client.Object) {
-	l.t.Helper()
-	var cached []client.Object
-	for _, w := range l.cachedWorkloads {
-		cached = append(cached, w.DeepCopyObject().(client.Object))
-	}
-	for i := range l.cachedGroups {
-		cached = append(cached, l.cachedGroups[i].DeepCopy())
-	}
-	l.cache = newClient(l.t, cached...)
-	l.pass(kindName(workload), workload.GetName())
-}
-
-// collectGarbage deletes at most n objects without an owner.
-func (l *life) collectGarbage(n int) {
-	owners := map[types.UID]bool{}
-	for _, w := range l.workloads() {
-		owners[w.GetUID()] = true
-	}
-	var gone []client.Object
-	for _, pod := range l.pods() {
-		if !owners[pod.OwnerReferences[0].UID] {
-			gone = append(gone, &pod)
-		}
-	}
-	for _, g := range l.podGroups() {
-		if !owners[g.OwnerReferences[0].UID] {
-			gone = append(gone, &g)
-		}
-	}
-	l.rng.Shuffle(len(gone), func(i, j int) { gone[i], gone[j] = gone[j], gone[i] })
-	for _, o := range gone[:min(n, len(gone))] {
-		l.must(l.api.Delete(l.t.Context(), o))
-	}
-}
-
-// schedule starts the pods of every PodGroup that has its minimum, as muster-scheduler does.
-func (l *life) schedule(note func(string, ...any)) {
-	l.t.Helper()
-	minimums, members := map[string]int{}, map[string][]corev1.Pod{}
-	for _, g := range l.podGroups() {
-		minimums[g.Name] = int(*g.Spec.MinMember)
-	}
-	for _, pod := range l.pods() {
-		group := membership.Group(&pod)
-		if group == "" {
-			l.t.Errorf("pod %s is in no gang: it starts alone", pod.Name)
-		}
-		members[group] = append(members[group], pod)
-	}
-	for group, pods := range members {
-		minimum, exists := minimums[group]
-		if !exists || len(pods) < minimum {
-			continue
-		}
-		of := map[types.UID]int32{}
-		for _, pod := range pods {
-			of[pod.OwnerReferences[0].UID]++
-		}
-		for _, pod := range pods {
-			if owner := pod.OwnerReferences[0]; !l.started[pod.UID] && of[owner.UID] < l.lowest[owner.UID] {
-				l.t.Errorf("%d pods of %s %s (%s) start, which never asked for fewer than %d", of[owner.UID], owner.Kind, owner.Name, owner.UID, l.lowest[owner.UID])
-			}
-			l.started[pod.UID] = true
-		}
-		note("%s starts with %d pods", group, len(pods))
-	}
-}
-
-// settle lets everything catch up, and compares the PodGroups with the workloads.
-func (l *life) settle() {
-	l.t.Helper()
-	for range 4 {
-		l.cachedWorkloads, l.cachedGroups = l.workloads(), l.podGroups()
-		for _, w := range l.cachedWorkloads {
-			l.reconcile(w)
-		}
-		l.collectGarbage(1 << 10)
-	}
-	var want []string
-	for _, w := range l.workloads() {
-		if size := **sizeOf(w); size > 0 {
-			want = append(want, fmt.Sprintf("%s needs %d", membership.Group(l.podOf(w)), size))
-		}
-	}
-	slices.Sort(want)
-	if got := l.groups(); got != strings.Join(want, ", ") {
-		l.t.Errorf("PodGroups %s\nwant %s", got, strings.Join(want, ", "))
 	}
 }
