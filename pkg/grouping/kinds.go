@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 )
 
 // Kind is a kind of workloads whose gangs are known.
@@ -50,13 +51,25 @@ var kinds = []Kind{
 	{appsv1.SchemeGroupVersion.WithKind("Deployment"), oneGang(readReplicas)},
 	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas},
 	{schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}, gangOfJobSet},
+	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, podGroupKind), gangOfCoscheduling},
 }
 
-// Names returns the names of all kinds: "Job".
+// podGroupKind is the kind of PodGroups, of Muster and of others.
+const podGroupKind = "PodGroup"
+
+// Name returns what the kind is called: "Job", or "PodGroup.scheduling.x-k8s.io" for the PodGroups of another scheduler.
+func (k Kind) Name() string {
+	if k.Kind == podGroupKind {
+		return k.GroupKind().String()
+	}
+	return k.Kind
+}
+
+// Names returns the names of all kinds.
 func Names() []string {
 	names := make([]string, 0, len(kinds))
 	for _, k := range kinds {
-		names = append(names, k.Kind)
+		names = append(names, k.Name())
 	}
 	return names
 }
@@ -66,7 +79,7 @@ func Select(names []string) ([]Kind, error) {
 	var selected []Kind
 	var unknown []string
 	for i, name := range names {
-		j := slices.IndexFunc(kinds, func(k Kind) bool { return k.Kind == name })
+		j := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name() == name })
 		if j < 0 || slices.Contains(names[:i], name) {
 			unknown = append(unknown, fmt.Sprintf("%q", name))
 			continue

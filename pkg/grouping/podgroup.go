@@ -44,7 +44,7 @@ func (k Kind) PodGroups(object *unstructured.Unstructured) ([]*v2alpha2.PodGroup
 	groups := make([]*v2alpha2.PodGroup, 0, len(gangs))
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		groups = append(groups, &v2alpha2.PodGroup{
-			TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
+			TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: podGroupKind},
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: object.GetNamespace(), Name: name, Labels: map[string]string{LabelManagedBy: LabelManagedByValue},
 				OwnerReferences: []metav1.OwnerReference{{
@@ -96,7 +96,7 @@ func checkObject(object *unstructured.Unstructured, in ...membership.Minimum) er
 // isGrouped reports whether the PodGroups of the template's pods are made for them: they name none, do not opt out, and a
 // scheduler of Muster may schedule them.
 func (t template) isGrouped() bool {
-	return t.isOurs() && t.Metadata.Annotations[v2alpha2.PodGroupAnnotation] == "" && !membership.OptsOut(t.Metadata.Labels, t.Metadata.Annotations)
+	return t.isOurs() && !membership.NamesGroup(t.Metadata.Labels, t.Metadata.Annotations) && !membership.OptsOut(t.Metadata.Labels, t.Metadata.Annotations)
 }
 
 // podsOf returns the number of pods that a mark asks for, of a workload with so many.

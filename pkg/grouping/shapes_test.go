@@ -64,6 +64,9 @@ func TestShapes(t *testing.T) {
 		"a Job whose pods name a PodGroup": {
 			job + "spec: {parallelism: 8, template: {metadata: {annotations: {scheduling.run.ai/min-member: all, pod-group-name: mine}}, " + ours + "}}",
 			"", "mine"},
+		"a Job whose pods name a PodGroup of Coscheduling": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all, scheduling.x-k8s.io/pod-group: a}}, " + ours + "}}",
+			"", "coscheduling-a"},
 		"a Job that opts out, of what a policy has set": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: all, scheduling.run.ai/gang: \"false\"}}, " + ours + "}}",
 			"", "-"},
@@ -187,7 +190,11 @@ func inWords(minMember *int32) string {
 
 func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
 	t.Helper()
-	kinds, err := Select([]string{object.GetKind()})
+	name := object.GetKind()
+	if name == podGroupKind {
+		name = object.GroupVersionKind().GroupKind().String()
+	}
+	kinds, err := Select([]string{name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +274,7 @@ func TestSelect(t *testing.T) {
 	if kinds, err := Select([]string{"Deployment", "Job"}); err != nil || len(kinds) != 2 || kinds[1].Group != "batch" {
 		t.Error(kinds, err)
 	}
-	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, each at most once`
+	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, PodGroup.scheduling.x-k8s.io, each at most once`
 	if _, err := Select([]string{"Pod", "Job", "Job"}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

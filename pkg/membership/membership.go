@@ -3,6 +3,8 @@
 package membership
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -18,13 +20,12 @@ type mark struct {
 
 // marks are in the order of precedence: the first by which a pod names a PodGroup decides. They are listed in
 // docs/workloads.md; a test compares the two.
-var marks = []mark{
-	{"annotation " + v2alpha2.PodGroupAnnotation, func(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }},
+var marks = slices.Concat(marksOfDialects(), []mark{
 	{placeOfReplica, groupOfReplica},
 	{placeOfJobSet, groupOfJobSet},
 	{placeOfLabel, groupOfWorkload(placeOfLabel)},
 	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
-}
+})
 
 // Group returns the name of the PodGroup, of the pod's namespace, that the pod belongs to. "": it is in no gang.
 func Group(pod *corev1.Pod) string {

@@ -110,6 +110,23 @@ func TestGang(t *testing.T) {
 				"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uid"}},
 			group: "mine", place: "annotation pod-group-name",
 		},
+		"of Coscheduling": {
+			pod:   owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.x-k8s.io/pod-group": "a", "scheduling.run.ai/min-member": "all"}}),
+			group: "coscheduling-a", place: "label scheduling.x-k8s.io/pod-group",
+		},
+		"of Coscheduling, as an annotation": {pod: metav1.ObjectMeta{Annotations: map[string]string{"scheduling.x-k8s.io/pod-group": "a"}}},
+		"of Coscheduling, opted out": {
+			pod: metav1.ObjectMeta{Labels: map[string]string{"scheduling.x-k8s.io/pod-group": "a", "scheduling.run.ai/gang": "false"}},
+		},
+		"of Coscheduling and ours, of the same name": {
+			pod:   metav1.ObjectMeta{Labels: map[string]string{"scheduling.x-k8s.io/pod-group": "a"}, Annotations: map[string]string{"pod-group-name": "a"}},
+			group: "a", place: "annotation pod-group-name",
+		},
+		"of Coscheduling and a JobSet": {
+			pod: metav1.ObjectMeta{Labels: map[string]string{
+				"scheduling.x-k8s.io/pod-group": "a", "jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uid"}},
+			group: "coscheduling-a", place: "label scheduling.x-k8s.io/pod-group",
+		},
 		"a label is no mark": {pod: metav1.ObjectMeta{Labels: map[string]string{"pod-group-name": "train"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,6 @@ var otherKeys = []otherKey{
 	{true, v2alpha2.PodGroupAnnotation, namesGang, "a label names no PodGroup: make it an annotation"},
 	{false, "kai.scheduler/pod-group-name", namesGang, "the annotation that names a PodGroup is " + v2alpha2.PodGroupAnnotation},
 	{true, "kai.scheduler/pod-group-name", namesGang, "the annotation that names a PodGroup is " + v2alpha2.PodGroupAnnotation},
-	{true, "scheduling.x-k8s.io/pod-group", namesGang, nameThePodGroup},
 	{true, "pod-group.scheduling.sigs.k8s.io", namesGang, nameThePodGroup},
 	{true, "pod-group.scheduling.sigs.k8s.io/name", namesGang, nameThePodGroup},
 	{false, "scheduling.k8s.io/group-name", namesGang, nameThePodGroup},

@@ -4,6 +4,7 @@ package podgroup
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -61,8 +62,7 @@ func FindLostPods(f Facts) []LostPods {
 					name, message.Truncate(of.Kind, maxShown), message.Truncate(of.Name, message.MaxName), v2alpha2.GangKey, waits)
 				continue
 			}
-			lost.Note = fmt.Sprintf("annotation %s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the annotation; %s",
-				v2alpha2.PodGroupAnnotation, name, f.Namespace, v2alpha2.SchemeGroupVersion, waits)
+			lost.Note = nameNotFound(lost.First, f.Namespace) + clauses + waits
 			continue
 		}
 		lost.Reason = v2alpha2.EventSubGroupNotFound
@@ -73,4 +73,16 @@ func FindLostPods(f Facts) []LostPods {
 		lost.Note += "; " + waits
 	}
 	return all
+}
+
+// nameNotFound describes that the PodGroup that a pod names does not exist.
+func nameNotFound(pod *corev1.Pod, namespace string) string {
+	by, name, _ := membership.NamedBy(pod)
+	kind, _, _ := strings.Cut(by.Place, " ")
+	text := fmt.Sprintf("%s names PodGroup %q, and namespace %s has none of that name: create it (apiVersion %s), or correct the %s",
+		by.Place, message.Truncate(name, message.MaxName), namespace, by.APIVersion, kind)
+	if by.APIVersion != v2alpha2.SchemeGroupVersion.String() {
+		text += "; if it is there, it has an event that says why it makes no gang, or --grouped-kinds of muster-controller lacks its kind"
+	}
+	return text
 }

@@ -21,3 +21,32 @@ func TestLostPodsOfAWorkload(t *testing.T) {
 		t.Errorf("%+v\nwant %s", lost, want)
 	}
 }
+
+// TestLostPodsOfCoscheduling: pods that name a PodGroup of another scheduler are told which one is missing.
+func TestLostPodsOfCoscheduling(t *testing.T) {
+	t.Parallel()
+	pod := wrappers.MakePod("train-0", "ml").Label("scheduling.x-k8s.io/pod-group", "a").Obj()
+	f := Facts{Namespace: "ml", Name: membership.Group(pod), Waiting: []WaitingPod{{Pod: pod}}}
+	const want = `label scheduling.x-k8s.io/pod-group names PodGroup "a", and namespace ml has none of that name: create it (apiVersion scheduling.x-k8s.io/v1alpha1), ` +
+		`or correct the label; if it is there, it has an event that says why it makes no gang, or --grouped-kinds of muster-controller lacks its kind; the pod waits`
+	if lost := FindLostPods(f); len(lost) != 1 || lost[0].Note != want {
+		t.Errorf("%+v\nwant %s", lost, want)
+	}
+}
+
+// TestPlaceOfName: where pods name a PodGroup depends on what it was made from.
+func TestPlaceOfName(t *testing.T) {
+	t.Parallel()
+	for apiVersion, want := range map[string]string{
+		"scheduling.x-k8s.io/v1alpha1": "label scheduling.x-k8s.io/pod-group", "example.com/v1": "annotation pod-group-name",
+	} {
+		group := wrappers.MakePodGroup("coscheduling-a", "ml").Controller("PodGroup", "a", "1").Obj()
+		group.OwnerReferences[0].APIVersion = apiVersion
+		if got := placeOfName(group); got != want {
+			t.Errorf("%s: %s, want %s", apiVersion, got, want)
+		}
+	}
+	if got := placeOfName(wrappers.MakePodGroup("a", "ml").Controller("Job", "a", "1").Obj()); got != "annotation pod-group-name" {
+		t.Errorf("of a Job: %s", got)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -267,9 +268,9 @@ func explainMissingPods(f Facts, missing int) (reason v2alpha2.Reason, text, adv
 	case len(f.Unclaimed) > 0:
 		text += "; " + describeUnclaimed(f.Unclaimed)
 	case isIdle(f) && len(f.Owners) == 0:
-		text += "; it is idle until pods name it by annotation " + v2alpha2.PodGroupAnnotation
-	case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && sumCounts(f.Created) == 0 && metav1.GetControllerOf(f.Group) == nil:
-		text += "; pods name it by annotation " + v2alpha2.PodGroupAnnotation
+		text += "; it is idle until pods name it by " + placeOfName(f.Group)
+	case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && sumCounts(f.Created) == 0 && (metav1.GetControllerOf(f.Group) == nil || IsTranslated(f.Group)):
+		text += "; pods name it by " + placeOfName(f.Group)
 	}
 	reason = v2alpha2.ReasonWaitingForPods
 	switch {
@@ -282,6 +283,21 @@ func explainMissingPods(f Facts, missing int) (reason v2alpha2.Reason, text, adv
 		text += "; " + what
 	}
 	return reason, text, advice
+}
+
+// IsTranslated reports whether a PodGroup was made from one of another scheduler.
+func IsTranslated(group *v2alpha2.PodGroup) bool {
+	ref := metav1.GetControllerOfNoCopy(group)
+	return ref != nil && ref.Kind == "PodGroup"
+}
+
+// placeOfName returns where pods name a PodGroup: "annotation pod-group-name".
+func placeOfName(group *v2alpha2.PodGroup) string {
+	apiGroup := v2alpha2.GroupName
+	if IsTranslated(group) {
+		apiGroup, _, _ = strings.Cut(metav1.GetControllerOfNoCopy(group).APIVersion, "/")
+	}
+	return membership.DialectOf(apiGroup).Place
 }
 
 // explainUnusablePods explains that the minimum lacks pods, which exist and cannot be placed.

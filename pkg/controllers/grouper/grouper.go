@@ -54,12 +54,12 @@ func Setup(mgr ctrl.Manager, o children.Options) error {
 		r := New(kind, workloads, mgr.GetClient(), mgr.GetAPIReader(), o, mgr.GetEventRecorder("muster-controller"))
 		owned := children.ChangeHandler{Map: children.Owner(kind.Kind), Urgency: children.SpecChanged}
 		if err := ctrl.NewControllerManagedBy(mgr).
-			Named("grouper-"+kind.Kind).
+			Named("grouper-"+kind.Name()).
 			WatchesRawSource(source).
 			Watches(&v2alpha2.PodGroup{}, owned.Handler()).
 			WithOptions(children.ControllerOptions(8)).
 			Complete(r.children.Awake(r)); err != nil {
-			return fmt.Errorf("setting up the controller that groups %ss: %w", kind.Kind, err)
+			return fmt.Errorf("setting up the controller that groups %ss: %w", kind.Name(), err)
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("reading %s %s: %w", r.kind.Kind, request.NamespacedName, err)
+		return ctrl.Result{}, fmt.Errorf("reading %s %s: %w", r.kind.Name(), request.NamespacedName, err)
 	case workload.GetDeletionTimestamp() != nil:
 		return ctrl.Result{}, nil
 	}

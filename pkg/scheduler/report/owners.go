@@ -101,6 +101,9 @@ func ownerOfJob(o podgroup.Owner, job *batchv1.Job) podgroup.Owner {
 // known.
 func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Time) podgroup.Owner {
 	name, kind, maker := f.Name, schema.GroupKind{}, types.UID("")
+	if podgroup.IsTranslated(f.Group) {
+		return podgroup.Owner{Seen: true} // any object may create its pods
+	}
 	if ref := metav1.GetControllerOfNoCopy(f.Group); ref != nil {
 		maker, name, kind = ref.UID, ref.Name, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
 		if kind != jobKind && kind != statefulSetKind {

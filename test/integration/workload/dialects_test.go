@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// guide returns the objects of the manifest below a heading of docs/migration.md, whose pods run on the nodes of the test.
+func guide(w *world, heading string) []*unstructured.Unstructured {
+	w.t.Helper()
+	text, err := os.ReadFile("../../../docs/migration.md")
+	w.must(err, "reading the guide")
+	_, rest, found := strings.Cut(string(text), "\n## "+heading+"\n")
+	_, rest, fenced := strings.Cut(rest, "\n```yaml\n")
+	manifest, _, closed := strings.Cut(rest, "\n```\n")
+	if !found || !fenced || !closed {
+		w.t.Fatalf("docs/migration.md has no manifest below %q", heading)
+	}
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(manifest, "\n---\n") {
+		object := read(w, document)
+		if object.GetKind() == "Job" {
+			w.must(unstructured.SetNestedStringMap(object.Object, map[string]string{"world": w.namespace}, "spec", "template", "spec", "nodeSelector"), "selecting the nodes")
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// setMinMember changes spec.minMember of a PodGroup of another scheduler.
+func setMinMember(w *world, group *unstructured.Unstructured, n int64) {
+	w.t.Helper()
+	before := group.DeepCopy()
+	w.must(unstructured.SetNestedField(group.Object, n, "spec", "minMember"), "editing minMember")
+	w.must(w.client.Patch(w.ctx, group, client.MergeFrom(before)), "editing minMember")
+}
+
+func (w *world) untilMinMember(group string, n int64) {
+	w.t.Helper()
+	w.until("PodGroup "+group+" needs the pods", podGroups, func(groups []*unstructured.Unstructured) bool {
+		for _, g := range groups {
+			if min, _, _ := unstructured.NestedInt64(g.Object, "spec", "minMember"); g.GetName() == group && min == n {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// TestFromCoscheduling: a Job and a PodGroup of Coscheduling, whose kind is installed while everything runs. The pods come first,
+// and wait. A PodGroup of Muster of the same name is another gang. The minimum follows each edit; what is deleted ends no pod.
+func TestFromCoscheduling(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	objects := guide(w, "From Coscheduling")
+	group, job := objects[0], objects[1]
+	w.must(w.client.Create(w.ctx, job), "creating the Job")
+	ours := wrappers.MakePodGroup("nginx", w.namespace).MinMember(1).Obj()
+	w.must(w.client.Create(w.ctx, ours), "creating a PodGroup of the same name")
+	single := wrappers.MakePod("single", w.namespace).NodeSelector("world", w.namespace).Gang("nginx").Obj()
+	w.must(w.client.Create(w.ctx, single), "creating its pod")
+	w.untilBoundPods(1)
+	w.until("the pods say what they wait for", podsKind, func(pods []*unstructured.Unstructured) bool {
+		waiting := 0
+		for _, p := range pods {
+			if strings.Contains(conditionOf(p, "PodScheduled", "message"), "coscheduling-nginx") {
+				waiting++
+			}
+		}
+		return waiting == 4
+	})
+	crd := install(w, "scheduling.x-k8s.io", "v1alpha1", "PodGroup")
+	w.must(unstructured.SetNestedField(group.Object, int64(5), "spec", "minMember"), "asking for more than there is")
+	createWhenServed(w, group)
+	w.untilReason("coscheduling-nginx", string(v2alpha2.ReasonWaitingForPods))
+	w.untilBoundPods(1)
+	setMinMember(w, group, 3)
+	w.untilReadyPods(5)
+	setMinMember(w, group, 8)
+	w.untilMinMember("coscheduling-nginx", 8)
+	w.untilReadyPods(5)
+
+	w.must(w.client.Delete(w.ctx, group), "deleting the PodGroup of Coscheduling")
+	w.untilNames(podGroups, "nginx")
+	w.untilReadyPods(5)
+	again := guide(w, "From Coscheduling")[0]
+	w.must(w.client.Create(w.ctx, again), "creating it again")
+	w.until("the gang that runs is taken for what it is", podGroups, func(groups []*unstructured.Unstructured) bool {
+		for _, g := range groups {
+			if g.GetName() == "coscheduling-nginx" && conditionOf(g, v2alpha2.ConditionSatisfied, "status") == "True" {
+				return true
+			}
+		}
+		return false
+	})
+	w.must(w.client.Delete(w.ctx, crd), "removing Coscheduling")
+	w.untilReadyPods(5)
+	w.untilNames(podGroups, "nginx")
+	w.must(w.client.Create(w.ctx, wrappers.MakePod("late", w.namespace).NodeSelector("world", w.namespace).
+		Label("scheduling.x-k8s.io/pod-group", "gone").Obj()), "creating a pod whose kind is gone")
+	const names = `label scheduling.x-k8s.io/pod-group names PodGroup "gone"`
+	if note := w.untilEvent("late", v2alpha2.EventPodGroupNotFound); !strings.HasPrefix(note, names) {
+		t.Errorf("%s\nwant %s", note, names)
+	}
+	w.must(w.client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace(w.namespace)), "deleting the pods")
+	w.must(w.dynamic.Resource(jobs).Namespace(w.namespace).Delete(w.ctx, "nginx", metav1.DeleteOptions{PropagationPolicy: &background}), "deleting the Job")
+	w.must(w.client.Delete(w.ctx, ours), "deleting the PodGroup of Muster")
+	w.untilGone()
+
+	crd = install(w, "scheduling.x-k8s.io", "v1alpha1", "PodGroup")
+	createWhenServed(w, guide(w, "From Coscheduling")[0])
+	w.untilNames(podGroups, "coscheduling-nginx")
+	w.must(w.client.Delete(w.ctx, crd), "removing Coscheduling again")
+	w.untilGone()
+}
+
+// untilBoundPods waits until so many pods are bound.
+func (w *world) untilBoundPods(n int) {
+	w.t.Helper()
+	w.until("pods are bound", podsKind, func(pods []*unstructured.Unstructured) bool {
+		bound := 0
+		for _, p := range pods {
+			if node, _, _ := unstructured.NestedString(p.Object, "spec", "nodeName"); node != "" {
+				bound++
+			}
+		}
+		return bound == n
+	})
+}
