@@ -83,34 +83,40 @@ func (p *price) step() int {
 	return 0
 }
 
-// less returns what is left of the price without a part of it.
-func (p price) less(part price) price {
-	p.violations -= part.violations
-	p.ended -= part.ended
-	p.amount -= part.amount
-	p.pods -= part.pods
-	p.running -= part.running
+// plus returns the price with another one added (1) or taken off (-1).
+func (p price) plus(other *price, sign int) price {
+	p.violations += sign * other.violations
+	p.ended += sign * other.ended
+	p.amount += int64(sign) * other.amount
+	p.pods += sign * other.pods
+	p.running += int64(sign) * other.running
 	for k := range p.grace {
-		p.grace[k] -= part.grace[k]
+		p.grace[k] += sign * other.grace[k]
 	}
 	return p
 }
 
+// excess returns the part of Cost.Excess that a price causes.
+func (s *search) excess(p *price) int {
+	if p.ended == 0 {
+		return 0
+	}
+	return excess(p.amount, s.need)
+}
+
 // compareRates compares prices for so many pods gained.
-func (s *search) compareRates(a price, gainA int, b price, gainB int) int {
+func (s *search) compareRates(a *price, gainA int, b *price, gainB int) int {
 	x, y := float64(gainB), float64(gainA)
 	rate := func(p, q int64) int { return cmp.Compare(float64(p)*x, float64(q)*y) }
-	excessOf := func(p price) int {
-		if p.ended == 0 {
-			return 0
-		}
-		return excess(p.amount, s.need)
-	}
-	return cmp.Or(
+	if order := cmp.Or(
 		rate(int64(a.violations), int64(b.violations)),
-		cmp.Compare(excessOf(a), excessOf(b)),
+		cmp.Compare(s.excess(a), s.excess(b)),
 		rate(int64(a.ended), int64(b.ended)),
 		rate(a.amount, b.amount),
+	); order != 0 {
+		return order
+	}
+	return cmp.Or(
 		rate(int64(a.pods), int64(b.pods)),
 		cmp.Compare(a.step(), b.step()),
 		rate(a.running, b.running),
@@ -121,14 +127,11 @@ func (s *search) compareRates(a price, gainA int, b price, gainB int) int {
 func (s *search) cost() Cost {
 	t := &s.total
 	c := Cost{
-		Violations: t.violations, Priority: math.MinInt32, Ended: t.ended,
+		Violations: t.violations, Priority: math.MinInt32, Ended: t.ended, Excess: s.excess(t),
 		Amount: t.amount, Pods: t.pods, Grace: t.step(), Running: t.running,
 	}
 	for _, u := range s.list {
 		c.Priority = max(c.Priority, s.priorityOf(u))
-	}
-	if t.ended > 0 {
-		c.Excess = excess(t.amount, s.need)
 	}
 	return c
 }
@@ -157,10 +160,14 @@ func (s *search) names() []string {
 // compareUnits orders units by what is lost with each of them, the least first.
 func (s *search) compareUnits(a, b int32) int {
 	x, y := &s.losses[a], &s.losses[b]
+	if order := cmp.Or(
+		cmp.Compare(x.violations, y.violations),
+		cmp.Compare(s.priorityOf(a), s.priorityOf(b)),
+		s.compareRates(x, 1, y, 1),
+	); order != 0 {
+		return order
+	}
 	return cmp.Or(
-		cmp.Compare(x.budgets, y.budgets), cmp.Compare(s.priorityOf(a), s.priorityOf(b)), cmp.Compare(x.ends, y.ends),
-		cmp.Compare(x.amount, y.amount), cmp.Compare(len(s.units[a].pods), len(s.units[b].pods)),
-		cmp.Compare(x.grace, y.grace), cmp.Compare(x.running, y.running),
 		strings.Compare(s.Workloads[s.units[a].workload].Name, s.Workloads[s.units[b].workload].Name),
 		cmp.Compare(a, b),
 	)

@@ -99,42 +99,30 @@ func FindVictims(in Input, w World, budget Budget) (*Decision, Result) {
 	return nil, NotFound
 }
 
-// findBest looks for the cheapest set of victims: without violations of PodDisruptionBudgets first, of the lowest
-// priorities that are sufficient, and surplus before anything else.
+// findBest looks for the cheapest set of victims, of the lowest priorities that are sufficient without violations of
+// PodDisruptionBudgets.
 func (s *search) findBest() {
 	var priorities []int32
 	for i := range s.Workloads {
 		priorities = append(priorities, s.Workloads[i].Priority)
 	}
 	slices.Sort(priorities)
-	priorities = slices.Compact(priorities)
-	for _, sparing := range []bool{true, false} {
-		if s.sparing = sparing; !sparing && len(s.Allowed) == 0 {
+	for _, p := range slices.Compact(priorities) {
+		if s.findUpTo(p); s.isSpent() || s.found && s.bestCost.Violations == 0 {
 			return
-		}
-		for _, p := range priorities {
-			for _, rung := range []Rung{SurplusSubGroup, WholeGang} {
-				if s.findAmong(p, rung); s.isSpent() || s.found && s.bestCost.Violations == 0 {
-					return
-				}
-			}
 		}
 	}
 }
 
-// findAmong looks for the cheapest set of victims of at most the priority and the rung.
-func (s *search) findAmong(highest int32, most Rung) {
-	s.highest, s.mostRung, s.offers, s.proven = highest, most, map[market][]offer{}, true
+// findUpTo looks for the cheapest set of victims of at most the priority.
+func (s *search) findUpTo(highest int32) {
+	s.highest, s.offers, s.proven = highest, map[market][]offer{}, true
 	if !s.mayFitWithout(func(number int32) bool {
-		u := s.inner[number]
-		for ; u != none && s.outer[u] != none && s.units[s.outer[u]].rung <= most; u = s.outer[u] {
-		}
-		return u != none && s.units[u].rung <= most && s.priorityOf(u) <= highest
+		return s.inner[number] != none && s.Workloads[s.owner[number]].Priority <= highest
 	}) {
 		return
 	}
-	fromAll := func() bool { return s.choose(s.tops) }
-	for _, start := range []func() bool{s.grow, s.grow, fromAll} { // once more: numbers may have promised too much
+	for _, start := range []func() bool{s.grow, s.takeAll} {
 		if s.selectUnits(nil); start() && s.reduce() {
 			s.record()
 			break
@@ -194,24 +182,20 @@ func (s *search) grow() bool {
 	switch {
 	case !s.byNumbers:
 	case len(s.needs) == 0:
-		return s.cover(market{}, s.all, s.demand.Fewest())
+		return s.cover(market{}, s.demand.Fewest())
 	default:
 		n := s.needs[0]
-		l := placement.LevelShortfall{
+		return g.claimDomain(placement.LevelShortfall{
 			Level: n.Level, Class: n.Class, Need: n.Pods,
 			Runs: n.Area != 0, Domains: []placement.DomainRoom{{Area: n.Area}},
-		}
-		g.claims[""] = &claim{level: n.Level, area: none}
-		return g.claimDomain(l) && s.allows(s.fit)
+		}) && s.allows(s.fit)
 	}
-	for {
-		if s.plan() {
-			return true
-		}
+	for !s.plan() {
 		if s.isSpent() || !g.makeRoom() {
 			return false
 		}
 	}
+	return true
 }
 
 // growth is what grow has done for the groups that lacked room.
@@ -223,34 +207,34 @@ type growth struct {
 
 // claim is the domain whose room is increased for a group.
 type claim struct {
-	level  string
-	area   int // index
+	market // domain: none: it is to be chosen
 	pods   int
-	banned []int // areas that did not help
+	banned []int // domains that did not help
 }
 
-// makeRoom ends units for the group that lacked room in the plan that failed. It returns false if this is not possible.
+// makeRoom ends units for a group that lacked room in the plan that failed. It returns false if this is not possible.
 func (g *growth) makeRoom() bool {
-	for _, l := range g.short.Levels {
-		if g.claims[l.Group] == nil && !l.Torn && !l.Gone {
-			g.claims[l.Group] = &claim{level: l.Level, area: none}
+	levels := slices.DeleteFunc(slices.Clone(g.short.Levels), func(l placement.LevelShortfall) bool { return l.Torn || l.Gone })
+	for _, l := range levels {
+		if g.claims[l.Group] == nil {
 			return g.claimDomain(l)
 		}
 	}
-	for _, l := range slices.Backward(g.short.Levels) {
-		if !l.Torn && !l.Gone {
-			return g.claimDomain(l)
+	for _, l := range slices.Backward(levels) {
+		if g.claimDomain(l) {
+			return true
 		}
 	}
 	for _, l := range g.short.Leaves {
 		if l.Refusal == nil {
 			continue
 		}
-		c := slices.Index(g.classes, l.Class)
-		want := g.fit.sums[c] + max(1, l.Need-l.Placed) + g.more
+		m := market{class: slices.Index(g.classes, l.Class)}
+		want := g.fit.at(m) + max(1, l.Need-l.Placed) + g.more
 		before := len(g.list)
-		g.more = 2*g.more + 1
-		return g.cover(market{class: c}, g.all, want) || len(g.list) > before
+		if g.more = 2*g.more + 1; g.cover(m, want) || len(g.list) > before {
+			return true
+		}
 	}
 	return false
 }
@@ -259,83 +243,73 @@ func (g *growth) makeRoom() bool {
 // already.
 func (g *growth) claimDomain(l placement.LevelShortfall) bool {
 	c := g.claims[l.Group]
-	m := market{slices.Index(g.classes, l.Class), l.Level}
-	want := max(1, l.Need)
-	if l.Need == 0 {
-		want = l.Pods
+	if c == nil {
+		c = &claim{market: market{slices.Index(g.classes, l.Class), g.levelOf(l.Level), none}}
+		g.claims[l.Group] = c
 	}
-	if c.area != none {
+	if c.domain != none {
 		before := len(g.list)
-		if c.pods++; g.cover(m, g.nodesIn(l.Level, c.area), g.claimed(c)) || len(g.list) > before {
+		if c.pods++; g.cover(c.market, g.claimed(c)) || len(g.list) > before {
 			return true
 		}
-		c.banned = append(c.banned, c.area)
+		c.banned = append(c.banned, c.domain)
 	}
-	c.area, c.pods = none, want
-	if c.area = g.cheapestArea(m, l, c); c.area == none {
-		return false
+	c.pods = max(1, l.Need)
+	if l.Need == 0 {
+		c.pods = l.Pods
 	}
-	g.cover(m, g.nodesIn(l.Level, c.area), g.claimed(c))
-	return true
+	c.domain = g.cheapestDomain(l, c)
+	return c.domain != none && (g.cover(c.market, g.claimed(c)) || true)
 }
 
 // claimed returns how many pods groups are to have in the domain of a claim.
 func (g *growth) claimed(c *claim) int {
 	pods := 0
 	for _, other := range g.claims {
-		if other.level == c.level && other.area == c.area {
+		if other.level == c.level && other.domain == c.domain {
 			pods += other.pods
 		}
 	}
 	return pods
 }
 
-// cheapestArea returns the domain in which the room for a claim costs the least, none if there is none.
-func (g *growth) cheapestArea(m market, l placement.LevelShortfall, c *claim) int {
+// cheapestDomain returns the domain in which the room for a claim costs the least, none if there is none.
+func (g *growth) cheapestDomain(l placement.LevelShortfall, c *claim) int {
 	type bounded struct {
-		area, missing int
-		from          offer
+		domain, missing int
+		from            *offer
 	}
 	var list []bounded
-	for i, area := range g.world.Areas(l.Level, 0) {
+	for i, area := range g.levels[c.level].areas {
 		if slices.Contains(c.banned, i) || l.Runs && l.Domains[0].Area != area {
 			continue
 		}
-		nodes := g.nodesIn(l.Level, i)
-		c.area = i
-		b := bounded{area: i, missing: g.claimed(c) - g.roomOn(m.class, nodes)}
-		if b.missing <= 0 {
+		c.domain = i
+		missing := g.claimed(c) - g.fit.at(c.market)
+		if missing <= 0 {
 			return i
 		}
-		for _, node := range nodes {
-			if g.isLate() {
-				return none
-			}
-			o := g.offerOn(m, node, 0)
-			o.gain = min(o.gain, b.missing)
-			if o.gain > 0 && (b.from.gain == 0 || g.compareRates(o.price, o.gain, b.from.price, b.from.gain) < 0) {
-				b.from = o
-			}
-		}
-		if b.from.gain > 0 {
-			list = append(list, b)
+		if offers := g.listed(c.market); len(offers) > 0 {
+			list = append(list, bounded{i, missing, &offers[0]})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b bounded) int {
-		return g.compareRates(a.from.price, a.from.gain*b.missing, b.from.price, b.from.gain*a.missing)
+		return g.compareRates(&a.from.price, a.from.gain*b.missing, &b.from.price, b.from.gain*a.missing)
 	})
 	best, before, ceiling := none, g.total, g.ceiling
 	defer func() { g.ceiling = ceiling }()
 	for _, b := range list {
-		if best != none && g.compareRates(b.from.price, b.from.gain, g.ceiling.less(before), b.missing) >= 0 {
-			break
+		if best != none {
+			least := g.ceiling.plus(&before, -1)
+			if g.compareRates(&b.from.price, b.from.gain, &least, b.missing) >= 0 {
+				break
+			}
 		}
-		c.area = b.area
+		c.domain = b.domain
 		mark := len(g.journal)
-		covered := g.cover(m, g.nodesIn(l.Level, b.area), g.claimed(c))
-		if covered && (best == none || g.compareRates(g.total, 1, *g.ceiling, 1) < 0) {
+		if g.cover(c.market, g.claimed(c)) && (best == none || g.compareRates(&g.total, 1, g.ceiling, 1) < 0) {
 			total := g.total
-			best, g.ceiling = b.area, &total
+			best, g.ceiling = b.domain, &total
 		}
 		g.rollBack(mark)
 		g.recount()
@@ -343,16 +317,27 @@ func (g *growth) cheapestArea(m market, l placement.LevelShortfall, c *claim) in
 	return best
 }
 
+// takeAll selects all units that may end, and leaves out the most valuable ones where too many would end.
+func (s *search) takeAll() bool {
+	var tops []int32
+	for u, outer := range s.outer {
+		if outer == none {
+			tops = append(tops, int32(u))
+		}
+	}
+	return s.choose(tops)
+}
+
 // choose selects some of the units, or parts of them, that may end together, so that there is a plan. None of them is
 // selected. It begins with all of them and leaves out the most valuable ones where too many would end.
 func (s *search) choose(units []int32) bool {
 	mark := len(s.journal)
 	s.takeUsable(units)
-	tries, n := maxTries, len(s.journal)-mark
-	if n > maxLeftOut && len(s.overfull(mark)) > 0 {
+	tries := maxTries
+	if len(s.journal)-mark > maxLeftOut && len(s.overfull(mark)) > 0 {
 		tries = 0
 	}
-	if s.settle(mark, &tries) && !(s.sparing && s.total.violations > 0) {
+	if s.fits() && s.settle(mark, &tries) {
 		return true
 	}
 	s.proven = s.proven && tries > 0 && s.byNumbers
@@ -368,7 +353,7 @@ const (
 // takeUsable selects units that may end apart from their limits; in place of others their parts.
 func (s *search) takeUsable(units []int32) {
 	for _, u := range units {
-		if s.isInQuestion(u) && !s.barred[u] {
+		if s.priorityOf(u) <= s.highest && !slices.Contains(s.barred, u) {
 			s.take(u)
 		} else {
 			s.takeUsable(s.partsOf(u))
@@ -377,39 +362,27 @@ func (s *search) takeUsable(units []int32) {
 }
 
 // settle leaves units that were selected since the journal had a length out until no more are selected than may end
-// together, and there is a plan.
+// together, and there is still a plan.
 func (s *search) settle(from int, tries *int) bool {
-	if *tries--; *tries < 0 || !s.fits() || s.late {
-		return false
-	}
 	units := s.overfull(from)
 	if len(units) == 0 {
 		return true
 	}
-	kept := 0
-	for _, u := range units {
-		if s.kept[u] {
-			kept++
-		}
+	excess := -s.spare[s.limit[units[0]]]
+	units = slices.DeleteFunc(units, func(u int32) bool { return s.kept[u] })
+	if *tries--; *tries < 0 || s.isLate() || len(units) < excess {
+		return false
 	}
-	allowed, settled := len(units)+s.spare[s.limit[units[0]]], false
-	var tried []int32
-	for _, u := range units {
-		if settled || kept > allowed || s.kept[u] {
-			continue
-		}
-		mark := len(s.journal)
-		s.leave(u)
-		s.takeUsable(s.partsOf(u))
-		if settled = s.settle(from, tries); !settled {
-			s.rollBack(mark)
-			s.kept[u], tried = true, append(tried, u)
-			kept++
-		}
+	u, mark := units[0], len(s.journal)
+	s.leave(u)
+	s.takeUsable(s.partsOf(u))
+	if s.fits() && s.settle(from, tries) {
+		return true
 	}
-	for _, u := range tried {
-		s.kept[u] = false
-	}
+	s.rollBack(mark)
+	s.kept[u] = true
+	settled := s.settle(from, tries)
+	s.kept[u] = false
 	return settled
 }
 
@@ -428,17 +401,9 @@ func (s *search) overfull(from int) []int32 {
 }
 
 // reduce takes units back as long as there is a plan without them, the most valuable first. It returns false if there
-// is no plan in the first place. If the time is over, the result is not minimal, but no unit is left on whose nodes
-// the plan puts nothing.
+// is no plan in the first place. If the time is over, the result is not minimal.
 func (s *search) reduce() bool {
 	start := s.selection()
-	if !s.byNumbers {
-		if s.restoreApart(); !s.plan() && !s.late { // late: it is planned again at the end
-			if s.selectUnits(start); !s.plan() && !s.late {
-				return false
-			}
-		}
-	}
 	tried := map[int32]bool{}
 	for again := true; again; {
 		again = false
@@ -455,37 +420,16 @@ func (s *search) reduce() bool {
 			}
 		}
 	}
-	if s.byNumbers && s.found && !s.isCheaper() {
+	if !s.byNumbers || s.found && !s.isCheaper() || s.plan() || s.late {
 		return true
 	}
-	if s.byNumbers && !s.plan() && !s.late { // a filter refuses what the numbers allow
-		s.byNumbers, s.probes = false, true
-		if s.selectUnits(start); s.plan() {
-			return s.reduce()
-		}
-		return false
-	}
-	return true
-}
-
-// restoreApart takes the units back on whose nodes the plan made last puts nothing.
-func (s *search) restoreApart() {
-	planned := map[string]bool{}
-	for _, p := range s.placements {
-		planned[p.Node] = true
-	}
-	for _, u := range s.selection() {
-		first := s.first[s.units[u].workload]
-		if !slices.ContainsFunc(s.units[u].pods, func(pod int) bool {
-			return planned[s.world.NodeName(int(s.node[first+pod]))]
-		}) {
-			s.leave(u)
-		}
-	}
+	s.byNumbers, s.probes = false, true // a filter refuses what the numbers allow
+	s.selectUnits(start)
+	return s.plan() && s.reduce()
 }
 
 const (
-	maxExchanged = 16   // selected units, the most valuable, that are exchanged, and for pairs of them a quarter
+	maxExchanged = 8    // selected units, the most valuable, that are exchanged, also in pairs
 	minBundles   = 2000 // sets of units that may be priced for exchanges, besides a quarter of those before
 )
 
@@ -498,35 +442,25 @@ func (s *search) exchange() {
 		best = best[:min(len(best), maxExchanged)]
 		for i := range best {
 			for k := i; k < len(best) && !improved && !s.isSpent() && s.bundles < most; k++ {
-				if k == i || k < maxExchanged/4 || len(s.best) <= maxExchanged {
-					improved = s.exchangeFor([]int32{best[i], best[k]})
-				}
+				improved = s.exchangeFor(best[i], best[k])
 			}
 		}
 	}
 }
 
 // exchangeFor replaces the units by others if this is cheaper.
-func (s *search) exchangeFor(out []int32) bool {
+func (s *search) exchangeFor(out ...int32) bool {
 	s.selectUnits(slices.DeleteFunc(slices.Clone(s.best), func(u int32) bool { return slices.Contains(out, u) }))
-	bar := func(barred bool, sign int) {
-		for _, u := range out {
-			s.barred[u] = barred
-			s.bars[s.units[u].workload] += sign
-		}
-	}
-	bar(true, 1)
 	ceiling := s.bestPrice
-	s.ceiling = &ceiling
+	s.barred, s.ceiling = out, &ceiling
 	grown := s.grow()
-	s.ceiling = nil
-	bar(false, -1)
+	s.barred, s.ceiling = nil, nil
 	return grown && s.reduce() && s.record()
 }
 
 // record keeps the selection if it is the cheapest one so far.
 func (s *search) record() bool {
-	if s.sparing && s.total.violations > 0 || s.found && !s.isCheaper() {
+	if s.found && !s.isCheaper() {
 		return false
 	}
 	s.best, s.bestCost, s.found = s.selection(), s.cost(), true

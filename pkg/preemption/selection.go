@@ -12,14 +12,6 @@ import (
 
 const none = -1
 
-// loss is what is lost with a unit.
-type loss struct {
-	budgets         int // evictions that concern a PodDisruptionBudget
-	ends            Rung
-	amount, running int64
-	grace           int // the longest step
-}
-
 // search is the state of FindVictims: the selected units, what they cost, how many pods fit by numbers with them gone,
 // and the plan made last. The selected units have no pod in common, and may end together at any time. The World is
 // told which pods are free only when it is asked.
@@ -33,11 +25,10 @@ type search struct {
 	need    int64                  // amount that the preemptor needs, in the unit of Pod.Amount
 
 	units  []unit
-	losses []loss  // by unit
+	losses []price // by unit; each eviction that concerns a PodDisruptionBudget counts as a violation
 	outer  []int32 // by unit: the smallest one around it, none: there is none
 	limit  []int32 // by unit: its limit, none: there is none
 	spare  []int   // by limit: how many of its units may still be selected
-	tops   []int32 // units without an outer one
 
 	first []int     // by workload: the number of its first pod; the others follow
 	owner []int32   // by number of a pod: workload
@@ -57,13 +48,12 @@ type search struct {
 	total     price
 
 	fit     tally
-	slots   [][]int              // by index in classes, then by node: pods that fit by numbers
-	areas   map[string][]int32   // by level, then by node: index of the area; none: it is in none
-	members map[string][][]int32 // by level, then by index of an area: its nodes
-	all     []int32              // all nodes
-	ids     [2][]int             // only used by idsOn
-	changed []int32              // nodes whose slots are not up to date
-	stale   []bool               // by node: it is among changed
+	slots   [][]int // by index in classes, then by node: pods that fit by numbers
+	levels  []level
+	ids     [2][]int // only used by idsOn
+	around  []int32  // only used by unitsOn
+	changed []int32  // nodes whose slots are not up to date
+	stale   []bool   // by node: it is among changed
 
 	placements []placement.Placement
 	short      *placement.Shortfall // of the plan made last
@@ -74,16 +64,12 @@ type search struct {
 	probes     bool // the numbers promise too much: nodes are asked
 
 	// Which units may end at present.
-	highest  int32 // priority
-	mostRung Rung
-	sparing  bool   // no PodDisruptionBudget is violated
-	barred   []bool // by unit
-	bars     []int  // by workload: barred units
-	kept     []bool // by unit: settle does not leave it out
-	proven   bool   // it is certain that there are no victims of these units if none were found
+	highest int32   // priority
+	barred  []int32 // units
+	kept    []bool  // by unit: settle does not leave it out
+	proven  bool    // it is certain that there are no victims of these units if none were found
 
-	offers map[market][]offer // by node: of those on which nothing is selected
-	queued []offer            // only used by cover
+	offers map[market][]offer // as listed
 
 	found     bool
 	best      []int32 // units
@@ -95,8 +81,7 @@ type search struct {
 // newSearch returns a search without a selection.
 func newSearch(in Input, w World, budget Budget) *search {
 	s := &search{
-		Input: in, world: w, budget: budget, demand: placement.NewDemand(in.Problem),
-		mostRung: WholeGang, highest: math.MaxInt32,
+		Input: in, world: w, budget: budget, demand: placement.NewDemand(in.Problem), highest: math.MaxInt32,
 	}
 	if s.budget.Plans == 0 {
 		s.budget.Plans = defaultPlans
@@ -106,8 +91,7 @@ func newSearch(in Input, w World, budget Budget) *search {
 	s.needs = slices.DeleteFunc(placement.DomainNeeds(in.Problem, w), func(n placement.DomainNeed) bool {
 		return n.Area != 0 && !slices.Contains(w.Areas(n.Level, 0), n.Area) // the part of a domain that is in a wider one
 	})
-	n := len(in.Workloads)
-	s.evictions, s.lost, s.bars = make([]int, len(in.Allowed)), make([]int, n), make([]int, n)
+	s.evictions, s.lost = make([]int, len(in.Allowed)), make([]int, len(in.Workloads))
 	for _, class := range s.classes {
 		s.need = max(s.need, counted(w.Amount(class)))
 	}
@@ -117,7 +101,8 @@ func newSearch(in Input, w World, budget Budget) *search {
 		(required == 0 || required == 1 && in.Problem.Required[""] != "" && len(s.needs) == 1)
 	s.probes = slices.ContainsFunc(s.classes, func(class int) bool { return w.Kind(class) != placement.Independent })
 	s.numberPods()
-	s.fit, s.changed = s.newTally(), slices.Clone(s.all)
+	s.addLevels()
+	s.fit, s.changed = s.newTally(), slices.Clone(s.levels[0].nodes[0])
 	s.recount()
 	return s
 }
@@ -140,14 +125,12 @@ func (s *search) numberPods() {
 		}
 	}
 	s.on, s.stale = make([][]int32, len(perNode)), make([]bool, len(perNode))
-	s.areas, s.members = map[string][]int32{}, map[string][][]int32{}
 	for range s.classes {
 		s.slots = append(s.slots, make([]int, len(s.on)))
 	}
 	all := make([]int32, n)
 	for node, k := range perNode {
 		s.on[node], all = all[:0:k], all[k:]
-		s.all = append(s.all, int32(node))
 	}
 	for number, node := range s.node {
 		s.on[node] = append(s.on[node], int32(number))
@@ -162,8 +145,8 @@ func (s *search) makeUnits() {
 	}
 	numbers := numbersTo(most)
 	units := n + len(s.Workloads) // more only if there are sub-groups
-	s.units, s.losses = make([]unit, 0, units), make([]loss, 0, units)
-	s.outer, s.limit, s.tops = make([]int32, 0, units), make([]int32, 0, units), make([]int32, 0, units)
+	s.units, s.losses = make([]unit, 0, units), make([]price, 0, units)
+	s.outer, s.limit = make([]int32, 0, units), make([]int32, 0, units)
 	s.inner = make([]int32, n)
 	for i := range s.inner {
 		s.inner[i] = none
@@ -186,19 +169,22 @@ func (s *search) makeUnits() {
 		s.nestUnits(from)
 	}
 	n = len(s.units)
-	s.selected, s.barred, s.kept, s.at = make([]bool, n), make([]bool, n), make([]bool, n), make([]int, n)
+	s.selected, s.kept, s.at = make([]bool, n), make([]bool, n), make([]int, n)
 }
 
 // addLosses notes what is lost with the units of one workload.
 func (s *search) addLosses(from int) {
 	for u := from; u < len(s.units); u++ {
-		l := loss{ends: max(SurplusSubGroup, s.units[u].rung)}
+		l := price{pods: len(s.units[u].pods)}
+		if s.units[u].rung >= PlainPod {
+			l.ended = 1
+		}
 		for _, i := range s.units[u].pods {
 			pod := &s.Workloads[s.units[u].workload].Pods[i]
 			l.amount += counted(pod.Amount)
 			l.running += counted(pod.Running)
-			l.budgets += len(pod.Budgets)
-			l.grace = max(l.grace, graceStep(pod.Grace))
+			l.violations += len(pod.Budgets)
+			l.grace[graceStep(pod.Grace)]++
 		}
 		s.losses = append(s.losses, l)
 	}
@@ -241,9 +227,6 @@ func (s *search) nestUnits(from int) {
 			}
 			s.inner[first+pod] = int32(u)
 		}
-		if s.outer[u] == none {
-			s.tops = append(s.tops, int32(u))
-		}
 	}
 	for rung := WholeGang; rung >= SurplusPod; rung-- {
 		for u := from; u < len(s.units); u++ {
@@ -254,14 +237,9 @@ func (s *search) nestUnits(from int) {
 	}
 }
 
-// isInQuestion reports whether units of its kind and priority may end at present.
-func (s *search) isInQuestion(u int32) bool {
-	return s.units[u].rung <= s.mostRung && s.priorityOf(u) <= s.highest
-}
-
 // mayEnd reports whether a unit may end at present, beside the selected ones.
 func (s *search) mayEnd(u int32) bool {
-	return s.isInQuestion(u) && (s.limit[u] == none || s.spare[s.limit[u]] > 0)
+	return s.priorityOf(u) <= s.highest && (s.limit[u] == none || s.spare[s.limit[u]] > 0)
 }
 
 // end selects a unit or, if it may not end beside the selected ones, the smallest unit around it that may. It returns
@@ -275,18 +253,13 @@ func (s *search) end(u int32) bool {
 	if u = s.ending(u); u == none {
 		return false
 	}
-	mark := len(s.journal)
 	s.takeInPlaceOfParts(u)
-	if s.sparing && s.total.violations > 0 {
-		s.rollBack(mark)
-		return false
-	}
 	return true
 }
 
 // ending returns the smallest unit around the given one, or this, that may end; none: there is none.
 func (s *search) ending(u int32) int32 {
-	for ; u != none && !s.barred[u]; u = s.outer[u] {
+	for ; u != none && !slices.Contains(s.barred, u); u = s.outer[u] {
 		if s.mayEnd(u) {
 			return u
 		}
@@ -330,31 +303,27 @@ func (s *search) movePods(u int32, sign int) {
 		s.spare[s.limit[u]] -= sign
 	}
 	n := s.units[u].workload
-	w, t, first, before := &s.Workloads[n], &s.total, s.first[n], s.lost[n]
+	w, first, before, l := &s.Workloads[n], s.first[n], s.lost[n], s.losses[u]
+	l.violations, l.ended = 0, 0
 	for _, i := range s.units[u].pods {
 		number, pod := first+i, &w.Pods[i]
 		s.freed[number] = sign > 0
 		s.untold = append(s.untold, int32(number))
-		t.amount += int64(sign) * counted(pod.Amount)
-		t.running += int64(sign) * counted(pod.Running)
-		t.grace[graceStep(pod.Grace)] += sign
 		for _, b := range pod.Budgets {
 			over := max(0, s.evictions[b]-max(0, s.Allowed[b]))
 			s.evictions[b] += sign
-			t.violations += max(0, s.evictions[b]-max(0, s.Allowed[b])) - over
+			l.violations += sign * (max(0, s.evictions[b]-max(0, s.Allowed[b])) - over)
 		}
 		if node := s.node[number]; !s.stale[node] {
 			s.stale[node] = true
 			s.changed = append(s.changed, node)
 		}
 	}
-	t.pods += sign * len(s.units[u].pods)
 	s.lost[n] += sign * len(s.units[u].pods)
-	if whole := len(w.Pods); s.lost[n] == whole {
-		t.ended++
-	} else if before == whole {
-		t.ended--
+	if s.lost[n] == len(w.Pods) || before == len(w.Pods) {
+		l.ended = 1
 	}
+	s.total = s.total.plus(&l, sign)
 }
 
 // rollBack reverses what was done since the journal had this length.
