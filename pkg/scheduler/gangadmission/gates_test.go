@@ -37,12 +37,7 @@ func TestAGangStartsWhenItsClaimsAreMade(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, withoutTicks)
 			c.withDevices().gangWithClaimTemplates().run()
-			gated := func() bool {
-				c.gangs.othersGates.mu.Lock()
-				defer c.gangs.othersGates.mu.Unlock()
-				return len(c.gangs.othersGates.pods) > 0
-			}
-			c.eventually("a pod is gated", gated)
+			c.eventually("a pod is gated", c.gated)
 			for i, claim := range claimNames {
 				pod := fmt.Sprint("a-", i)
 				if claimsFirst {
@@ -54,27 +49,33 @@ func TestAGangStartsWhenItsClaimsAreMade(t *testing.T) {
 				}
 			}
 			c.wholeOf("a", len(claimNames))
-			if gated() {
+			if c.gated() {
 				t.Error("pods are gated that are bound")
 			}
 		})
 	}
 }
 
-// What gated a pod is over when this is recorded, and its event came before: the gang starts all the same.
+// What gated a pod is over when this is recorded, and its event came before: the gang does not wait until its pods are checked again.
 func TestAGateThatEndsBeforeItIsRecorded(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, withoutTicks)
-	c.node(wrappers.MakeNode("n0").GPUs(2)).groups.Put(wrappers.MakePodGroup("a", "ml").UID("a").Generation(1).MinMember(2).Obj())
-	c.pod(wrappers.MakePod("a-0", "ml").Gang("a").GPUs(1)).run()
+	c := newCluster(t, withoutTicks).pod(members("a", 1)...)
 	var pod *corev1.Pod
 	c.eventually("the pod is known", func() bool {
 		pod, _ = c.gangs.podLister.Pods("ml").Get("a-0")
-		f, _ := c.gangs.registry.Facts(key("a"))
-		return pod != nil && f.Group != nil
+		return pod != nil
 	})
 	c.gangs.recordGates(klog.Background(), map[*corev1.Pod]string{pod: "is gated by plugin Moody: it was in a bad mood"})
-	c.pod(wrappers.MakePod("a-1", "ml").Gang("a").GPUs(1)).wholeOf("a", 2)
+	if c.gated() {
+		t.Error("the pod is gated")
+	}
+}
+
+// gated reports whether another plugin gates a pod, as far as was recorded.
+func (c *cluster) gated() bool {
+	c.gangs.othersGates.mu.Lock()
+	defer c.gangs.othersGates.mu.Unlock()
+	return len(c.gangs.othersGates.pods) > 0
 }
 
 // makeClaim makes a claim for a pod, and returns when the scheduler knows it.

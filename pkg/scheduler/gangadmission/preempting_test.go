@@ -564,6 +564,7 @@ func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 			lifted.Store(true)
 			c.eventually("the pod runs", func() bool { return len(c.boundOf("plain")) == 1 })
 			c.eventually("all victims have ended", func() bool { return len(c.evicted()) == victims })
+			c.eventually("the gang is told", func() bool { return len(c.eventsWith(v2alpha2.EventGangPreempted)) > 0 }) // after its pods
 			want := "Preempted by pod ml/plain (priority 100) on node n"
 			if got := c.eventsWith("Preempted"); len(got) != victims || !strings.Contains(got[0], want) {
 				t.Errorf("events %q, want one for each pod, with %q", got, want)

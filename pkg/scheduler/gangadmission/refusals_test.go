@@ -176,6 +176,7 @@ func TestAnAbortIsToldOnceIfMembersFailLater(t *testing.T) {
 			})
 			close(aborted)
 			c.wholeOf("a", n)
+			c.eventually("the abort is told", func() bool { return len(c.eventsWith("FailedScheduling")) > 0 }) // after a-3 is queued again
 			if events := c.eventsWith("FailedScheduling"); len(events) != 1 || !strings.HasPrefix(events[0], "a-3: ") || !strings.Contains(events[0], "in a bad mood") {
 				t.Errorf("events %q, want one of a-3", events)
 			}
