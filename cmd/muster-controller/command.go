@@ -106,7 +106,7 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  leases.coordination.k8s.io           grove-operator-leader-election  get list watch
 //	  events.events.k8s.io                 create patch
 //	  jobs.batch, statefulsets.apps, deployments.apps, leaderworkersets.leaderworkerset.x-k8s.io,
-//	  jobsets.jobset.x-k8s.io, podgroups.scheduling.x-k8s.io
+//	  jobsets.jobset.x-k8s.io, podgroups.scheduling.x-k8s.io, podgroups.scheduling.volcano.sh
 //	                                       get list watch; of the --grouped-kinds
 //	  roles, rolebindings.rbac.authorization.k8s.io
 //	                                       get list watch create update; for sets with a start order

@@ -52,6 +52,7 @@ var kinds = []Kind{
 	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas},
 	{schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}, gangOfJobSet},
 	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, podGroupKind), gangOfCoscheduling},
+	{schema.FromAPIVersionAndKind(membership.Volcano.APIVersion, podGroupKind), gangOfVolcano},
 }
 
 // podGroupKind is the kind of PodGroups, of Muster and of others.

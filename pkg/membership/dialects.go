@@ -24,7 +24,17 @@ type Dialect struct {
 	prefix string
 }
 
-const labelCoscheduling = "scheduling.x-k8s.io/pod-group"
+// AnnotationTask is where pods of Volcano name their task, which is a leaf.
+const AnnotationTask = "volcano.sh/task-spec"
+
+const (
+	labelCoscheduling = "scheduling.x-k8s.io/pod-group"
+	// Volcano reads both annotations, and the first one first.
+	annotationVolcano      = "scheduling.k8s.io/group-name"
+	annotationVolcanoAlias = "scheduling.volcano.sh/group-name"
+
+	volcano = "scheduling.volcano.sh/v1beta1"
+)
 
 var (
 	muster = Dialect{v2alpha2.SchemeGroupVersion.String(), "annotation " + v2alpha2.PodGroupAnnotation, annotated(v2alpha2.PodGroupAnnotation), ""}
@@ -32,8 +42,15 @@ var (
 	// Coscheduling is the dialect of that plugin of kube-scheduler.
 	Coscheduling = Dialect{"scheduling.x-k8s.io/v1alpha1", "label " + labelCoscheduling, labelled(labelCoscheduling), "coscheduling"}
 
+	// Volcano is the dialect of that scheduler.
+	Volcano      = Dialect{volcano, "annotation " + annotationVolcano, annotated(annotationVolcano), "volcano"}
+	volcanoAlias = Dialect{volcano, "annotation " + annotationVolcanoAlias, annotated(annotationVolcanoAlias), Volcano.prefix}
+
 	// dialects are in the order of precedence.
-	dialects = []Dialect{muster, Coscheduling}
+	dialects = []Dialect{muster, Coscheduling, Volcano, volcanoAlias}
+
+	// Annotations are those of pods that determine their gang and leaf.
+	Annotations = []string{v2alpha2.PodGroupAnnotation, annotationVolcano, annotationVolcanoAlias, AnnotationTask, v2alpha2.MinMemberKey, v2alpha2.GangKey}
 )
 
 func annotated(key string) func(labels, annotations map[string]string) string {

@@ -42,7 +42,7 @@ func Mark(pod *corev1.Pod) string {
 // Leaf returns the sub-group that the pod names, "" for none. Whether it is a leaf of its PodGroup depends on that.
 func Leaf(pod *corev1.Pod) string {
 	leaf := pod.Labels[v2alpha2.SubGroupLabel]
-	if leaf != "" || pod.Labels[labelLWS] == "" && pod.Labels[labelJobSet] == "" { // most pods
+	if leaf != "" || pod.Labels[labelLWS] == "" && pod.Labels[labelJobSet] == "" && pod.Annotations[AnnotationTask] == "" { // most pods
 		return leaf
 	}
 	switch Mark(pod) {
@@ -53,8 +53,18 @@ func Leaf(pod *corev1.Pod) string {
 		return WorkersLeaf
 	case placeOfJobSet:
 		return pod.Labels[labelReplicatedJob] + "-" + pod.Labels[labelJobIndex]
+	case Volcano.Place, volcanoAlias.Place:
+		return pod.Annotations[AnnotationTask]
 	}
 	return ""
+}
+
+// LeafPlace returns where a pod names its leaf: "label kai.scheduler/subgroup-name".
+func LeafPlace(pod *corev1.Pod) string {
+	if d, _, ok := NamedBy(pod); ok && d.APIVersion == volcano && pod.Labels[v2alpha2.SubGroupLabel] == "" {
+		return "annotation " + AnnotationTask
+	}
+	return "label " + v2alpha2.SubGroupLabel
 }
 
 func groupAndMark(pod *corev1.Pod) (group, place string) {

@@ -4,6 +4,7 @@ package membership
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,6 +123,23 @@ func TestGang(t *testing.T) {
 			pod:   metav1.ObjectMeta{Labels: map[string]string{"scheduling.x-k8s.io/pod-group": "a"}, Annotations: map[string]string{"pod-group-name": "a"}},
 			group: "a", place: "annotation pod-group-name",
 		},
+		"of Volcano, and its task": {
+			pod: owned("Job", "tf", metav1.ObjectMeta{Annotations: map[string]string{
+				"scheduling.k8s.io/group-name": "tf-uid", "volcano.sh/task-spec": "worker"}}),
+			group: "volcano-tf-uid", leaf: "worker", place: "annotation scheduling.k8s.io/group-name",
+		},
+		"of Volcano, by its newer key": {
+			pod:   metav1.ObjectMeta{Annotations: map[string]string{"scheduling.volcano.sh/group-name": "a", "volcano.sh/task-spec": "ps"}},
+			group: "volcano-a", leaf: "ps", place: "annotation scheduling.volcano.sh/group-name",
+		},
+		"of Volcano, by both": {
+			pod:   metav1.ObjectMeta{Annotations: map[string]string{"scheduling.volcano.sh/group-name": "a", "scheduling.k8s.io/group-name": "a"}},
+			group: "volcano-a", place: "annotation scheduling.k8s.io/group-name",
+		},
+		"a task in a PodGroup of ours is no leaf": {
+			pod:   metav1.ObjectMeta{Annotations: map[string]string{"pod-group-name": "a", "volcano.sh/task-spec": "ps"}},
+			group: "a", place: "annotation pod-group-name",
+		},
 		"of Coscheduling and a JobSet": {
 			pod: metav1.ObjectMeta{Labels: map[string]string{
 				"scheduling.x-k8s.io/pod-group": "a", "jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uid"}},
@@ -136,6 +154,16 @@ func TestGang(t *testing.T) {
 				t.Errorf("PodGroup %q, leaf %q by %q; want %q, %q by %q", group, leaf, place, tc.group, tc.leaf, tc.place)
 			}
 		})
+	}
+}
+
+// TestAnnotations: the list of annotations that are kept of pods contains every one that is a mark.
+func TestAnnotations(t *testing.T) {
+	t.Parallel()
+	for _, m := range marks {
+		if key, is := strings.CutPrefix(m.place, "annotation "); is && !slices.Contains(Annotations, key) {
+			t.Errorf("Annotations lacks %s", key)
+		}
 	}
 }
 

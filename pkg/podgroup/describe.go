@@ -8,6 +8,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -36,7 +37,7 @@ func podsNamed(noun string, names []string, total int) string {
 
 // inPlural converts the cause of one pod to the plural.
 func inPlural(why string) string {
-	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "has no label ", "have no label ").Replace(why)
+	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "carries task ", "carry task ", "has no label ", "have no label ", "has no annotation ", "have no annotation ").Replace(why)
 }
 
 // describeMisplaced describes which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group
@@ -70,10 +71,22 @@ func leafNames(tree *gang.Tree) string {
 	return "the leaves are " + message.ListNames(names, maxNamed, len(leaves), ", ")
 }
 
+// NoSuchLeaf returns why a pod counts towards no leaf: its PodGroup has none of the name that the pod has in a place.
+func NoSuchLeaf(name, place string) string {
+	what := "sub-group"
+	if place == "annotation "+membership.AnnotationTask {
+		what = "task"
+	}
+	return fmt.Sprintf("carries %s %q, which the PodGroup does not have", what, name)
+}
+
 // LabelAdvice returns the advice for a pod that counts towards no leaf. why is WaitingPod.Misplaced.
 func LabelAdvice(why string) string {
-	if strings.HasPrefix(why, "has no label ") {
+	if strings.HasPrefix(why, "has no ") {
 		return "add it"
+	}
+	if strings.HasPrefix(why, "carries task ") {
+		return "correct annotation " + membership.AnnotationTask + ", or add it to minTaskMember"
 	}
 	return "correct label " + v2alpha2.SubGroupLabel
 }

@@ -53,8 +53,6 @@ var otherKeys = []otherKey{
 	{true, "kai.scheduler/pod-group-name", namesGang, "the annotation that names a PodGroup is " + v2alpha2.PodGroupAnnotation},
 	{true, "pod-group.scheduling.sigs.k8s.io", namesGang, nameThePodGroup},
 	{true, "pod-group.scheduling.sigs.k8s.io/name", namesGang, nameThePodGroup},
-	{false, "scheduling.k8s.io/group-name", namesGang, nameThePodGroup},
-	{false, "scheduling.volcano.sh/group-name", namesGang, nameThePodGroup},
 	{false, "gang.scheduling.koordinator.sh/name", namesGang, nameThePodGroup},
 	{true, "kueue.x-k8s.io/pod-group-name", namesGang, "Kueue admits the pods together, but " + nameThePodGroup},
 	{false, v2alpha2.SubGroupLabel, allPods, "an annotation names no sub-group: make it a label"},

@@ -26,7 +26,7 @@ func TestIgnoredKeys(t *testing.T) {
 		"keys of users":   {labels: keys{"app": "x", "group": "g", "example.com/pod-group-name": "g"}, annotations: keys{"pod-name": "p", "podname": "p"}},
 		"of Coscheduling": {labels: keys{"scheduling.x-k8s.io/pod-group": "g"}},
 		"of Coscheduling before it had PodGroups": {labels: keys{"pod-group.scheduling.sigs.k8s.io": "g"}, want: "label pod-group.scheduling.sigs.k8s.io: " + podGroup},
-		"of Volcano, two":                         {annotations: keys{"scheduling.k8s.io/group-name": "g", "scheduling.volcano.sh/group-name": "g"}, want: "annotation scheduling.k8s.io/group-name, annotation scheduling.volcano.sh/group-name: " + podGroup},
+		"of Volcano, two, in a gang":              {annotations: keys{"scheduling.k8s.io/group-name": "g", "scheduling.volcano.sh/group-name": "g"}, want: ""},
 		"of Volcano, in a gang":                   {annotations: keys{"pod-group-name": "g", "scheduling.k8s.io/group-name": "g"}},
 		"of Kueue":                                {labels: keys{"kueue.x-k8s.io/pod-group-name": "g"}, want: "label kueue.x-k8s.io/pod-group-name: Kueue admits the pods together, but " + podGroup},
 		"of Kueue, in a gang":                     {labels: keys{"kueue.x-k8s.io/pod-group-name": "g"}, annotations: keys{"pod-group-name": "g"}},

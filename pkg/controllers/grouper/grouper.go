@@ -85,6 +85,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	} else if err != nil {
 		return ctrl.Result{}, err
 	}
+	if ignored := r.kind.Ignored(workload); ignored != "" {
+		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventIgnoredKeys, "Group", "%s", ignored)
+	}
 	after, err := r.apply(ctx, workload, want)
 	if children.IsRefusal(err) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", message.Shorten("its pods wait: "+err.Error(), message.MaxCondition))

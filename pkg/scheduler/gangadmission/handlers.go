@@ -95,6 +95,8 @@ func withoutManagedFields(obj any) (any, error) {
 	return obj, nil
 }
 
+var keptAnnotations = append([]string{v2alpha2.BoundForAnnotation}, membership.Annotations...)
+
 // stripEndedPod drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9), and those of a
 // failed member that say how it ended.
 func stripEndedPod(obj any) (any, error) {
@@ -111,7 +113,7 @@ func stripEndedPod(obj any) (any, error) {
 		Spec:   corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulerName: pod.Spec.SchedulerName, Priority: pod.Spec.Priority},
 		Status: corev1.PodStatus{Phase: pod.Status.Phase},
 	}
-	for _, k := range []string{v2alpha2.PodGroupAnnotation, v2alpha2.MinMemberKey, v2alpha2.GangKey, v2alpha2.BoundForAnnotation} {
+	for _, k := range keptAnnotations {
 		if v, ok := pod.Annotations[k]; ok {
 			if kept.Annotations == nil {
 				kept.Annotations = map[string]string{}

@@ -450,9 +450,9 @@ func leafOf(tree *gang.Tree, pod *corev1.Pod) (leaf, misplaced string) {
 	g := tree.Group(name)
 	switch {
 	case name == "":
-		return "", "has no label " + v2alpha2.SubGroupLabel
+		return "", "has no " + membership.LeafPlace(pod)
 	case g == nil:
-		return "", "carries sub-group " + strconv.Quote(name) + ", which the PodGroup does not have"
+		return "", podgroup.NoSuchLeaf(name, membership.LeafPlace(pod))
 	case !g.IsLeaf():
 		return "", "carries sub-group " + strconv.Quote(name) + ", which has sub-groups of its own"
 	default:

@@ -125,6 +125,54 @@ func TestFromCoscheduling(t *testing.T) {
 	w.untilGone()
 }
 
+// TestFromVolcano: a PodGroup of Volcano with tasks, and Jobs of which each makes the pods of a task. What of the PodGroup has no
+// effect, or is refused, is told, and ends nothing.
+func TestFromVolcano(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	crd := install(w, "scheduling.volcano.sh", "v1beta1", "PodGroup")
+	objects := guide(w, "From Volcano")
+	group, ps, worker := objects[0], objects[1], objects[2]
+	w.must(unstructured.SetNestedField(group.Object, "research", "spec", "queue"), "setting the queue")
+	createWhenServed(w, group)
+	if note := w.untilEvent("tf", v2alpha2.EventIgnoredKeys); !strings.HasPrefix(note, `spec.queue "research" has no effect`) {
+		t.Error(note)
+	}
+	w.must(w.client.Create(w.ctx, ps), "creating the Job of a task")
+	w.untilReason("volcano-tf", string(v2alpha2.ReasonWaitingForPods))
+	w.untilBoundPods(0)
+	w.must(w.client.Create(w.ctx, worker), "creating the other Job")
+	w.untilReadyPods(4)
+
+	other := wrappers.MakePod("other", w.namespace).NodeSelector("world", w.namespace).Obj()
+	other.Annotations = map[string]string{"scheduling.volcano.sh/group-name": "tf", "volcano.sh/task-spec": "chief"}
+	w.must(w.client.Create(w.ctx, other), "creating a pod of another task")
+	const lost = `carries task "chief", which the PodGroup does not have: correct annotation volcano.sh/task-spec, or add it to minTaskMember; the leaves are ps, worker`
+	if note := w.untilEvent("other", v2alpha2.EventSubGroupNotFound); !strings.Contains(note, lost) {
+		t.Errorf("%s\nwant %s", note, lost)
+	}
+	before := group.DeepCopy()
+	w.must(unstructured.SetNestedField(group.Object, int64(1), "spec", "minTaskMember", "chief"), "adding the task")
+	w.must(unstructured.SetNestedField(group.Object, int64(4), "spec", "minMember"), "adding the task")
+	w.must(w.client.Patch(w.ctx, group, client.MergeFrom(before)), "adding the task")
+	w.untilReadyPods(5)
+	setMinMember(w, group, 9)
+	if note := w.untilEvent("tf", v2alpha2.EventGangNotMade); !strings.HasPrefix(note, "spec.minMember is 9, and spec.minTaskMember needs 4 pods in all") {
+		t.Error(note)
+	}
+	w.untilReadyPods(5)
+
+	w.must(w.client.Delete(w.ctx, group), "deleting the PodGroup of Volcano")
+	w.untilNames(podGroups)
+	w.untilReadyPods(5)
+	w.must(w.client.Delete(w.ctx, other), "deleting the pod")
+	for _, job := range []string{"tf-ps", "tf-worker"} {
+		w.must(w.dynamic.Resource(jobs).Namespace(w.namespace).Delete(w.ctx, job, metav1.DeleteOptions{PropagationPolicy: &background}), "deleting a Job")
+	}
+	w.untilGone()
+	w.must(w.client.Delete(w.ctx, crd), "removing Volcano")
+}
+
 // untilBoundPods waits until so many pods are bound.
 func (w *world) untilBoundPods(n int) {
 	w.t.Helper()

@@ -65,7 +65,8 @@ const (
 	// EventIgnoredKeys: pods of this scheduler have labels, annotations or the
 	// field spec.schedulingGroup of other schedulers, which have no effect, or a
 	// misspelled annotation pod-group-name. There is one event for each
-	// controller of such pods, or for the pod if it has none.
+	// controller of such pods, or for the pod if it has none. On a PodGroup of
+	// another scheduler: fields of it have no effect.
 	EventIgnoredKeys = "IgnoredKeys"
 	// EventStartsAlone: pods of the controller that are in no gang run, and others
 	// have waited for room for more than ten seconds. There is one event for each
