@@ -68,9 +68,9 @@ func counted(n int64) int64 { return min(max(n, 0), atMost) }
 
 // price is the part of a Cost that can be added up.
 type price struct {
-	violations, ended, pods int
+	violations, ended, pods int32
+	grace                   [graceSteps]int32 // pods by step
 	amount, running         int64
-	grace                   [graceSteps]int // pods by step
 }
 
 // step returns Cost.Grace.
@@ -84,7 +84,7 @@ func (p *price) step() int {
 }
 
 // plus returns the price with another one added (1) or taken off (-1).
-func (p price) plus(other *price, sign int) price {
+func (p price) plus(other *price, sign int32) price {
 	p.violations += sign * other.violations
 	p.ended += sign * other.ended
 	p.amount += int64(sign) * other.amount
@@ -127,8 +127,8 @@ func (s *search) compareRates(a *price, gainA int, b *price, gainB int) int {
 func (s *search) cost() Cost {
 	t := &s.total
 	c := Cost{
-		Violations: t.violations, Priority: math.MinInt32, Ended: t.ended, Excess: s.excess(t),
-		Amount: t.amount, Pods: t.pods, Grace: t.step(), Running: t.running,
+		Violations: int(t.violations), Priority: math.MinInt32, Ended: int(t.ended), Excess: s.excess(t),
+		Amount: t.amount, Pods: int(t.pods), Grace: t.step(), Running: t.running,
 	}
 	for _, u := range s.list {
 		c.Priority = max(c.Priority, s.priorityOf(u))

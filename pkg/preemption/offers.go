@@ -173,10 +173,10 @@ func (s *search) compareOffers(a, b *offer) int {
 	return cmp.Compare(a.node, b.node)
 }
 
-// holds reports whether a listed offer is the same beside what is selected: nothing is, or is barred, of the
-// workloads on the node, and it violates no PodDisruptionBudget together with what is.
+// holds reports whether an offer is as if nothing was selected: nothing is, or is barred, of the workloads on the node,
+// and there are no PodDisruptionBudgets.
 func (s *search) holds(o *offer) bool {
-	return len(s.Allowed) == 0 && !slices.ContainsFunc(s.on[o.node], func(number int32) bool {
+	return len(s.Allowed) == 0 && o.skip == 0 && !slices.ContainsFunc(s.on[o.node], func(number int32) bool {
 		w := s.owner[number]
 		return s.lost[w] > 0 || slices.ContainsFunc(s.barred, func(u int32) bool { return s.units[u].workload == int(w) })
 	})
@@ -248,8 +248,8 @@ func (q *queue) Pop() any {
 }
 
 // cover ends the cheapest units, offer by offer, until so many pods fit in the domain by numbers. It returns false if
-// this is not reached, or the ceiling is. The listed offers come in their order; one that does not hold, or gains more
-// than is missing, is priced again when it is its turn, and queued.
+// this is not reached, or not below the ceiling. An offer whose turn it is, and that does not hold, or gains more than
+// is missing, is priced again, and waits in the queue if it has become dearer.
 func (s *search) cover(m market, want int) bool {
 	list, q := s.listed(m), &queue{search: s}
 	s.recount()
@@ -259,36 +259,24 @@ func (s *search) cover(m market, want int) bool {
 			heap.Push(q, o)
 		}
 	}
-	touched := map[int32]bool{}
-	for _, u := range s.list {
-		for _, pod := range s.units[u].pods {
-			if node := s.node[s.first[s.units[u].workload]+pod]; !touched[node] && len(touched) < maxTouched && int(s.levels[m.level].of[node]) == m.domain {
-				touched[node] = true
-				enqueue(s.offerOn(m, node, 0))
-			}
-		}
-	}
 	for missing > 0 {
-		if s.isLate() {
+		var o offer
+		switch {
+		case s.isLate() || len(list)+q.Len() == 0:
 			return false
+		case q.Len() == 0 || len(list) > 0 && s.compareOffers(&list[0], &q.offers[0]) <= 0:
+			o, list = list[0], list[1:]
+		default:
+			o = heap.Pop(q).(offer)
 		}
-		if len(list) > 0 && (q.Len() == 0 || s.compareOffers(&list[0], &q.offers[0]) <= 0) {
-			o := list[0]
-			if list = list[1:]; !s.holds(&o) {
-				o = s.offerOn(m, o.node, 0)
-			}
-			enqueue(o)
+		before, gain := o.price, o.gain
+		if !s.holds(&o) {
+			o = s.offerOn(m, o.node, o.skip)
+		}
+		if o.gain = min(o.gain, missing); o.gain <= 0 {
 			continue
 		}
-		if q.Len() == 0 {
-			return false
-		}
-		old := heap.Pop(q).(offer)
-		o := old
-		if o = s.offerOn(m, old.node, old.skip); o.gain <= 0 {
-			continue
-		}
-		if o.gain = min(o.gain, missing); s.compareRates(&o.price, o.gain, &old.price, old.gain) > 0 {
+		if s.compareRates(&o.price, o.gain, &before, gain) > 0 {
 			heap.Push(q, o)
 			continue
 		}
@@ -315,8 +303,6 @@ func (s *search) cover(m market, want int) bool {
 	}
 	return true
 }
-
-const maxTouched = 256
 
 // takes asks the World for one more pod on a node.
 func (s *search) takes(class int, node int32) bool {

@@ -296,12 +296,12 @@ func (g *growth) cheapestDomain(l placement.LevelShortfall, c *claim) int {
 	slices.SortStableFunc(list, func(a, b bounded) int {
 		return g.compareRates(&a.from.price, a.from.gain*b.missing, &b.from.price, b.from.gain*a.missing)
 	})
-	best, before, ceiling := none, g.total, g.ceiling
+	best, ceiling := none, g.ceiling
 	defer func() { g.ceiling = ceiling }()
 	for _, b := range list {
-		if best != none {
-			least := g.ceiling.plus(&before, -1)
-			if g.compareRates(&b.from.price, b.from.gain, &least, b.missing) >= 0 {
+		if g.ceiling != nil {
+			most := g.ceiling.plus(&g.total, -1)
+			if g.compareRates(&b.from.price, b.from.gain, &most, b.missing) >= 0 {
 				break
 			}
 		}
@@ -332,7 +332,9 @@ func (s *search) takeAll() bool {
 // selected. It begins with all of them and leaves out the most valuable ones where too many would end.
 func (s *search) choose(units []int32) bool {
 	mark := len(s.journal)
-	s.takeUsable(units)
+	if s.takeUsable(units); len(s.journal) == mark {
+		return false
+	}
 	tries := maxTries
 	if len(s.journal)-mark > maxLeftOut && len(s.overfull(mark)) > 0 {
 		tries = 0
@@ -404,21 +406,22 @@ func (s *search) overfull(from int) []int32 {
 // is no plan in the first place. If the time is over, the result is not minimal.
 func (s *search) reduce() bool {
 	start := s.selection()
-	tried := map[int32]bool{}
-	for again := true; again; {
-		again = false
-		for _, u := range s.byValue(s.list) {
-			if !s.selected[u] || tried[u] || s.late && !s.byNumbers {
-				continue
+	for units := s.byValue(s.list); len(units) > 0; {
+		var parts []int32
+		for _, u := range units {
+			if s.late && !s.byNumbers {
+				break
 			}
-			tried[u], again = true, true
 			if s.leave(u); s.fits() {
 				continue
 			}
-			if parts := s.partsOf(u); len(parts) == 0 || s.late || !s.choose(parts) {
+			if mark := len(s.journal); s.late || !s.choose(s.partsOf(u)) {
 				s.take(u)
+			} else {
+				parts = append(parts, s.journal[mark:]...)
 			}
 		}
+		units = s.byValue(slices.DeleteFunc(parts, func(u int32) bool { return u < 0 || !s.selected[u] }))
 	}
 	if !s.byNumbers || s.found && !s.isCheaper() || s.plan() || s.late {
 		return true

@@ -175,7 +175,7 @@ func (s *search) makeUnits() {
 // addLosses notes what is lost with the units of one workload.
 func (s *search) addLosses(from int) {
 	for u := from; u < len(s.units); u++ {
-		l := price{pods: len(s.units[u].pods)}
+		l := price{pods: int32(len(s.units[u].pods))}
 		if s.units[u].rung >= PlainPod {
 			l.ended = 1
 		}
@@ -183,7 +183,7 @@ func (s *search) addLosses(from int) {
 			pod := &s.Workloads[s.units[u].workload].Pods[i]
 			l.amount += counted(pod.Amount)
 			l.running += counted(pod.Running)
-			l.violations += len(pod.Budgets)
+			l.violations += int32(len(pod.Budgets))
 			l.grace[graceStep(pod.Grace)]++
 		}
 		s.losses = append(s.losses, l)
@@ -312,7 +312,7 @@ func (s *search) movePods(u int32, sign int) {
 		for _, b := range pod.Budgets {
 			over := max(0, s.evictions[b]-max(0, s.Allowed[b]))
 			s.evictions[b] += sign
-			l.violations += sign * (max(0, s.evictions[b]-max(0, s.Allowed[b])) - over)
+			l.violations += int32(sign * (max(0, s.evictions[b]-max(0, s.Allowed[b])) - over))
 		}
 		if node := s.node[number]; !s.stale[node] {
 			s.stale[node] = true
@@ -323,7 +323,7 @@ func (s *search) movePods(u int32, sign int) {
 	if s.lost[n] == len(w.Pods) || before == len(w.Pods) {
 		l.ended = 1
 	}
-	s.total = s.total.plus(&l, sign)
+	s.total = s.total.plus(&l, int32(sign))
 }
 
 // rollBack reverses what was done since the journal had this length.
