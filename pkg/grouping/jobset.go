@@ -3,6 +3,8 @@
 package grouping
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -37,12 +39,6 @@ type replicatedJob struct {
 	} `json:"template"`
 }
 
-// JobSet creates the other pods of an exclusive Job only when the first is bound, unless it uses node selectors.
-const (
-	jobSetExclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
-)
-
 // firstJobs is the sub-group of the replicated jobs that start together, if there are later ones. No replicated job has a dot
 // in its name.
 const firstJobs = "first.jobs"
@@ -54,7 +50,8 @@ var errTooManyJobs = refuse("its replicated jobs and their Jobs need more than %
 //
 //	root                  all replicated jobs
 //	└── <replicated job>  all its Jobs
-//	    └── <Job>         minMember: the pods that exist at the same time, or as its mark says
+//	    └── <Job>         minMember: the pods that exist at the same time, or as its mark says; if it is exclusive, it
+//	                      requires the level, and its leader starts first
 //
 // A replicated job that JobSet creates only after another one starts as a whole, later: the root needs one child, which is the
 // replicated job that comes first, or first.jobs with all that do. When these have completed, a later one is that child.
@@ -84,12 +81,6 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 		if !job.Template.isGrouped() || replicas <= 0 || pods <= 0 {
 			continue
 		}
-		for _, annotations := range []map[string]string{set.Metadata.Annotations, r.Template.Metadata.Annotations} {
-			if annotations[jobSetExclusiveTopology] != "" && annotations[jobSetNodeSelector] == "" {
-				return nil, refuse("annotation %s lets pods be created only when the first of their Job is bound, and a gang starts when all its pods exist: its pods wait; "+
-					"add annotation %s, or use required pod affinity with the topology key", jobSetExclusiveTopology, jobSetNodeSelector)
-			}
-		}
 		if m := membership.MinimumIn(job.Template.Metadata.Labels, job.Template.Metadata.Annotations); m.Value != "" {
 			var err error
 			if pods, err = podsOf(m, pods); err != nil {
@@ -97,7 +88,11 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 			}
 			marked = append(marked, m)
 		}
-		if grouped += 1 + replicas; grouped > v2alpha2.MaxSubGroups {
+		exclusive := membership.ExclusiveLevel(mergedAnnotations(set.Metadata.Annotations, r.Template.Metadata.Annotations))
+		if grouped += 1 + replicas; exclusive != "" {
+			grouped += replicas * int(min(pods, 2))
+		}
+		if grouped > v2alpha2.MaxSubGroups {
 			return nil, errTooManyJobs
 		}
 		if spec.PriorityClassName == "" {
@@ -111,8 +106,18 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 			return nil, err
 		}
 		for j := range replicas {
-			if err := add(v2alpha2.SubGroup{Name: membership.JobLeaf(r.Name, j), Parent: ptr.To(r.Name), MinMember: ptr.To(pods)}); err != nil {
+			job := v2alpha2.SubGroup{Name: membership.JobLeaf(r.Name, j), Parent: ptr.To(r.Name)}
+			if exclusive == "" {
+				job.MinMember = ptr.To(pods)
+			} else {
+				job.MinSubGroup = ptr.To[int32](1)
+				job.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: exclusive}
+			}
+			if err := add(job); err != nil {
 				return nil, err
+			}
+			if exclusive != "" {
+				spec.SubGroups = append(spec.SubGroups, leaderAndWorkers(job.Name, pods)...)
 			}
 		}
 	}
@@ -133,4 +138,25 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 	}
 	name := membership.Workload{Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}.GroupName()
 	return map[string]v2alpha2.PodGroupSpec{name: spec}, nil
+}
+
+// leaderAndWorkers returns the leaves of a sub-group of so many pods.
+func leaderAndWorkers(parent string, pods int32) []v2alpha2.SubGroup {
+	leaf := func(name string, n int32) v2alpha2.SubGroup {
+		return v2alpha2.SubGroup{Name: parent + "." + name, Parent: ptr.To(parent), MinMember: ptr.To(n)}
+	}
+	if pods == 1 {
+		return []v2alpha2.SubGroup{leaf(membership.LeaderLeaf, 1)}
+	}
+	return []v2alpha2.SubGroup{leaf(membership.LeaderLeaf, 1), leaf(membership.WorkersLeaf, pods-1)}
+}
+
+// mergedAnnotations returns those that JobSet gives to the pods of a replicated job.
+func mergedAnnotations(ofSet, ofJob map[string]string) map[string]string {
+	merged := maps.Clone(ofSet)
+	if merged == nil {
+		return ofJob
+	}
+	maps.Copy(merged, ofJob)
+	return merged
 }

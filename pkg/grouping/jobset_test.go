@@ -32,6 +32,9 @@ func TestJobSets(t *testing.T) {
 	job := func(pods int) string {
 		return fmt.Sprintf("template: {spec: {parallelism: %d, completions: %d, %s}}", pods, pods, ours)
 	}
+	exclusive := func(pods int) string {
+		return strings.Replace(job(pods), "template: {", "template: {metadata: {annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack}}, ", 1)
+	}
 	many := func(n int) string {
 		var jobs []string
 		for i := range n {
@@ -89,7 +92,12 @@ func TestJobSets(t *testing.T) {
 			`refused: its replicated jobs and their Jobs need sub-groups of different names, and two are "w-0"`, "w-0 1, w-0-0 1"},
 		"exclusive topology": {
 			strings.Replace(head, "uid: u1", "uid: u1, annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack}", 1) + "spec: {replicatedJobs: [{name: workers, " + job(2) + "}]}",
-			"refused: annotation alpha.jobset.sigs.k8s.io/exclusive-topology lets pods be created only", "workers-0 2"},
+			group + " needs 1 of workers all, workers-0 1 of all in one rack, workers-0.leader 1, workers-0.workers 1", "workers-0.leader 1, workers-0.workers 1"},
+		"exclusive topology of a replicated job, of one pod and of three": {
+			head + "spec: {replicatedJobs: [{name: driver, " + exclusive(1) + "}, {name: workers, replicas: 2, " + exclusive(3) + "}, {name: free, " + job(1) + "}]}",
+			group + " needs 3 of driver all, driver-0 1 of all in one rack, driver-0.leader 1, workers all, workers-0 1 of all in one rack, workers-0.leader 1, workers-0.workers 2, " +
+				"workers-1 1 of all in one rack, workers-1.leader 1, workers-1.workers 2, free all, free-0 1",
+			"driver-0.leader 1, free-0 1, workers-0.leader 1, workers-0.workers 2, workers-1.leader 1, workers-1.workers 2"},
 		"exclusive topology by node selectors": {
 			strings.Replace(head, "uid: u1", "uid: u1, annotations: {alpha.jobset.sigs.k8s.io/exclusive-topology: rack, alpha.jobset.sigs.k8s.io/node-selector: \"true\"}", 1) +
 				"spec: {replicatedJobs: [{name: workers, " + job(2) + "}]}",
@@ -140,9 +148,13 @@ func podsOfJobSet(t *testing.T, object *unstructured.Unstructured) []*corev1.Pod
 			labels := map[string]string{"jobset.sigs.k8s.io/jobset-name": object.GetName(), "jobset.sigs.k8s.io/jobset-uid": string(object.GetUID()),
 				"jobset.sigs.k8s.io/replicatedjob-name": r.Name, "jobset.sigs.k8s.io/job-index": strconv.Itoa(i)}
 			maps.Copy(labels, r.Template.Spec.Template.Metadata.Labels)
-			for range r.Template.Spec.pods() {
+			for pod := range r.Template.Spec.pods() {
+				annotations := map[string]string{"batch.kubernetes.io/job-completion-index": fmt.Sprint(pod)}
+				for _, of := range []map[string]string{set.Metadata.Annotations, r.Template.Metadata.Annotations, r.Template.Spec.Template.Metadata.Annotations} {
+					maps.Copy(annotations, of)
+				}
 				out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-					Name: name, Labels: labels, Annotations: r.Template.Spec.Template.Metadata.Annotations,
+					Name: name, Labels: labels, Annotations: annotations,
 					OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: types.UID(name), Controller: ptr.To(true)}}}})
 			}
 		}

@@ -32,14 +32,14 @@ type leaderWorkerSet struct {
 	} `json:"spec"`
 }
 
-// lwsExclusiveTopology makes LeaderWorkerSet create workers only when their leader is bound.
+// lwsExclusiveTopology makes LeaderWorkerSet create workers only when their leader is bound, and gives each replica a domain.
 const lwsExclusiveTopology = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 // maxReplicas is the maximum number of PodGroups of a LeaderWorkerSet. Whoever may write one must not fill etcd with them.
 const maxReplicas = 10_000
 
 // gangsOfReplicas: each replica of a LeaderWorkerSet is a gang of its leader and its workers, also the replicas that exist
-// only during a rollout. Where workers are created when their leader is ready, it starts first, and they start together.
+// only during a rollout. Where workers are created when their leader is ready, or bound, it starts first, and they start together.
 func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	var set leaderWorkerSet
 	if err := convert(object, &set); err != nil {
@@ -54,9 +54,9 @@ func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.Pod
 		return nil, refuse("of leaderTemplate and workerTemplate, only one is of a scheduler of Muster and without %s and %s: its pods wait; make them alike",
 			v2alpha2.PodGroupAnnotation, v2alpha2.GangKey)
 	}
-	if object.GetAnnotations()[lwsExclusiveTopology] != "" {
-		return nil, refuse("annotation %s lets workers be created only when their leader is bound, and a gang starts when all its pods exist: its pods wait; "+
-			"remove it and use required pod affinity with the topology key, or opt out by %s: \"false\" on both templates", lwsExclusiveTopology, v2alpha2.GangKey)
+	joined := membership.Joined(leader.Metadata.Labels, leader.Metadata.Annotations)
+	if joined != membership.Joined(pods.WorkerTemplate.Metadata.Labels, pods.WorkerTemplate.Metadata.Annotations) {
+		return nil, refuse("of leaderTemplate and workerTemplate, only one has %s: %q: its pods wait; make them alike", v2alpha2.GangKey, v2alpha2.GangJoined)
 	}
 	marked := membership.MinimumIn(pods.WorkerTemplate.Metadata.Labels, pods.WorkerTemplate.Metadata.Annotations)
 	if of := membership.MinimumIn(leader.Metadata.Labels, leader.Metadata.Annotations); marked.Value == "" {
@@ -88,10 +88,20 @@ func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.Pod
 		return nil, refuse("%d replicas, with those of maxSurge, are more than %d: its pods wait; use fewer, or several LeaderWorkerSets", replicas+surge, maxReplicas)
 	}
 	class := leader.Spec.PriorityClassName
+	var constraint *v2alpha2.TopologyConstraint
+	level := object.GetAnnotations()[lwsExclusiveTopology]
+	if level != "" {
+		constraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: level}
+	}
+	// The workers are created only when the leader is ready, or bound.
+	leaderFirst := minimum > 1 && (set.Spec.StartupPolicy == "LeaderReady" || level != "")
+	if joined {
+		return joinedReplicas(object.GetName(), replicas, surge, minimum, leaderFirst, v2alpha2.PodGroupSpec{PriorityClassName: class}, constraint)
+	}
 	gangs := map[string]v2alpha2.PodGroupSpec{}
 	for i := range replicas + surge {
-		spec := v2alpha2.PodGroupSpec{PriorityClassName: class}
-		if set.Spec.StartupPolicy == "LeaderReady" && minimum > 1 {
+		spec := v2alpha2.PodGroupSpec{PriorityClassName: class, TopologyConstraint: constraint}
+		if leaderFirst {
 			spec.MinSubGroup = ptr.To[int32](1)
 			spec.SubGroups = []v2alpha2.SubGroup{
 				{Name: membership.LeaderLeaf, MinMember: ptr.To[int32](1)}, {Name: membership.WorkersLeaf, MinMember: ptr.To(minimum - 1)}}
@@ -101,4 +111,22 @@ func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.Pod
 		gangs[membership.ReplicaGroupName(object.GetName(), i)] = spec
 	}
 	return gangs, nil
+}
+
+// joinedReplicas: all replicas of a LeaderWorkerSet are one gang; those of a rollout are above its minimum.
+func joinedReplicas(set string, replicas, surge int, minimum int32, leaderFirst bool, spec v2alpha2.PodGroupSpec, constraint *v2alpha2.TopologyConstraint) (map[string]v2alpha2.PodGroupSpec, error) {
+	if replicas == 0 {
+		return nil, nil
+	}
+	spec.MinSubGroup = ptr.To(int32(replicas))
+	for i := range replicas + surge {
+		replica := v2alpha2.SubGroup{Name: membership.ReplicaUnit(i), TopologyConstraint: constraint}
+		if leaderFirst {
+			replica.MinSubGroup = ptr.To[int32](1)
+		}
+		if spec.SubGroups = append(append(spec.SubGroups, replica), leaderAndWorkers(replica.Name, minimum)...); len(spec.SubGroups) > v2alpha2.MaxSubGroups {
+			return nil, refuse("%d replicas need more than %d sub-groups, which is the most that a PodGroup lists: its pods wait; use fewer, or let each be a gang", replicas+surge, v2alpha2.MaxSubGroups)
+		}
+	}
+	return map[string]v2alpha2.PodGroupSpec{membership.JoinedGroupName(set): spec}, nil
 }

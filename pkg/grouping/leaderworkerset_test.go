@@ -27,6 +27,8 @@ func TestLeaderWorkerSets(t *testing.T) {
 		ours  = "spec: {schedulerName: muster-scheduler, containers: [{name: c}]}"
 		pods  = "{size: 4, workerTemplate: {" + ours + "}}"
 		whole = "leaderworkerset-llm.0 needs 4"
+
+		joined = "metadata: {labels: {scheduling.run.ai/gang: joined}}, "
 	)
 	for name, tc := range map[string]struct {
 		manifest string
@@ -80,7 +82,25 @@ func TestLeaderWorkerSets(t *testing.T) {
 			"refused: of leaderTemplate and workerTemplate, only one is", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
 		"exclusive topology": {
 			strings.Replace(head, "uid: u1", "uid: u1, annotations: {leaderworkerset.sigs.k8s.io/exclusive-topology: rack}", 1) + "spec: {leaderWorkerTemplate: " + pods + "}",
-			"refused: annotation leaderworkerset.sigs.k8s.io/exclusive-topology lets workers be created only", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+			"leaderworkerset-llm.0 needs 1 in one rack of leader 1, workers 3", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm.0/workers 3"},
+		"joined": {
+			head + "spec: {replicas: 2, rolloutStrategy: {rollingUpdateConfiguration: {maxSurge: 1}}, leaderWorkerTemplate: {size: 4, workerTemplate: {" + joined + ours + "}}}",
+			"leaderworkerset-llm needs 2 of replica-0 all, replica-0.leader 1, replica-0.workers 3, replica-1 all, replica-1.leader 1, replica-1.workers 3, " +
+				"replica-2 all, replica-2.leader 1, replica-2.workers 3", "leaderworkerset-llm/replica-0.leader 1, leaderworkerset-llm/replica-0.workers 3"},
+		"joined, and the leaders are first": {
+			strings.Replace(head, "uid: u1", "uid: u1, annotations: {leaderworkerset.sigs.k8s.io/exclusive-topology: rack}", 1) +
+				"spec: {leaderWorkerTemplate: {size: 2, workerTemplate: {" + joined + ours + "}}}",
+			"leaderworkerset-llm needs 1 of replica-0 1 of all in one rack, replica-0.leader 1, replica-0.workers 1", "leaderworkerset-llm/replica-0.leader 1, leaderworkerset-llm/replica-0.workers 1"},
+		"joined, of one pod each": {
+			head + "spec: {replicas: 2, leaderWorkerTemplate: {size: 1, workerTemplate: {" + joined + ours + "}}}",
+			"leaderworkerset-llm needs 2 of replica-0 all, replica-0.leader 1, replica-1 all, replica-1.leader 1", "leaderworkerset-llm/replica-0.leader 1"},
+		"joined, by one template": {
+			head + "spec: {leaderWorkerTemplate: {size: 2, leaderTemplate: {" + ours + "}, workerTemplate: {" + joined + ours + "}}}",
+			"refused: of leaderTemplate and workerTemplate, only one has scheduling.run.ai/gang", "leaderworkerset-llm.0/leader 1, leaderworkerset-llm/replica-0.workers 1"},
+		"joined, too many": {
+			head + "spec: {replicas: 400, leaderWorkerTemplate: {size: 2, workerTemplate: {" + joined + ours + "}}}",
+			"refused: 400 replicas need more than 1024 sub-groups", "leaderworkerset-llm/replica-0.leader 1, leaderworkerset-llm/replica-0.workers 1"},
+		"joined, none": {head + "spec: {replicas: 0, leaderWorkerTemplate: {size: 1, workerTemplate: {" + joined + ours + "}}}", "", "leaderworkerset-llm/replica-0.leader 1"},
 		"pods that name a PodGroup": {
 			head + "spec: {leaderWorkerTemplate: {size: 2, workerTemplate: {metadata: {annotations: {pod-group-name: mine}}, " + ours + "}}}", "", "mine/ 2"},
 	} {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	rules "github.com/muster-project/muster/pkg/apis/scheduling/validation"
 	"github.com/muster-project/muster/pkg/membership"
 )
@@ -169,8 +170,13 @@ func describe(t *testing.T, object *unstructured.Unstructured) string {
 			t.Errorf("PodGroup %s: %v", group.Name, errs)
 		}
 		text := fmt.Sprintf("%s needs %d", group.Name, ptr.Deref(group.Spec.MinMember, ptr.Deref(group.Spec.MinSubGroup, -1)))
+		text += inWordsOf(group.Spec.TopologyConstraint)
 		for i, sub := range group.Spec.SubGroups {
-			text += []string{" of ", ", "}[min(i, 1)] + sub.Name + " " + inWords(sub.MinMember)
+			text += []string{" of ", ", "}[min(i, 1)] + sub.Name + " "
+			if sub.MinSubGroup != nil {
+				text += fmt.Sprintf("%d of ", *sub.MinSubGroup)
+			}
+			text += inWords(sub.MinMember) + inWordsOf(sub.TopologyConstraint)
 		}
 		if group.Spec.PriorityClassName != "" {
 			text += " at " + group.Spec.PriorityClassName
@@ -186,6 +192,13 @@ func inWords(minMember *int32) string {
 		return "all"
 	}
 	return fmt.Sprint(*minMember)
+}
+
+func inWordsOf(constraint *v2alpha2.TopologyConstraint) string {
+	if constraint == nil {
+		return ""
+	}
+	return " in one " + constraint.RequiredTopologyLevel
 }
 
 func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {

@@ -9,17 +9,46 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Labels that JobSet puts on its Jobs and their pods.
+// Labels and annotations that JobSet puts on its Jobs and their pods.
 const (
 	labelJobSet        = "jobset.sigs.k8s.io/jobset-name"
 	labelJobSetUID     = "jobset.sigs.k8s.io/jobset-uid"
 	labelReplicatedJob = "jobset.sigs.k8s.io/replicatedjob-name"
 	labelJobIndex      = "jobset.sigs.k8s.io/job-index"
+
+	jobSetExclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
+	jobSet                  = "JobSet"
+
+	completionIndex = "batch.kubernetes.io/job-completion-index" // of the Job controller
 )
 
 // JobLeaf returns the name of the leaf of one Job of a replicated job.
 func JobLeaf(replicatedJob string, index int) string {
 	return replicatedJob + "-" + strconv.Itoa(index)
+}
+
+// ExclusiveLevel returns the node label of the domains that JobSet gives to one Job each, of the annotations of a pod, a JobSet or a
+// replicated job. "": none, or JobSet's node selectors do it. JobSet then makes the other pods of a Job only when that of index 0
+// is bound.
+func ExclusiveLevel(annotations map[string]string) string {
+	if annotations[jobSetNodeSelector] != "" {
+		return ""
+	}
+	return annotations[jobSetExclusiveTopology]
+}
+
+// leafOfJobSet returns the leaf of a pod of a JobSet: its Job, of which the first pod and the others are leaves of their own if
+// it is exclusive.
+func leafOfJobSet(pod *corev1.Pod) string {
+	job := pod.Labels[labelReplicatedJob] + "-" + pod.Labels[labelJobIndex]
+	switch {
+	case ExclusiveLevel(pod.Annotations) == "":
+		return job
+	case pod.Annotations[completionIndex] == "0":
+		return job + "." + LeaderLeaf
+	}
+	return job + "." + WorkersLeaf
 }
 
 // jobSetOf returns the JobSet of a pod; no Name: it is of none.
@@ -28,7 +57,7 @@ func jobSetOf(pod *corev1.Pod) Workload {
 	if name == "" || uid == "" {
 		return Workload{}
 	}
-	return Workload{Kind: "JobSet", Name: name, UID: types.UID(uid)}
+	return Workload{Kind: jobSet, Name: name, UID: types.UID(uid)}
 }
 
 // groupOfJobSet is the mark.group of pods of JobSets.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
 // Labels that LeaderWorkerSet puts on its pods.
@@ -17,7 +19,7 @@ const (
 	leaderOfAReplica = "0" // its worker index
 )
 
-// Leaves of a replica of a LeaderWorkerSet whose leader starts first.
+// Leaves of a replica of a LeaderWorkerSet, and of an exclusive Job of a JobSet, whose leader may start first.
 const (
 	LeaderLeaf  = "leader"
 	WorkersLeaf = "workers"
@@ -26,6 +28,34 @@ const (
 // ReplicaGroupName returns the name of the PodGroup of one replica of a LeaderWorkerSet. Neither a name nor an index has a dot.
 func ReplicaGroupName(set string, index int) string {
 	return Workload{Kind: leaderWorkerSet, Name: set + "." + strconv.Itoa(index)}.GroupName()
+}
+
+// JoinedGroupName returns the name of the PodGroup of all replicas of a LeaderWorkerSet that are joined.
+func JoinedGroupName(set string) string {
+	return Workload{Kind: leaderWorkerSet, Name: set}.GroupName()
+}
+
+// ReplicaLeaf returns the name of a leaf of one replica, of LeaderLeaf and WorkersLeaf, in the PodGroup of all.
+func ReplicaLeaf(index int, leaf string) string { return ReplicaUnit(index) + "." + leaf }
+
+// ReplicaUnit returns the name of the sub-group of one replica in the PodGroup of all.
+func ReplicaUnit(index int) string { return "replica-" + strconv.Itoa(index) }
+
+// Joined reports whether the replicas of the pod's LeaderWorkerSet are one gang.
+func Joined(labels, annotations map[string]string) bool {
+	return labels[v2alpha2.GangKey] == v2alpha2.GangJoined || annotations[v2alpha2.GangKey] == v2alpha2.GangJoined
+}
+
+// leafOfReplica returns the leaf of a pod of a LeaderWorkerSet.
+func leafOfReplica(pod *corev1.Pod) string {
+	leaf := WorkersLeaf
+	if pod.Labels[labelLWSWorker] == leaderOfAReplica {
+		leaf = LeaderLeaf
+	}
+	if index, err := strconv.Atoi(pod.Labels[labelLWSGroup]); err == nil && Joined(pod.Labels, pod.Annotations) {
+		return ReplicaLeaf(index, leaf)
+	}
+	return leaf
 }
 
 // groupOfReplica is the mark.group of pods of LeaderWorkerSets.
@@ -37,6 +67,9 @@ func groupOfReplica(pod *corev1.Pod) string {
 	index, err := strconv.Atoi(pod.Labels[labelLWSGroup])
 	if err != nil {
 		return ""
+	}
+	if Joined(pod.Labels, pod.Annotations) {
+		return JoinedGroupName(set)
 	}
 	return ReplicaGroupName(set, index)
 }

@@ -47,12 +47,9 @@ func Leaf(pod *corev1.Pod) string {
 	}
 	switch Mark(pod) {
 	case placeOfReplica:
-		if pod.Labels[labelLWSWorker] == leaderOfAReplica {
-			return LeaderLeaf
-		}
-		return WorkersLeaf
+		return leafOfReplica(pod)
 	case placeOfJobSet:
-		return pod.Labels[labelReplicatedJob] + "-" + pod.Labels[labelJobIndex]
+		return leafOfJobSet(pod)
 	case Volcano.Place, volcanoAlias.Place:
 		return pod.Annotations[AnnotationTask]
 	}

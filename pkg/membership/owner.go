@@ -107,6 +107,14 @@ func groupOfWorkload(place string) func(pod *corev1.Pod) string {
 	}
 }
 
+// LeaveWorkload takes a pod out of the gang that it belongs to by the labels of its LeaderWorkerSet or JobSet alone: where nobody
+// makes PodGroups for them it would wait for ever. It changes annotations, as the pod's author could.
+func LeaveWorkload(pod *corev1.Pod) {
+	if of, made := WorkloadOf(pod); made && (of.Kind == leaderWorkerSet || of.Kind == jobSet) {
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v2alpha2.GangKey, "false")
+	}
+}
+
 // WorkloadOf returns the workload for whose gang muster-controller makes the PodGroup of the pod. made is false if the pod
 // names its PodGroup itself, or is in no gang.
 func WorkloadOf(pod *corev1.Pod) (of Workload, made bool) {

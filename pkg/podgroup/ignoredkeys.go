@@ -29,7 +29,7 @@ const (
 	// namesGang: those that are in no gang. The value is the name of the gang, which is harmless on a pod that names
 	// its PodGroup as Muster reads it.
 	namesGang concern = iota
-	// ofGang: those that are in a gang.
+	// ofGang: those that are in a gang whose PodGroup is not made for them.
 	ofGang
 	// allPods: all of them.
 	allPods
@@ -78,12 +78,12 @@ func (k otherKey) keyPlace() string {
 	return "annotation " + k.key
 }
 
-func (k otherKey) concernsPod(inGang bool) bool {
+func (k otherKey) concernsPod(inGang, made bool) bool {
 	switch k.pods {
 	case namesGang:
 		return !inGang
 	case ofGang:
-		return inGang
+		return inGang && !made
 	}
 	return true
 }
@@ -117,9 +117,10 @@ func IgnoredKeys(pod *corev1.Pod) string {
 		delete(pod.Annotations, jobSetExclusiveTopology)
 	}
 	inGang := membership.Group(pod) != ""
+	_, made := membership.WorkloadOf(pod)
 	var wheres, effects []string // effects[i] belongs to wheres[i]
 	for _, k := range otherKeys {
-		if k.valueIn(pod) != "" && k.concernsPod(inGang) {
+		if k.valueIn(pod) != "" && k.concernsPod(inGang, made) {
 			wheres, effects = append(wheres, k.keyPlace()), append(effects, k.effect)
 		}
 	}

@@ -18,8 +18,12 @@ const (
 	MinMemberKey = "scheduling.run.ai/min-member"
 
 	// GangKey, a label or annotation of a pod template, with the value "false":
-	// MinMemberKey has no effect. Other values have no meaning.
+	// the pods form no gang by their workload. GangJoined, on the templates of a
+	// LeaderWorkerSet: all its replicas are one gang. Other values have no
+	// meaning.
 	GangKey = "scheduling.run.ai/gang"
+	// GangJoined is a value of GangKey.
+	GangJoined = "joined"
 
 	// BoundForAnnotation, on a pod, is the mark that muster-scheduler writes to
 	// the Binding of every gang member, and that the API server copies to the
