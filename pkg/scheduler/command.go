@@ -70,7 +70,7 @@ func NewCommand(options ...app.Option) *cobra.Command {
 	opts := schedoptions.NewOptions()
 	opts.LeaderElection.ResourceName = "muster-scheduler"
 	opts.LeaderElection.ResourceNamespace = "muster-system"
-	showVersion := false
+	showVersion, workloadGangs := false, false
 
 	cmd := &cobra.Command{
 		Use:   "muster-scheduler",
@@ -85,11 +85,13 @@ func NewCommand(options ...app.Option) *cobra.Command {
 				fmt.Fprintf(cmd.OutOrStdout(), "muster-scheduler %s\nkube-scheduler %s\n", version.String(), kubeversion.Get())
 				return nil
 			}
-			return runCommand(cmd, opts, options)
+			return runCommand(cmd, opts, workloadGangs, options)
 		},
 	}
 	flags := opts.Flags
 	flags.FlagSet("global").BoolVar(&showVersion, "version", false, "Print the version of muster-scheduler and of the kube-scheduler it is built on, and exit.")
+	flags.FlagSet("gangs").BoolVar(&workloadGangs, "workload-gangs", false,
+		"Pods of LeaderWorkerSets and JobSets are members of the gangs of their workloads, whose PodGroups muster-controller makes. Without it they start one by one, unless they name a PodGroup.")
 	globalflag.AddGlobalFlags(flags.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range flags.FlagSets {
 		cmd.Flags().AddFlagSet(set)
@@ -100,7 +102,7 @@ func NewCommand(options ...app.Option) *cobra.Command {
 }
 
 // runCommand follows kube-scheduler's own runCommand.
-func runCommand(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Option) error {
+func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bool, plugins []app.Option) error {
 	tuneGC()
 	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
@@ -126,6 +128,9 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, plugins []app.Op
 	gangs := gangadmission.New()
 	answers := make(chan struct{})
 	gangs.StartAfter(answers)
+	if !workloadGangs {
+		gangs.IgnoreWorkloads()
+	}
 	newGate := func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		remove() // read when plugins are made; with --write-config-to Setup does not return
 		return gangs.NewGate(ctx, args, handle)

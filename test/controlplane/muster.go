@@ -81,7 +81,7 @@ func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options Schedu
 		return nil, err
 	}
 	process, err := SchedulerProcess(name, cp.binary("muster-scheduler"), kubeconfig, append([]string{
-		"--config=" + configFile, fmt.Sprintf("--leader-elect=%v", options.LeaderElect), "-v=2"}, options.Args...)...)
+		"--config=" + configFile, fmt.Sprintf("--leader-elect=%v", options.LeaderElect), "-v=2", "--workload-gangs"}, options.Args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package manifests
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,20 @@ func TestImagesHaveTheUserOfTheManifests(t *testing.T) {
 	}
 	if found != 2 {
 		t.Errorf("%d Deployments, want 2", found)
+	}
+}
+
+// TestPodsWaitForPodGroupsWhereTheyAreMade: muster-scheduler lets pods of LeaderWorkerSets and JobSets wait for PodGroups only where
+// muster-controller is installed, too.
+func TestPodsWaitForPodGroupsWhereTheyAreMade(t *testing.T) {
+	t.Parallel()
+	const flag = "--workload-gangs"
+	patches := readKustomization(t, ".").Patches
+	if len(patches) != 1 || patches[0].Target.Kind != "Deployment" || patches[0].Target.Name != "muster-scheduler" || !strings.HasSuffix(patches[0].Patch, "value: "+flag) {
+		t.Errorf("the base does not give muster-scheduler %s: %v", flag, patches)
+	}
+	if args := find[*appsv1.Deployment](t, "muster-scheduler").Spec.Template.Spec.Containers[0].Args; slices.Contains(args, flag) {
+		t.Errorf("muster-scheduler alone has %v", args)
 	}
 }
 

@@ -62,6 +62,10 @@ type kustomization struct {
 		NewName string `json:"newName"`
 		NewTag  string `json:"newTag"`
 	} `json:"images"`
+	Patches []struct {
+		Target struct{ Kind, Name string } `json:"target"`
+		Patch  string                      `json:"patch"`
+	} `json:"patches"`
 }
 
 // readKustomization returns the kustomization of a directory below manifests/, "." for the base, with its resources as
@@ -508,6 +512,7 @@ func value(b *bool) bool { return b != nil && *b }
 
 // The samples whose PodGroups muster-controller creates.
 const (
+	namespaceSample    = "samples/gang-namespace.yaml"
 	podCliqueSetSample = "samples/podcliqueset.yaml"
 	trainingSample     = "samples/podcliqueset-training.yaml"
 	topologySample     = "samples/topology.yaml"
@@ -597,12 +602,12 @@ func TestTheTopologySampleIsWhatItSays(t *testing.T) {
 func TestSamplesAreWholeGangs(t *testing.T) {
 	t.Parallel()
 	files := samples(t)
-	want := []string{"samples/cronjob.yaml", "samples/inference-service.yaml", "samples/job.yaml", trainingSample, podCliqueSetSample, "samples/topology-job.yaml", topologySample, "samples/training-job.yaml"}
+	want := []string{"samples/cronjob.yaml", namespaceSample, "samples/inference-service.yaml", "samples/job.yaml", trainingSample, podCliqueSetSample, "samples/topology-job.yaml", topologySample, "samples/training-job.yaml"}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("samples (-want +got):\n%s", diff)
 	}
 	for _, file := range files {
-		if file == podCliqueSetSample || file == trainingSample || file == topologySample {
+		if file == podCliqueSetSample || file == trainingSample || file == namespaceSample || file == topologySample {
 			continue // muster-controller creates its PodGroup
 		}
 		t.Run(file, func(t *testing.T) {

@@ -76,6 +76,7 @@ type cluster struct {
 	extends   []kubeconfig.Extender
 	clock     clock.WithTickerAndDelayedExecution               // nil: the usual
 	end       func(error)                                       // instead of ending the process; nil: the usual
+	alone     bool                                              // IgnoreWorkloads
 	wrap      func(kubescheduler.Profile) kubescheduler.Profile // wraps the profile before any pod is scheduled; nil: no wrapper
 }
 
@@ -289,6 +290,9 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 		c.plugins(cfg.Profiles[0].Plugins)
 	}
 	c.gangs = New()
+	if c.alone {
+		c.gangs.IgnoreWorkloads()
+	}
 	if c.clock != nil {
 		c.gangs.clock = c.clock
 	}

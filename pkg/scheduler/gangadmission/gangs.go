@@ -71,9 +71,10 @@ type Gangs struct {
 	budgets    policylisters.PodDisruptionBudgetLister // likewise
 	podLister  corelisters.PodLister                   // of the scheduler's informer; nil until the first NewAdmission
 
-	startAfter <-chan struct{}      // nil: immediately
-	bindClient kubernetes.Interface // nil: that of the profile
-	end        func(error)          // ends the process
+	startAfter  <-chan struct{}      // nil: immediately
+	noWorkloads bool                 // see IgnoreWorkloads
+	bindClient  kubernetes.Interface // nil: that of the profile
+	end         func(error)          // ends the process
 
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
@@ -107,6 +108,10 @@ var errNotAttached = errors.New("the plugins " + GateName + " and " + Name + " r
 // StartAfter makes the informers of gangs start after the channel is closed, instead of immediately. It must be called
 // before app.Setup.
 func (g *Gangs) StartAfter(ready <-chan struct{}) { g.startAfter = ready }
+
+// IgnoreWorkloads makes the pods of LeaderWorkerSets and JobSets start one by one, unless they have another mark, instead of
+// waiting for the PodGroups that muster-controller makes. It must be called before app.Setup.
+func (g *Gangs) IgnoreWorkloads() { g.noWorkloads = true }
 
 // BindThrough makes the members of gangs be bound through the client, instead of that of their profile. It must be
 // called before app.Run.

@@ -45,12 +45,25 @@ func (g *Gangs) addHandlers(logger klog.Logger, pods, nodes, ended, groups, clas
 
 // newEndedPods returns an informer of the pods that Succeeded or Failed, and its factory. The scheduler's pod informer
 // excludes finished pods: for its handlers a completion or a failure looks like a deletion.
-func newEndedPods(client kubernetes.Interface) (informers.SharedInformerFactory, cache.SharedIndexInformer, error) {
+func newEndedPods(client kubernetes.Interface, transform cache.TransformFunc) (informers.SharedInformerFactory, cache.SharedIndexInformer, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = endedPods }),
-		informers.WithTransform(stripEndedPod))
+		informers.WithTransform(func(obj any) (any, error) {
+			if obj, err := transform(obj); err != nil {
+				return obj, err
+			}
+			return stripEndedPod(obj)
+		}))
 	informer := factory.Core().V1().Pods().Informer()
 	return factory, informer, informer.AddIndexers(cache.Indexers{failedIndex: byFailedGang})
+}
+
+// readPod is the transform of the pods that are read.
+func (g *Gangs) readPod(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok && g.noWorkloads {
+		membership.LeaveWorkload(pod)
+	}
+	return withoutManagedFields(obj)
 }
 
 // failedIndex is the name of the index of failed pods by PodGroup.
@@ -89,8 +102,8 @@ var endedPods = fields.AndSelectors(
 // withoutManagedFields drops the managed fields, which no code here reads and which may be most of a node. The
 // scheduler's pod informer does the same.
 func withoutManagedFields(obj any) (any, error) {
-	if node, ok := obj.(*corev1.Node); ok {
-		node.ManagedFields = nil
+	if object, ok := obj.(metav1.Object); ok {
+		object.SetManagedFields(nil)
 	}
 	return obj, nil
 }

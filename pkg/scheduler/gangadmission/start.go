@@ -63,7 +63,7 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		return fmt.Errorf("making a client for Topologies: %w", err)
 	}
 	groups := client.NewInformer()
-	ended, endedInformer, err := newEndedPods(h.ClientSet())
+	ended, endedInformer, err := newEndedPods(h.ClientSet(), g.readPod)
 	if err != nil {
 		return fmt.Errorf("reading ended pods: %w", err)
 	}
@@ -98,6 +98,9 @@ func (g *Gangs) configureInformers(h fwk.Handle) (pods, nodes cache.SharedIndexI
 	// kube-scheduler's pod informer has no indices: to list the pods of a namespace would visit those of all namespaces.
 	if err := pods.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
 		return nil, nil, fmt.Errorf("indexing pods by namespace: %w", err)
+	}
+	if err := pods.SetTransform(g.readPod); err != nil {
+		return nil, nil, fmt.Errorf("reading pods: %w", err)
 	}
 	if err := nodes.SetTransform(withoutManagedFields); err != nil {
 		return nil, nil, fmt.Errorf("reading nodes: %w", err)
