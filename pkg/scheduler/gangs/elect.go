@@ -142,7 +142,8 @@ func (g *gangState) admitAllGroups() {
 	}
 	g.lostGroups = nil
 	for name := range lost {
-		if group := g.tree.Group(name); group != nil && group.Parent() != nil { // a status may name the root
+		// A status may name the root, and to a process that does not lead it shows one as admitted again.
+		if group := g.tree.Group(name); group != nil && group.Parent() != nil && !g.admittedGroups.Has(name) {
 			g.recordLost(group)
 		}
 	}

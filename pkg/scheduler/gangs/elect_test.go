@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
@@ -303,6 +304,28 @@ func TestACompletionIsNotForgottenForALateUpdate(t *testing.T) {
 }
 
 // TestRankIsAStrictWeakOrder checks the property that the queue's heap requires.
+// A process that does not lead does not take a sub-group for lost that was admitted again, and has lost a pod since.
+func TestASubGroupIsLostUntilItsStatusSaysOtherwise(t *testing.T) {
+	t.Parallel()
+	r, key := newBenchRegistry(), Key{Namespace: "ml", Name: "g"}
+	r.SetSynced(benchStart)
+	group := wrappers.MakePodGroup("g", "ml").UID("g").SubGroup("a", 2).SubGroup("b", 1).MinSubGroup(1).
+		Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "").Obj()
+	group.Status.SubGroups = []v2alpha2.SubGroupStatus{{Name: "a", Admitted: true}, {Name: "b", Admitted: true}}
+	r.SetPod(benchPod("g", 0).SubGroup("b").Node("n").Obj(), benchStart)
+	r.SetPod(benchPod("g", 1).SubGroup("a").Node("n").Obj(), benchStart)
+	r.SetGroup(group, benchStart)
+	r.RemoveFailedPod(benchPod("g", 1).Obj().UID, benchStart)
+	if g := r.gangs[key]; !g.lostGroups.Has("a") || g.admittedGroups.Has("a") {
+		t.Fatalf("lost %v, admitted %v, want a to be lost", g.lostGroups, g.admittedGroups)
+	}
+	r.SetPod(benchPod("g", 2).SubGroup("a").Node("n").Obj(), benchStart)
+	r.SetGroup(group, benchStart)
+	if g := r.gangs[key]; g.lostGroups.Has("a") || !g.admittedGroups.Has("a") {
+		t.Errorf("lost %v, admitted %v, want a to be admitted", g.lostGroups, g.admittedGroups)
+	}
+}
+
 func TestRankIsAStrictWeakOrder(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	base := time.Unix(1_000_000, 0)
