@@ -257,7 +257,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 		pods[i] = x.Pod
 		begun = begun || x.Witness || x.Pod.DeletionTimestamp != nil
 	}
-	if p.Victims = r.victimsOf(pods); !begun && len(marked) > 0 {
+	if p.Victims = r.victimsOf(pods); !begun {
 		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}}), true
 	}
 	p.Describe("", 0) // of all that end, also of those that are terminating

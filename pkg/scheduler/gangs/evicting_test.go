@@ -44,7 +44,7 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 			gone: []int{0}, marked: all, witness: -1, recorded: "Decided", unmarks: []int{1, 2, 3, 4},
 		},
 		"another plan is recorded": {
-			gone: []int{0}, marked: all, witness: -1, recorded: "other", unmarks: []int{1, 2, 3, 4}, waits: true,
+			gone: []int{0}, marked: all, witness: -1, recorded: "other", unmarks: []int{1, 2, 3, 4},
 		},
 		"the preemptor is gone, and the evictions had begun": {
 			gone: []int{0, 1}, marked: all, witness: 4, evicts: []int{2, 3, 4},
