@@ -173,7 +173,7 @@ func (s *simulation) checkLosses(p *Preemption) {
 // evict performs one request of the evictor.
 func (s *simulation) evict() {
 	x := &s.evictor
-	if s.ranked && !s.calm && s.chance(10) {
+	if s.ranked && !s.calm && s.chance(2) {
 		s.preemptForPod()
 		return
 	}

@@ -45,8 +45,8 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		t.Logf("%d plans passed another one", passed.Load())
 		t.Logf("%d decisions to preempt: %d gangs were placed, %d were not although pods were evicted, %d ended before", decided.Load(), placed.Load(), wasted.Load(), early.Load())
 		t.Logf("%d preemptions by pods", forPods.Load())
-		if !t.Failed() && (early.Load() == 0 || forPods.Load() == 0 || placed.Load() == 0 && repeats >= 200) { // one in 40 seeds is placed
-			t.Error("no preemption was successful, or none ended before an eviction, or none was for a pod")
+		if !t.Failed() && (early.Load() == 0 || forPods.Load() == 0 || placed.Load() < int64(repeats)/50) { // one in 15 seeds is placed
+			t.Error("few preemptions were successful, or none ended before an eviction, or none was for a pod")
 		}
 		if refused.Load() < int64(repeats)/10 && !t.Failed() {
 			t.Errorf("only %d members were refused", refused.Load())
@@ -383,7 +383,7 @@ func (s *simulation) step() {
 		s.apply(s.r.Tick(s.now))
 		s.apply(s.r.RetryWaiting(nil, nil, Key{}, s.now))
 		for _, key := range simulatedKeys {
-			if s.chance(30) {
+			if s.chance(30) || s.ranked && s.chance(60) {
 				s.writeStatus(key)
 			}
 		}
@@ -419,7 +419,12 @@ func (s *simulation) userActs() {
 	if len(uids) > 0 {
 		pod = s.pods[uids[s.rand.Intn(len(uids))]]
 	}
-	switch n := s.rand.Intn(20); {
+	n := s.rand.Intn(20)
+	if s.ranked && n >= 9 && s.chance(80) { // a gang is not changed at each stage of its preemption
+		s.evict()
+		return
+	}
+	switch {
 	case n < 7, s.ranked && s.groups[key] != nil && s.chance(50):
 		s.createPod(key)
 	case n < 9 && s.groups[key] == nil:
