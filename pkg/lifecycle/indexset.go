@@ -106,17 +106,6 @@ func (s IndexSet) Has(index int) bool {
 	return found
 }
 
-// common returns how many of the given indices are in the set.
-func (s IndexSet) common(indices []int) int {
-	n := 0
-	for _, i := range indices {
-		if s.Has(i) {
-			n++
-		}
-	}
-	return n
-}
-
 // IndicesOf returns the indices of the pods that are not being deleted.
 func IndicesOf(pods []Pod) IndexSet {
 	var indices []int
@@ -128,12 +117,12 @@ func IndicesOf(pods []Pod) IndexSet {
 	return Indices(indices...)
 }
 
-// presentIn returns the indices of the set that are those of one of the pods.
-func (s IndexSet) presentIn(pods []Pod) IndexSet {
+// presentIn returns the indices of the set that are those of one of the units.
+func (s IndexSet) presentIn(units []updateUnit) IndexSet {
 	var kept []int
-	for _, p := range pods {
-		if s.Has(p.Index) {
-			kept = append(kept, p.Index)
+	for _, u := range units {
+		if s.Has(u.index) {
+			kept = append(kept, u.index)
 		}
 	}
 	return Indices(kept...)

@@ -200,8 +200,8 @@ func (w *groupWorld) happen() {
 
 // facts returns the facts that the controller observes, from the statuses or from the pods.
 func (w *groupWorld) facts(byPods bool) lifecycle.GroupUpdate {
-	u := lifecycle.GroupUpdate{Revision: w.revision, Generation: "gen-" + w.template, Turn: w.turn, Progress: w.progress,
-		Wanted: w.wanted, MinAvailable: w.minAvailable, StalledAfter: time.Minute}
+	u := lifecycle.GroupUpdate{Update: lifecycle.Update{Target: lifecycle.Target{Generation: "gen-" + w.template}, Turn: w.turn, Progress: w.progress,
+		Wanted: w.wanted, MinAvailable: w.minAvailable, StalledAfter: time.Minute}, Revision: w.revision}
 	for j := range int(w.wanted) {
 		r := lifecycle.GroupReplica{Index: j, Attempt: lifecycle.Attempt{Group: w.attempts[j]}, Revision: w.revision}
 		for k := range 2 {

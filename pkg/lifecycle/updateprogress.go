@@ -48,11 +48,13 @@ type Progress struct {
 	LastProgress time.Time
 	// PausedSince is since when the update is paused. Zero: it is not, or it has ended; not recorded for a set.
 	PausedSince time.Time
-	// Selected is the ready unit in flight: it was deleted, and its replacement has not become ready yet. It is the name
-	// of a pod, or the index of a replica as text. "": none is in flight. Completed are the units whose replacements
-	// became ready, in the order of selection, at most maxCompleted.
+	// Selected is the ready unit in flight: it was deleted, or, of a set, may be changed, and its replacement has not become
+	// available yet. It is the name of a pod, or the index of a replica as text. "": none is in flight. Completed are the
+	// units whose replacements became available, in the order of selection, at most maxCompleted; not recorded for a set.
 	Selected  string
 	Completed []string
+	// SelectedAt is when Selected was selected; recorded for a set only.
+	SelectedAt time.Time
 	// Reached are the indices of the units that the update has made or will make: it has selected or deleted them, or
 	// they were created from the template of the target. Other units are recreated from their previous template. Empty
 	// under OnDelete.
@@ -106,7 +108,7 @@ func (p *Progress) towards(target Target, followed string, now time.Time) *Progr
 	}
 	next := &Progress{Target: target, StartedAt: now, LastProgress: now, Previous: p.PreviousOr(followed)}
 	if p.Open() && p.InFlight() {
-		next.Selected = p.Selected
+		next.Selected, next.SelectedAt = p.Selected, p.SelectedAt
 	}
 	return next
 }
@@ -158,10 +160,10 @@ func (p *Progress) suspends(limit time.Duration, now time.Time) (is bool, until 
 // does not fit does not keep an update from going on; one that is about to be bound does.
 const unboundGrace = 30 * time.Second
 
-// lacking returns how many of the reached units are missing, given the indices of those of the target that exist and the
-// number of units that are wanted and do not exist.
-func (p *Progress) lacking(existing []int, missing int) int {
-	return max(0, min(missing, p.Reached.Len()-p.Reached.common(existing)))
+// lacking returns how many of the reached units are missing, given those of the target that exist and the number of units
+// that are wanted and do not exist.
+func (p *Progress) lacking(updated []updateUnit, missing int) int {
+	return max(0, min(missing, p.Reached.Len()-p.Reached.presentIn(updated).Len()))
 }
 
 // onDelete returns the progress under OnDelete: an update in progress ends, no unit is selected, and none was; an update to
@@ -185,48 +187,22 @@ func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progre
 	return p
 }
 
-// withoutTurn returns the progress and the state of a PodClique or scaling group that has pods of an earlier template
-// and has no turn, either not yet or no longer. If a unit is in flight, the update waits for it; otherwise an update
-// in progress ends. waitsFor returns what the replacement of a unit waits for; if it returns no reason, or Updating,
-// the unit was not deleted. turn is the state of an object that waits for its turn, stays the state of one that keeps
-// its pods because the update to the target was made under OnDelete.
-func (p *Progress) withoutTurn(target Target, waitsFor func(unit string) UpdateState, turn, stays UpdateState) (*Progress, UpdateState) {
-	if p.Open() && p.InFlight() {
-		if waits := waitsFor(p.Selected); waits.Reason != "" && waits.Reason != Updating {
-			return p, waits
-		}
-	}
-	switch {
-	case p.Open():
-		return nil, turn // the replica that was being updated has lost its turn
-	case p != nil && p.Target == target:
-		return p, stays
-	}
-	return p, turn
-}
-
 // complete records that the replacement of the selected unit is ready.
 func (p *Progress) complete(now time.Time) {
 	completed := append(slices.Clone(p.Completed), p.Selected)
-	p.Completed, p.Selected = completed[max(0, len(completed)-maxCompleted):], ""
+	p.Completed, p.Selected, p.SelectedAt = completed[max(0, len(completed)-maxCompleted):], "", time.Time{}
 	p.LastProgress = now
 }
 
 // selectUnit records that a ready unit is selected for deletion.
 func (p *Progress) selectUnit(unit string, now time.Time) {
 	p.Completed = slices.DeleteFunc(slices.Clone(p.Completed), func(done string) bool { return done == unit })
-	p.Selected, p.LastProgress = unit, now
+	p.Selected, p.SelectedAt, p.LastProgress = unit, now, now
 }
 
 // endUpdate records that the update has ended.
 func (p *Progress) endUpdate(now time.Time) {
-	p.Selected, p.EndedAt, p.LastProgress, p.PausedSince = "", now, now, time.Time{}
-}
-
-// sparesOne reports whether one more ready unit may be deleted, given the number of other units that are available:
-// they are enough, or all units are needed and all others are available. Source: docs/decisions, U2.
-func sparesOne(others, minAvailable, wanted int32) bool {
-	return others >= minAvailable || minAvailable >= wanted && others >= wanted-1
+	p.Selected, p.SelectedAt, p.PausedSince, p.EndedAt, p.LastProgress = "", time.Time{}, time.Time{}, now, now
 }
 
 // UpdateReason is the state of an update in one word, with the values of the API: the reasons of
@@ -282,10 +258,4 @@ func (s UpdateState) stalled(p *Progress, limit time.Duration, now time.Time) (U
 		return s, left
 	}
 	return UpdateState{UpdateStalled, fmt.Sprintf("no progress since %s; %s: %s", Timestamp(p.LastProgress), s.Reason, s.Message)}, 0
-}
-
-// deferred returns the state of an object whose pods keep an earlier template, because the strategy was OnDelete when
-// the template changed.
-func deferred(stays string) UpdateState {
-	return UpdateState{UpdateDeferred, stays + ", or the template changes again"}
 }

@@ -36,7 +36,7 @@ func atOnce(p *lifecycle.Progress) { p.EndedAt = p.StartedAt }
 
 // notReached ignores which units an update has reached; TestReached and the tests of HoldsPrevious are about them.
 var notReached = cmp.Options{
-	cmpopts.IgnoreFields(lifecycle.Progress{}, "Reached"),
+	cmpopts.IgnoreFields(lifecycle.Progress{}, "Reached", "SelectedAt"),
 	cmp.Comparer(func(a, b lifecycle.IndexSet) bool { return a.String() == b.String() }),
 }
 
@@ -96,9 +96,9 @@ func TestReached(t *testing.T) {
 		"scaled out before its turn, paused":                                     {paused(noTurn(scales(rolling(nil, 1, old(0)), 1, 3, 4))), "", "1,3-4"},
 		"scaled out after an update under OnDelete":                              {noTurn(scales(rolling(begun(targetB, atOnce), 1, old(0)), 1, 3, 4)), "", ""},
 		"scaled out under OnDelete":                                              {onDelete(noTurn(scales(rolling(nil, 1, old(0)), 1, 3, 4))), "", ""},
-		"paused":                                                                 {creates(lifecycle.CliqueUpdate{Target: targetB, Turn: true, Paused: true, Progress: begun(targetB), Replicas: 3, MinAvailable: 1, Pods: []lifecycle.Pod{old(0), fresh(2)}}, 1), "", "1"},
+		"paused":                                                                 {paused(creates(rolling(begun(targetB), 1, old(0), fresh(2)), 1)), "", "1"},
 		"the template changes again: what the update before made does not count": {creates(rolling(begun(targetA, made(1, 2)), 1, old(0), fresh(2, notReady)), 1), "1", ""},
-		"the update ends under OnDelete":                                         {lifecycle.CliqueUpdate{Target: targetB, OnDelete: true, Progress: begun(targetB, made(1)), Replicas: 1, Pods: []lifecycle.Pod{old(0)}}, "", ""},
+		"the update ends under OnDelete":                                         {onDelete(rolling(begun(targetB, made(1)), 1, old(0))), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := lifecycle.DecideCliqueUpdate(tc.u, now)
@@ -172,7 +172,7 @@ func TestGroupHoldsPrevious(t *testing.T) {
 	reached := made(1)
 	some, other, partial := replica(1, held), replica(1), lacks(replica(1))
 	awaits := func() lifecycle.GroupUpdate {
-		return lifecycle.GroupUpdate{Generation: "gen-b", Followed: "gen-a"}
+		return lifecycle.GroupUpdate{Update: lifecycle.Update{Target: lifecycle.Target{Generation: "gen-b"}, Followed: "gen-a"}}
 	}
 	scaled := func(p *lifecycle.Progress, turn, holds bool) lifecycle.GroupUpdate {
 		u := awaits()
@@ -188,19 +188,19 @@ func TestGroupHoldsPrevious(t *testing.T) {
 		replaced lifecycle.Raised
 		want     bool
 	}{
-		"others of the replica have the previous template": {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, existing: &some, want: true},
+		"others of the replica have the previous template": {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB)}}, existing: &some, want: true},
 		"before the update is recorded too":                {existing: &some, want: true},
-		"others of the replica have the current template":  {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, existing: &other},
-		"OnDelete":         {u: lifecycle.GroupUpdate{OnDelete: true}, existing: &some},
-		"it is new":        {u: lifecycle.GroupUpdate{Progress: begun(targetB)}},
-		"it is terminated": {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, replaced: terminated, want: true},
-		"it is terminated after the update has reached it": {u: lifecycle.GroupUpdate{Progress: begun(targetB, reached)}, replaced: terminated},
-		"it is terminated, and there is no update":         {u: lifecycle.GroupUpdate{Progress: begun(targetB, overNow)}, replaced: terminated},
-		"a user deletes it as a whole":                     {u: lifecycle.GroupUpdate{Progress: begun(targetB)}, replaced: deleted},
+		"others of the replica have the current template":  {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB)}}, existing: &other},
+		"OnDelete":         {u: lifecycle.GroupUpdate{Update: lifecycle.Update{OnDelete: true}}, existing: &some},
+		"it is new":        {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB)}}},
+		"it is terminated": {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB)}}, replaced: terminated, want: true},
+		"it is terminated after the update has reached it": {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB, reached)}}, replaced: terminated},
+		"it is terminated, and there is no update":         {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB, overNow)}}, replaced: terminated},
+		"a user deletes it as a whole":                     {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB)}}, replaced: deleted},
 
 		"it is scaled out": {u: scaled(begun(targetB), true, false)},
 		"it is scaled out while the update is paused":               {u: scaled(begun(targetB), true, true), want: true},
-		"paused: a user deletes it as a whole":                      {u: lifecycle.GroupUpdate{Progress: begun(targetB), HoldsNew: true}, replaced: deleted},
+		"paused: a user deletes it as a whole":                      {u: lifecycle.GroupUpdate{Update: lifecycle.Update{Progress: begun(targetB)}, HoldsNew: true}, replaced: deleted},
 		"paused: the update had made it":                            {u: scaled(begun(targetB, reached), true, true)},
 		"paused, and no update":                                     {u: scaled(begun(targetB, overNow), true, true)},
 		"the group's turn has not come: it is lost":                 {u: awaits(), want: true},

@@ -173,8 +173,9 @@ func (w *cliqueWorld) pass(whole bool) string {
 		w.pods[i].Outdated = w.template[w.pods[i].UID] != w.wanted
 	}
 	d := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: w.replicas, Pods: w.pods, Ends: w.ends}, w.clock)
-	u := lifecycle.CliqueUpdate{Target: lifecycle.Target{Generation: "gen-" + w.wanted, Template: w.wanted}, Turn: w.turn, Paused: w.paused, Progress: w.progress,
-		Replicas: w.replicas, MinAvailable: w.minAvailable, MinReady: w.minReady, Pods: slices.Clone(w.pods), Deleted: map[string]bool{}, StalledAfter: time.Minute}
+	u := lifecycle.CliqueUpdate{Update: lifecycle.Update{Target: lifecycle.Target{Generation: "gen-" + w.wanted, Template: w.wanted}, Turn: w.turn,
+		Paused: w.paused, Progress: w.progress, Wanted: w.replicas, MinAvailable: w.minAvailable, StalledAfter: time.Minute},
+		MinReady: w.minReady, Pods: slices.Clone(w.pods), Deleted: map[string]bool{}}
 	for _, deletion := range d.Delete {
 		u.Deleted[deletion.Pod.UID] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -71,7 +72,6 @@ type setWorld struct {
 	template       string
 	progress       *lifecycle.Progress
 	current        int
-	since          time.Time
 	updated        int
 }
 
@@ -108,6 +108,8 @@ func (w *setWorld) edit(template string) {
 	}
 	if !w.progress.Open() || w.onDelete {
 		w.current = -1
+	} else {
+		p.Selected, p.SelectedAt = w.progress.Selected, w.progress.SelectedAt
 	}
 	w.progress = p
 }
@@ -158,12 +160,8 @@ func (w *setWorld) happen() {
 }
 
 func (w *setWorld) facts() lifecycle.SetUpdate {
-	u := lifecycle.SetUpdate{Generation: "gen-" + w.template, OnDelete: w.onDelete, Progress: w.progress, Updated: w.updated, StalledAfter: time.Minute,
-		Waits: map[string]lifecycle.UpdateState{}}
-	if w.current >= 0 {
-		current := w.current
-		u.Current, u.CurrentSince = &current, w.since
-	}
+	u := lifecycle.SetUpdate{Update: lifecycle.Update{Target: lifecycle.Target{Generation: "gen-" + w.template}, OnDelete: w.onDelete, Progress: w.progress,
+		StalledAfter: time.Minute}, Updated: w.updated, Waits: map[string]lifecycle.UpdateState{}}
 	for i := range w.replicas {
 		r := lifecycle.SetReplica{Index: i, Revision: w.revision, Generation: "gen-" + w.template}
 		for _, unit := range w.units {
@@ -197,8 +195,8 @@ func (w *setWorld) pass() string {
 	before := w.progress
 	d := lifecycle.DecideSetUpdate(w.facts(), w.clock)
 	next := -1
-	if d.Current != nil {
-		next = *d.Current
+	if d.Progress != nil && d.Progress.Selected != "" {
+		next, _ = strconv.Atoi(d.Progress.Selected)
 	}
 	switch {
 	case before != nil && !before.Open() && (d.Progress == nil || !same(before, d.Progress)):
@@ -219,7 +217,10 @@ func (w *setWorld) pass() string {
 	if w.r.Intn(5) == 0 && !w.calm {
 		return "" // it crashes before it has recorded the decision
 	}
-	w.progress, w.current, w.since, w.updated = d.Progress, next, d.CurrentSince, int(d.UpdatedCliques+d.UpdatedGroups)
+	if d.Progress != nil {
+		d.Progress.Completed = nil
+	} // the status does not say it
+	w.progress, w.current, w.updated = d.Progress, next, int(d.UpdatedCliques+d.UpdatedGroups)
 	return ""
 }
 

@@ -68,7 +68,7 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	s.TerminationDeadline = optionalTime(f.Breach.Deadline)
 	if f.Update == nil {
 		isOutdated := slices.ContainsFunc(f.Pods, func(p lifecycle.Pod) bool { return p.Outdated })
-		f.Update = &lifecycle.CliqueUpdateDecision{Current: !isOutdated, Outdated: isOutdated}
+		f.Update = &lifecycle.CliqueUpdateDecision{UpdateDecision: lifecycle.UpdateDecision{Current: !isOutdated, Outdated: isOutdated}}
 	}
 	setCliqueUpdate(clique, &s, f.Update, now)
 

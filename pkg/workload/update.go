@@ -120,16 +120,20 @@ func GroupProgress(group *v1alpha1.PodCliqueScalingGroup) *lifecycle.Progress {
 	return progress
 }
 
-// SetProgress is CliqueProgress for a set: its target is the current revision, and it has no selected unit.
+// SetProgress is CliqueProgress for a set: its target is the current revision.
 func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 	p := set.Status.UpdateProgress
 	if p == nil {
 		return nil
 	}
-	return &lifecycle.Progress{
+	progress := &lifecycle.Progress{
 		Target:    lifecycle.Target{Generation: ptr.Deref(set.Status.CurrentGenerationHash, "")},
 		StartedAt: p.UpdateStartedAt.Time, EndedAt: timeOf(p.UpdateEndedAt), LastProgress: timeOf(p.LastProgressTime),
 		Reached: lifecycle.ParseIndices(p.ReachedIndices), Previous: p.PreviousGenerationHash}
+	if c := p.CurrentlyUpdating; c != nil {
+		progress.Selected, progress.SelectedAt = strconv.Itoa(int(c.ReplicaIndex)), c.UpdateStartedAt.Time
+	}
+	return progress
 }
 
 // SetUpdateFacts returns the facts that decide how an update of a set continues, without StalledAfter. replicas are the
@@ -137,15 +141,11 @@ func SetProgress(set *v1alpha1.PodCliqueSet) *lifecycle.Progress {
 // its scaling groups.
 func SetUpdateFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) lifecycle.SetUpdate {
 	u := lifecycle.SetUpdate{
-		Generation: ptr.Deref(set.Status.CurrentGenerationHash, ""), Progress: SetProgress(set),
-		OnDelete: set.Spec.IsOnDelete(), Paused: set.Spec.IsPaused(), Partition: int(set.Spec.Partition()),
-		Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
+		Update: lifecycle.Update{Target: lifecycle.Target{Generation: ptr.Deref(set.Status.CurrentGenerationHash, "")}, Progress: SetProgress(set),
+			OnDelete: set.Spec.IsOnDelete(), Paused: set.Spec.IsPaused()},
+		Partition: int(set.Spec.Partition()), Replicas: replicas, Waits: map[string]lifecycle.UpdateState{}}
 	if p := set.Status.UpdateProgress; p != nil {
 		u.Updated = int(p.UpdatedPodCliquesCount + p.UpdatedPodCliqueScalingGroupsCount)
-		if c := p.CurrentlyUpdating; c != nil {
-			index := int(c.ReplicaIndex)
-			u.Current, u.CurrentSince = &index, c.UpdateStartedAt.Time
-		}
 	}
 	for _, c := range cliques {
 		u.Waits[c.Name] = UpdateState(c.Status.Conditions)
@@ -160,11 +160,8 @@ func SetUpdateFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica,
 // its pods, minAvailable is its effective minimum, d are the pods that this pass creates, and deletes for other reasons.
 func CliqueUpdateFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, d lifecycle.PodDecision) lifecycle.CliqueUpdate {
 	u := lifecycle.CliqueUpdate{
-		Target:   lifecycle.Target{Generation: GenerationHash(clique), Template: clique.Labels[v1alpha1.LabelPodTemplateHash]},
-		OnDelete: FollowsOnDelete(clique), Turn: HasTurn(clique), Paused: IsPaused(clique),
-		Member:   clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "",
-		Progress: CliqueProgress(clique), Followed: ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, ""),
-		Replicas: clique.Spec.Replicas, MinAvailable: minAvailable, MinReady: MinReady(clique),
+		Update: updateFacts(clique, CliqueProgress(clique), clique.Status.CurrentPodCliqueSetGenerationHash, clique.Spec.Replicas, minAvailable),
+		Member: clique.Labels[v1alpha1.LabelPodCliqueScalingGroup] != "", MinReady: MinReady(clique),
 		Pods: pods, Deleted: map[string]bool{},
 	}
 	for _, deletion := range d.Delete {
@@ -181,17 +178,26 @@ func CliqueUpdateFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvai
 	return u
 }
 
+// updateFacts returns what the facts of a PodClique and of a scaling group have in common.
+func updateFacts(object metav1.Object, p *lifecycle.Progress, followed *string, wanted, minAvailable int32) lifecycle.Update {
+	u := lifecycle.Update{Target: lifecycle.Target{Generation: GenerationHash(object)},
+		OnDelete: FollowsOnDelete(object), Turn: HasTurn(object), Paused: IsPaused(object),
+		Progress: p, Followed: ptr.Deref(followed, ""), Wanted: wanted, MinAvailable: minAvailable}
+	if _, is := object.(*v1alpha1.PodClique); is {
+		u.Target.Template = object.GetLabels()[v1alpha1.LabelPodTemplateHash]
+	}
+	return u
+}
+
 // GroupUpdateFacts returns the facts that decide how an update of a scaling group continues, without StalledAfter, and the
 // replicas whose missing PodCliques are created from the previous revision. replicas are the desired ones that exist.
 func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, replicas []lifecycle.GroupReplica) (u lifecycle.GroupUpdate, holds map[int]bool) {
 	u = lifecycle.GroupUpdate{
-		Revision: RevisionNumber(group), Generation: GenerationHash(group),
-		OnDelete: FollowsOnDelete(group), Turn: HasTurn(group), Paused: set.Spec.IsPaused() || IsPaused(group),
-		Progress: GroupProgress(group), Followed: ptr.Deref(group.Status.CurrentPodCliqueSetGenerationHash, ""),
-		Replicas: replicas, Wanted: max(group.Spec.Replicas, 0),
-		MinAvailable: lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas),
-		ScaledOut:    ScaledOutReplicas(group),
+		Update: updateFacts(group, GroupProgress(group), group.Status.CurrentPodCliqueSetGenerationHash, max(group.Spec.Replicas, 0),
+			lifecycle.GroupMinimum(group.Spec.MinAvailable, group.Spec.Replicas)),
+		Revision: RevisionNumber(group), Replicas: replicas, ScaledOut: ScaledOutReplicas(group),
 	}
+	u.Paused = u.Paused || set.Spec.IsPaused()
 	i := naming.LabelIndex(group.Labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	u.HoldsNew = u.Paused || !u.Turn && keepsScaledOut(set, i)
 	u.SetReached = SetProgress(set).Open() && SetProgress(set).Reached.Has(i)

@@ -237,13 +237,14 @@ func TestSetUpdate(t *testing.T) {
 		"under OnDelete": {
 			v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{UpdateStrategy: &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}},
 				Status: v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("gen-b")}},
-			lifecycle.SetUpdate{Generation: "gen-b", OnDelete: true, Replicas: replicas, Waits: waits}},
+			lifecycle.SetUpdate{Update: lifecycle.Update{Target: lifecycle.Target{Generation: "gen-b"}, OnDelete: true}, Replicas: replicas, Waits: waits}},
 		"an update of replica 1": {
 			v1alpha1.PodCliqueSet{Status: v1alpha1.PodCliqueSetStatus{CurrentGenerationHash: ptr.To("gen-b"), UpdateProgress: &v1alpha1.PodCliqueSetUpdateProgress{
 				UpdateStartedAt: began, UpdatedPodCliquesCount: 3, UpdatedPodCliqueScalingGroupsCount: 4,
 				ReachedIndices: "1-2", CurrentlyUpdating: &v1alpha1.PodCliqueSetReplicaUpdateProgress{ReplicaIndex: 1, UpdateStartedAt: began}}}},
-			lifecycle.SetUpdate{Generation: "gen-b", Progress: &lifecycle.Progress{Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0, Reached: lifecycle.Indices(1, 2)},
-				Current: ptr.To(1), CurrentSince: t0, Updated: 7, Replicas: replicas, Waits: waits}},
+			lifecycle.SetUpdate{Update: lifecycle.Update{Target: lifecycle.Target{Generation: "gen-b"}, Progress: &lifecycle.Progress{
+				Target: lifecycle.Target{Generation: "gen-b"}, StartedAt: t0, Reached: lifecycle.Indices(1, 2), Selected: "1", SelectedAt: t0}},
+				Updated: 7, Replicas: replicas, Waits: waits}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

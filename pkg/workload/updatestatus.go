@@ -103,9 +103,9 @@ func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d 
 			UpdatedPodCliques: d.Cliques, UpdatedPodCliqueScalingGroups: d.Groups,
 			UpdatedPodCliquesCount: d.UpdatedCliques, TotalPodCliquesCount: d.TotalCliques,
 			UpdatedPodCliqueScalingGroupsCount: d.UpdatedGroups, TotalPodCliqueScalingGroupsCount: d.TotalGroups}
-		if d.Current != nil {
+		if n, err := strconv.ParseInt(p.Selected, 10, 32); err == nil {
 			s.UpdateProgress.CurrentlyUpdating = &v1alpha1.PodCliqueSetReplicaUpdateProgress{
-				ReplicaIndex: int32(*d.Current), UpdateStartedAt: metav1.NewTime(d.CurrentSince)}
+				ReplicaIndex: int32(n), UpdateStartedAt: metav1.NewTime(p.SelectedAt)}
 		}
 		if d.State.Reason == "" && before != nil { // nothing new is known: the condition, too, is kept
 			s.UpdateProgress.State = before.State

@@ -42,8 +42,9 @@ func TestFollowedHashes(t *testing.T) {
 			cliqueStatus.CurrentPodTemplateHash = ptr.To("tpl-" + *tc.before)
 		}
 		groupStatus := v1alpha1.PodCliqueScalingGroupStatus{CurrentPodCliqueSetGenerationHash: tc.before}
-		setCliqueUpdate(clique, &cliqueStatus, &lifecycle.CliqueUpdateDecision{Current: tc.current, Outdated: !tc.current}, now)
-		setGroupUpdate(group, &groupStatus, &lifecycle.GroupUpdateDecision{Current: tc.current, Outdated: !tc.current, Known: true}, now)
+		d := lifecycle.UpdateDecision{Current: tc.current, Outdated: !tc.current}
+		setCliqueUpdate(clique, &cliqueStatus, &lifecycle.CliqueUpdateDecision{UpdateDecision: d}, now)
+		setGroupUpdate(group, &groupStatus, &lifecycle.GroupUpdateDecision{UpdateDecision: d, Known: true}, now)
 		if got := cliqueStatus.CurrentPodCliqueSetGenerationHash; !ptr.Equal(got, tc.want) {
 			t.Errorf("%s: the PodClique follows %q, want %q", name, ptr.Deref(got, ""), ptr.Deref(tc.want, ""))
 		}
@@ -107,24 +108,24 @@ func TestStateOfAnUpdate(t *testing.T) {
 	type state struct{ Condition, State string }
 	for name, tc := range map[string]struct {
 		before   *v1alpha1.PodCliqueSetUpdateProgress
-		decision lifecycle.SetUpdateDecision
+		decision lifecycle.UpdateDecision
 		want     state
 	}{
-		"a template that was never edited": {nil, lifecycle.SetUpdateDecision{State: complete}, state{"UpdateComplete", ""}},
+		"a template that was never edited": {nil, lifecycle.UpdateDecision{State: complete}, state{"UpdateComplete", ""}},
 		"an update in progress": {&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating"},
-			lifecycle.SetUpdateDecision{Progress: edited, State: lifecycle.UpdateState{Reason: lifecycle.UpdateWaitsForCapacity}},
+			lifecycle.UpdateDecision{Progress: edited, State: lifecycle.UpdateState{Reason: lifecycle.UpdateWaitsForCapacity}},
 			state{"WaitingForCapacity", "WaitingForCapacity"}},
 		"a complete update": {&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating"},
-			lifecycle.SetUpdateDecision{Progress: edited, State: complete}, state{"UpdateComplete", "UpdateComplete"}},
+			lifecycle.UpdateDecision{Progress: edited, State: complete}, state{"UpdateComplete", "UpdateComplete"}},
 		"nothing new is known": {&v1alpha1.PodCliqueSetUpdateProgress{State: "Updating"},
-			lifecycle.SetUpdateDecision{Progress: edited}, state{"Previous", "Updating"}},
+			lifecycle.UpdateDecision{Progress: edited}, state{"Previous", "Updating"}},
 		"nothing is known yet": {&v1alpha1.PodCliqueSetUpdateProgress{},
-			lifecycle.SetUpdateDecision{Progress: edited}, state{"Previous", ""}},
+			lifecycle.UpdateDecision{Progress: edited}, state{"Previous", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := v1alpha1.PodCliqueSetStatus{UpdateProgress: tc.before, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Reason: "Previous"}}}
-			setSetUpdate(&v1alpha1.PodCliqueSet{}, &s, &tc.decision, now)
+			setSetUpdate(&v1alpha1.PodCliqueSet{}, &s, &lifecycle.SetUpdateDecision{UpdateDecision: tc.decision}, now)
 			got := state{Condition: s.Conditions[0].Reason}
 			if s.UpdateProgress != nil {
 				got.State = s.UpdateProgress.State

@@ -253,7 +253,8 @@ func TestReportUpdate(t *testing.T) {
 		open(s)
 		s.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonUpdateStalled}}
 	}
-	stuck := &lifecycle.SetUpdateDecision{State: lifecycle.UpdateState{Reason: lifecycle.UpdateStalled, Message: "no room"}}
+	stuck := &lifecycle.SetUpdateDecision{UpdateDecision: lifecycle.UpdateDecision{
+		State: lifecycle.UpdateState{Reason: lifecycle.UpdateStalled, Message: "no room"}}}
 	calm := &lifecycle.SetUpdateDecision{}
 	for name, tc := range map[string]struct {
 		before, after func(*v1alpha1.PodCliqueSet)
