@@ -26,6 +26,7 @@ type family struct {
 	protected bool // some gangs are semi-preemptible
 	trees     bool // gangs have sub-groups
 	levels    bool // groups of the preemptor require a rack, at most one on each path
+	nested    bool // and the preemptor as a whole a zone, of two racks
 	affinity  bool // pods of the preemptor have to be near victims
 	counted   bool // victims count for the spread of the preemptor
 	volumes   bool // nodes take few volumes
@@ -42,6 +43,7 @@ var families = []family{
 	{name: "protected minimums", like: true, trees: true, protected: true, seeds: 1500, equal: 0.95},
 	{name: "budgets", like: true, trees: true, budgets: true, seeds: 1500, equal: 0.95},
 	{name: "levels", like: true, trees: true, levels: true, protected: true, seeds: 1500, equal: 0.98},
+	{name: "levels in a level", like: true, trees: true, levels: true, nested: true, protected: true, seeds: 1500, equal: 0.98},
 	{name: "selectors", trees: true, labels: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
 	{name: "taints", trees: true, taints: true, protected: true, budgets: true, seeds: 1500, equal: 0.95},
 	{name: "taints and spread", trees: true, labels: true, taints: true, spread: true, seeds: 1500, equal: 0.95},
@@ -70,8 +72,12 @@ func randomInstance(r *rand.Rand, f family) *instance {
 	if f.levels {
 		nodes, racks = nodes+1, 3
 	}
+	if f.nested {
+		racks = 4
+	}
 	for range nodes {
-		n := fakeNode{gpus: 1 + r.IntN(8), rack: fmt.Sprintf("rack-%d", r.IntN(racks))}
+		gpus, rack := 1+r.IntN(8), r.IntN(racks)
+		n := fakeNode{gpus: gpus, rack: fmt.Sprintf("rack-%d", rack), zone: fmt.Sprintf("zone-%d", rack/2)}
 		if f.labels && r.IntN(2) == 0 {
 			n.label = "x"
 		}
@@ -159,7 +165,9 @@ func randomInstance(r *rand.Rand, f family) *instance {
 	}
 	if f.levels {
 		p.Required = map[string]string{}
-		requireRacks(r, tree.Root(), p.Required)
+		if requireRacks(r, tree.Root(), p.Required); f.nested && p.Required[""] == "" {
+			p.Required[""] = "zone"
+		}
 	}
 	i.in.Problem = p
 	return i
@@ -355,8 +363,16 @@ func (i *instance) fits(t testing.TB, gone []int) bool {
 }
 
 // slotsAreEnough reports without the planner whether pods of one class fit if the pods are gone: all choices of
-// children and all racks for each group that requires one are tried.
+// children and all racks for each group that requires one are tried, in each zone if one is required.
 func slotsAreEnough(i *instance, gone []int) bool {
+	if i.in.Problem.Required[""] != "zone" {
+		return slotsInZoneAreEnough(i, gone, "")
+	}
+	return slices.ContainsFunc(i.nodes, func(n fakeNode) bool { return slotsInZoneAreEnough(i, gone, n.zone) })
+}
+
+// slotsInZoneAreEnough tries the racks of one zone, "": of all.
+func slotsInZoneAreEnough(i *instance, gone []int, zone string) bool {
 	free := make([]int, len(i.nodes))
 	for n := range i.nodes {
 		free[n] = i.nodes[n].gpus
@@ -368,7 +384,9 @@ func slotsAreEnough(i *instance, gone []int) bool {
 	}
 	slots := map[string]int{} // by rack
 	for n := range free {
-		slots[i.nodes[n].rack] += free[n] / i.classes[0].gpus
+		if zone == "" || i.nodes[n].zone == zone {
+			slots[i.nodes[n].rack] += free[n] / i.classes[0].gpus
+		}
 	}
 	anywhere := 0 // pods that need no rack
 	type place struct {
@@ -388,7 +406,7 @@ func slotsAreEnough(i *instance, gone []int) bool {
 		at, rest := rest[0], rest[1:]
 		g := at.group
 		switch {
-		case at.rack == "" && i.in.Problem.Required[g.Name()] != "":
+		case at.rack == "" && i.in.Problem.Required[g.Name()] == "rack":
 			for rack := range maps.Clone(slots) {
 				if try(append([]place{{g, rack}}, rest...)) {
 					return true
@@ -459,7 +477,7 @@ func TestVictimsAgainstExhaustiveSearch(t *testing.T) {
 				decided++
 				checkAllowed(t, seed, i, d)
 				checkMinimal(t, seed, i, d)
-				checkRacks(t, seed, i, d)
+				checkLevels(t, seed, i, d)
 				if f.like && !slotsAreEnough(i, w.freedPods()) {
 					t.Errorf("seed %d: the room is not sufficient with %v gone", seed, w.freedPods())
 				}
@@ -495,25 +513,25 @@ func checkAllowed(t *testing.T, seed int, i *instance, d *Decision) {
 	}
 }
 
-// checkRacks fails the test unless the plan has the pods of each group that requires a rack in one.
-func checkRacks(t *testing.T, seed int, i *instance, d *Decision) {
+// checkLevels fails the test unless the plan has the pods of each group that requires a level in one domain of it.
+func checkLevels(t *testing.T, seed int, i *instance, d *Decision) {
 	t.Helper()
-	racks := map[string]string{}
+	domains := map[string]string{}
 	for _, pl := range d.Plan {
-		rack := ""
-		for n := range i.nodes {
-			if pl.Node == fmt.Sprintf("node-%d", n) {
-				rack = i.nodes[n].rack
-			}
+		n := 0
+		if _, err := fmt.Sscanf(pl.Node, "node-%d", &n); err != nil {
+			t.Fatal(err)
 		}
 		for g := i.in.Problem.Tree.Group(pl.Leaf); g != nil; g = g.Parent() {
-			if i.in.Problem.Required[g.Name()] == "" {
+			level := i.in.Problem.Required[g.Name()]
+			if level == "" {
 				continue
 			}
-			if other, planned := racks[g.Name()]; planned && other != rack {
-				t.Errorf("seed %d: pods of %q are in %s and %s: %+v", seed, g.Name(), other, rack, d.Plan)
+			domain := i.nodes[n].domain(level)
+			if other, planned := domains[g.Name()]; planned && other != domain {
+				t.Errorf("seed %d: pods of %q are in %s and %s: %+v", seed, g.Name(), other, domain, d.Plan)
 			}
-			racks[g.Name()] = rack
+			domains[g.Name()] = domain
 		}
 	}
 }

@@ -176,19 +176,25 @@ func (s *search) undoPlan() {
 // isSpent reports whether no further plan is to be made.
 func (s *search) isSpent() bool { return s.late || s.plans >= s.budget.Plans }
 
-// grow ends units, the cheapest first, until there is a plan.
+// grow ends units, the cheapest first, until there is a plan. The domain of all pods is chosen first.
 func (s *search) grow() bool {
 	g := growth{search: s, claims: map[string]*claim{}}
+	whole := slices.IndexFunc(s.needs, func(n placement.DomainNeed) bool {
+		return n.Pods > 0 && n.Level == s.Problem.Required[""]
+	})
 	switch {
-	case !s.byNumbers:
-	case len(s.needs) == 0:
+	case whole >= 0:
+		n := s.needs[whole]
+		if !g.claimDomain(placement.LevelShortfall{
+			Level: n.Level, Class: n.Class, Need: n.Pods, Runs: n.Area != 0, Domains: []placement.DomainRoom{{Area: n.Area}},
+		}) {
+			return false
+		}
+	case s.byNumbers:
 		return s.cover(market{}, s.demand.Fewest())
-	default:
-		n := s.needs[0]
-		return g.claimDomain(placement.LevelShortfall{
-			Level: n.Level, Class: n.Class, Need: n.Pods,
-			Runs: n.Area != 0, Domains: []placement.DomainRoom{{Area: n.Area}},
-		}) && s.allows(s.fit)
+	}
+	if s.byNumbers {
+		return s.fits()
 	}
 	for !s.plan() {
 		if s.isSpent() || !g.makeRoom() {
@@ -214,7 +220,9 @@ type claim struct {
 
 // makeRoom ends units for a group that lacked room in the plan that failed. It returns false if this is not possible.
 func (g *growth) makeRoom() bool {
-	levels := slices.DeleteFunc(slices.Clone(g.short.Levels), func(l placement.LevelShortfall) bool { return l.Torn || l.Gone })
+	levels := slices.DeleteFunc(slices.Clone(g.short.Levels), func(l placement.LevelShortfall) bool {
+		return l.Torn || l.Gone
+	})
 	for _, l := range levels {
 		if g.claims[l.Group] == nil {
 			return g.claimDomain(l)
@@ -258,8 +266,11 @@ func (g *growth) claimDomain(l placement.LevelShortfall) bool {
 	if l.Need == 0 {
 		c.pods = l.Pods
 	}
-	c.domain = g.cheapestDomain(l, c)
-	return c.domain != none && (g.cover(c.market, g.claimed(c)) || true)
+	if c.domain = g.cheapestDomain(l, c); c.domain == none {
+		return false
+	}
+	g.cover(c.market, g.claimed(c))
+	return true
 }
 
 // claimed returns how many pods groups are to have in the domain of a claim.
@@ -273,18 +284,40 @@ func (g *growth) claimed(c *claim) int {
 	return pods
 }
 
-// cheapestDomain returns the domain in which the room for a claim costs the least, none if there is none.
+// claimAround returns the claim of the nearest group above one, nil: there is none.
+func (g *growth) claimAround(group string) *claim {
+	for p := g.Problem.Tree.Group(group).Parent(); p != nil; p = p.Parent() {
+		if c := g.claims[p.Name()]; c != nil && c.domain != none {
+			return c
+		}
+	}
+	return nil
+}
+
+// overlap reports whether two domains have a node in common.
+func (s *search) overlap(a, b market) bool {
+	return slices.ContainsFunc(s.levels[a.level].nodes[a.domain], func(node int32) bool {
+		return int(s.levels[b.level].of[node]) == b.domain
+	})
+}
+
+// cheapestDomain returns the domain in which the room for a claim costs the least, inside of that of the group around;
+// none: there is none.
 func (g *growth) cheapestDomain(l placement.LevelShortfall, c *claim) int {
 	type bounded struct {
 		domain, missing int
 		from            *offer
 	}
 	var list []bounded
+	outer, around := g.claimAround(l.Group), placement.Area(0)
+	if l.Runs {
+		around, _ = g.world.AreaAround(l.Level, 0, l.Domains[0].Area)
+	}
 	for i, area := range g.levels[c.level].areas {
-		if slices.Contains(c.banned, i) || l.Runs && l.Domains[0].Area != area {
+		c.domain = i
+		if slices.Contains(c.banned, i) || l.Runs && around != area || outer != nil && !g.overlap(c.market, outer.market) {
 			continue
 		}
-		c.domain = i
 		missing := g.claimed(c) - g.fit.at(c.market)
 		if missing <= 0 {
 			return i

@@ -246,3 +246,42 @@ func TestTheClockIsLookedAt(t *testing.T) {
 		}
 	}
 }
+
+// TestRacksInOneZone: groups that require racks, of a gang that requires a zone, get theirs in the zone that is chosen
+// for all, not in the cheapest racks of others.
+func TestRacksInOneZone(t *testing.T) {
+	t.Parallel()
+	const groups = 6
+	i := &instance{classes: []fakeClass{{gpus: 1}}}
+	for rack := range 2*groups - 1 {
+		n := fakeNode{gpus: 3, rack: fmt.Sprint(rack), zone: "a"}
+		pods := n.gpus
+		if rack >= groups { // one rack too few, and in each one pod fits without an eviction
+			n.gpus, n.zone, pods = 2, "b", 1
+		}
+		i.nodes = append(i.nodes, n)
+		for range pods {
+			i.fill(Workload{Name: fmt.Sprint(len(i.pods))}, []string{""}, rack)
+			i.in.Workloads[len(i.in.Workloads)-1].Pods[0].Running = int64(rack / 4 % 2) // in zone a two racks are dearer
+		}
+	}
+	root := gang.Node{MinSubGroup: new(int32(groups))}
+	var leaves []gang.Node
+	i.in.Problem = placement.Problem{Pods: map[string][]placement.Pod{}, Required: map[string]string{"": "zone"}}
+	for k := range groups {
+		name := fmt.Sprint(k)
+		leaves = append(leaves, gang.Node{Name: name, MinMember: new(int32(2))})
+		i.in.Problem.Required[name] = "rack"
+		i.in.Problem.Pods[name] = []placement.Pod{{ID: name + "-0"}, {ID: name + "-1"}}
+	}
+	i.in.Problem.Tree = mustBuild(t, root, leaves...)
+	w := i.world(t)
+	d, result := FindVictims(i.in, w, Budget{Plans: 25}) // with no look at the zone these are spent before there is one
+	w.check(d, i.in.Workloads)
+	if d == nil || d.Cost.Pods != 2*groups {
+		t.Errorf("decision %+v, result %d, want %d pods of zone a", d, result, 2*groups)
+	}
+	if w.plans > 210 {
+		t.Errorf("classes were planned %d times, want 182", w.plans)
+	}
+}

@@ -10,12 +10,26 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// fakeNode is a node of the fake cluster: free GPUs, a label, the rack and a taint.
+// fakeNode is a node of the fake cluster: free GPUs, a label, the domains and a taint.
 type fakeNode struct {
-	name, label, rack string
-	gpus              int
-	tainted           bool // also for the pods that run there: they tolerate it
-	volumes           int  // that may be attached; 0: any number
+	name, label, rack, zone string
+	gpus                    int
+	tainted                 bool // also for the pods that run there: they tolerate it
+	volumes                 int  // that may be attached; 0: any number
+}
+
+// domain returns the name of the node's domain of a level.
+func (n *fakeNode) domain(level string) string {
+	if level == "zone" {
+		return n.zone
+	}
+	return n.rack
+}
+
+// fakeArea is a domain of a level, or what is of it in another area.
+type fakeArea struct {
+	level, name string
+	within      placement.Area
 }
 
 // fakeClass is what pods of one class request.
@@ -41,22 +55,23 @@ type running struct {
 	volume     bool
 }
 
-// cluster is a fake World: GPUs, one label per node, hard spread over racks, and the topology level "rack". Nodes with
+// cluster is a fake World: GPUs, one label per node, hard spread over racks, and the levels "rack" and "zone". Nodes with
 // the least free GPUs come first.
 type cluster struct {
-	t         testing.TB
-	nodes     []fakeNode
-	classes   []fakeClass
-	pods      []running
-	gone      []bool
-	placed    [][2]int // class, node
-	rackNames []string
-	byName    map[string]int
-	plans     int // plans, times classes
-	asked     int // calls of Place
-	steps     int // questions, and pods that were freed or restored
-	unreal    int // pods by which Capacity exceeds what fits
-	expired   func() bool
+	t       testing.TB
+	nodes   []fakeNode
+	classes []fakeClass
+	pods    []running
+	gone    []bool
+	placed  [][2]int                      // class, node
+	areas   []fakeArea                    // placement.Area 1 is the first
+	areasOf map[fakeArea][]placement.Area // by level and area, without a name
+	byName  map[string]int
+	plans   int // plans, times classes
+	asked   int // calls of Place
+	steps   int // questions, and pods that were freed or restored
+	unreal  int // pods by which Capacity exceeds what fits
+	expired func() bool
 }
 
 func newCluster(t testing.TB, nodes []fakeNode, classes []fakeClass, pods []running) *cluster {
@@ -160,30 +175,35 @@ func (w *cluster) Kind(class int) placement.Kind {
 	return placement.Independent
 }
 
-// racks returns the racks in the order of their first nodes: areas 1, 2, ...
-func (w *cluster) racks() []string {
-	if w.rackNames == nil {
-		for _, n := range w.nodes {
-			if !slices.Contains(w.rackNames, n.rack) {
-				w.rackNames = append(w.rackNames, n.rack)
-			}
-		}
-	}
-	return w.rackNames
-}
-
 func (w *cluster) isIn(n fakeNode, area placement.Area) bool {
-	return area == 0 || n.rack == w.racks()[area-1]
+	if area == 0 {
+		return true
+	}
+	a := w.areas[area-1]
+	return n.domain(a.level) == a.name && w.isIn(n, a.within)
 }
 
-func (w *cluster) Areas(_ string, within placement.Area) []placement.Area {
-	if within > 0 { // a rack has itself as its only domain
+func (w *cluster) Areas(level string, within placement.Area) []placement.Area {
+	if within > 0 && w.areas[within-1].level == level { // a domain has itself as its only one
 		return []placement.Area{within}
 	}
-	var areas []placement.Area
-	for i := range w.racks() {
-		areas = append(areas, placement.Area(i+1))
+	key := fakeArea{level: level, within: within}
+	if list, known := w.areasOf[key]; known {
+		return list
 	}
+	var areas []placement.Area
+	seen := map[string]bool{}
+	for _, n := range w.nodes {
+		if name := n.domain(level); w.isIn(n, within) && !seen[name] {
+			seen[name] = true
+			w.areas = append(w.areas, fakeArea{level, name, within})
+			areas = append(areas, placement.Area(len(w.areas)))
+		}
+	}
+	if w.areasOf == nil {
+		w.areasOf = map[fakeArea][]placement.Area{}
+	}
+	w.areasOf[key] = areas
 	return areas
 }
 
@@ -239,8 +259,19 @@ func (w *cluster) HasNode(name string) bool {
 	return slices.ContainsFunc(w.nodes, func(n fakeNode) bool { return n.name == name })
 }
 
-func (w *cluster) AreaAround(_ string, _, inner placement.Area) (placement.Area, bool) {
-	return inner, inner > 0
+func (w *cluster) AreaAround(level string, within, inner placement.Area) (placement.Area, bool) {
+	around := placement.Area(0)
+	for _, n := range w.nodes {
+		if !w.isIn(n, inner) {
+			continue
+		}
+		area, ok := w.AreaOf(level, within, n.name)
+		if !ok || around > 0 && area != around {
+			return 0, false
+		}
+		around = area
+	}
+	return around, around > 0
 }
 
 func (w *cluster) Within(class int, area placement.Area) int {
