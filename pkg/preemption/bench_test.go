@@ -21,18 +21,31 @@ func BenchmarkFindVictims(b *testing.B) {
 		pods, gpus int
 		racks      int // of which the preemptor requires one; 0: it requires none
 		subGroups  int // of each gang, of one pod, of which one is above the minimum; 0: gangs have none
+		budgets    int // of which each selects as many pods
 	}{
-		{"64x1", 64, 1, 0, 0}, {"32x8", 32, 8, 0, 0}, {"1000x1", 1000, 1, 0, 0}, {"hopeless", 64, 9, 0, 0},
-		{"64x1 in a rack", 64, 1, 312, 0}, {"32x8 in a rack", 32, 8, 100, 0}, {"1000x1 in a rack", 1000, 1, 20, 0}, {"hopeless in a rack", 128, 8, 312, 0},
-		{"64x1 of sub-groups", 64, 1, 0, 40}, {"32x8 of sub-groups", 32, 8, 0, 40}, {"1000x1 of sub-groups", 1000, 1, 0, 40},
-		{"64x1 of sub-groups in a rack", 64, 1, 312, 40}, {"32x8 of sub-groups in a rack", 32, 8, 100, 40},
+		{"1x1", 1, 1, 0, 0, 0}, {"64x1", 64, 1, 0, 0, 0}, {"32x8", 32, 8, 0, 0, 0}, {"1000x1", 1000, 1, 0, 0, 0},
+		{"hopeless", 64, 9, 0, 0, 0}, {"hopeless in a rack", 128, 8, 312, 0, 0},
+		{"64x1 in a rack", 64, 1, 312, 0, 0}, {"32x8 in a rack", 32, 8, 100, 0, 0}, {"1000x1 in a rack", 1000, 1, 20, 0, 0},
+		{"64x1 of sub-groups", 64, 1, 0, 40, 0}, {"32x8 of sub-groups", 32, 8, 0, 40, 0}, {"1000x1 of sub-groups", 1000, 1, 0, 40, 0},
+		{"64x1 of sub-groups in a rack", 64, 1, 312, 40, 0}, {"32x8 of sub-groups in a rack", 32, 8, 100, 40, 0},
+		{"64x1 with budgets", 64, 1, 0, 0, 5000}, {"64x1 with budgets in a rack", 64, 1, 312, 0, 5000},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			in, nodes, pods := fullCluster(b, 5000)
 			if bc.subGroups > 0 {
 				in.Workloads = groupedGangs(b, in.Workloads, bc.subGroups)
 			}
-			in.Problem = problemOf(b, bc.pods)
+			in.Problem, in.Allowed = problemOf(b, bc.pods), make([]int, bc.budgets)
+			for n := range in.Workloads {
+				for k := range in.Workloads[n].Pods {
+					if bc.budgets > 0 {
+						in.Workloads[n].Pods[k].Budgets = []int{n % bc.budgets}
+					}
+				}
+			}
+			for n := range in.Allowed {
+				in.Allowed[n] = n % 3
+			}
 			if bc.racks > 0 {
 				in.Problem.Required = map[string]string{"": "rack"}
 				for n := range nodes {

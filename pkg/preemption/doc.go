@@ -15,13 +15,20 @@
 //
 // # Which victims
 //
-// Cost compares two sets of victims. The search (search.go) begins with what is free. It prices each node by what has
-// to end for one more pod there (offers.go), ends the cheapest units for each pod that is gained, and plans. What the
-// plan lacks it looks for next: pods of a class anywhere, or a domain of a required level, of which it takes the
-// cheapest for all that is missing there. Then units are taken back while a plan exists, the most valuable first, and
-// exchanged for others while that is cheaper. So nobody ends of whom no room is needed, also where ending more pods
-// helps less: required affinity, spread. A unit that may not end beside the selected ones counts as the smallest one
-// around it that may (selection.go).
+// Cost compares two sets of victims. A decision is found in these steps, for units of the lowest priority first, and
+// then also of the next ones until victims are found (search.go):
+//
+//  1. The numbers are compared as if all of them had ended. Often that is the end: no plan.
+//  2. An offer is what has to end for one more pod on a node. The cheapest on each node are listed (offers.go).
+//  3. If all pods have to be in one domain of a level, it is chosen: that in which the room for them costs the least.
+//  4. Offers are taken, the cheapest for each pod that is gained first, until the numbers allow a plan. What the plan
+//     lacks nevertheless is looked for next: pods of a class anywhere, or a domain for a group in the one around.
+//  5. If that leads nowhere, all units are selected, and those left out that may not end together.
+//  6. Units are taken back while a plan exists, the most valuable first; of others only parts end, if that suffices.
+//  7. One or two units are exchanged for others while that is cheaper.
+//
+// So nobody ends of whom no room is needed, also where ending more pods helps less: required affinity, spread. A unit
+// that may not end beside the selected ones counts as the smallest one around it that may (selection.go).
 //
 // # What is exact, and what is a heuristic
 //
@@ -36,7 +43,8 @@
 // # What it costs
 //
 // Each loop looks at the clock (Budget.Plan.Expired), or is over in a few steps for each pod and node. A search that
-// is late returns the victims that it has, if they suffice.
+// is late returns the victims that it has, if they suffice. Otherwise the next one begins anew: on 5,000 nodes with
+// 40,000 pods only gangs of more than 10,000 pods need more than 200 ms, and what was known may not hold any more.
 //
 // The package is pure: it uses no clock, logger or Kubernetes client, and the same facts lead to the same Decision.
 // Source: docs/decisions, G21 and G22; KAI Scheduler's minSubGroups proposal, "Non-preemptible pods calculation".

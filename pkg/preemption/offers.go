@@ -185,10 +185,10 @@ func (s *search) holds(o *offer) bool {
 // offerOn prices one more pod on a node, beside what is selected: by the first units in the order of their loss that
 // make room for it, without those of them that are not needed.
 func (s *search) offerOn(m market, node int32, skip int) offer {
-	s.bundles++
+	s.priced++
 	s.recount()
 	mark, before, slots, room := len(s.journal), s.total, s.slots[m.class][node], s.fit.at(m)
-	o := offer{node: node, skip: skip}
+	o := offer{node: node, units: s.bundles[len(s.bundles):], skip: skip}
 	gains := func() bool { s.recount(); return s.slots[m.class][node] > slots }
 	units := s.unitsOn(node)
 	for _, u := range units[min(skip, len(units)):] {
@@ -210,6 +210,8 @@ func (s *search) offerOn(m market, node int32, skip int) offer {
 		}
 		s.recount()
 		o.gain, o.price = s.fit.at(m)-room, s.total.plus(&before, -1)
+		s.bundles = append(s.bundles, o.units...)
+		o.units = slices.Clip(s.bundles[len(s.bundles)-len(o.units):])
 		break
 	}
 	s.rollBack(mark)

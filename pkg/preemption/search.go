@@ -466,18 +466,18 @@ func (s *search) reduce() bool {
 
 const (
 	maxExchanged = 8    // selected units, the most valuable, that are exchanged, also in pairs
-	minBundles   = 2000 // sets of units that may be priced for exchanges, besides a quarter of those before
+	minPriced    = 2000 // offers that may be priced for exchanges, besides a quarter of those before
 )
 
 // exchange replaces one or two of the best units by others as long as this is cheaper.
 func (s *search) exchange() {
-	most := s.bundles + s.bundles/4 + minBundles
+	most := s.priced + s.priced/4 + minPriced
 	for improved := true; improved; {
 		improved = false
 		best := s.byValue(s.best)
 		best = best[:min(len(best), maxExchanged)]
 		for i := range best {
-			for k := i; k < len(best) && !improved && !s.isSpent() && s.bundles < most; k++ {
+			for k := i; k < len(best) && !improved && !s.isSpent() && s.priced < most; k++ {
 				improved = s.exchangeFor(best[i], best[k])
 			}
 		}

@@ -52,13 +52,14 @@ type search struct {
 	levels  []level
 	ids     [2][]int // only used by idsOn
 	around  []int32  // only used by unitsOn
+	bundles []int32  // the units of all offers
 	changed []int32  // nodes whose slots are not up to date
 	stale   []bool   // by node: it is among changed
 
 	placements []placement.Placement
 	short      *placement.Shortfall // of the plan made last
 	plans      int
-	bundles    int  // sets of units that were priced
+	priced     int  // offers
 	late       bool // the time is over
 	byNumbers  bool // the numbers tell whether there is a plan
 	probes     bool // the numbers promise too much: nodes are asked
@@ -151,7 +152,7 @@ func (s *search) makeUnits() {
 	for i := range s.inner {
 		s.inner[i] = none
 	}
-	counts := gang.Counts{}
+	counts, known := gang.Counts{}, map[*gang.Group]int32{}
 	for i := range s.Workloads {
 		w, from := &s.Workloads[i], len(s.units)
 		if clear(counts); w.Tree != nil {
@@ -165,7 +166,7 @@ func (s *search) makeUnits() {
 			s.units = s.units[:from+len(kept)]
 		}
 		s.addLosses(from)
-		s.addLimits(from, counts)
+		s.addLimits(from, counts, known)
 		s.nestUnits(from)
 	}
 	n = len(s.units)
@@ -190,10 +191,10 @@ func (s *search) addLosses(from int) {
 	}
 }
 
-// addLimits notes the limits of the units of one workload.
-func (s *search) addLimits(from int, counts gang.Counts) {
+// addLimits notes the limits of the units of one workload. known is only used here.
+func (s *search) addLimits(from int, counts gang.Counts, known map[*gang.Group]int32) {
 	var last *gang.Group
-	var known map[*gang.Group]int32
+	clear(known)
 	for u := from; u < len(s.units); u++ {
 		group := s.units[u].limit(counts)
 		if group == nil {
@@ -201,9 +202,6 @@ func (s *search) addLimits(from int, counts gang.Counts) {
 			continue
 		}
 		if group != last { // neighbours mostly have the same limit
-			if known == nil {
-				known = map[*gang.Group]int32{}
-			}
 			if _, ok := known[group]; !ok {
 				known[group] = int32(len(s.spare))
 				s.spare = append(s.spare, spareOf(group, counts))

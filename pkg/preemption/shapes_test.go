@@ -285,3 +285,24 @@ func TestRacksInOneZone(t *testing.T) {
 		t.Errorf("classes were planned %d times, want 182", w.plans)
 	}
 }
+
+// TestWhoMakesNoRoomDoesNotCount: pods without GPUs beside a victim do not make its node dear.
+func TestWhoMakesNoRoomDoesNotCount(t *testing.T) {
+	t.Parallel()
+	i := &instance{classes: []fakeClass{{gpus: 1}}, nodes: []fakeNode{{gpus: 1}, {gpus: 1}}}
+	for k := range 6 {
+		i.fill(Workload{Name: fmt.Sprint(k)}, []string{""}, 0)
+		i.pods[k].gpus, i.in.Workloads[k].Pods[0].Amount = 0, 0
+	}
+	for node, running := range []int64{5, 10} {
+		i.fill(Workload{Name: fmt.Sprint(6 + node)}, []string{""}, node)
+		i.in.Workloads[6+node].Pods[0].Running = running
+	}
+	i.in.Problem = problemOf(t, 1)
+	w := i.world(t)
+	d, result := FindVictims(i.in, w, Budget{})
+	w.check(d, i.in.Workloads)
+	if got := w.freedPods(); !slices.Equal(got, []int{6}) {
+		t.Errorf("victims %v, result %d, want the one that has run for the shortest time", got, result)
+	}
+}
