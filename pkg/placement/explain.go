@@ -124,7 +124,7 @@ func (e *explanation) askRefusal(b blame) *Refusal {
 			return a.refusal
 		}
 	}
-	if len(e.asked) == maxExplained || e.late && len(e.asked) > 0 {
+	if !e.explains || len(e.asked) == maxExplained || e.late && len(e.asked) > 0 {
 		return &Refusal{}
 	}
 	e.asked = append(e.asked, answered{b, e.world.Explain(int(b.class), b.domain)})

@@ -55,8 +55,8 @@ type Budget struct {
 	// PreferencesExpired reports whether the time that may be spent on Problem.Preferred is over. The planner calls it as
 	// Expired, and continues without preferred levels once it has returned true. nil: preferred levels are ignored.
 	PreferencesExpired func() bool
-	// Unexplained: it is enough to know how the search ended. If it is certain that there is no plan, the Shortfall names no
-	// groups and leaves.
+	// Unexplained: it is enough to know how the search ended. World.Explain is not called, and if it is certain that there is no
+	// plan, the Shortfall names no groups and leaves.
 	Unexplained bool
 }
 
@@ -128,7 +128,7 @@ func Minimum(p Problem, w World, budget Budget) ([]Placement, *Shortfall) {
 	if pl.satisfied(root) {
 		return nil, nil
 	}
-	pl.explains = true
+	pl.explains = !budget.Unexplained
 	if !pl.mayFit() {
 		pl.exhausted = true
 		return nil, pl.explainByNumbers()

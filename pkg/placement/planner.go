@@ -39,7 +39,7 @@ type planner struct {
 	expired   func() bool
 	late      bool // the time is over
 	cut       bool // the time was over before the search had ended
-	explains  bool // a Shortfall is wanted
+	explains  bool // reasons of a Shortfall are wanted
 	searched  bool // the search has ended; the remaining work only explains
 	nested    int  // calls of planGroup for units, and for groups in one of their domains, that are under way
 	thrifty   bool // the cheapest choice, and the pods that are easiest to place, come first, whatever is preferred

@@ -25,9 +25,25 @@ type Capacities interface {
 	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a domain of the
 	// topology level, and how many lack a label of it.
 	LevelNodes(class int, level string) (inside, outside int)
-	// Inventory returns a copy of the nodes, with the topology levels and the nodes that the problem names. nil: there is none,
-	// and the reasons of gangs with several classes or topology levels rest on the numbers of each class alone.
-	Inventory(p placement.Problem) *Inventory
+	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses classes. nil:
+	// it is not known, and the reasons of gangs with several classes or topology levels rest on the numbers of each class alone.
+	Imagine(classes []int, empty, open bool) Imagined
+}
+
+// Imagined is the cluster in a state that it need not be in, for the question whether a gang would fit then. It knows requests, which
+// nodes match a class, and what keeps pods of one class apart. It does not know other rules, so it may hold more pods than the nodes
+// would, and never fewer. World.Nodes lists a few nodes at most.
+type Imagined interface {
+	placement.World
+	// Resources are those of World.Uses; the number of pods is one of them. Amounts are as in ResourceCapacity.
+	Resources() []corev1.ResourceName
+	// Room returns how much of each resource the nodes have that at least one of the classes may use, and the most on one of them.
+	Room(classes []int) (sum, largest []int64)
+	// MostPods returns how many pods the nodes would hold if all requested as little as the smallest of them: no more than that fit,
+	// whatever their mixture.
+	MostPods() int
+	// AreApart reports whether pods of the class exclude each other.
+	AreApart(class int) bool
 }
 
 // Held is what pods of other priorities hold of a resource.

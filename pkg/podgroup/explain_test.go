@@ -27,7 +27,7 @@ func (f fakeCapacities) AreaName(placement.Area) (key, value string) { return ""
 
 func (f fakeCapacities) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
 
-func (f fakeCapacities) Inventory(placement.Problem) *Inventory { return nil }
+func (f fakeCapacities) Imagine([]int, bool, bool) Imagined { return nil }
 
 // withHeld are capacities of nodes on which pods of other priorities hold an amount.
 type withHeld struct {

@@ -275,7 +275,7 @@ func labelsOf(level string) string {
 
 // smallDomainsText says which domain would hold the most pods of a group that none would hold even if it was empty. "": the
 // gang requires no topology level.
-func (t *together) smallDomainsText(everything *imagined) string {
+func (t *together) smallDomainsText(everything Imagined) string {
 	if !hasLevels(t.Problem) {
 		return ""
 	}
@@ -292,7 +292,7 @@ func (t *together) smallDomainsText(everything *imagined) string {
 			areas := everything.Areas(level, 0)
 			for k, pods := range everything.Rooms(class, level, 0) {
 				if pods > most {
-					most, largest = pods, everything.areas[areas[k]-1].domain
+					most, largest = pods, areas[k]
 				}
 			}
 			if most > 0 && most < least.pods {
@@ -319,5 +319,5 @@ func (t *together) groupsToStart(g *gang.Group) []*gang.Group {
 
 // runs reports whether pods below the group run.
 func (t *together) runs(g *gang.Group) bool {
-	return len(t.Nodes[g.Name()]) > 0 || slices.ContainsFunc(g.Children(), t.runs)
+	return slices.ContainsFunc(t.Nodes[g.Name()], t.world(true, true).HasNode) || slices.ContainsFunc(g.Children(), t.runs)
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 )
@@ -23,7 +22,7 @@ const (
 	maxClasses, maxSubsetClasses, maxSubsetLeaves = 16, 6, 64
 	// maxQuestions bounds the questions of one search, in addition to four for each pod of the minimum.
 	maxQuestions = 20_000
-	// maxTried is the number of nodes up to which all ways to place the pods are tried.
+	// maxTried is the number of nodes for a class up to which all of them are tried for each pod.
 	maxTried = 16
 )
 
@@ -31,51 +30,48 @@ const (
 // placed. The numbers of each class alone are not sufficient for that: classes may need the same nodes, a class may belong to
 // sub-groups that the gang can do without, and the room may be in several domains.
 type together struct {
-	placement.Problem // its nodes are those of the Inventory
-	known             *knownCapacities
-	nodes             *Inventory
-	classes           []int
-	levels            []placement.LevelShortfall // Shortfall.Levels
-	waiting           map[string][]need          // by leaf
-	pods              string                     // how many the minimum lacks
+	placement.Problem
+	known     *knownCapacities
+	classes   []int
+	resources []corev1.ResourceName
+	requests  map[int][]int64            // by class and resource
+	levels    []placement.LevelShortfall // Shortfall.Levels
+	waiting   map[string][]need          // by leaf
+	pods      string                     // how many the minimum lacks
 	// least is what the minimum needs at least for pods of each of the subsets: by subset and resource. All classes come
 	// first.
-	subsets [][]int
-	least   [][]asked
-	// leastPods is how many pods the minimum lacks, smallest what each of them requests at least, by resource.
-	leastPods int
-	smallest  []int64
-	worlds    map[state]*imagined // see world
+	subsets   [][]int
+	least     [][]asked
+	leastPods int                // how many pods the minimum lacks
+	worlds    map[state]Imagined // see world
 }
 
 // state is whether the nodes are empty, and whether the closed ones are open.
 type state struct{ empty, open bool }
 
-// newTogether returns nil if the gang has one class and no required level, or too many classes, or there is no inventory.
+// newTogether returns nil if the gang has one class and no required level, or too many classes, or nothing can be imagined.
 func newTogether(p placement.Problem, known *knownCapacities) *together {
-	t := &together{Problem: p, known: known, worlds: map[state]*imagined{}, waiting: waitingByClass(p), pods: message.Count(p.Tree.MissingPods(p.Have), "pod")}
+	t := &together{Problem: p, known: known, worlds: map[state]Imagined{}, requests: map[int][]int64{}, waiting: waitingByClass(p),
+		leastPods: p.Tree.MissingPods(p.Have)}
+	t.pods = message.Count(t.leastPods, "pod")
 	if t.classes = slices.Sorted(maps.Keys(podsPerClass(p))); len(t.classes) < 2 && !hasLevels(p) || len(t.classes) > maxClasses {
 		return nil
 	}
-	if t.nodes = known.Inventory(p); t.nodes == nil {
+	everything := t.world(true, true)
+	if everything == nil {
 		return nil
 	}
-	t.Nodes = t.nodes.indicesOf(p.Nodes)
-	t.subsets = subsetsOf(t.classes, len(t.classes) <= maxSubsetClasses && len(p.Tree.Leaves()) <= maxSubsetLeaves)
-	t.leastPods = p.Tree.MissingPods(p.Have)
-	for k := range t.nodes.Resources {
-		least := int64(math.MaxInt64)
-		for _, class := range t.classes {
-			least = min(least, t.nodes.Requests[class][k])
-		}
-		t.smallest = append(t.smallest, least)
+	t.resources = everything.Resources()
+	for _, class := range t.classes {
+		t.requests[class] = everything.Uses(class)
 	}
+	t.subsets = subsetsOf(t.classes, len(t.classes) <= maxSubsetClasses && len(p.Tree.Leaves()) <= maxSubsetLeaves)
 	for _, some := range t.subsets {
-		ofSubset := make([]asked, len(t.nodes.Resources))
+		ofSubset := make([]asked, len(t.resources))
 		for k := range ofSubset {
 			ofSubset[k] = leastAsked(p.Tree.Root(), p.Have, t.waiting, func(class int) int64 {
 				if slices.Contains(some, class) {
-					return t.nodes.Requests[class][k]
+					return t.requests[class][k]
 				}
 				return 0
 			})
@@ -133,8 +129,9 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	}
 	present := t.world(false, false)
 	if i, k := t.lackingSubset(present); i >= 0 {
-		name := t.nodes.Resources[k]
-		text := fmt.Sprintf("%s, %s are free%s", t.needText(i, k), message.Quantity(name, present.sumResource(t.subsets[i], k)), t.largestText(present, i, k))
+		name := t.resources[k]
+		sum, largest := present.Room(t.subsets[i])
+		text := fmt.Sprintf("%s, %s are free%s", t.needText(i, k), message.Quantity(name, sum[k]), largestText(name, largest[k], t.smallestRequest(i, k)))
 		return insufficientReason(name), text + heldText(name, t.known.HeldByOthers(t.subsets[i], name))
 	}
 	text := describeFragmentation(t.Tree, blocked, t.known)
@@ -151,11 +148,11 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", t.pods)
 }
 
-// world returns the nodes as they are or empty, without or with the closed ones. Nothing is placed on them unless the minimum fits.
-func (t *together) world(empty, open bool) *imagined {
-	w := t.worlds[state{empty, open}]
-	if w == nil {
-		w = t.nodes.imagineNodes(empty, open)
+// world returns the cluster as it is or empty, without or with the closed nodes. Nothing is placed in it unless the minimum fits.
+func (t *together) world(empty, open bool) Imagined {
+	w, known := t.worlds[state{empty, open}]
+	if !known {
+		w = t.known.Imagine(t.classes, empty, open)
 		t.worlds[state{empty, open}] = w
 	}
 	return w
@@ -199,12 +196,13 @@ func (t *together) hopelessText(reason v2alpha2.Reason, classes []int) string {
 func (t *together) tooLargeText() string {
 	everything := t.world(true, true)
 	if i, k := t.lackingSubset(everything); i >= 0 {
-		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.nodes.Resources[k], everything.sumResource(t.subsets[i], k)))
+		sum, _ := everything.Room(t.subsets[i])
+		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.resources[k], sum[k]))
 	}
 	if reason, text := judgeEmpty(t.Problem, t.known); reason == v2alpha2.ReasonTooLarge {
 		return text
 	}
-	if places := t.upperBoundOfPods(everything); places < t.leastPods {
+	if places := everything.MostPods(); places < t.leastPods {
 		return fmt.Sprintf("the gang needs %s, and the nodes that they may use would hold only %d of them if they were empty", t.pods, places)
 	}
 	if text := t.smallDomainsText(everything); text != "" {
@@ -215,7 +213,7 @@ func (t *together) tooLargeText() string {
 
 // needText describes how much of a resource the minimum needs at least for pods of a subset of the classes.
 func (t *together) needText(subset, resource int) string {
-	least, name := t.least[subset][resource], t.nodes.Resources[resource]
+	least, name := t.least[subset][resource], t.resources[resource]
 	who := "the gang needs"
 	if subset > 0 {
 		who = "the gang needs for " + t.leavesOf(t.subsets[subset])
@@ -268,11 +266,12 @@ func (t *together) closedText(free bool) string {
 
 // lackingSubset returns a subset of the classes of which the minimum needs more of a resource than the nodes that they may use have,
 // and the resource, extended resources first. Negative: there is none.
-func (t *together) lackingSubset(w *imagined) (subset, resource int) {
+func (t *together) lackingSubset(w Imagined) (subset, resource int) {
 	for _, extended := range []bool{true, false} {
 		for i, some := range t.subsets {
-			for k, name := range t.nodes.Resources {
-				if name != Places && extended == (insufficientReason(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > w.sumResource(some, k) {
+			sum, _ := w.Room(some)
+			for k, name := range t.resources {
+				if extended == (insufficientReason(name) == v2alpha2.ReasonInsufficientGPUs) && t.least[i][k].amount > sum[k] {
 					return i, k
 				}
 			}
@@ -281,33 +280,15 @@ func (t *together) lackingSubset(w *imagined) (subset, resource int) {
 	return -1, 0
 }
 
-// largestText is that of ResourceCapacity for a subset of the classes: no node has as much free as the smallest pod that requests any.
-func (t *together) largestText(w *imagined, subset, resource int) string {
-	smallest, largest := int64(math.MaxInt64), int64(0)
+// smallestRequest returns what the smallest pod of a subset of the classes requests of a resource, without those that request none.
+func (t *together) smallestRequest(subset, resource int) int64 {
+	smallest := int64(math.MaxInt64)
 	for _, class := range t.subsets[subset] {
-		if request := t.nodes.Requests[class][resource]; request > 0 {
+		if request := t.requests[class][resource]; request > 0 {
 			smallest = min(smallest, request)
 		}
 	}
-	for i := range t.nodes.Nodes {
-		if w.servesAny(i, t.subsets[subset]) {
-			largest = max(largest, w.roomOn(int32(i))[resource])
-		}
-	}
-	return largestText(t.nodes.Resources[resource], largest, smallest)
-}
-
-// upperBoundOfPods returns how many pods the nodes would hold if all requested as little as the smallest of them: no more than that fit,
-// whatever their mixture.
-func (t *together) upperBoundOfPods(w *imagined) int {
-	places := int64(0)
-	for i := range t.nodes.Nodes {
-		if !w.servesAny(i, t.classes) {
-			continue
-		}
-		places = min(places+slotsIn(w.roomOn(int32(i)), t.smallest), math.MaxInt32)
-	}
-	return int(places)
+	return smallest
 }
 
 // answer is the answer of a search that may end without a proof.
@@ -328,106 +309,49 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 	if i, _ := t.lackingSubset(w); i >= 0 {
 		return no
 	}
-	if t.upperBoundOfPods(w) < t.leastPods {
+	if w.MostPods() < t.leastPods {
 		return no
 	}
 	problem := t.Problem
 	if empty {
 		problem.Nodes = nil // pods that run could be restarted in another domain
 	}
-	w.sortNodes()
+	short := t.search(problem, w, 1024)
+	switch exact := len(t.classes) == 1 && !w.AreApart(t.classes[0]); {
+	case short == nil:
+		return yes
+	case short.Exhausted && short.Attempts == 0, exact && !short.Cut:
+		return no
+	case slices.ContainsFunc(t.classes, func(class int) bool { return w.Capacity(class).Nodes > maxTried }):
+		return unknown
+	}
+	switch short = t.search(problem, onAllNodes{w}, maxQuestions); {
+	case short == nil:
+		return yes
+	case short.Exhausted:
+		return no
+	}
+	return unknown
+}
+
+// search returns why the nodes do not hold the minimum, as far as a search without a limit of time tells. nil: they do.
+func (t *together) search(p placement.Problem, w placement.World, placements int) *placement.Shortfall {
 	questions, most := 0, maxQuestions+4*t.leastPods
 	spent := func() bool {
 		questions++
 		return questions > most
 	}
-	_, short := placement.Minimum(problem, w, placement.Budget{Attempts: 16, Placements: 1024, Expired: spent, Unexplained: true})
-	switch exact := len(t.classes) == 1 && len(t.nodes.Apart[t.classes[0]]) == 0; {
-	case short == nil:
-		return yes
-	case short.Exhausted && short.Attempts == 0, exact && !short.Cut:
-		return no
-	case len(t.nodes.Nodes) > maxTried:
-		return unknown
-	}
-	questions = 0
-	all := trial{imagined: t.nodes.imagineNodes(empty, open), together: t, spent: spent}
-	switch {
-	case all.satisfyGroups([]*gang.Group{t.Tree.Root()}):
-		if hasLevels(t.Problem) {
-			return unknown // the trial does not know them
-		}
-		return yes
-	case questions > most:
-		return unknown
-	}
-	return no
+	_, short := placement.Minimum(p, w, placement.Budget{Attempts: 16, Placements: placements, Expired: spent, Unexplained: true})
+	return short
 }
 
-// trial tries all ways to place a minimum in whatever domains, until its questions are spent.
-type trial struct {
-	*imagined
-	*together
-	spent func() bool
-}
+// onAllNodes is a cluster of which all nodes are tried for each pod, as if pods of each class depended on others.
+type onAllNodes struct{ Imagined }
 
-// satisfyGroups reports whether all groups can be satisfied together.
-func (t *trial) satisfyGroups(groups []*gang.Group) bool {
-	if len(groups) == 0 {
-		return true
+// Kind implements placement.World.
+func (w onAllNodes) Kind(class int) placement.Kind {
+	if w.Capacity(class).Nodes == 0 {
+		return placement.Independent
 	}
-	g, rest := groups[0], groups[1:]
-	switch {
-	case t.spent():
-		return false
-	case g.Satisfied(t.Have):
-		return t.satisfyGroups(rest)
-	case g.IsLeaf():
-		return t.fillLeaf(t.waiting[g.Name()], g.Min()-t.Have[g.Name()], 0, rest)
-	}
-	var children []*gang.Group
-	for _, child := range g.Children() {
-		if !child.Satisfied(t.Have) {
-			children = append(children, child)
-		}
-	}
-	return t.chooseChildren(children, g.Min()-(len(g.Children())-len(children)), rest)
-}
-
-// chooseChildren reports whether n of the children, and the other groups, can be satisfied together.
-func (t *trial) chooseChildren(children []*gang.Group, n int, others []*gang.Group) bool {
-	switch {
-	case n <= 0:
-		return t.satisfyGroups(others)
-	case n > len(children) || t.spent():
-		return false
-	}
-	return t.chooseChildren(children[1:], n-1, append([]*gang.Group{children[0]}, others...)) || t.chooseChildren(children[1:], n, others)
-}
-
-// fillLeaf reports whether n of the pods of a leaf can be placed, those of the first class on its nodes from the given one on,
-// and the other groups be satisfied.
-func (t *trial) fillLeaf(pods []need, n, from int, others []*gang.Group) bool {
-	switch {
-	case n <= 0:
-		return t.satisfyGroups(others)
-	case len(pods) == 0 || t.spent():
-		return false
-	}
-	if first := pods[0]; first.pods > 0 {
-		rest := append([]need{{pods: first.pods - 1, class: first.class}}, pods[1:]...)
-		for k := from; k < len(t.order[first.class]); k++ {
-			node := t.order[first.class][k]
-			if !t.takesPod(first.class, node) {
-				continue
-			}
-			t.addPod(first.class, node, 1)
-			fits := t.fillLeaf(rest, n-1, k, others)
-			t.addPod(first.class, node, -1)
-			if fits {
-				return true
-			}
-		}
-	}
-	return t.fillLeaf(pods[1:], n, 0, others)
+	return placement.Dependent
 }

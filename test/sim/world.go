@@ -248,5 +248,5 @@ func (w *world) AreaName(placement.Area) (key, value string) { return "", "" }
 // LevelNodes implements podgroup.Capacities. No gang of the simulation requires a level.
 func (w *world) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
 
-// Inventory implements podgroup.Capacities.
-func (w *world) Inventory(placement.Problem) *podgroup.Inventory { return nil }
+// Imagine implements podgroup.Capacities.
+func (w *world) Imagine([]int, bool, bool) podgroup.Imagined { return nil }

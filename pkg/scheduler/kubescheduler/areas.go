@@ -109,9 +109,15 @@ func (t *topology) ranks() []int32 {
 
 // Rooms implements placement.World.
 func (w *Snapshot) Rooms(index int, level string, within placement.Area) []int {
-	c, confines := w.classAt(index)
+	c, _ := w.classAt(index)
 	w.findNodesOf(c)
 	exclusions := w.exclusionsOf(c)
+	return w.roomsOf(index, level, within, func(nodes []int32) int { return w.capacityOn(c, nodes, exclusions).Pods })
+}
+
+// roomsOf returns Rooms of a class, of which so many pods fit on some nodes.
+func (w *Snapshot) roomsOf(index int, level string, within placement.Area, fitting func(nodes []int32) int) []int {
+	_, confines := w.classAt(index)
 	list := w.Areas(level, within)
 	rooms := make([]int, len(list))
 	for k, a := range list {
@@ -119,7 +125,7 @@ func (w *Snapshot) Rooms(index int, level string, within placement.Area) []int {
 		if confines != 0 {
 			nodes = slices.DeleteFunc(slices.Clone(nodes), func(i int32) bool { return !w.isIn(confines, i) })
 		}
-		rooms[k] = w.capacityOn(c, nodes, exclusions).Pods
+		rooms[k] = fitting(nodes)
 	}
 	return rooms
 }
@@ -154,21 +160,34 @@ func (w *Snapshot) Uses(index int) []int64 {
 // FreeIn implements placement.World. It counts the nodes that take a pod of any class.
 func (w *Snapshot) FreeIn(level string, within placement.Area) [][]int64 {
 	names := w.resources()
-	list := w.Areas(level, within)
-	free := make([][]int64, len(list))
+	takesAny := func(i int32) bool {
+		return slices.ContainsFunc(w.classes, func(c *class) bool { return c.refuse == nil && c.known.reasons[i] == 0 })
+	}
+	return w.sumIn(level, within, len(names), takesAny, func(i int32, row []int64) {
+		node := w.nodes.currentNode(int(i))
+		for r, name := range names {
+			row[r] = max(0, freeOn(node, name))
+		}
+	})
+}
+
+// sumIn returns, for each of Areas(level, within), the sums of the amounts on the nodes that count.
+func (w *Snapshot) sumIn(level string, within placement.Area, amounts int, counts func(i int32) bool, read func(i int32, row []int64)) [][]int64 {
+	list, row := w.Areas(level, within), make([]int64, amounts)
+	sums := make([][]int64, len(list))
 	for k, a := range list {
-		free[k] = make([]int64, len(names))
+		sums[k] = make([]int64, amounts)
 		for _, i := range w.areas[a].nodes {
-			if !slices.ContainsFunc(w.classes, func(c *class) bool { return c.refuse == nil && c.known.reasons[i] == 0 }) {
+			if !counts(i) {
 				continue
 			}
-			node := w.nodes.currentNode(int(i))
-			for r, name := range names {
-				free[k][r] += max(0, freeOn(node, name))
+			read(i, row)
+			for r, amount := range row {
+				sums[k][r] += amount
 			}
 		}
 	}
-	return free
+	return sums
 }
 
 // AreaOf implements placement.World.

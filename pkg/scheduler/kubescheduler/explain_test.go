@@ -101,12 +101,10 @@ func TestCapacityBesideAUsedHostPort(t *testing.T) {
 	if r := w.ResourceCapacity(0); r.Nodes != 2 || r.Slots != 2 || r.SlotsNow != 1 {
 		t.Errorf("%d nodes, %d slots, %d now; want 2, 2 and 1", r.Nodes, r.Slots, r.SlotsNow)
 	}
-	taken := map[bool]int{}
-	for _, n := range w.Inventory(placement.Problem{}).Nodes {
-		taken[n.Taken[0]]++
-	}
-	if taken[true] != 1 || taken[false] != 1 {
-		t.Errorf("taken: %v, want one node of two", taken)
+	for empty, want := range map[bool]placement.Capacity{false: {Nodes: 1, Pods: 1}, true: {Nodes: 2, Pods: 2}} {
+		if got := w.Imagine([]int{0}, empty, false).Capacity(0); got != want {
+			t.Errorf("empty: %t: %+v, want %+v", empty, got, want)
+		}
 	}
 }
 
