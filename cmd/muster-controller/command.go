@@ -50,7 +50,7 @@ func newCommand() *cobra.Command {
 		Long: `muster-controller runs the workload API: it makes the pods of PodCliqueSets,
 and the PodGroups by which muster-scheduler admits them, scales and repairs them.
 It makes PodGroups for Jobs, StatefulSets and Deployments that ask for one, for
-LeaderWorkerSets and JobSets, and from PodGroups of other schedulers.
+LeaderWorkerSets, JobSets and RayClusters, and from PodGroups of other schedulers.
 It serves the admission webhooks of Muster too: what is invalid is refused with
 every error named, and fields that do not do what they say are answered with a
 warning.
@@ -106,7 +106,7 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  leases.coordination.k8s.io           grove-operator-leader-election  get list watch
 //	  events.events.k8s.io                 create patch
 //	  jobs.batch, statefulsets.apps, deployments.apps, leaderworkersets.leaderworkerset.x-k8s.io,
-//	  jobsets.jobset.x-k8s.io, podgroups.scheduling.x-k8s.io, podgroups.scheduling.volcano.sh
+//	  jobsets.jobset.x-k8s.io, rayclusters.ray.io, podgroups.scheduling.x-k8s.io, podgroups.scheduling.volcano.sh
 //	                                       get list watch; of the --grouped-kinds
 //	  roles, rolebindings.rbac.authorization.k8s.io
 //	                                       get list watch create update; for sets with a start order

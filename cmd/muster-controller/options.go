@@ -114,7 +114,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"After how long without progress an update of a PodCliqueSet is said to have stalled, by the reason of its condition Progressing and an event. 0: never.")
 
 	fs.StringSliceVar(&o.groupedKinds, "grouped-kinds", o.groupedKinds,
-		"Kinds of workloads for whose gangs PodGroups are made: of a LeaderWorkerSet for each replica, of every JobSet and PodGroup of another scheduler, of the others if their pod templates have "+v2alpha2.MinMemberKey+". Empty: none; PodGroups that were made stay.")
+		"Kinds of workloads for whose gangs PodGroups are made: of a LeaderWorkerSet for each replica, of every JobSet, RayCluster and PodGroup of another scheduler, of the others if their pod templates have "+v2alpha2.MinMemberKey+". Empty: none; PodGroups that were made stay.")
 
 	fs.StringVar(&o.classes.Class, "controller-class", o.classes.Class,
 		"Class of the PodCliqueSets that are served: of those with this value in the annotation "+v1alpha1.ControllerClass+", or else in the label of that name of their namespace, and of those without a class if Grove's operator is not installed.")

@@ -45,7 +45,7 @@ func TestValidateOptions(t *testing.T) {
 		"no class": {change: func(o *options) { o.classes.Class = "" }, want: []string{"--controller-class"}},
 		"kinds that are unknown": {
 			change: func(o *options) { o.groupedKinds = []string{"Job", "Pod"} },
-			want:   []string{`--grouped-kinds has "Pod": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, PodGroup.scheduling.x-k8s.io, PodGroup.scheduling.volcano.sh`},
+			want:   []string{`--grouped-kinds has "Pod": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, RayCluster, PodGroup.scheduling.x-k8s.io, PodGroup.scheduling.volcano.sh`},
 		},
 		"no kinds":               {change: func(o *options) { o.groupedKinds = nil }},
 		"no namespaces of Grove": {change: func(o *options) { o.classes.GroveNamespaces = nil }},

@@ -60,6 +60,11 @@ func TestJobSets(t *testing.T) {
 		"a stage without pods of ours is none": {
 			head + "spec: {startupPolicy: {startupPolicyOrder: InOrder}, replicatedJobs: [{name: a, replicas: 0, " + job(1) + "}, {name: b, " + job(1) + "}, {name: c, " + job(2) + "}]}",
 			group + " needs 1 of b all, b-0 1, c all, c-0 2", "b-0 1, c-0 2"},
+		"a TrainJob of Kubeflow Trainer: initializers, then nodes": {
+			head + "spec: {replicatedJobs: [{name: dataset-initializer, " + job(1) + "}, {name: model-initializer, " + job(1) + "}, {name: node, " +
+				"dependsOn: [{name: dataset-initializer, status: Complete}, {name: model-initializer, status: Complete}], " + job(4) + "}]}",
+			group + " needs 1 of first.jobs all, dataset-initializer all, dataset-initializer-0 1, model-initializer all, model-initializer-0 1, node all, node-0 4",
+			"dataset-initializer-0 1, model-initializer-0 1, node-0 4"},
 		"a negative number of pods is none": {head + "spec: {replicatedJobs: [{name: workers, " + job(-1) + "}]}", "", ""},
 		"opted out where no pod sees it": {
 			strings.Replace(head, "uid: u1", "uid: u1, labels: {scheduling.run.ai/gang: \"false\"}", 1) + "spec: {replicatedJobs: [{name: workers, " + job(2) + "}]}",

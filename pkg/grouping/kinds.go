@@ -51,6 +51,7 @@ var kinds = []Kind{
 	{appsv1.SchemeGroupVersion.WithKind("Deployment"), oneGang(readReplicas)},
 	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas},
 	{schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}, gangOfJobSet},
+	{schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayCluster"}, gangOfRayCluster},
 	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, podGroupKind), gangOfCoscheduling},
 	{schema.FromAPIVersionAndKind(membership.Volcano.APIVersion, podGroupKind), gangOfVolcano},
 }

@@ -23,6 +23,7 @@ type mark struct {
 var marks = slices.Concat(marksOfDialects(), []mark{
 	{placeOfReplica, groupOfReplica},
 	{placeOfJobSet, groupOfJobSet},
+	{placeOfRay, groupOfRayCluster},
 	{placeOfLabel, groupOfWorkload(placeOfLabel)},
 	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
 })
@@ -42,7 +43,7 @@ func Mark(pod *corev1.Pod) string {
 // Leaf returns the sub-group that the pod names, "" for none. Whether it is a leaf of its PodGroup depends on that.
 func Leaf(pod *corev1.Pod) string {
 	leaf := pod.Labels[v2alpha2.SubGroupLabel]
-	if leaf != "" || pod.Labels[labelLWS] == "" && pod.Labels[labelJobSet] == "" && pod.Annotations[AnnotationTask] == "" { // most pods
+	if leaf != "" || pod.Labels[labelLWS] == "" && pod.Labels[labelJobSet] == "" && pod.Labels[labelRayCluster] == "" && pod.Annotations[AnnotationTask] == "" { // most pods
 		return leaf
 	}
 	switch Mark(pod) {
@@ -50,6 +51,8 @@ func Leaf(pod *corev1.Pod) string {
 		return leafOfReplica(pod)
 	case placeOfJobSet:
 		return leafOfJobSet(pod)
+	case placeOfRay:
+		return pod.Labels[labelRayGroup]
 	case Volcano.Place, volcanoAlias.Place:
 		return pod.Annotations[AnnotationTask]
 	}

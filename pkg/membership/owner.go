@@ -107,10 +107,11 @@ func groupOfWorkload(place string) func(pod *corev1.Pod) string {
 	}
 }
 
-// LeaveWorkload takes a pod out of the gang that it belongs to by the labels of its LeaderWorkerSet or JobSet alone: where nobody
+// LeaveWorkload takes a pod out of the gang that it belongs to by the labels of its LeaderWorkerSet, JobSet or RayCluster alone: where nobody
 // makes PodGroups for them it would wait for ever. It changes annotations, as the pod's author could.
 func LeaveWorkload(pod *corev1.Pod) {
-	if of, made := WorkloadOf(pod); made && (of.Kind == leaderWorkerSet || of.Kind == jobSet) {
+	switch Mark(pod) {
+	case placeOfReplica, placeOfJobSet, placeOfRay:
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v2alpha2.GangKey, "false")
 	}
 }
@@ -123,7 +124,7 @@ func WorkloadOf(pod *corev1.Pod) (of Workload, made bool) {
 		return Workload{Kind: leaderWorkerSet, Name: pod.Labels[labelLWS]}, true
 	case placeOfJobSet:
 		return jobSetOf(pod), true
-	case placeOfLabel, placeOfAnnotation:
+	case placeOfRay, placeOfLabel, placeOfAnnotation:
 		return workloadOf(pod), true
 	}
 	return Workload{}, false

@@ -91,7 +91,7 @@ func NewCommand(options ...app.Option) *cobra.Command {
 	flags := opts.Flags
 	flags.FlagSet("global").BoolVar(&showVersion, "version", false, "Print the version of muster-scheduler and of the kube-scheduler it is built on, and exit.")
 	flags.FlagSet("gangs").BoolVar(&workloadGangs, "workload-gangs", false,
-		"Pods of LeaderWorkerSets and JobSets are members of the gangs of their workloads, whose PodGroups muster-controller makes. Without it they start one by one, unless they name a PodGroup.")
+		"Pods of LeaderWorkerSets, JobSets and RayClusters are members of the gangs of their workloads, whose PodGroups muster-controller makes. Without it they start one by one, unless they name a PodGroup.")
 	globalflag.AddGlobalFlags(flags.FlagSet("global"), cmd.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range flags.FlagSets {
 		cmd.Flags().AddFlagSet(set)

@@ -62,8 +62,11 @@ func (w *PodWrapper) BoundFor(mark string) *PodWrapper {
 // Controller sets the controlling owner.
 func (w *PodWrapper) Controller(kind, name, uid string) *PodWrapper {
 	version := "batch/v1"
-	if kind == "StatefulSet" || kind == "ReplicaSet" {
+	switch kind {
+	case "StatefulSet", "ReplicaSet":
 		version = "apps/v1"
+	case "RayCluster":
+		version = "ray.io/v1"
 	}
 	return w.controller(version, kind, name, uid)
 }

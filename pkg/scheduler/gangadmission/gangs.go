@@ -109,7 +109,7 @@ var errNotAttached = errors.New("the plugins " + GateName + " and " + Name + " r
 // before app.Setup.
 func (g *Gangs) StartAfter(ready <-chan struct{}) { g.startAfter = ready }
 
-// IgnoreWorkloads makes the pods of LeaderWorkerSets and JobSets start one by one, unless they have another mark, instead of
+// IgnoreWorkloads makes the pods of LeaderWorkerSets, JobSets and RayClusters start one by one, unless they have another mark, instead of
 // waiting for the PodGroups that muster-controller makes. It must be called before app.Setup.
 func (g *Gangs) IgnoreWorkloads() { g.noWorkloads = true }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestPodsOfWorkloads: pods of a LeaderWorkerSet and of a JobSet wait for the PodGroups that muster-controller makes. Where it
+// TestPodsOfWorkloads: pods of a LeaderWorkerSet, a JobSet and a RayCluster wait for the PodGroups that muster-controller makes. Where it
 // makes none they start, and pods that ask for a gang themselves wait as before.
 func TestPodsOfWorkloads(t *testing.T) {
 	t.Parallel()
@@ -27,15 +27,16 @@ func TestPodsOfWorkloads(t *testing.T) {
 					Label("leaderworkerset.sigs.k8s.io/worker-index", "0"),
 				wrappers.MakePod("train-workers-0", "ml").Label("jobset.sigs.k8s.io/jobset-name", "train").Label("jobset.sigs.k8s.io/jobset-uid", "u").
 					Label("jobset.sigs.k8s.io/replicatedjob-name", "workers").Label("jobset.sigs.k8s.io/job-index", "0"),
+				wrappers.MakePod("ray-head", "ml").Label("ray.io/cluster", "ray").Label("ray.io/group", "headgroup").Controller("RayCluster", "ray", "u"),
 				wrappers.MakePod("asks", "ml").Label(v2alpha2.MinMemberKey, "2"),
 				wrappers.MakePod("named", "ml").Gang("g").Label("jobset.sigs.k8s.io/jobset-name", "train").Label("jobset.sigs.k8s.io/jobset-uid", "u"),
 				wrappers.MakePod("plain", "ml"),
 			)
 			c.eventually("the pod without a gang is bound", c.isBound("plain"))
 			if alone {
-				c.eventually("the replica starts", c.isBound("llm-0")).eventually("the worker starts", c.isBound("train-workers-0"))
+				c.eventually("the replica starts", c.isBound("llm-0")).eventually("the worker starts", c.isBound("train-workers-0")).eventually("the head starts", c.isBound("ray-head"))
 			}
-			for _, pod := range []string{"llm-0", "train-workers-0"} {
+			for _, pod := range []string{"llm-0", "train-workers-0", "ray-head"} {
 				if c.isBound(pod)() != alone {
 					t.Errorf("%s is bound: %t", pod, !alone)
 				}
