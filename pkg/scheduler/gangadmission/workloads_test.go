@@ -3,9 +3,11 @@
 package gangadmission
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -71,5 +73,47 @@ func TestEndedPodsKeepTheirLeaf(t *testing.T) {
 		if membership.Group(is) != membership.Group(was) || membership.Leaf(is) != membership.Leaf(was) {
 			t.Errorf("%s: %s/%s, was %s/%s", was.Name, membership.Group(is), membership.Leaf(is), membership.Group(was), membership.Leaf(was))
 		}
+	}
+}
+
+// TestExclusiveJobs: the first pods of the Jobs of an exclusive JobSet start together, each in a rack of its own, as JobSet
+// demands; the others are made when these are bound, and start together in the rack of their first one.
+func TestExclusiveJobs(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).labeledRacks(3, 3).run()
+	pod := func(job, index int) *wrappers.PodWrapper {
+		w := wrappers.MakePod(fmt.Sprintf("train-w-%d-%d", job, index), "ml").GPUs(1).Label("jobset.sigs.k8s.io/jobset-name", "train").Label("jobset.sigs.k8s.io/jobset-uid", "u").
+			Label("jobset.sigs.k8s.io/replicatedjob-name", "w").Label("jobset.sigs.k8s.io/job-index", fmt.Sprint(job)).
+			Label("jobset.sigs.k8s.io/job-key", fmt.Sprint(job)).Annotation("alpha.jobset.sigs.k8s.io/exclusive-topology", "rack").Annotation("batch.kubernetes.io/job-completion-index", fmt.Sprint(index))
+		if index == 0 {
+			w.ApartFrom("rack", "jobset.sigs.k8s.io/job-key", fmt.Sprint(1-job)) // as JobSet writes it
+		}
+		return w
+	}
+	one, rack := ptr.To[int32](1), &v2alpha2.TopologyConstraint{RequiredTopologyLevel: "rack"}
+	c.groups.Put(wrappers.MakePodGroup(membership.Group(pod(0, 0).Obj()), "ml").UID("g").Generation(1).Spec(func(s *v2alpha2.PodGroupSpec) {
+		s.MinSubGroup, s.SubGroups = one, []v2alpha2.SubGroup{{Name: "w"}}
+		for _, job := range []string{"w-0", "w-1"} {
+			s.SubGroups = append(s.SubGroups, v2alpha2.SubGroup{Name: job, Parent: ptr.To("w"), MinSubGroup: one, TopologyConstraint: rack},
+				v2alpha2.SubGroup{Name: job + ".leader", Parent: &job, MinMember: one}, v2alpha2.SubGroup{Name: job + ".workers", Parent: &job, MinMember: ptr.To[int32](2)})
+		}
+	}).Obj())
+	c.pod(pod(0, 0))
+	c.pod(wrappers.MakePod("plain", "ml")).eventually("a pod without a gang is bound", c.isBound("plain"))
+	if c.isBound("train-w-0-0")() {
+		t.Error("one of two first pods started alone")
+	}
+	c.pod(pod(1, 0)).eventually("the first pods are bound", func() bool { return len(c.boundOf("train-")) == 2 })
+	c.inRacks("train", "r0", "r1")
+	c.pod(pod(0, 1), pod(0, 2), pod(1, 1)).eventually("the other pods of the first Job are bound", func() bool { return len(c.boundOf("train-w-0-")) == 3 })
+	if len(c.racksOf("train-w-0")) != 1 {
+		t.Errorf("the first Job runs in racks %v", c.racksOf("train-w-0"))
+	}
+	if c.isBound("train-w-1-1")() {
+		t.Error("one of two workers started alone")
+	}
+	c.pod(pod(1, 2)).eventually("all are bound", func() bool { return len(c.boundOf("train-")) == 6 })
+	if len(c.racksOf("train-w-1")) != 1 {
+		t.Errorf("the second Job runs in racks %v", c.racksOf("train-w-1"))
 	}
 }
