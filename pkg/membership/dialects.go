@@ -105,6 +105,26 @@ func NamedBy(pod *corev1.Pod) (d Dialect, name string, ok bool) {
 	return dialects[i], dialects[i].name(pod.Labels, pod.Annotations), true
 }
 
+// Name is the name of a PodGroup in a place of a pod.
+type Name struct{ Place, Name string }
+
+// Contradiction returns two different names of PodGroups that a pod has in two places, nil if there are none. Of equal names
+// the first one counts, as of all marks.
+func Contradiction(pod *corev1.Pod) []Name {
+	first := Name{}
+	for _, d := range dialects {
+		name := d.name(pod.Labels, pod.Annotations)
+		switch {
+		case name == "" || name == first.Name || d.prefix != "" && OptsOut(pod.Labels, pod.Annotations):
+		case first.Name == "":
+			first = Name{d.Place, name}
+		default:
+			return []Name{first, {d.Place, name}}
+		}
+	}
+	return nil
+}
+
 // DialectOf returns the dialect of the PodGroups of an API group, that of Muster if there is none.
 func DialectOf(apiGroup string) Dialect {
 	i := slices.IndexFunc(dialects, func(d Dialect) bool { return strings.HasPrefix(d.APIVersion, apiGroup+"/") })

@@ -157,6 +157,36 @@ func TestGang(t *testing.T) {
 	}
 }
 
+// TestContradiction: which pods name two PodGroups.
+func TestContradiction(t *testing.T) {
+	t.Parallel()
+	type keys = map[string]string
+	for name, tc := range map[string]struct {
+		labels, annotations keys
+		want                string
+	}{
+		"none":                        {labels: keys{"app": "web"}},
+		"one":                         {labels: keys{"scheduling.x-k8s.io/pod-group": "a"}},
+		"two of one name":             {keys{"scheduling.x-k8s.io/pod-group": "a"}, keys{"pod-group-name": "a"}, ""},
+		"both of Volcano, alike":      {annotations: keys{"scheduling.k8s.io/group-name": "a", "scheduling.volcano.sh/group-name": "a"}},
+		"both of Volcano":             {annotations: keys{"scheduling.k8s.io/group-name": "a", "scheduling.volcano.sh/group-name": "b"}, want: "a b"},
+		"ours and Coscheduling":       {keys{"scheduling.x-k8s.io/pod-group": "b"}, keys{"pod-group-name": "a"}, "a b"},
+		"Coscheduling and Volcano":    {keys{"scheduling.x-k8s.io/pod-group": "a"}, keys{"scheduling.k8s.io/group-name": "b"}, "a b"},
+		"three":                       {keys{"scheduling.x-k8s.io/pod-group": "a"}, keys{"pod-group-name": "a", "scheduling.k8s.io/group-name": "b"}, "a b"},
+		"opted out of the others":     {keys{"scheduling.x-k8s.io/pod-group": "b", "scheduling.run.ai/gang": "false"}, keys{"pod-group-name": "a"}, ""},
+		"a workload is no name":       {keys{"scheduling.x-k8s.io/pod-group": "a", "scheduling.run.ai/min-member": "all", "jobset.sigs.k8s.io/jobset-uid": "u", "jobset.sigs.k8s.io/jobset-name": "j"}, nil, ""},
+		"of Kueue: no mark of a gang": {keys{"kueue.x-k8s.io/pod-group-name": "b"}, keys{"pod-group-name": "a"}, ""},
+	} {
+		got := ""
+		if names := Contradiction(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels, Annotations: tc.annotations}}); names != nil {
+			got = names[0].Name + " " + names[1].Name
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // TestAnnotations: the list of annotations that are kept of pods contains every one that is a mark.
 func TestAnnotations(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/membership"
@@ -37,7 +39,7 @@ func podsNamed(noun string, names []string, total int) string {
 
 // inPlural converts the cause of one pod to the plural.
 func inPlural(why string) string {
-	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "carries task ", "carry task ", "has no label ", "have no label ", "has no annotation ", "have no annotation ").Replace(why)
+	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "carries task ", "carry task ", contradicts, "name PodGroup ", "has no label ", "have no label ", "has no annotation ", "have no annotation ").Replace(why)
 }
 
 // describeMisplaced describes which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group
@@ -55,12 +57,15 @@ func describeMisplaced(noun string, pods []Misplaced, tree *gang.Tree) string {
 	if more := len(pods) - maxNamed; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %s", message.Count(more, "further cause")))
 	}
-	return strings.Join(append(parts, leafNames(tree)), "; ")
+	if leaves := leafNames(tree); leaves != "" {
+		parts = append(parts, leaves)
+	}
+	return strings.Join(parts, "; ")
 }
 
 // leafNames lists the leaves of a tree that has named ones, "" for no tree.
 func leafNames(tree *gang.Tree) string {
-	if tree == nil {
+	if tree == nil || tree.Root().IsLeaf() {
 		return ""
 	}
 	leaves := tree.Leaves()
@@ -71,18 +76,36 @@ func leafNames(tree *gang.Tree) string {
 	return "the leaves are " + message.ListNames(names, maxNamed, len(leaves), ", ")
 }
 
+// contradicts is the beginning of every text of DescribeContradiction.
+const contradicts = "names PodGroup "
+
+// DescribeContradiction describes that a pod names different PodGroups, "" if it does not.
+func DescribeContradiction(pod *corev1.Pod) string {
+	names := membership.Contradiction(pod)
+	if names == nil {
+		return ""
+	}
+	quote := func(n membership.Name) string {
+		return fmt.Sprintf("%q by %s", message.Truncate(n.Name, maxShown), n.Place)
+	}
+	return contradicts + quote(names[0]) + " and " + quote(names[1])
+}
+
 // NoSuchLeaf returns why a pod counts towards no leaf: its PodGroup has none of the name that the pod has in a place.
 func NoSuchLeaf(name, place string) string {
 	what := "sub-group"
 	if place == "annotation "+membership.AnnotationTask {
 		what = "task"
 	}
-	return fmt.Sprintf("carries %s %q, which the PodGroup does not have", what, name)
+	return fmt.Sprintf("carries %s %q, which the PodGroup does not have", what, message.Truncate(name, message.MaxName))
 }
 
 // LabelAdvice returns the advice for a pod that counts towards no leaf. why is WaitingPod.Misplaced.
 func LabelAdvice(why string) string {
-	if strings.HasPrefix(why, "has no ") {
+	switch {
+	case strings.HasPrefix(why, contradicts):
+		return "remove all but one"
+	case strings.HasPrefix(why, "has no "):
 		return "add it"
 	}
 	if strings.HasPrefix(why, "carries task ") {

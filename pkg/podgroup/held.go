@@ -64,12 +64,12 @@ func NotesOf(f Facts) *HeldNotes {
 func (n *HeldNotes) NoteOf(w WaitingPod) HeldNote {
 	name := message.Truncate(n.facts.Name, message.MaxName)
 	switch {
+	case w.Misplaced != "":
+		text := fmt.Sprintf("does not count in PodGroup %s: it %s: %s", name, w.Misplaced, LabelAdvice(w.Misplaced))
+		return HeldNote{Head: text, Text: text, Kind: reasonOfMisplaced(w.Misplaced)}
 	case n.facts.Group == nil:
 		text := fmt.Sprintf("waits until PodGroup %s exists and can start", name)
 		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventPodGroupNotFound}
-	case w.Misplaced != "":
-		text := fmt.Sprintf("does not count in PodGroup %s: it %s: %s", name, w.Misplaced, LabelAdvice(w.Misplaced))
-		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventSubGroupNotFound}
 	}
 	label := membership.Leaf(w.Pod)
 	note, known := n.byLeaf[label]

@@ -33,7 +33,7 @@ func FindLostPods(f Facts) []LostPods {
 	byCause := map[string]int{} // index in all
 	for _, w := range f.Waiting {
 		cause := w.Misplaced
-		if f.Group == nil {
+		if f.Group == nil && cause == "" {
 			cause = v2alpha2.EventPodGroupNotFound
 		}
 		if cause == "" {
@@ -54,7 +54,7 @@ func FindLostPods(f Facts) []LostPods {
 		if lost.Pods > 1 {
 			waits = fmt.Sprintf("%d pods wait", lost.Pods)
 		}
-		if f.Group == nil {
+		if lost.Cause == v2alpha2.EventPodGroupNotFound {
 			lost.Reason = v2alpha2.EventPodGroupNotFound
 			if of, made := membership.WorkloadOf(lost.First); made {
 				lost.Note = fmt.Sprintf("PodGroup %q does not exist: muster-controller makes it for the kinds of its --grouped-kinds, and %s %s may be suspended, "+
@@ -65,14 +65,22 @@ func FindLostPods(f Facts) []LostPods {
 			lost.Note = nameNotFound(lost.First, f.Namespace) + clauses + waits
 			continue
 		}
-		lost.Reason = v2alpha2.EventSubGroupNotFound
+		lost.Reason = reasonOfMisplaced(lost.Cause)
 		lost.Note = fmt.Sprintf("does not count in PodGroup %q: the pod %s: %s", name, lost.Cause, LabelAdvice(lost.Cause))
-		if leaves := leafNames(f.Tree); leaves != "" {
+		if leaves := leafNames(f.Tree); leaves != "" && lost.Reason == v2alpha2.EventSubGroupNotFound {
 			lost.Note += "; " + leaves
 		}
 		lost.Note += "; " + waits
 	}
 	return all
+}
+
+// reasonOfMisplaced returns the reason of an event about pods that have no place in their gang for a cause.
+func reasonOfMisplaced(cause string) string {
+	if strings.HasPrefix(cause, contradicts) {
+		return v2alpha2.EventMarksContradict
+	}
+	return v2alpha2.EventSubGroupNotFound
 }
 
 // nameNotFound describes that the PodGroup that a pod names does not exist.

@@ -3,6 +3,7 @@
 package podgroup
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -31,6 +32,24 @@ func TestLostPodsOfCoscheduling(t *testing.T) {
 		`or correct the label; if it is there, it has an event that says why it makes no gang, or --grouped-kinds of muster-controller lacks its kind; the pod waits`
 	if lost := FindLostPods(f); len(lost) != 1 || lost[0].Note != want {
 		t.Errorf("%+v\nwant %s", lost, want)
+	}
+}
+
+// TestContradictionIsToldFirst: a pod that names two PodGroups is told so, whether or not the first one exists.
+func TestContradictionIsToldFirst(t *testing.T) {
+	t.Parallel()
+	pod := wrappers.MakePod("train-0", "ml").Gang("mine").Label("scheduling.x-k8s.io/pod-group", "theirs").Obj()
+	why := DescribeContradiction(pod)
+	for _, group := range []*v2alpha2.PodGroup{nil, wrappers.MakePodGroup("mine", "ml").MinMember(1).Obj()} {
+		f := Facts{Namespace: "ml", Name: "mine", Group: group, Waiting: []WaitingPod{{Pod: pod, Misplaced: why}}}
+		const want = `does not count in PodGroup "mine": the pod names PodGroup "mine" by annotation pod-group-name and "theirs" by label scheduling.x-k8s.io/pod-group: ` +
+			`remove all but one; the pod waits`
+		if lost := FindLostPods(f); len(lost) != 1 || lost[0].Note != want || lost[0].Reason != v2alpha2.EventMarksContradict {
+			t.Errorf("%+v\nwant %s", lost, want)
+		}
+		if note := NotesOf(f).NoteOf(f.Waiting[0]); note.Kind != v2alpha2.EventMarksContradict || !strings.Contains(note.Text, why) {
+			t.Errorf("%+v", note)
+		}
 	}
 }
 

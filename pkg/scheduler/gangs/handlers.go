@@ -433,10 +433,13 @@ func (r *Registry) endPlanOf(m *member) {
 	}
 }
 
-// setLeaf determines the leaf of a member, or the reason why it has none.
+// setLeaf determines the leaf of a member, or the reason why it has none. A pod that runs keeps its place whatever it names.
 func (m *member) setLeaf() {
 	m.leaf, m.misplaced = "", ""
-	if m.gang.tree != nil { // without a tree all pods count in one leaf
+	if m.pod.Spec.NodeName == "" {
+		m.misplaced = podgroup.DescribeContradiction(m.pod)
+	}
+	if m.misplaced == "" && m.gang.tree != nil { // without a tree all pods count in one leaf
 		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)
 	}
 }
@@ -466,9 +469,10 @@ func keyOf(pod *corev1.Pod) Key {
 }
 
 // usabilityChanged reports whether a property that determines if a waiting pod is usable has changed: scheduling
-// gates removed, deletion started, another leaf; or the labels, which selectors may match.
+// gates removed, deletion started, another leaf, marks that contradict each other no longer; or the labels, which selectors may match.
 func usabilityChanged(old, pod *corev1.Pod) bool {
 	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
-		!maps.Equal(old.Labels, pod.Labels)
+		!maps.Equal(old.Labels, pod.Labels) || membership.Leaf(old) != membership.Leaf(pod) ||
+		podgroup.DescribeContradiction(old) != podgroup.DescribeContradiction(pod)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -33,5 +34,53 @@ func TestMarkedPodsWaitForTheirPodGroup(t *testing.T) {
 	}
 	if ok, _ := s.r.MayEnterQueue(pods[1].Obj()); ok {
 		t.Error("a pod that is not the leader may enter the queue")
+	}
+}
+
+// TestContradictingMarksHoldAPod: a pod that names two PodGroups counts in none of them, before and after these exist. Without one
+// of the names, which may be an annotation, it counts at once. A pod that runs keeps its place.
+func TestContradictingMarksHoldAPod(t *testing.T) {
+	s := begin(t)
+	pod := func(name string) *wrappers.PodWrapper {
+		return wrappers.MakePod(name, testNamespace).UID(name).Gang("a").GPUs(1)
+	}
+	both := func(name string) *wrappers.PodWrapper {
+		return pod(name).Annotation("scheduling.k8s.io/group-name", "b")
+	}
+	const why = `names PodGroup "a" by annotation pod-group-name and "b" by annotation scheduling.k8s.io/group-name`
+	facts := func() podgroup.Facts {
+		f, _ := s.r.Facts(Key{Namespace: testNamespace, Name: "a"})
+		return f
+	}
+	misplaced := func() string {
+		f := facts()
+		for _, w := range f.Waiting {
+			if w.Pod.Name == "y" {
+				return w.Misplaced
+			}
+		}
+		return "not waiting"
+	}
+	s.pods(pod("x"), both("y"))
+	if got := misplaced(); got != why {
+		t.Errorf("without the PodGroup: %q, want %q", got, why)
+	}
+	s.group(wrappers.MakePodGroup("a", testNamespace).UID("group").Generation(1).MinMember(2))
+	if got := misplaced(); got != why {
+		t.Errorf("%q, want %q", got, why)
+	}
+	if ok, _ := s.r.MayEnterQueue(pod("x").Obj()); ok {
+		t.Error("the gang may start with a pod that names another one")
+	}
+	s.pods(pod("y"))
+	if got := misplaced(); got != "" {
+		t.Errorf("with one name: %q", got)
+	}
+	if ok, why := s.r.MayEnterQueue(pod("x").Obj()); !ok {
+		t.Errorf("the gang may not start with all of its pods: %s", why)
+	}
+	s.pods(both("y").Node("n1"))
+	if f := facts(); f.StrayTotal > 0 || f.Bound[""] != 1 {
+		t.Errorf("a pod that runs: %d strays, %v bound", f.StrayTotal, f.Bound)
 	}
 }

@@ -319,9 +319,9 @@ func TestPodsThatNameThePodGroupOtherwise(t *testing.T) {
 			event: "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: 2 pods (a, b) name it by label pod-group-name: make it annotation pod-group-name",
 		},
 		"by the key of another product": {
-			pods:  []*wrappers.PodWrapper{plain("a").Annotation("scheduling.k8s.io/group-name", "train")},
-			want:  "needs 2 pods, 0 exist; pod a names it by annotation scheduling.k8s.io/group-name: make it annotation pod-group-name",
-			event: "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: pod a names it by annotation scheduling.k8s.io/group-name: make it annotation pod-group-name",
+			pods:  []*wrappers.PodWrapper{plain("a").Annotation("gang.scheduling.koordinator.sh/name", "train")},
+			want:  "needs 2 pods, 0 exist; pod a names it by annotation gang.scheduling.koordinator.sh/name: make it annotation pod-group-name",
+			event: "Warning PodGroupNotNamed Pod/a: the pod is in no gang, and PodGroup train has no pods: pod a names it by annotation gang.scheduling.koordinator.sh/name: make it annotation pod-group-name",
 		},
 		"by their Job's own annotation": {
 			objects: []runtime.Object{job},

@@ -91,6 +91,20 @@ func TestFromCoscheduling(t *testing.T) {
 	w.untilMinMember("coscheduling-nginx", 8)
 	w.untilReadyPods(5)
 
+	both := wrappers.MakePod("both", w.namespace).NodeSelector("world", w.namespace).Gang("nginx").Label("scheduling.x-k8s.io/pod-group", "other").Obj()
+	w.must(w.client.Create(w.ctx, both), "creating a pod that names two PodGroups")
+	const two = `names PodGroup "nginx" by annotation pod-group-name and "other" by label scheduling.x-k8s.io/pod-group: remove all but one`
+	if note := w.untilEvent("both", v2alpha2.EventMarksContradict); !strings.Contains(note, two) {
+		t.Errorf("%s\nwant %s", note, two)
+	}
+	w.untilBoundPods(5)
+	named := both.DeepCopy()
+	delete(both.Labels, "scheduling.x-k8s.io/pod-group")
+	w.must(w.client.Patch(w.ctx, both, client.MergeFrom(named)), "removing one of the names")
+	w.untilReadyPods(6)
+	w.must(w.client.Delete(w.ctx, both), "deleting the pod")
+	w.untilReadyPods(5)
+
 	w.must(w.client.Delete(w.ctx, group), "deleting the PodGroup of Coscheduling")
 	w.untilNames(podGroups, "nginx")
 	w.untilReadyPods(5)

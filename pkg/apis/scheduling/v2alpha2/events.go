@@ -72,6 +72,10 @@ const (
 	// have waited for room for more than ten seconds. There is one event for each
 	// controller, and none for Deployments and DaemonSets.
 	EventStartsAlone = "StartsAlone"
+	// EventMarksContradict: the pod names different PodGroups in several places,
+	// and waits. There is one event for all pods with the same marks, on the first
+	// of them.
+	EventMarksContradict = "MarksContradict"
 	// EventSubGroupNotFound: the pod does not name a leaf of its PodGroup.
 	// There is one event for all pods with the same cause, on the first of
 	// them.
