@@ -360,8 +360,8 @@ func (r rollout) obstacle(d *rolloutDecision, c rolloutCount, next *updateUnit, 
 	case next != nil && lacking > 0:
 		return UpdateState{UpdateWaitsForCreation, message.CountAre(lacking, "updated "+r.noun) + " not created yet"}
 	case next != nil && others < needed:
-		return UpdateState{UpdateWaitsForMinAvailable,
-			"no ready " + r.noun + " is replaced, because too few others are available: " + r.kind.tooFew(c.available, now).Message}
+		few := r.kind.tooFew(c.available, now).Message
+		return UpdateState{UpdateWaitsForMinAvailable, "no ready " + r.noun + " is replaced, because too few others are available: " + few}
 	case next != nil:
 		return UpdateState{}
 	}

@@ -142,6 +142,8 @@ func TestRollout(t *testing.T) {
 		{"paused, and nothing is left", "new, new", []change{paused}, "", UpdateComplete, "ended", 0},
 		{"no turn", "old down, old", []change{noTurn, never}, "", UpdateWaitsForTurn, "none", 0},
 		{"the turn is lost", "old, old", []change{noTurn}, "", UpdateWaitsForTurn, "none", 0},
+		{"the turn is lost before one was deleted", "old, old",
+			[]change{noTurn, inFlight("1", flight{waits: waitsFor(Updating, ""), isRecorded: true})}, "", UpdateWaitsForTurn, "none", 0},
 		{"the turn is lost with one in flight", "old, old", []change{noTurn, inFlight("2", waits(UpdateWaitsForCapacity))}, "", UpdateWaitsForCapacity, "2", 0},
 
 		// OnDelete.

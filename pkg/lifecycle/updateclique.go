@@ -103,7 +103,7 @@ func describeOld(n int, noun, unreached string) (are, stay, awaitTurn string) {
 
 func (u *CliqueUpdate) remains(c rolloutCount) UpdateState {
 	if n := len(c.outdated); n > 0 {
-		return UpdateState{Updating, "replacing " + message.Count(n, "pod") + " that " + message.Plural(n, "is", "are") + " not ready"}
+		return UpdateState{Updating, "replacing " + message.Count(n, "pod") + message.Plural(n, " that is", " that are") + " not ready"}
 	}
 	if c.leaving > 0 {
 		return UpdateState{UpdateWaitsForDeletion,
@@ -216,7 +216,8 @@ func (u *CliqueUpdate) inFlight(selected string, now time.Time) flight {
 	case same != nil && same.IsAvailable(u.MinReady, now):
 		return flight{}
 	case same == nil && others < u.Wanted:
-		return flight{waits: UpdateState{UpdateWaitsForCreation, "the replacement of pod " + selected + " is not created yet"}}
+		text := "the replacement of pod " + selected + " is not created yet"
+		return flight{waits: UpdateState{UpdateWaitsForCreation, text}}
 	}
 	if found := cmp.Or(same, lower); found != nil {
 		return flight{waits: u.waitsFor(*found), replacement: found.Name}

@@ -365,15 +365,6 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			u:    change(rolling(nil, 2, old(0), old(1, pending), old(2, notReady)), noTurn),
 			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "3 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
 		},
-		"no turn, and an earlier update that ended": {
-			u: change(rolling(begun(targetA, over), 2, old(0)), noTurn),
-			want: decision{Progress: begun(targetA, over),
-				State: state(lifecycle.UpdateWaitsForTurn, "1 pod is of an earlier template; the update of the PodCliqueSet has not reached this replica")},
-		},
-		"the turn is lost before the deletion: the pod is not deleted": {
-			u:    change(rolling(begun(targetB, selected("web-2-a")), 2, old(0), old(1), old(2)), noTurn),
-			want: decision{State: state(lifecycle.UpdateWaitsForTurn, "3 pods are of an earlier template; the update of the PodCliqueSet has not reached this replica")},
-		},
 
 		// OnDelete.
 		"OnDelete: begins and ends at the same time, and deletes no pod": {
@@ -385,11 +376,6 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			u: change(rolling(begun(targetB, atOnce), 2, old(0), fresh(1)), onDelete),
 			want: decision{Progress: begun(targetB, atOnce),
 				State: state(lifecycle.UpdateOnDelete, "1 pod is of an earlier template; it is replaced when it is deleted")},
-		},
-		"OnDelete: a second edit begins and ends another update": {
-			u: change(rolling(begun(targetA, atOnce), 2, old(0), old(1)), onDelete),
-			want: decision{Progress: begun(targetB, startedNow, overNow),
-				State: state(lifecycle.UpdateOnDelete, "2 pods are of an earlier template; each is replaced when it is deleted")},
 		},
 		"RollingRecreate -> OnDelete: an update in progress ends, and no pod is selected": {
 			u: change(rolling(begun(targetB, selected("web-2-a", "web-3-a")), 2, old(0), old(1), old(2)), onDelete),
@@ -405,11 +391,6 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			u: change(rolling(begun(targetB, atOnce), 2, old(0), fresh(1)), noTurn),
 			want: decision{Progress: begun(targetB, atOnce),
 				State: state(lifecycle.UpdateDeferred, "1 pod is of an earlier template; it is replaced when it is deleted, or the template changes again")},
-		},
-		"the next edit is rolled out, also to pods from before the previous edit": {
-			u: change(rolling(begun(targetB, atOnce), 1, web(0, "b", outdated), old(1)), towards(targetC)),
-			want: decision{Progress: begun(targetC, startedNow, selected("web-1-a")), Delete: replaced(old(1)),
-				State: state(lifecycle.Updating, "replacing pod web-1-a; 2 pods are of an earlier template")},
 		},
 
 		// Stalled.

@@ -122,7 +122,8 @@ func (u *GroupUpdate) inFlight(selected string, _ time.Time) flight {
 			return flight{waits: r.waitsFor(), replacement: selected}
 		}
 	}
-	return flight{waits: UpdateState{UpdateWaitsForCreation, "the replacement of replica " + selected + " is not created yet"}}
+	text := "the replacement of replica " + selected + " is not created yet"
+	return flight{waits: UpdateState{UpdateWaitsForCreation, text}}
 }
 
 // outdated reports whether the replica is known to have a pod of an earlier template than that of the generation. A

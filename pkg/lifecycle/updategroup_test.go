@@ -83,7 +83,7 @@ func TestDecideGroupUpdate(t *testing.T) {
 	}
 	followedBefore := func(u *lifecycle.GroupUpdate) { u.Followed = "gen-a" }
 	pausedGroup := func(u *lifecycle.GroupUpdate) { u.Paused = true }
-	a, b := lifecycle.Target{Generation: "gen-a"}, lifecycle.Target{Generation: "gen-b"}
+	b := lifecycle.Target{Generation: "gen-b"}
 	because := func(was string) lifecycle.Replacement {
 		return lifecycle.Replacement{Reason: lifecycle.ReplacedUpdate, Message: "it has pods of an earlier template, and " + was}
 	}
@@ -130,11 +130,6 @@ func TestDecideGroupUpdate(t *testing.T) {
 			}(), replica(0, before)),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("0")), Replace: replacements{0: because("is the oldest ready one")},
 				State: state(lifecycle.Updating, "replacing replica 0; 2 replicas are of an earlier template")},
-		},
-		"only replicas with a change go": {
-			u: rollingGroup(nil, 1, replica(0), replica(1, before), replica(2)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest ready one")},
-				State: state(lifecycle.Updating, "replacing replica 1; 1 replica is of an earlier template")},
 		},
 		"below the minimum only unavailable replicas are replaced": {
 			u: rollingGroup(nil, 3, replica(0, before), replica(1, before, unavailable), replica(2)),
@@ -250,11 +245,6 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 
 		// A second edit.
-		"a second edit starts a new update, keeps the replica in flight, and replaces it again": {
-			u: rollingGroup(begun(a, selected("1", "2")), 1, replica(0, before), replica(1, before, unavailable)),
-			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is not available")},
-				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 is not available: PodClique worker is below its minimum")},
-		},
 		"A->B->A: Followed is from the first A": {
 			u: rollingGroup(nil, 1, replica(0), replica(1, func(c *lifecycle.Clique) { c.Updated, c.Followed = 1, "" })),
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("1")), Replace: replacements{1: because("is the oldest ready one")},
@@ -276,11 +266,6 @@ func TestDecideGroupUpdate(t *testing.T) {
 		},
 
 		// OnDelete.
-		"OnDelete: begins and ends at the same time, and replaces no replica": {
-			u: change(rollingGroup(nil, 1, replica(0, before), replica(1, before, unscheduled)), onDelete),
-			want: decision{Known: true, Progress: begun(b, startedNow, overNow),
-				State: state(lifecycle.UpdateOnDelete, "2 replicas are of an earlier template; each is replaced when it is deleted")},
-		},
 		"OnDelete: what an earlier update by RollingRecreate selected is forgotten": {
 			u: change(rollingGroup(begun(b, selected("", "1", "0"), over), 1, replica(0), replica(1)), onDelete),
 			want: decision{Known: true, Current: true, Progress: begun(b, over),

@@ -122,12 +122,11 @@ func (u *SetUpdate) describeOld(n int) (are, stay, awaitTurn string) {
 }
 
 func (u *SetUpdate) unhealthy(units []updateUnit) UpdateState {
-	r := u.Replicas[units[0].at]
-	wait := r.waitsFor()
+	wait, is := u.Replicas[units[0].at].waitsFor(), ", which is updated, is not available"
 	if wait.Reason == UpdateWaitsForDeletion {
-		return UpdateState{wait.Reason, fmt.Sprintf("replica %d: %s", r.Index, wait.Message)}
+		is = ""
 	}
-	return UpdateState{wait.Reason, fmt.Sprintf("replica %d, which is updated, is not available: %s", r.Index, wait.Message)}
+	return UpdateState{wait.Reason, "replica " + units[0].name + is + ": " + wait.Message}
 }
 
 func (u *SetUpdate) remains(c rolloutCount) UpdateState {

@@ -176,10 +176,6 @@ func TestDecideSetUpdate(t *testing.T) {
 			u:    rollingSet(nil, -1, inSet(0, withoutGroup), inSet(1, cliqueIs(unobserved))),
 			want: decision{},
 		},
-		"no replicas are desired: the end": {
-			u:    rollingSet(begun(b), -1),
-			want: decision{Progress: begun(b, overNow), State: state(lifecycle.UpdateComplete, complete)},
-		},
 
 		// The API server rejects pods of the template.
 		"a rejected template: no replica is selected, and it does not stall": {
@@ -231,11 +227,6 @@ func TestDecideSetUpdate(t *testing.T) {
 			u: rollingSet(begun(b), -1, inSet(0, behind, cliqueIs(unscheduled)), inSet(1, behind)),
 			want: picks(1, decision{Progress: begun(b, progressed(now)),
 				State: state(lifecycle.Updating, "updating replica 1"+nowText+"2 replicas have pods of an earlier template")}),
-		},
-		"of several of a kind the highest index": {
-			u: rollingSet(begun(b), -1, inSet(0, behind, scheduledNowhere), inSet(1, behind, scheduledNowhere), inSet(2, behind)),
-			want: picks(1, decision{Progress: begun(b, progressed(now)),
-				State: state(lifecycle.Updating, "updating replica 1"+nowText+"3 replicas have pods of an earlier template")}),
 		},
 		"a replica that an earlier update has begun to change before all others": {
 			u: rollingSet(begun(b), -1, inSet(0, behind), inSet(1, behind, cliqueIs(updating, unavailable)), inSet(2, behind, scheduledNowhere)),
