@@ -33,7 +33,6 @@ type Input struct {
 	Problem   placement.Problem // of the preemptor
 	Workloads []Workload        // of lower priority
 	Allowed   []int             // by PodDisruptionBudget: evictions that it allows now
-	MaxGrace  int64             // seconds; a pod that may take longer to end is no victim; 0: there is no such limit
 }
 
 // Budget limits the search.

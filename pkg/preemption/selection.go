@@ -159,12 +159,10 @@ func (s *search) makeUnits() {
 			w.count(counts)
 		}
 		s.units = appendUnits(s.units, i, w, counts, numbers)
-		if s.MaxGrace > 0 {
-			kept := slices.DeleteFunc(s.units[from:], func(u unit) bool {
-				return slices.ContainsFunc(u.pods, func(pod int) bool { return w.Pods[pod].Grace > s.MaxGrace })
-			})
-			s.units = s.units[:from+len(kept)]
-		}
+		ending := slices.DeleteFunc(s.units[from:], func(u unit) bool {
+			return slices.ContainsFunc(u.pods, func(pod int) bool { return w.Pods[pod].Kept })
+		})
+		s.units = s.units[:from+len(ending)]
 		s.addLosses(from)
 		s.addLimits(from, counts, known)
 		s.nestUnits(from)

@@ -165,11 +165,11 @@ func TestGracePeriods(t *testing.T) {
 	if got := victim(1); !slices.Equal(got, []int{1}) {
 		t.Errorf("victims %v, want that of up to 30 s that has run for the shortest time", got)
 	}
-	i.in.MaxGrace = 3599
+	pod(0).Kept = true
 	if got := victim(3); len(got) > 0 {
-		t.Errorf("victims %v, although one takes too long to end", got)
+		t.Errorf("victims %v, although one is kept", got)
 	}
-	i.in.MaxGrace = 0
+	pod(0).Kept = false
 	for k, n := range []int64{math.MaxInt64, math.MinInt64, math.MaxInt64} {
 		pod(k).Grace, pod(k).Running, pod(k).Amount = n, n, n
 	}

@@ -29,6 +29,7 @@ type Pod struct {
 	Running int64  // time since it started, in any unit; the work that is lost
 	Grace   int64  // seconds that it may take to end
 	Budgets []int  // the PodDisruptionBudgets that select it
+	Kept    bool   // it is no victim, and neither is what would end with it
 }
 
 // Rung is the kind of loss, from the least to the greatest.

@@ -59,6 +59,17 @@ type Eviction struct {
 // overdue is how long a pod may be terminating beyond its grace period before the preemptor says that it waits for it.
 const overdue = 5 * time.Second
 
+// Preemptor returns who makes room for itself: "namespace/name" of a gang, or "pod namespace/name".
+func (e *Eviction) Preemptor() string {
+	if e.Pod != nil {
+		return "pod " + e.Pod.Namespace + "/" + e.Pod.Name
+	}
+	return e.Gang.String()
+}
+
+// IsForPod reports whether the preemptor is a pod without a gang. nil: there is none.
+func (e *Eviction) IsForPod() bool { return e != nil && e.Pod != nil }
+
 // Stage returns where the eviction stands.
 func (e *Eviction) Stage() Stage { return e.stage }
 
@@ -145,7 +156,7 @@ func (e *Eviction) NameStuck(now time.Time, isEnding func(types.UID) bool) bool 
 		return false
 	}
 	e.stuck = time.Time{}
-	pods := e.allPods()
+	pods := append(e.Pods(), e.Awaited...)
 	if i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return isEnding(pod.UID) }); i >= 0 {
 		pod := pods[i]
 		if e.About.Stuck = pod.Name; pod.Namespace != e.Gang.Namespace {
@@ -157,7 +168,8 @@ func (e *Eviction) NameStuck(now time.Time, isEnding func(types.UID) bool) bool 
 
 // IsAwaiting reports whether a victim, or another pod whose room it counts on, has not ended yet.
 func (e *Eviction) IsAwaiting(isEnding func(types.UID) bool) bool {
-	return slices.ContainsFunc(e.allPods(), func(pod *corev1.Pod) bool { return isEnding(pod.UID) })
+	return slices.ContainsFunc(e.Victims, func(v Victim) bool { return isEnding(v.Pod.UID) }) ||
+		slices.ContainsFunc(e.Awaited, func(pod *corev1.Pod) bool { return isEnding(pod.UID) })
 }
 
 // Pods returns the pods of the victims.
@@ -168,8 +180,6 @@ func (e *Eviction) Pods() []*corev1.Pod {
 	}
 	return pods
 }
-
-func (e *Eviction) allPods() []*corev1.Pod { return append(e.Pods(), e.Awaited...) }
 
 // IsPreparing reports whether no pod has ended by it.
 func (e *Eviction) IsPreparing() bool { return e.stage < Checked }

@@ -37,7 +37,7 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 		go func() {
 			err := g.markVictims(p)
 			if err != nil {
-				logger.Error(err, "Failed to mark the pods that a gang preempts; none of them is evicted", "podGroup", p.Gang)
+				logger.Error(err, "Failed to mark the pods that are preempted; none of them is evicted", "preemptor", p.Preemptor())
 			}
 			g.apply(logger, g.registry.RecordMarked(p, err, g.clock.Now()))
 		}()
@@ -47,7 +47,7 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 	}
 	for _, p := range e.Evict {
 		go func() {
-			left := g.evictVictims(logger, p, func(error) {})
+			left := g.evictVictims(logger, p)
 			g.apply(logger, g.registry.RecordEvicted(p, left, g.clock.Now()))
 		}()
 	}
@@ -85,9 +85,9 @@ const (
 )
 
 // evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the preemption is
-// over: a gang that has lost a part of its minimum loses the rest. tried is called with the error of the first attempt. It returns the
-// victims that were given up in the end; nil: there are none.
-func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func(error)) []types.UID {
+// over: a gang that has lost a part of its minimum loses the rest. It returns the victims that were given up in the end; nil: there are
+// none.
+func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) []types.UID {
 	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
 	defer cancel()
 	if len(p.Spared) > 0 { // before a witness shows a later process that those with a mark end
@@ -108,9 +108,6 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 			defer cancel()
 			_, err = g.evictions.evictor.DeleteVictims(ctx, left)
 		})
-		if round == 0 {
-			tried(err)
-		}
 		if err == nil {
 			countVictims(p, nil)
 			return nil
@@ -132,11 +129,8 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption, tried func
 	}
 }
 
-// countVictims counts the victims of a preemption by a gang without those that are left.
+// countVictims counts the victims of a preemption without those that are left.
 func countVictims(p *gangs.Preemption, left []types.UID) {
-	if p.Pod != nil {
-		return
-	}
 	for _, v := range p.Victims {
 		if !slices.Contains(left, v.Pod.UID) {
 			preemptionVictims.WithLabelValues(cmp.Or(v.Rung, "unknown")).Inc()

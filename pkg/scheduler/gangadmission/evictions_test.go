@@ -75,7 +75,7 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		g.evictVictims(klog.Background(), p, func(error) {})
+		g.evictVictims(klog.Background(), p)
 	}()
 	for round := 0; ; round++ {
 		for !clock.HasWaiters() {
@@ -168,12 +168,13 @@ func TestVictimsThatAreGivenUp(t *testing.T) {
 		ctx: ctx, running: make(chan struct{}, 1),
 		evictor: evict.New(evict.Options{Client: client, Recorder: &events.FakeRecorder{}, Clock: clock}),
 	}}
-	left := g.evictVictims(klog.Background(), p, func(err error) {
-		if err == nil {
-			t.Error("all victims are deleted")
+	go func() {
+		for !clock.HasWaiters() { // before the second round
+			time.Sleep(time.Millisecond)
 		}
 		stop()
-	})
+	}()
+	left := g.evictVictims(klog.Background(), p)
 	if want := []types.UID{"uid-low-0", "uid-low-1"}; !slices.Equal(left, want) {
 		t.Errorf("given up are %v, want %v", left, want)
 	}

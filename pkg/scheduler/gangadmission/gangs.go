@@ -130,11 +130,6 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 	if err := kubescheduler.CheckPluginOrder(sched, GateName, Name); err != nil {
 		return err
 	}
-	for _, profile := range sched.Profiles {
-		if err := kubescheduler.GuardPreemption(profile, g.preemptionHooks(profile)); err != nil {
-			return err
-		}
-	}
 	g.backlog = backlog.New(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.extenders.Answered = g.backlog.ExtenderAnswered
 	g.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{

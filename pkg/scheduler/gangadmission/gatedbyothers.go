@@ -122,3 +122,11 @@ func (g *Gangs) withoutGated(logger klog.Logger, pods []*corev1.Pod) []*corev1.P
 	}
 	return kept
 }
+
+// observedPod returns the pod as the informer shows it, nil if it is known not to exist.
+func (g *Gangs) observedPod(pod *corev1.Pod) *corev1.Pod {
+	if known, err := g.podLister.Pods(pod.Namespace).Get(pod.Name); err == nil && known.UID == pod.UID {
+		return known
+	}
+	return nil
+}

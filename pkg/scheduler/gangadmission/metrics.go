@@ -35,7 +35,7 @@ var (
 	})
 	preemptions = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "preemption_decisions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Searches for pods of lower priority that a gang could preempt, by result: decided, confirmed (on a new snapshot, before the evictions), unneeded (the room of pods that are ending is enough), aborts (the room of plans that are not being bound yet is needed), hopeless (preemption would not help), cut (the time was over).",
+		Help: "Searches for pods of lower priority that a gang, or a pod without one, could preempt, by result: decided, confirmed (on a new snapshot, before the evictions), unneeded (the room of pods that are ending is enough), aborts (the room of plans that are not being bound yet is needed), hopeless (preemption would not help), cut (the time was over).",
 	}, []string{"result"})
 	preemptionDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "preemption_decision_duration_seconds", StabilityLevel: metrics.ALPHA,
@@ -48,12 +48,12 @@ var (
 	}, []string{"loss"})
 	preemptionTime = metrics.NewHistogram(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "preemption_duration_seconds", StabilityLevel: metrics.ALPHA,
-		Help:    "Time from the decision of a preemption until the last pod of the gang's minimum was bound, for preemptions with the outcome placed. The grace periods of the victims are part of it.",
+		Help:    "Time from the decision of a preemption until the last pod of the gang's minimum was bound, or the pod without a gang, for preemptions with the outcome placed. The grace periods of the victims are part of it.",
 		Buckets: metrics.ExponentialBuckets(0.1, 2, 15),
 	})
 	preemptionsEnded = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "preemptions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Preemptions by gangs, by outcome: placed (the gang was bound), spared (other room became free before the first eviction), cancelled (given up before the first eviction), overtaken (pods were evicted, and a gang of higher priority took some of the room, or others used it while a victim needed long), wasted (pods were evicted, and the gang was not bound: a node was lost, or a pod did not end).",
+		Help: "Preemptions, by outcome: placed (the preemptor was bound), spared (other room became free before the first eviction), cancelled (given up before the first eviction), overtaken (pods were evicted, and a gang of higher priority took some of the room, or others used it while a victim needed long), wasted (pods were evicted, and the gang was not bound: a node was lost, or a pod did not end).",
 	}, []string{"outcome"})
 	gatedPods = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "gated_pods", StabilityLevel: metrics.ALPHA,

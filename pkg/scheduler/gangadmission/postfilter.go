@@ -16,15 +16,14 @@ import (
 )
 
 // PostFilter implements fwk.PostFilterPlugin. A plan of which a member was refused by its node is not bound; a single
-// pod of a gang never preempts (docs/decisions, G15). For other pods default preemption runs next, which preempts no
-// part of a gang's minimum. A pod that passes between the members of a plan does not preempt: it is tried again when all of
-// them are assumed.
+// pod of a gang never preempts (docs/decisions, G15). A pod that passes between the members of a plan does not preempt: it is tried
+// again when all of them are assumed.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
 		if plan, _, _, _ := pl.registry.CommittingPlan(); plan != 0 {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 		}
-		return nil, fwk.NewStatus(fwk.Unschedulable)
+		return pl.preemptForPod(ctx, pod, statuses)
 	}
 	if data, err := state.Read(stateKey); err == nil {
 		pl.recordRefusedMember(ctx, pod, string(data.(planned)), statuses)

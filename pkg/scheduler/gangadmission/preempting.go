@@ -4,6 +4,7 @@ package gangadmission
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
@@ -36,27 +38,13 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 		repeatAt(next)
 		return
 	}
-	var s *search
-	result, final, why := hopeless, step != gangs.PreemptConfirm, ""
-	var decision *preemption.Decision
-	limit.restart(now, work.Cuts)
-	for _, work.EvictionPriority = range work.EvictionPriorities {
-		s = &search{Admission: pl, work: work, snapshot: snapshot}
-		if s.mayHelp(now) {
-			s.collectCandidates(logger, step, now)
-			decision, result = s.findVictims(limit)
-			final = final && !s.candidates.Unsettled && !s.bounded && snapshot.KnownUntil().IsZero()
-		}
-		if why = cmp.Or(why, s.why); result != hopeless {
-			break
-		}
-	}
+	s, decision, result := pl.searchVictims(logger, work, snapshot, limit, step, now)
 	took := pl.gangs.clock.Since(now)
 	a.Took += took
-	name := string(result)
 	switch result {
 	case hopeless:
-		repeatAt(pl.registry.RecordHopeless(work.Gang, why, final, a.Took, now))
+		final := step != gangs.PreemptConfirm && !s.mayChange
+		repeatAt(pl.registry.RecordHopeless(work.Gang, s.why, final, a.Took, now))
 	case cut:
 		repeatAt(pl.registry.RecordCut(work.Gang, took, now))
 		a.Cut = true
@@ -67,15 +55,80 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 		pl.gangs.apply(logger, pl.registry.AbortPlans(work, s.inTheWay, now))
 		repeatAt(now.Add(abortPause))
 	case decided:
-		if step == gangs.PreemptConfirm {
-			name = "confirmed"
-		}
-		logger.V(2).Info("Gang preempts pods of lower priority", "step", name, "workloads", len(decision.Victims), "pods", decision.Cost.Pods,
-			"disruptionBudgetsViolated", decision.Cost.Violations, "took", took)
 		pl.gangs.apply(logger, pl.registry.RecordPreemption(work, s.describe(decision), now))
+	}
+}
+
+// searchVictims searches for victims for the work, at its priorities from the highest on. It leaves the snapshot as it was.
+func (pl *Admission) searchVictims(logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, step gangs.NextPreemptionStep, now time.Time) (s *search, decision *preemption.Decision, result searchResult) {
+	result = hopeless
+	why, mayChange := "", false
+	limit.restart(now, work.Cuts)
+	for _, work.EvictionPriority = range work.EvictionPriorities {
+		s = &search{Admission: pl, work: work, snapshot: snapshot}
+		if s.mayHelp(now) {
+			s.collectCandidates(logger, step, now)
+			decision, result = s.findVictims(limit)
+			mayChange = mayChange || s.candidates.Unsettled || s.bounded || !snapshot.KnownUntil().IsZero()
+		}
+		if why = cmp.Or(why, s.why); result != hopeless {
+			break
+		}
+	}
+	s.why, s.mayChange = why, mayChange
+	took, name := pl.gangs.clock.Since(now), string(result)
+	if result == decided && step == gangs.PreemptConfirm {
+		name = "confirmed"
+	}
+	if decision != nil {
+		logger.V(2).Info("Pods of lower priority are preempted", "step", name, "workloads", len(decision.Victims), "pods", decision.Cost.Pods,
+			"disruptionBudgetsViolated", decision.Cost.Violations, "took", took)
 	}
 	preemptions.WithLabelValues(name).Inc()
 	preemptionDuration.WithLabelValues(name).Observe(took.Seconds())
+	return s, decision, result
+}
+
+// preemptForPod makes room for a pod without a gang that no node takes: it preempts as a gang of one (docs/decisions, G15). The node of
+// its plan becomes its nominated node, which keeps the room for it.
+func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	logger, now := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(pod)), pl.gangs.clock.Now()
+	nothing := func(why string) *fwk.Status { return fwk.NewStatus(fwk.Unschedulable, "preemption: "+why) }
+	nodes, mayHelp, err := kubescheduler.MayPreempt(pl.profile, statuses)
+	if err != nil || !mayHelp {
+		return kubescheduler.Nominate(""), nothing("it is not helpful for scheduling")
+	}
+	work, why, effects := pl.registry.BeginPodPreemption(pod, now)
+	pl.gangs.apply(logger, effects)
+	if work == nil {
+		return nil, nothing(why)
+	}
+	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, now)
+	if err != nil {
+		return nil, fwk.AsStatus(fmt.Errorf("preempting for pod %s: %w", klog.KObj(pod), err))
+	}
+	s, decision, result := pl.searchVictims(logger, work, snapshot, limit, gangs.PreemptDecide, now)
+	switch result {
+	case decided:
+		effects, ok := pl.registry.RecordPodPreemption(work, s.describe(decision), now)
+		if pl.gangs.apply(logger, effects); !ok {
+			return nil, nothing("the pods that would end are about to end for others")
+		}
+		kubescheduler.CountPreemption(decision.Cost.Pods)
+		return kubescheduler.Nominate(s.node), fwk.NewStatus(fwk.Success)
+	case unneeded:
+		pl.registry.RetryPodPreemption(pod, unneededPause, now)
+		return kubescheduler.Nominate(s.node), fwk.NewStatus(fwk.Success)
+	case aborts:
+		logger.V(2).Info("Pod aborts plans of lower priority", "plans", len(s.inTheWay))
+		pl.gangs.apply(logger, pl.registry.AbortPlans(work, s.inTheWay, now))
+		pl.registry.RetryPodPreemption(pod, abortPause, now)
+		return nil, nothing("it waits until plans of lower priority are aborted")
+	case cut:
+		pl.registry.RetryPodPreemption(pod, unneededPause, now)
+		return nil, nothing("the search for victims took too long")
+	}
+	return kubescheduler.Nominate(""), nothing(cmp.Or(s.why, "no pod on a node has a lower priority"))
 }
 
 // unneededPause is the time after which an attempt is repeated for which the room of ending pods seems to be enough.
@@ -106,6 +159,8 @@ type search struct {
 	inTheWay   []gangs.PlanRoom // plans that have to be aborted first
 	why        string           // why preemption would not help; "": no pod has a lower priority
 	bounded    bool             // it found no victims, and it is not certain that there are none
+	mayChange  bool             // victims may be found without a change that is counted
+	node       string           // on which the first pod would be
 }
 
 // mayHelp reports whether the numbers allow a plan if all pods end that may be candidates. Of the gangs that preemption would not help
@@ -121,7 +176,7 @@ func (s *search) mayHelp(now time.Time) bool {
 		return false
 	}
 	if !s.snapshot.MayFitWithout(problem, screening.MayEnd) {
-		s.why = describeHopeless(screening.Pods, screening.Protected)
+		s.why = s.describeHopeless(screening.Pods, screening.Protected)
 		return false
 	}
 	return true
@@ -138,12 +193,17 @@ func (s *search) collectCandidates(logger klog.Logger, step gangs.NextPreemption
 // findVictims searches for victims, with the room of pods that are ending.
 func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResult) {
 	c := &s.candidates
-	pods := 0
+	pods, protected := 0, c.Protected
 	for i := range c.Workloads {
-		pods += len(c.Workloads[i].Pods)
+		w := &c.Workloads[i]
+		kept := 0
+		if w.MinimumProtected {
+			kept = min(len(w.Pods), w.Tree.MinPods())
+		}
+		pods, protected = pods+len(w.Pods)-kept, protected+kept
 	}
-	if pods == 0 && len(c.Plans) == 0 {
-		s.why = describeHopeless(0, c.Protected)
+	if pods == 0 && len(c.Plans) == 0 && (s.work.Pod == nil || len(c.Ending) == 0) {
+		s.why = s.describeHopeless(0, protected)
 		return nil, hopeless
 	}
 	s.snapshot.Free(c.Ending)
@@ -158,7 +218,7 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 	}()
 	d, result := preemption.FindVictims(
 		preemption.Input{
-			Problem: s.work.Required(), Workloads: c.Workloads, Allowed: s.budgets.allowed, MaxGrace: int64(s.args.MaxVictimGrace.Seconds()),
+			Problem: s.work.Required(), Workloads: c.Workloads, Allowed: s.budgets.allowed,
 		}, s.snapshot,
 		preemption.Budget{
 			Plan:  placement.Budget{Placements: int(s.args.PlanBudget), Expired: limit.isOver},
@@ -166,7 +226,7 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 		})
 	switch result {
 	case preemption.Hopeless:
-		s.why = describeHopeless(pods, c.Protected)
+		s.why = s.describeHopeless(pods, protected)
 		return nil, hopeless
 	case preemption.Cut:
 		return nil, cut
@@ -178,6 +238,7 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 	for i := range d.Plan {
 		planned.Insert(d.Plan[i].Node)
 	}
+	s.node = d.Plan[0].Node
 	for _, p := range c.Plans {
 		if slices.ContainsFunc(p.Pods, func(id int) bool { return planned.Has(s.running[id].Spec.NodeName) }) {
 			s.inTheWay = append(s.inTheWay, p)
@@ -221,14 +282,18 @@ func newPlanID() string { return string(uuid.NewUUID())[:planIDLength] }
 
 // describeHopeless returns why preemption would not help although so many pods of lower priority may be preempted, and others not. "":
 // there are neither.
-func describeHopeless(pods, protected int) string {
+func (s *search) describeHopeless(pods, protected int) string {
 	switch {
 	case pods == 0 && protected == 0:
 		return ""
 	case pods == 0:
 		return message.Count(protected, "pod") + " of lower priority may not be preempted"
 	}
-	text := fmt.Sprintf("the gang would not fit without the %s of lower priority either", message.Count(pods, "pod"))
+	who := "gang"
+	if s.work.Pod != nil {
+		who = "pod"
+	}
+	text := fmt.Sprintf("the %s would not fit without the %s of lower priority either", who, message.Count(pods, "pod"))
 	if protected > 0 {
 		text += fmt.Sprintf("; %s of lower priority may not be preempted", message.Count(protected, "more pod"))
 	}

@@ -5,7 +5,6 @@ package gangadmission
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/legacyregistry"
-	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/config"
@@ -532,9 +530,9 @@ func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, gpus, victims, where := newCluster(t), int64(2), 4, ""
+			c, gpus, victims := newCluster(t), int64(2), 4
 			if tc.beside {
-				gpus, victims, where = 5, 5, " on node n0"
+				gpus, victims = 5, 5
 				c.node(wrappers.MakeNode("n0").GPUs(5)).rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
 				c.pod(wrappers.MakePod("other", "ml").GPUs(1)).eventually("the other pod runs", func() bool { return len(c.boundOf("other")) == 1 })
 			} else {
@@ -564,95 +562,46 @@ func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 			lifted.Store(true)
 			c.eventually("the pod runs", func() bool { return len(c.boundOf("plain")) == 1 })
 			c.eventually("all victims have ended", func() bool { return len(c.evicted()) == victims })
-			c.eventually("the gang is told", func() bool { return len(c.eventsWith(v2alpha2.EventGangPreempted)) > 0 }) // after its pods
-			want := "Preempted by pod ml/plain (priority 100) on node n"
-			if got := c.eventsWith("Preempted"); len(got) != victims || !strings.Contains(got[0], want) {
-				t.Errorf("events %q, want one for each pod, with %q", got, want)
-			}
-			if got := c.eventsWith(v2alpha2.EventGangPreempted); len(got) != 1 || got[0] != "wide: pod ml/plain of priority 100 preempted the whole gang, 4 pods"+where {
-				t.Errorf("events %q, want one", got)
+			c.eventually("each pod and the gang have an event", func() bool { return len(c.eventsWith("Preempted")) >= victims+1 })
+			for _, e := range c.eventsWith("Preempted") {
+				want := "Preempted by pod ml/plain (priority 100) on node n"
+				if strings.HasPrefix(e, "wide: ") {
+					want = "by pod ml/plain (priority 100 over 0): all 4 pods"
+				}
+				if !strings.Contains(e, want) {
+					t.Errorf("event %q, want %q", e, want)
+				}
 			}
 		})
 	}
 }
 
-// If the preemptor is gone, or terminating, when its victims are marked, none of them ends, and the marks are taken back.
-func TestNoGangEndsForAPodThatIsDeleted(t *testing.T) {
+// If the preemptor is deleted while its victims are being marked, none of them ends, and the marks are taken back.
+func TestNobodyEndsForAPodThatIsDeleted(t *testing.T) {
 	t.Parallel()
-	for name, preemptor := range map[string]*wrappers.PodWrapper{
-		"gone":        wrappers.MakePod("gone", "ml").Priority(100),
-		"terminating": wrappers.MakePod("terminating", "ml").Priority(100).Terminating(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testNoGangEndsFor(t, preemptor)
-		})
-	}
-}
-
-func testNoGangEndsFor(t *testing.T, w *wrappers.PodWrapper) {
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(2)).node(wrappers.MakeNode("n1").GPUs(2)).
 		rankedGang("wide", 0, 4, 4).run().wholeOf("wide", 4)
-	c.eventually("the registry has observed that all are bound", func() bool {
-		f, _ := c.gangs.registry.Facts(key("wide"))
-		return !f.Binding && f.Bound[""] == 4
+	var once sync.Once
+	c.onMark = func() {
+		once.Do(func() {
+			c.deletePod("plain")
+			c.eventually("this is observed", func() bool { _, err := c.gangs.podLister.Pods("ml").Get("plain"); return err != nil })
+		})
+	}
+	c.pod(wrappers.MakePod("plain", "ml").GPUs(1).Priority(100))
+	c.eventually("all marks are taken back", func() bool {
+		n := 0
+		for i := range 4 {
+			pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, fmt.Sprintf("wide-%d", i), metav1.GetOptions{})
+			if err == nil && slices.ContainsFunc(pod.Status.Conditions, func(x corev1.PodCondition) bool {
+				return x.Type == corev1.DisruptionTarget && x.Status == corev1.ConditionFalse
+			}) {
+				n++
+			}
+		}
+		return n == 4
 	})
-	var victims []*corev1.Pod
-	for i := range 4 {
-		pod, err := c.gangs.podLister.Pods("ml").Get(fmt.Sprintf("wide-%d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		victims = append(victims, pod)
-	}
-	marked := func(status corev1.ConditionStatus) func() bool {
-		return func() bool {
-			return !slices.ContainsFunc(victims, func(v *corev1.Pod) bool {
-				pod, err := c.client.CoreV1().Pods("ml").Get(t.Context(), v.Name, metav1.GetOptions{})
-				return err != nil || !slices.ContainsFunc(pod.Status.Conditions, func(x corev1.PodCondition) bool {
-					return x.Type == corev1.DisruptionTarget && x.Status == status
-				})
-			})
-		}
-	}
-	preemptor := w.UID("uid-" + w.Obj().Name).Obj()
-	if preemptor.DeletionTimestamp != nil {
-		c.pod(w).eventually("the preemptor is observed", func() bool { return c.gangs.observedPod(preemptor) != nil })
-	}
-	if _, err := c.gangs.preemptionHooks(&activator{}).Preempt(victims[0], victims, preemptor); err == nil || !strings.Contains(err.Error(), "it is gone") {
-		t.Errorf("the victims end for a pod that is gone: %v", err)
-	}
-	c.eventually("the marks are taken back", marked(corev1.ConditionFalse))
 	if got := c.evicted(); len(got) > 0 {
 		t.Errorf("evicted %v", got)
-	}
-}
-
-// activator records the pods that are activated.
-type activator struct {
-	fwk.Handle
-	pods []string
-}
-
-func (a *activator) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
-	a.pods = slices.AppendSeq(a.pods, maps.Keys(pods))
-}
-
-// A pod without a gang is activated if its last victim is gone before the stock plugin waits for the event of that.
-func TestAPodWhoseLastVictimIsGoneIsActivated(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t)
-	c.pod(wrappers.MakePod("there", "ml").Node("n0")).eventually("the pod is observed", func() bool {
-		_, err := c.gangs.podLister.Pods("ml").Get("there")
-		return err == nil
-	})
-	preemptor := wrappers.MakePod("high", "ml").UID("high").Priority(100).Obj()
-	for name, want := range map[string][]string{"there": nil, "gone": {"high"}} {
-		var a activator
-		victim := wrappers.MakePod(name, "ml").UID("uid-" + name).Obj()
-		ends, err := c.gangs.preemptionHooks(&a).Preempt(victim, []*corev1.Pod{victim}, preemptor)
-		if ends != (len(want) > 0) || err != nil || !slices.Equal(a.pods, want) {
-			t.Errorf("%s: ends %v, %v, activated %v, want %v", name, ends, err, a.pods, want)
-		}
 	}
 }

@@ -141,18 +141,15 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 		SingleSurplusAfter: g.args.SingleSurplusAfter.Duration,
 		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
 		PreemptionTimeout:  g.args.PreemptionTimeout.Duration,
+		MaxVictimGrace:     g.args.MaxVictimGrace.Duration,
 		PreemptionEnded: func(p *gangs.Preemption, outcome gangs.PreemptionOutcome) {
 			preemptionsEnded.WithLabelValues(string(outcome)).Inc()
 			if outcome == evictions.Placed && !p.Decided.IsZero() {
 				preemptionTime.Observe(g.clock.Since(p.Decided).Seconds())
 			}
-			logger.V(2).Info("Preemption ended", "podGroup", p.Gang, "plan", p.ID, "outcome", outcome)
+			logger.V(2).Info("Preemption ended", "preemptor", p.Preemptor(), "plan", p.ID, "outcome", outcome)
 		},
 		Amount: kubescheduler.AmountOf,
-		IsAssumed: func(pod *corev1.Pod) bool {
-			known := g.observedPod(pod)
-			return known != nil && known.Spec.NodeName == ""
-		},
 		Priority: func(name string) (int32, bool) {
 			class, err := g.classes.Get(name)
 			if err != nil {

@@ -47,7 +47,7 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 		"room, for pods of a higher priority too": {
 			members: eight(asIs),
 			nodes:   []*wrappers.NodeWrapper{wrappers.MakeNode("n0").GPUs(5), wrappers.MakeNode("n1").GPUs(4)},
-			others:  []*wrappers.PodWrapper{plain("p0").Priority(1000), plain("p1").Priority(1000)},
+			others:  []*wrappers.PodWrapper{plain("p0").Priority(1000).NeverPreempts(), plain("p1").Priority(1000).NeverPreempts()},
 			passes:  2, bound: 1,
 		},
 		"lower priority": {

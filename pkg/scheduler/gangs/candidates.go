@@ -8,10 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -24,7 +27,7 @@ type RunningPods struct {
 	Budgets func(id int) []int
 }
 
-// Candidates are the pods that a gang may preempt.
+// Candidates are the pods that a gang, or a pod without one, may preempt.
 type Candidates struct {
 	Workloads []preemption.Workload
 	Gangs     []Key // by index in Workloads; zero: a pod without a gang
@@ -48,7 +51,7 @@ func (g *gangState) yieldsTo(priority int32) bool {
 		g.priority() < priority && g.group != nil && g.group.Spec.Preemptibility != v2alpha2.NonPreemptible
 }
 
-// AbortPlans aborts plans of lower priority whose room the gang of the work needs, unless they are being bound by now.
+// AbortPlans aborts plans of lower priority whose room the preemptor of the work needs, unless they are being bound by now.
 func (r *Registry) AbortPlans(w *Work, plans []PlanRoom, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,35 +59,39 @@ func (r *Registry) AbortPlans(w *Work, plans []PlanRoom, now time.Time) Effects 
 	var e Effects
 	for _, p := range plans {
 		if g := r.gangs[p.Gang]; g != nil && g.yieldsTo(w.EvictionPriority) {
-			e.add(r.abortForPreemptor(g, w.Gang))
+			e.add(r.abortForPreemptor(g, w.preemptor()))
 		}
 	}
 	return r.endCall(e)
 }
 
-func (r *Registry) abortForPreemptor(g *gangState, by Key) Effects {
+func (r *Registry) abortForPreemptor(g *gangState, by string) Effects {
 	p := g.plan
-	r.abortPlan(p, AbortPreempted, "gang "+by.String()+" of higher priority needs the room")
+	r.abortPlan(p, AbortPreempted, by+" of higher priority needs the room")
 	if g.plan == nil {
 		g.backOff(p, r.now)
 	}
 	return r.evaluate(g, r.now)
 }
 
-// Candidates returns the pods that the gang of the work may preempt. confirm: only workloads that lose pods by the gang's
+// Candidates returns the pods that the preemptor of the work may preempt. confirm: only workloads that lose pods by its
 // present decision are candidates.
 func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now time.Time) Candidates {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	c := &candidates{registry: r, work: w, lowest: math.MaxInt32, running: running, own: r.gangs[w.Gang], confirm: confirm}
-	if c.own == nil {
+	switch {
+	case c.own != nil:
+		c.eviction = c.own.preemption
+	case w.Pod == nil: // the gang is gone
 		return Candidates{}
 	}
 	c.members = make([]candidate, 0, len(running.Pods))
 	for id := range running.Pods {
 		c.addPod(id)
 	}
+	c.addPlain()
 	c.addGangs()
 	r.recordLowest(c.lowest)
 	return c.Candidates
@@ -110,10 +117,13 @@ type candidates struct {
 	registry *Registry
 	work     *Work
 	running  RunningPods
-	own      *gangState
-	members  []candidate // of other gangs
+	own      *gangState          // nil: the work is that of a pod without a gang
+	eviction *evictions.Eviction // by the preemptor; nil: there is none
+	plain    []int               // IDs of pods without a gang that are candidates
+	members  []candidate         // of other gangs
 	gangs    []*gangState
 	counts   []int // by gang: its members
+	victims  map[*evictions.Eviction]sets.Set[types.UID]
 	confirm  bool
 	lowest   int32 // priority of a pod, or of the class of a gang
 }
@@ -139,7 +149,7 @@ func (c *candidates) addPod(id int) {
 		return
 	}
 	by, departs := m.departure()
-	if departs && by == nil {
+	if departs && by == nil || c.endsForPod(m, pod.UID) {
 		c.Ending, c.Unsettled = append(c.Ending, id), true
 		return
 	}
@@ -160,14 +170,48 @@ func (c *candidates) addPod(id int) {
 	case departs:
 		c.Unsettled = true
 	case priority >= c.work.EvictionPriority || c.confirm && victim == nil:
-	case victim != nil && (victim.By() == nil || victim.By() != c.own.preemption):
+	case victim != nil && (victim.By() == nil || victim.By() != c.eviction):
 		c.Unsettled = true
 	default:
-		c.Workloads = append(c.Workloads, preemption.Workload{
-			Name: pod.Namespace + "/" + pod.Name, Priority: priority, Pods: []preemption.Pod{c.podOf(id, "")},
-		})
-		c.Gangs = append(c.Gangs, Key{})
+		c.plain = append(c.plain, id)
 	}
+}
+
+// addPlain adds the pods without a gang. There are as many of them as pods in a cluster, so that no list grows for each.
+func (c *candidates) addPlain() {
+	n := len(c.plain) + len(c.gangs)
+	c.Workloads, c.Gangs = make([]preemption.Workload, 0, n), make([]Key, len(c.plain), n)
+	pods := make([]preemption.Pod, len(c.plain))
+	for i, id := range c.plain {
+		pod := c.running.Pods[id]
+		pods[i] = c.podOf(id, "")
+		c.Workloads = append(c.Workloads, preemption.Workload{
+			Name: pod.Namespace + "/" + pod.Name, Priority: count.PodPriority(pod), Pods: pods[i : i+1 : i+1],
+		})
+	}
+}
+
+// endsForPod reports whether the pod is to end for a pod without a gang. Its room is not free for others, but that pod is nominated for
+// the node, and counts there.
+func (c *candidates) endsForPod(m *member, uid types.UID) bool {
+	if m == nil || m.gang.victimOf == nil {
+		by, _ := m.departure()
+		return by.IsForPod() || c.registry.plainVictims[uid].By().IsForPod()
+	}
+	by := m.gang.victimOf
+	if !by.IsForPod() {
+		return false
+	}
+	if c.victims[by] == nil {
+		if c.victims == nil {
+			c.victims = map[*evictions.Eviction]sets.Set[types.UID]{}
+		}
+		c.victims[by] = sets.New[types.UID]()
+		for _, v := range by.Victims {
+			c.victims[by].Insert(v.Pod.UID)
+		}
+	}
+	return c.victims[by].Has(uid)
 }
 
 func (c *candidates) podOf(id int, leaf string) preemption.Pod {
@@ -176,6 +220,8 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
 		p.Grace = *grace
 	}
+	longest := c.registry.opts.MaxVictimGrace
+	p.Kept = longest > 0 && p.Grace > int64(longest/time.Second) || c.work.Pod != nil && count.PodPriority(pod) >= c.work.EvictionPriority
 	if start := pod.Status.StartTime; start != nil {
 		p.Running = int64(max(0, c.registry.now.Sub(start.Time)) / time.Second)
 	}
@@ -199,7 +245,6 @@ func (c *candidates) addGangs() {
 		*at++
 	}
 	pods := make([]preemption.Pod, len(sorted))
-	c.Workloads, c.Gangs = slices.Grow(c.Workloads, len(c.gangs)), slices.Grow(c.Gangs, len(c.gangs))
 	start := 0
 	for i, g := range c.gangs {
 		g.collected = 0
@@ -228,7 +273,7 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 	switch {
 	case priority >= c.work.EvictionPriority:
 		return
-	case g.victimOf != nil && g.victimOf != c.own.preemption, c.confirm && g.victimOf == nil,
+	case g.victimOf != nil && g.victimOf != c.eviction, c.confirm && g.victimOf == nil,
 		slices.ContainsFunc(pods, func(p candidate) bool { return p.isDeparting() }): // their deletion was not accepted yet
 		c.Protected, c.Unsettled = c.Protected+len(pods), true
 		return
@@ -275,12 +320,12 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 		if priority := min(m.gang.classPriority(), m.gang.numbers.LowestPriority()); !known || priority < x.priority {
 			x.priority = priority
 		}
-		x.end = x.end || m.isDeparting()
+		x.end = x.end || m.isDeparting() || m.gang.victimOf.IsForPod()
 		named[h] = x
 	}
 	plainEnd := false // the same of pods without a gang
 	for _, victim := range r.plainVictims {
-		plainEnd = plainEnd || victim.IsExpected(r.now, r.opts.PreemptionTimeout)
+		plainEnd = plainEnd || victim.IsExpected(r.now, r.opts.PreemptionTimeout) || victim.By().IsForPod()
 	}
 	s, lowest := Screening{MayEnd: make([]bool, len(holders))}, int32(math.MaxInt32)
 	for i, h := range holders {
@@ -301,7 +346,7 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 		lowest = min(lowest, priority)
 		mayBePlain := g == nil || g.group == nil || isNamed || g.numbers.Flagged(count.IsStray) > 0
 		switch {
-		case h.Terminating, of.end, mayBePlain && plainEnd, g != nil && len(g.departing) > 0:
+		case h.Terminating, of.end, mayBePlain && plainEnd, g != nil && (len(g.departing) > 0 || g.victimOf.IsForPod()):
 			s.MayEnd[i] = true
 		case priority < w.EvictionPriority && !mayBePlain && g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
 			s.Protected += pods[i]

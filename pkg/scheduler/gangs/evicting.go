@@ -21,7 +21,16 @@ import (
 func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return p.Until(), r.preemptorOf(p) != nil
+	return p.Until(), r.isAwaited(p)
+}
+
+// isAwaited reports whether the preemptor waits for the room of the preemption still.
+func (r *Registry) isAwaited(p *Preemption) bool {
+	if p.Pod != nil {
+		x := r.preemptors[p.Pod.UID]
+		return x != nil && x.eviction == p
+	}
+	return r.preemptorOf(p) != nil
 }
 
 // preemptorOf returns the gang that waits for the room of the preemption; nil: none does any more, or it is for a pod without a gang.
@@ -38,16 +47,21 @@ func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	g := r.preemptorOf(p)
-	if g == nil || err != nil || !r.isStillAllowed(g) {
+	if !r.isAwaited(p) || err != nil || !r.isStillAllowed(p) {
 		// No status says Evicting, so that a part of the marks means nothing to another process.
 		e := Effects{Unmark: []*Preemption{p}}
 		if g != nil { // otherwise it ended while they were being marked
 			g.recordOwnChange() // it is tried again
 			e.add(r.endPreemption(g, evictions.Cancelled))
+		} else if r.isAwaited(p) {
+			e.add(r.endForPod(r.preemptors[p.Pod.UID], evictions.Cancelled, retryInterval))
 		}
 		r.enterStage(p, evictions.Ended)
 		e.add(r.releaseVictims(p))
 		return r.endCall(e)
+	}
+	if p.Pod != nil { // there is no status in which to record it
+		return r.endCall(r.beginEvictions(p))
 	}
 	r.enterStage(p, evictions.Marked)
 	r.reindex(g)
@@ -76,7 +90,7 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 		r.enterStage(p, evictions.Recorded)
 		return Effects{Mark: []*Preemption{p}}
 	case p.Stage() == evictions.Marked && evicting:
-		if !r.isStillAllowed(g) {
+		if !r.isStillAllowed(p) {
 			g.recordOwnChange()
 			return r.endPreemption(g, evictions.Cancelled)
 		}
@@ -96,17 +110,25 @@ func (r *Registry) enterStage(p *Preemption, s evictions.Stage) {
 	p.Enter(s, r.now)
 }
 
-// beginEvictions requests the deletion of the victims, if they may end still.
-func (r *Registry) beginEvictions(g *gangState) Effects {
+// beginEvictionsFor requests the deletion of the victims of a gang, if they may end still.
+func (r *Registry) beginEvictionsFor(g *gangState) Effects {
 	p := g.preemption
-	if !r.isStillAllowed(g) {
+	if !r.isStillAllowed(p) {
 		g.recordOwnChange()
 		p.Victims, p.Spared = slices.Concat(p.Victims, p.Spared), nil
 		return r.endPreemption(g, evictions.Cancelled)
 	}
+	e := r.beginEvictions(p)
+	e.Dirty = append(e.Dirty, g.key)
+	r.reindex(g)
+	return e
+}
+
+// beginEvictions requests the deletion of the victims.
+func (r *Registry) beginEvictions(p *Preemption) Effects {
 	r.spareSucceeded(p)
 	r.enterStage(p, evictions.Checked)
-	e := Effects{Evict: []*Preemption{p}, Dirty: []Key{p.Gang}}
+	e := Effects{Evict: []*Preemption{p}}
 	told := map[Key]bool{}
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
@@ -120,7 +142,6 @@ func (r *Registry) beginEvictions(g *gangState) Effects {
 			e.Dirty = append(e.Dirty, v.Gang)
 		}
 	}
-	r.reindex(g)
 	return e
 }
 
@@ -135,14 +156,14 @@ func (r *Registry) spareSucceeded(p *Preemption) {
 
 // lossOf returns what the gang of a victim says of the preemption.
 func (r *Registry) lossOf(p *Preemption, v Victim) *podgroup.Preempted {
-	return &podgroup.Preempted{At: r.now, By: p.Gang.String(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
+	return &podgroup.Preempted{At: r.now, By: p.Preemptor(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
 }
 
-// isStillAllowed reports whether neither the gang nor those of the victims have changed in a way that forbids the evictions, or makes it
-// unknown whether the gang needs them: each of them loses all of its pods, or keeps its minimum, and that of each sub-group that had it.
-func (r *Registry) isStillAllowed(g *gangState) bool {
-	p := g.preemption
-	if g.highestEviction() < p.Priority || g.neverPreempts() || !g.isSettled() {
+// isStillAllowed reports whether neither the preemptor nor the gangs of the victims have changed in a way that forbids the evictions, or
+// makes it unknown whether the preemptor needs them: each gang loses all of its pods, or keeps its minimum, and that of each sub-group that
+// had it.
+func (r *Registry) isStillAllowed(p *Preemption) bool {
+	if g := r.preemptorOf(p); g != nil && (g.highestEviction() < p.Priority || g.neverPreempts() || !g.isSettled()) {
 		return false
 	}
 	lost := map[*gangState][]*member{}
@@ -157,7 +178,7 @@ func (r *Registry) isStillAllowed(g *gangState) bool {
 		lost[m.gang] = append(lost[m.gang], m)
 	}
 	for g, members := range lost {
-		if g.tree == nil || g.group == nil || g.isBinding() || g.isNonPreemptible() || g.evictionPriority() >= p.Priority {
+		if g.tree == nil || g.group == nil || g.isBinding() || g.group.Spec.Preemptibility == v2alpha2.NonPreemptible || g.evictionPriority() >= p.Priority {
 			return false
 		}
 		if len(members) >= g.boundMembers() && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
@@ -180,7 +201,6 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 	for _, uid := range left {
 		if m := r.members[uid]; m != nil {
 			delete(m.gang.departing, m)
-			m.gang.ladder = nil
 			e.add(r.evaluate(m.gang, now))
 		}
 		delete(r.plainVictims, uid)
@@ -194,9 +214,10 @@ func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time)
 	}
 	e.add(r.releaseVictims(p))
 	r.enterStage(p, evictions.Deleted)
-	if g := r.preemptorOf(p); g == nil {
+	switch g := r.preemptorOf(p); {
+	case !r.isAwaited(p):
 		r.enterStage(p, evictions.Ended)
-	} else {
+	case g != nil:
 		if p.IsLending() {
 			p.Lent, p.Taken = r.reserved.EndOfGang(p.Gang, isOfGang), true
 			r.freeReserved(p.Lent)

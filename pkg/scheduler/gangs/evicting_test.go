@@ -271,7 +271,7 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 	p.Begin(evictions.Announced, s.now)
 	g.preemption = p
 	s.r.plainVictims.Choose("plain", p)
-	s.r.beginEvictions(g)
+	s.r.beginEvictionsFor(g)
 	candidates := func() (workloads []string, ending int) {
 		c := s.r.Candidates(&Work{Gang: Key{Namespace: testNamespace, Name: "other"}, EvictionPriority: 200}, running, false, s.now)
 		for _, w := range c.Workloads {
@@ -284,8 +284,8 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 		if workloads, ending := candidates(); !slices.Equal(workloads, []string{testNamespace + "/later"}) || ending != 0 {
 			t.Errorf("after %s %v may be preempted, and %d pods end", passed, workloads, ending)
 		}
-		if q, ends, err := s.r.Preempt(plain, []*corev1.Pod{plain}, wrappers.MakePod("pod", testNamespace).UID("pod").Priority(200).Obj(), "again", s.now); q != nil || !ends || err != nil {
-			t.Errorf("after %s a pod preempts it: %v, %t, %v", passed, q, ends, err)
+		if s.decideForPod("pod", 200, plain) != nil {
+			t.Errorf("after %s a pod preempts it", passed)
 		}
 	}
 	s.r.RecordEvicted(p, nil, s.now)
@@ -325,7 +325,7 @@ func TestAVictimThatJoinsAGang(t *testing.T) {
 			}
 			high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
 			high.preemption = &Preemption{Priority: 1000, Victims: []Victim{{Pod: s.r.members["a"].pod, Pods: 1, Whole: true}}}
-			if got := s.r.isStillAllowed(high); got != tc.want {
+			if got := s.r.isStillAllowed(high.preemption); got != tc.want {
 				t.Errorf("the pod may end: %t, want %t", got, tc.want)
 			}
 		})
@@ -387,8 +387,8 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 						t.Errorf("%+v may be preempted, and %d pods end, want that %d end", c.Workloads, len(c.Ending), ending)
 					}
 					checkScreening(t, s.r, otherGang, pods, &c, s.now)
-					if q, ends, err := s.r.Preempt(pods[0], pods[:1], wrappers.MakePod("pod", testNamespace).UID("pod").Priority(200).Obj(), "again", s.now); q != nil || !ends || err != nil {
-						t.Errorf("a pod preempts it: %v, %t, %v", q, ends, err)
+					if s.decideForPod("pod", 200, pods[0]) != nil {
+						t.Error("a pod preempts it")
 					}
 					f, _ := s.r.Facts(gangG)
 					g := s.r.gangs[gangG]
@@ -396,7 +396,11 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 						t.Errorf("the gang is said to lose pods: %t, to plan: %t, to keep %d pods", f.LosesPods, state != idle, g.boundMembers())
 					}
 				}
-				check(0)
+				if byPod { // its nomination counts on the nodes
+					check(2)
+				} else {
+					check(0)
+				}
 				s.r.RecordEvicted(p, nil, s.now)
 				check(2)
 				for _, pod := range pods { // it ends as its informer tells it, with its last annotations and labels
@@ -422,13 +426,9 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Preemption {
 	s.t.Helper()
 	if byPod {
-		p, _, err := s.r.Preempt(pods[1], pods, wrappers.MakePod("single", testNamespace).UID("single").Priority(100).Obj(), "plan", s.now)
-		if before(); err == nil {
-			_, _, err = s.r.RecordMarkedForPod(p, nil, s.now)
-		}
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		p := s.decideForPod("single", 100, pods...)
+		before()
+		s.r.RecordMarked(p, nil, s.now)
 		return p
 	}
 	high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
@@ -445,7 +445,7 @@ func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Pr
 	p.Begin(evictions.Announced, s.now)
 	high.preemption = p
 	before()
-	s.r.beginEvictions(high)
+	s.r.beginEvictionsFor(high)
 	return p
 }
 
@@ -477,16 +477,13 @@ func TestVictimsThatEndForAPodMeanwhile(t *testing.T) {
 			low, high := keyOf(l.low[0]), keyOf(l.high[0])
 			var p *Preemption
 			evict := func() {
-				if lost, _, err := l.r.RecordMarkedForPod(p, nil, l.now); len(lost) != 1 || err != nil {
-					t.Errorf("the pods are marked for the pod: %+v, %v", lost, err)
+				if e := l.r.RecordMarked(p, nil, l.now); len(e.Evict) != 1 {
+					t.Errorf("the pods are marked for the pod: %+v", e)
 				}
 				l.apply(l.r.RecordEvicted(p, nil, l.now))
 			}
 			l.meanwhile = func() {
-				var err error
-				if p, _, err = l.r.Preempt(l.low[0], l.low, wrappers.MakePod("pod", "ml").UID("pod").Priority(200).Obj(), "other", l.now); err != nil {
-					t.Fatal(err)
-				}
+				p = decideForPod(l.r, "pod", 200, l.now, l.low...)
 				if isDeleted {
 					evict()
 				}

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
@@ -154,14 +152,15 @@ func TestAGangIsProtectedByItsLowestPod(t *testing.T) {
 					t.Fatalf("%d pods are bound", m.boundOf(mixed))
 				}
 				if byPod {
-					var running []*corev1.Pod
+					running := RunningPods{Amount: func(int) int64 { return 1 }}
 					for _, uid := range sortedUIDs(m.pods) {
 						if pod := m.pods[uid]; pod.Spec.NodeName != "" {
-							running = append(running, pod)
+							running.Pods = append(running.Pods, pod)
 						}
 					}
-					if v := m.r.Victims(running, 500, m.now); len(v.Gangs) == 1 != tc.ends {
-						t.Errorf("a pod may preempt %+v", v)
+					w := &Work{Pod: wrappers.MakePod("pod", "ns").UID("pod").Priority(500).Obj(), EvictionPriority: 500}
+					if c := m.r.Candidates(w, running, false, m.now); len(c.Workloads) == 1 != tc.ends {
+						t.Errorf("a pod may preempt %+v", c.Workloads)
 					}
 					return
 				}

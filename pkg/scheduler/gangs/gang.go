@@ -43,7 +43,6 @@ type gangState struct {
 
 	lostFrom []LostPods // bound pods that the admitted gang has lost since its minimum was bound, the latest last; at most maxLost
 
-	ladder    *ladder                 // what of its pods may be preempted together; nil = not known
 	departing map[*member]*Preemption // see Registry.recordDeparting; nil = none
 
 	preemption   *Preemption         // by which the gang makes room for itself; nil = none

@@ -16,6 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
@@ -56,15 +57,16 @@ func (r *Registry) classOf(pod *corev1.Pod) string {
 func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects {
 	m, key := r.members[pod.UID], keyOf(pod)
 	r.recordVictim(pod, key)
+	gaveUp := r.reviewPreemptor(pod)
 	if m == nil && key.Name == "" {
-		return Effects{}
+		return gaveUp
 	}
 	if m != nil && m.state == count.Succeeded && pod.Status.Phase != corev1.PodSucceeded {
 		return Effects{} // the other informer lags behind
 	}
 	// 1. The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change after the
 	// binding is ignored (docs/decisions, G12).
-	var e Effects
+	e := gaveUp
 	if m != nil && m.gang.key != key && m.state == count.Pending {
 		e.add(r.removeMember(m, now))
 		m = nil
@@ -176,7 +178,10 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	m := r.members[uid]
 	delete(r.leftGang, uid)
 	delete(r.plainVictims, uid)
-	if m == nil || m.state == count.Succeeded {
+	if m == nil {
+		return r.endCall(r.forgetPreemptor(uid, (*evictions.Eviction).Failure))
+	}
+	if m.state == count.Succeeded {
 		return Effects{}
 	}
 	if m.state == count.Bound || m.state == count.Posted {

@@ -231,8 +231,7 @@ func TestAPreemptorThatMayLosePodsKeepsItsRoom(t *testing.T) {
 	}
 	p := m.preemptFor(mid, "top")
 	m.updateRunning(mid)
-	_, e, _ := m.r.RecordMarkedForPod(p, errors.New("a mark was refused"), m.now)
-	m.apply(e)
+	m.apply(m.r.RecordMarked(p, errors.New("a mark was refused"), m.now))
 	m.runFor(time.Minute)
 	if m.boundOf(mid) != 2 || m.victims != 2 {
 		t.Errorf("%d of the gang are bound, want 2; %d pods were evicted, want 2", m.boundOf(mid), m.victims)
@@ -260,8 +259,7 @@ func TestNobodyEndsForAGangOfWhichPodsMayBeLost(t *testing.T) {
 		"its pod is about to be preempted, and is not": {victims: 2, lose: func(m *market) func() {
 			p := m.preemptFor(mid, "top")
 			return func() {
-				_, e, _ := m.r.RecordMarkedForPod(p, errors.New("a mark was refused"), m.now)
-				m.apply(e)
+				m.apply(m.r.RecordMarked(p, errors.New("a mark was refused"), m.now))
 			}
 		}},
 		"a pod comes that never preempts": {lose: func(m *market) func() {
@@ -315,11 +313,7 @@ func (m *market) preemptFor(key Key, name string) *Preemption {
 			pods = append(pods, pod)
 		}
 	}
-	p, _, err := m.r.Preempt(pods[0], pods, wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), "plan", m.now)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return p
+	return decideForPod(m.r, name, 9, m.now, pods...)
 }
 
 // A gang that was preempted waits behind those that were complete before its pods were created again, and before those that came

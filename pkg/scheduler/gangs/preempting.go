@@ -409,11 +409,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, Awaited: d.Awaited,
 		Timeout: r.opts.PreemptionTimeout,
 	}
-	isTaken := func(v Victim) bool {
-		loser := r.gangs[v.Gang]
-		return r.endsForOther(v.Pod.UID, g.preemption) || loser != nil && loser.isBinding() && !loser.yieldsTo(p.Priority)
-	}
-	if slices.ContainsFunc(d.Victims, isTaken) {
+	if r.areTaken(p, g.preemption) {
 		g.recordOwnChange() // they end for another, or their gang is being bound, since the search began: it is tried again
 		return Effects{}
 	}
@@ -436,6 +432,31 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		p.Begin(evictions.Decided, now)
 	}
 	g.preemption, g.hopeless = p, hopeless{}
+	e.add(r.chooseVictims(p, w))
+	r.reservePlanned(w, p, d.Placements)
+	r.freeReserved(slices.DeleteFunc(ended, func(old *reservations.Reservation) bool {
+		return slices.ContainsFunc(r.reserved.OnNode(old.Node), func(x *reservations.Reservation) bool { return x.Owner.Gang == g.key })
+	}))
+	r.recordReserved(g, d.Placements)
+	if p.Stage() == evictions.Announced {
+		e.add(r.beginEvictionsFor(g))
+	}
+	r.reindex(g)
+	e.Dirty = append(e.Dirty, g.key)
+	return r.endCall(e)
+}
+
+// areTaken reports whether pods that are to end by a decision end by another one since the search for them began, or their gangs
+// are being bound. before is the decision that it confirms; nil: none.
+func (r *Registry) areTaken(p, before *Preemption) bool {
+	return slices.ContainsFunc(p.Victims, func(v Victim) bool {
+		loser := r.gangs[v.Gang]
+		return r.endsForOther(v.Pod.UID, before) || loser != nil && loser.isBinding() && !loser.yieldsTo(p.Priority)
+	})
+}
+
+// chooseVictims records who is to end by a decision. Nothing more of their gangs is bound.
+func (r *Registry) chooseVictims(p *Preemption, w *Work) Effects {
 	for i := range p.Victims {
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
@@ -444,27 +465,25 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 			r.plainVictims.Choose(v.Pod.UID, p)
 		}
 	}
-	for _, v := range p.Victims { // nothing more of their gangs is bound
+	var e Effects
+	for _, v := range p.Victims {
 		if loser := r.gangs[v.Gang]; loser != nil && loser.victimOf == p && loser.yieldsTo(p.Priority) {
-			e.add(r.abortForPreemptor(loser, g.key))
+			e.add(r.abortForPreemptor(loser, w.preemptor()))
 		}
 	}
 	for _, pod := range p.Awaited {
 		if r.members[pod.UID] == nil && r.plainVictims[pod.UID] == nil {
-			r.plainVictims.Await(pod, now)
+			r.plainVictims.Await(pod, r.now)
 		}
 	}
-	r.reservePlanned(w, p, d.Placements)
-	r.freeReserved(slices.DeleteFunc(ended, func(old *reservations.Reservation) bool {
-		return slices.ContainsFunc(r.reserved.OnNode(old.Node), func(x *reservations.Reservation) bool { return x.Owner.Gang == g.key })
-	}))
-	r.recordReserved(g, d.Placements)
-	if p.Stage() == evictions.Announced {
-		e.add(r.beginEvictions(g))
-	}
-	r.reindex(g)
-	e.Dirty = append(e.Dirty, g.key)
-	return r.endCall(e)
+	return e
+}
+
+// evictedInVain is why nobody ends for a preemptor during wastedPause, the pause after so many evictions in vain.
+const evictedInVain = "pods were evicted for it, and it did not fit afterwards"
+
+func wastedPause(times int) time.Duration {
+	return min(firstHopeless<<min(times, 10), longestWasted)
 }
 
 // endPreemption ends a preemption. Room that is left is free for all.
@@ -483,10 +502,16 @@ func (r *Registry) replacePreemption(g *gangState, outcome PreemptionOutcome) Ef
 		g.wasted = 0
 	case evictions.Wasted: // whatever took the room may take it again
 		g.wasted++
-		pause := min(firstHopeless<<min(g.wasted, 10), longestWasted)
-		g.hopeless = hopeless{why: "pods were evicted for it, and it did not fit afterwards", until: r.now.Add(pause), pause: firstHopeless}
+		g.hopeless = hopeless{why: evictedInVain, until: r.now.Add(wastedPause(g.wasted)), pause: firstHopeless}
 	}
-	e := Effects{Dirty: []Key{g.key}}
+	e := r.endEviction(p, outcome)
+	e.Dirty = append(e.Dirty, g.key)
+	return e
+}
+
+// endEviction ends an eviction for which nobody waits any more.
+func (r *Registry) endEviction(p *Preemption, outcome PreemptionOutcome) Effects {
+	var e Effects
 	if !p.IsBusy() { // else this is left to RecordMarked and RecordEvicted
 		if p.IsMarked() {
 			e.Unmark = append(e.Unmark, p)

@@ -18,7 +18,6 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
-	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -117,10 +116,14 @@ func uidsOf(victims []Victim) []types.UID {
 	return uids
 }
 
-// checkEvictions: when evictions begin, the PodGroup says so, every gang keeps its minimum or loses all pods, and no
+// checkEvictions: when evictions begin, the PodGroup of a gang says so, every gang keeps its minimum or loses all pods, and no
 // victim is of the same or a higher priority. Evictions of an earlier process go on whatever has changed.
 func (s *simulation) checkEvictions(p *Preemption) {
 	s.t.Helper()
+	if p.Pod != nil {
+		s.checkLosses(p)
+		return
+	}
 	group := s.groups[p.Gang]
 	if group == nil || s.evictor.begun[p.ID] != nil {
 		return // deleted, or resumed by a process whose informers lag behind
@@ -190,14 +193,14 @@ func (s *simulation) evict() {
 		case job.deletes:
 			s.apply(s.r.RecordEvicted(job.p, nil, s.now))
 		default:
-			s.recordMarked(job.p, nil)
+			s.apply(s.r.RecordMarked(job.p, nil, s.now))
 		}
 		return
 	}
 	if !s.calm && s.chance(10) { // the request fails
 		if !job.deletes && !job.unmarks {
 			end()
-			s.recordMarked(job.p, fmt.Errorf("the API server hiccups"))
+			s.apply(s.r.RecordMarked(job.p, fmt.Errorf("the API server hiccups"), s.now))
 		}
 		return
 	}
@@ -247,53 +250,27 @@ func (s *simulation) evict() {
 	}
 }
 
-// recordMarked records that victims are marked, or why not.
-func (s *simulation) recordMarked(p *Preemption, err error) {
-	s.t.Helper()
-	if p.Pod == nil {
-		s.apply(s.r.RecordMarked(p, err, s.now))
-		return
-	}
-	_, e, err := s.r.RecordMarkedForPod(p, err, s.now)
-	s.apply(e)
-	if err != nil {
-		s.say("plan %s of a pod: %v", p.ID, err)
-		return
-	}
-	s.checkLosses(p)
-	s.evictor.forPods++
-	s.evictor.allowed[p.ID] = true
-	s.evictor.jobs = append(s.evictor.jobs, deletionOf(p))
-}
-
-// preemptForPod lets a pod without a gang preempt a unit of a gang, as the stock plugin does.
+// preemptForPod does what the plugin does for a pod without a gang that no node takes. The pod is gone at any time.
 func (s *simulation) preemptForPod() {
-	node, on := fmt.Sprintf("n%d", s.rand.Intn(3)), []*corev1.Pod{}
-	for _, pod := range s.seenPods {
-		if s.used[pod.UID] == node && count.PodPriority(pod) < 9 {
-			on = append(on, pod)
-		}
-	}
-	slices.SortFunc(on, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	v := s.r.Victims(on, 9, s.now)
-	var units [][]*corev1.Pod
-	for _, pod := range on {
-		if v.Singly.Has(pod.UID) {
-			units = append(units, []*corev1.Pod{pod})
-		}
-	}
-	for _, u := range slices.Concat(v.SubGroups, v.Gangs) {
-		units = append(units, u.All)
-	}
-	if len(units) == 0 {
+	if x := s.r.preemptors; len(x) > 0 && s.chance(50) {
+		uid := slices.Min(slices.Collect(maps.Keys(x)))
+		s.say("pod %s, which preempts, is gone", uid)
+		s.apply(s.r.RemovePod(uid, s.now))
 		return
 	}
-	victims, name := units[s.rand.Intn(len(units))], fmt.Sprintf("p%d", s.serial)
+	name := fmt.Sprintf("p%d", s.serial)
 	s.serial++
-	p, _, err := s.r.Preempt(victims[0], victims, wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), name, s.now)
-	s.say("a pod preempts %d pods, %s among them: %v", len(victims), victims[0].UID, err)
-	if p != nil {
-		s.evictor.jobs = append(s.evictor.jobs, &evictionJob{p: p, left: uidsOf(p.Victims)})
+	work, why, e := s.r.BeginPodPreemption(wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), s.now)
+	if s.apply(e); work == nil {
+		s.say("a pod does not preempt: %s", why)
+		return
+	}
+	if d := s.searchVictims(work, false); d != nil && len(d.Victims) > 0 {
+		e, ok := s.r.RecordPodPreemption(work, *d, s.now)
+		s.say("a pod preempts %d pods: %t", len(d.Victims), ok)
+		if s.apply(e); ok {
+			s.evictor.forPods++
+		}
 	}
 }
 
@@ -383,6 +360,24 @@ func (s *simulation) makeRoom(work *Work) time.Time {
 	if step == PreemptNothing {
 		return next
 	}
+	decision := s.searchVictims(work, step == PreemptConfirm)
+	switch {
+	case decision == nil:
+		if s.chance(20) { // it is not tried again for longer than the simulation lasts
+			s.r.RecordHopeless(work.Gang, "hopeless", false, time.Millisecond, s.now)
+		}
+		return time.Time{}
+	case len(decision.Victims) == 0:
+		return time.Time{}
+	}
+	s.evictor.decided++
+	s.say("%s preempts (%d): %d victims", work.Gang.Name, step, len(decision.Victims))
+	s.apply(s.r.RecordPreemption(work, *decision, s.now))
+	return time.Time{}
+}
+
+// searchVictims returns the decision of a search; nil: there are no victims with which there is a plan.
+func (s *simulation) searchVictims(work *Work, confirm bool) *Preempting {
 	w := &preemptingWorld{simulatedWorld: simulatedWorld{free: s.free(), s: s}}
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for name := range s.seenPods {
@@ -395,25 +390,15 @@ func (s *simulation) makeRoom(work *Work) time.Time {
 			w.pods, w.nodes = append(w.pods, pod), append(w.nodes, s.used[pod.UID])
 		}
 	}
-	c := s.r.Candidates(work, RunningPods{Pods: w.pods, Amount: func(int) int64 { return 1 }}, step == PreemptConfirm, s.now)
+	c := s.r.Candidates(work, RunningPods{Pods: w.pods, Amount: func(int) int64 { return 1 }}, confirm, s.now)
 	checkScreening(s.t, s.r, work, w.pods, &c, s.now)
 	w.Free(c.Ending)
 	d, result := preemption.FindVictims(preemption.Input{Problem: work.Required(), Workloads: c.Workloads}, w, preemption.Budget{Plan: placement.Budget{}})
 	if result != preemption.Decided {
-		if s.chance(20) { // it is not tried again for longer than the simulation lasts
-			s.r.RecordHopeless(work.Gang, "hopeless", false, time.Millisecond, s.now)
-		}
-		return time.Time{}
+		return nil
 	}
-	if len(d.Victims) == 0 {
-		return time.Time{}
-	}
-	decision := Preempting{ID: fmt.Sprintf("p%d", s.serial), Placements: d.Plan, Victims: c.Victims(d, w.pods)}
 	s.serial++
-	s.evictor.decided++
-	s.say("%s preempts (%d): %d victims", work.Gang.Name, step, len(decision.Victims))
-	s.apply(s.r.RecordPreemption(work, decision, s.now))
-	return time.Time{}
+	return &Preempting{ID: fmt.Sprintf("p%d", s.serial), Placements: d.Plan, Victims: c.Victims(d, w.pods)}
 }
 
 // checkNoPreemption: at the end nothing is left of preemptions, and what was begun was finished: all victims are gone.

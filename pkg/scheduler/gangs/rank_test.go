@@ -214,17 +214,13 @@ func TestAGangKeepsItsAgeWhenABoundPodVanishes(t *testing.T) {
 		},
 		"it is being preempted, and the others are enough": {
 			tell: func(s *story) {
-				if _, err := s.members("d").preempts("high", "a"); err != nil {
-					s.t.Fatal(err)
-				}
+				s.members("d").endsForPod("high", "a")
 				s.after(time.Second).terminates("a").gone("a")
 			},
 		},
 		"it was preempted, and the others are not enough at first": {
 			tell: func(s *story) {
-				if _, err := s.preempts("high", "a"); err != nil {
-					s.t.Fatal(err)
-				}
+				s.endsForPod("high", "a")
 				s.after(time.Second).terminates("a").gone("a").after(time.Minute).members("d")
 			},
 			want: 11*time.Second + time.Minute,

@@ -68,13 +68,12 @@ type Options struct {
 	ReplacementTimeout time.Duration
 	// Amount returns what a pod uses on its node, for its reservation; nil: nothing. It must not call the Registry.
 	Amount func(*corev1.Pod) reservations.Amount
-	// IsAssumed reports whether a pod without a gang that is on a node in the scheduler's cache is not bound yet; nil: none is. It
-	// must not call the Registry.
-	IsAssumed func(*corev1.Pod) bool
-	// PreemptionTimeout is how long a gang waits for the pods that it preempts beyond their grace periods. It also bounds for
+	// PreemptionTimeout is how long a preemptor waits for the pods that it preempts beyond their grace periods. It also bounds for
 	// how long the room of other terminating pods is expected.
 	PreemptionTimeout time.Duration
-	// PreemptionEnded is called when a preemption by a gang has ended; nil: no callback. It must not call the Registry.
+	// MaxVictimGrace is the longest grace period of a victim. Zero: there is no such limit.
+	MaxVictimGrace time.Duration
+	// PreemptionEnded is called when a preemption has ended; nil: no callback. It must not call the Registry.
 	PreemptionEnded func(*Preemption, PreemptionOutcome)
 	// Clock is used by Arrive; nil: the real clock.
 	Clock clock.Clock
@@ -161,6 +160,7 @@ type Registry struct {
 	unmark       []*Preemption           // for the next Effects
 	plainVictims evictions.Pods          // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
 	renamed      map[*member]Key         // bound members whose pods name another PodGroup by now, or none
+	preemptors   map[types.UID]*podPreemptor
 
 	index   indices
 	waiting waitList
@@ -194,6 +194,7 @@ func New() *Registry {
 		toSearch:     map[*gangState]struct{}{},
 		plainVictims: evictions.Pods{},
 		renamed:      map[*member]Key{},
+		preemptors:   map[types.UID]*podPreemptor{},
 		departed:     map[types.UID]int32{},
 
 		index:   newIndices(),

@@ -36,6 +36,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 			delete(r.leftGang, uid)
 		}
 	}
+	e.add(r.retryPreemptors())
 	r.freeReserved(r.reserved.Expire(now))
 	if r.retried != r.mayHelp {
 		r.retried = r.mayHelp

@@ -17,9 +17,10 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// Work is what a leader's cycle must plan.
+// Work is what a leader's cycle must plan, or what a pod without a gang needs to preempt (podpreempting.go).
 type Work struct {
-	Gang Key
+	Gang Key         // zero: the work is that of a pod without a gang
+	Pod  *corev1.Pod // which is this; nil: the work is that of a gang
 	Task Task
 	Tree *gang.Tree
 	// Priority is the gang's priority in the queue.

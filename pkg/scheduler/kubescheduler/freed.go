@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
@@ -90,12 +91,12 @@ func (w *Snapshot) runningPod(id int) (fwk.PodInfo, int) {
 }
 
 // WhyFreedRoomIsUnknown returns why the Snapshot cannot tell which pods would fit if running pods ended, "" if it can:
-// an HTTP extender filters the nodes of a class, and can be asked only about nodes as they are.
+// an HTTP extender filters the nodes of a class, and can be asked only about nodes as they are, or about the victims on one node.
 func (w *Snapshot) WhyFreedRoomIsUnknown() string {
 	for _, c := range w.classes {
 		for _, x := range w.inquiry.interested(c.info.Pod) {
-			if x.IsFilter() {
-				return fmt.Sprintf("extender %s filters nodes for pods of the gang, and cannot be asked about nodes whose pods have ended", x.Name())
+			if x.IsFilter() || x.SupportsPreemption() {
+				return fmt.Sprintf("extender %s has a say in the nodes of the pods, and cannot be asked about nodes whose pods have ended", x.Name())
 			}
 		}
 	}
@@ -151,8 +152,8 @@ func (w *Snapshot) Slots(index, i int, ended, back []int) int {
 		return 0
 	}
 	known := c.unfreed.known
-	reason, reserved := known.reasons[i], w.reserved[i]
-	if int(w.nodes.planned[i].gone)+len(ended) == len(back) {
+	reason, reserved, nominated := known.reasons[i], w.reserved[i], w.hasNominated(i)
+	if int(w.nodes.planned[i].gone)+len(ended) == len(back) && !(reason == 0 && nominated) {
 		_, limited := c.limits[i]
 		switch {
 		case reason != 0:
@@ -177,13 +178,25 @@ func (w *Snapshot) Slots(index, i int, ended, back []int) int {
 	demand := &c.known.demand
 	var others reservations.Amount
 	if reserved != nil {
-		others = reserved.from(c.leaf)
+		others.Add(reserved.from(c.leaf), 1)
+	}
+	if nominated {
+		w.addNominated(&others, c, i)
 	}
 	slots, _ := demand.countSlots(func(k int) int64 { return f.left[c.columns[k]] - demand.reservedOf(others, k) })
-	if reason == 0 && reserved == nil { // with fewer pods on it, it takes no fewer
+	if reason == 0 && reserved == nil && !nominated { // with fewer pods on it, it takes no fewer
 		slots = max(slots, int(known.slots[i]))
 	}
 	return slots
+}
+
+// addNominated adds what pods use that are nominated for the node and that the filters count there for the class.
+func (w *Snapshot) addNominated(sum *reservations.Amount, c *class, i int) {
+	for _, p := range w.f.NominatedPodsForNode(w.nodes.objects[i].Name) {
+		if pod := p.GetPod(); pod.UID != c.info.Pod.UID && corev1helpers.PodPriority(pod) >= corev1helpers.PodPriority(c.info.Pod) {
+			sum.Add(AmountOf(pod), 1)
+		}
+	}
 }
 
 // Amount implements preemption.World.

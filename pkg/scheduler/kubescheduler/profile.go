@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
 // Scheduler is a kube-scheduler that is set up and does not run yet. Other packages pass it to functions of this one.
@@ -55,9 +56,8 @@ func SkipsPreBind(ctx context.Context, profile Profile, state fwk.CycleState, po
 
 // CheckPluginOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
 // admission plugin must be first at every extension point, in particular before the default binder at Bind, and must
-// not be enabled without the gate. The queue must get all events, as with the feature gate SchedulerQueueingHints, and
-// PreemptionHooks.Preempt, which waits for the API server, must not be called from the scheduling loop, as it is without
-// SchedulerAsyncPreemption.
+// not be enabled without the gate, and DefaultPreemption in none. The queue must get all events, as with the feature gate
+// SchedulerQueueingHints.
 func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	var problems []string
 	for name, profile := range sched.Profiles {
@@ -66,9 +66,6 @@ func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error 
 	problems = append(problems, binderProblems(sched.Extenders, admission)...)
 	if !utilfeature.DefaultFeatureGate.Enabled(features.SchedulerQueueingHints) {
 		problems = append(problems, "the feature gate SchedulerQueueingHints is off: then pods that are bound or deleted do not pass the queue, and no gang that waits would learn of them; leave it on")
-	}
-	if !utilfeature.DefaultFeatureGate.Enabled(features.SchedulerAsyncPreemption) {
-		problems = append(problems, "the feature gate SchedulerAsyncPreemption is off: then nothing is scheduled while the victims of a pod are marked and deleted; leave it on")
 	}
 	if len(problems) == 0 {
 		return nil
@@ -107,10 +104,13 @@ func orderProblems(profile string, plugins *config.Plugins, gate, admission stri
 	}) bool {
 		return index(p.set, admission) >= 0
 	})
-	if !gated && !admits {
-		return nil // a profile without gangs
-	}
 	var problems []string
+	if index(plugins.PostFilter, names.DefaultPreemption) >= 0 {
+		problems = append(problems, fmt.Sprintf("profile %s: %s is enabled, which would preempt parts of gangs: %s preempts for pods without a gang, too; name %s under disabled of multiPoint, and nowhere under enabled", profile, names.DefaultPreemption, admission, names.DefaultPreemption))
+	}
+	if !gated && !admits {
+		return problems // a profile without gangs
+	}
 	if !gated {
 		problems = append(problems, fmt.Sprintf("profile %s: %s is enabled without %s at preEnqueue", profile, admission, gate))
 	}

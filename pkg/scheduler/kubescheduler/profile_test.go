@@ -27,7 +27,7 @@ func TestOrderProblems(t *testing.T) {
 	right := func() *config.Plugins {
 		return &config.Plugins{
 			PreEnqueue: set("SchedulingGates", "Gate"), QueueSort: set("Admission"),
-			PreFilter: set("Admission", "NodePorts"), Filter: set("Admission", "NodePorts"), PostFilter: set("Admission", "DefaultPreemption"),
+			PreFilter: set("Admission", "NodePorts"), Filter: set("Admission", "NodePorts"), PostFilter: set("Admission", "DynamicResources"),
 			Reserve: set("Admission", "VolumeBinding"), Permit: set("Admission"), Bind: set("Admission", "DefaultBinder"),
 		}
 	}
@@ -43,8 +43,18 @@ func TestOrderProblems(t *testing.T) {
 			edit: func(p *config.Plugins) { p.Bind = set("DefaultBinder", "Admission") },
 			want: []string{"profile x: Admission must be first at bind, but comes after DefaultBinder; name it under bind itself, not only under multiPoint"},
 		},
-		"after default preemption": {
-			edit: func(p *config.Plugins) { p.PostFilter = set("DefaultPreemption", "Other", "Admission") },
+		"DefaultPreemption left in place": {
+			edit: func(p *config.Plugins) { p.PostFilter = set("Admission", "DefaultPreemption") },
+			want: []string{"profile x: DefaultPreemption is enabled, which would preempt parts of gangs: Admission preempts for pods without a gang, too; name DefaultPreemption under disabled of multiPoint, and nowhere under enabled"},
+		},
+		"DefaultPreemption in a profile without gangs": {
+			edit: func(p *config.Plugins) {
+				*p = config.Plugins{QueueSort: set("PrioritySort"), PostFilter: set("DefaultPreemption"), Bind: set("DefaultBinder")}
+			},
+			want: []string{"profile x: DefaultPreemption is enabled, which would preempt parts of gangs: Admission preempts for pods without a gang, too; name DefaultPreemption under disabled of multiPoint, and nowhere under enabled"},
+		},
+		"after another plugin": {
+			edit: func(p *config.Plugins) { p.PostFilter = set("DynamicResources", "Other", "Admission") },
 			want: []string{"profile x: Admission must be first at postFilter, but comes after Other; name it under postFilter itself, not only under multiPoint"},
 		},
 		"missing at permit and filter": {
@@ -124,23 +134,6 @@ func TestQueueingHintsAreRequired(t *testing.T) {
 	}()
 	err := CheckPluginOrder(&scheduler.Scheduler{}, "Gate", "Admission")
 	if err == nil || !strings.Contains(err.Error(), "SchedulerQueueingHints is off") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// Not parallel: the feature gate is that of the process.
-func TestAsyncPreemptionIsRequired(t *testing.T) {
-	gate := utilfeature.DefaultMutableFeatureGate
-	set := func(on string) {
-		t.Helper()
-		if err := gate.Set("SchedulerAsyncPreemption=" + on); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set("false")
-	defer set("true")
-	err := CheckPluginOrder(&scheduler.Scheduler{}, "Gate", "Admission")
-	if err == nil || !strings.Contains(err.Error(), "SchedulerAsyncPreemption is off") {
 		t.Errorf("error %v", err)
 	}
 }

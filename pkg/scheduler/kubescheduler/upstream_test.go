@@ -27,7 +27,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
-	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -63,8 +62,6 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 				"RunScorePlugins SetAPICacher SetPodActivator SetPodNominator SharedCSIManager SharedDRAManager SharedInformerFactory SignPod " +
 				"SnapshotSharedLister StoreScheduleResults UpdateNominatedPod WaitOnPermit"},
 		{reflect.TypeFor[events.EventRecorderLogger](), "Eventf WithLogger", ""}, // lateRecorder
-		{reflect.TypeFor[preemption.Interface](), // guardedPreemption
-			"SelectVictimsOnNode", "CandidatesToVictimsMap GetOffsetAndNumCandidates OrderedScoreFuncs PodEligibleToPreemptOthers"},
 	} {
 		want := slices.Concat(strings.Fields(tc.replaced), strings.Fields(tc.passed))
 		slices.Sort(want)

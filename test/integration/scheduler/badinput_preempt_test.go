@@ -28,7 +28,7 @@ func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c.untilSatisfied("wide")
 
 	c.create(c.pod("urgent", "", 8).PriorityClass(high))
-	c.untilTold("Pod", "urgent", "FailedScheduling", "belong to the protected minimum of gangs")
+	c.untilTold("Pod", "urgent", "FailedScheduling", "may not be preempted")
 	protect(v2alpha2.NonPreemptible)
 	c.create(c.pod("urgent-too", "", 8).PriorityClass(high))
 	c.untilTold("Pod", "urgent-too", "FailedScheduling", "may not be preempted")
@@ -42,7 +42,7 @@ func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c.create(c.pod("urgent-now", "", 8).PriorityClass(high))
 	c.untilPodBound("urgent-now")
 	c.until("nothing of the gang is left", 30*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "wide") == 0 })
-	c.untilTold("PodGroup", "wide", "GangPreempted", fmt.Sprintf("pod %s/urgent-now of priority 1000", c.namespace), "the whole gang, 2 pods")
+	c.untilTold("PodGroup", "wide", "Preempted", fmt.Sprintf("by pod %s/urgent-now (priority 1000 over 0): all 2 pods", c.namespace))
 	c.delete("urgent-now")
 	c.stillSchedules()
 }
@@ -67,7 +67,7 @@ func TestPlainPodsPreemptSurplusOfAGang(t *testing.T) {
 	c.until("two of the urgent pods run", 30*time.Second, func(pods []*corev1.Pod) bool {
 		return boundOf(pods, urgent) == 2
 	})
-	c.untilTold("PodGroup", "wide", "SurplusPreempted", "urgent-", "of priority 1000", "above the minimum")
+	c.untilTold("PodGroup", "wide", "Preempted", "urgent-", "(priority 1000 over 0)", "above its minimum")
 	c.untilStatus("wide", "is satisfied by its minimum", func(s v2Status) bool { return s.Phase == v2alpha2.PodGroupAdmitted && s.Scheduled == "2/2" })
 	if n := c.boundNow("wide"); n != 2 {
 		t.Errorf("%d pods of the gang are left, want 2", n)
@@ -92,8 +92,8 @@ func TestPlainPodsPreemptAWholeGang(t *testing.T) {
 	c.create(c.pod("urgent", "", 4).PriorityClass(high)) // 2 are free: one pod of the gang would do
 	c.untilPodBound("urgent")
 	c.until("nothing of the gang is left", 30*time.Second, func(pods []*corev1.Pod) bool { return bound(pods, "small") == 0 })
-	c.untilTold("PodGroup", "small", "GangPreempted", fmt.Sprintf("pod %s/urgent of priority 1000", c.namespace), "the whole gang, 3 pods")
-	if n := c.countEvents("PodGroup", "small")["GangPreempted"]; n != 1 {
+	c.untilTold("PodGroup", "small", "Preempted", fmt.Sprintf("by pod %s/urgent (priority 1000 over 10): all 3 pods", c.namespace))
+	if n := c.countEvents("PodGroup", "small")["Preempted"]; n != 1 {
 		t.Errorf("%d events, want 1", n)
 	}
 	c.untilStatus("small", "is not admitted any more", func(s v2Status) bool {

@@ -174,10 +174,10 @@ func TestPluginOrder(t *testing.T) {
 	}
 	want := map[string][]string{
 		"queueSort":  {"GangAdmission"},
-		"preEnqueue": {"SchedulingGates", "DynamicResources", "DefaultPreemption", "GangGate"},
+		"preEnqueue": {"SchedulingGates", "DynamicResources", "GangGate"},
 		"preFilter":  {"GangAdmission", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"},
 		"filter":     filters,
-		"postFilter": {"GangAdmission", "DynamicResources", "DefaultPreemption"},
+		"postFilter": {"GangAdmission", "DynamicResources"},
 		"preScore":   preScores,
 		"score":      scores,
 		"reserve":    {"GangAdmission", "VolumeBinding", "DynamicResources"},
@@ -206,13 +206,14 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// With weights, without Muster's plugins and the queue's order, which for such pods equals PrioritySort.
+	// With weights, without Muster's plugins, the queue's order, which for such pods equals PrioritySort, and DefaultPreemption, in
+	// whose place GangAdmission preempts.
 	plugins := func(cfg *kubeconfig.KubeSchedulerConfiguration) map[string][]kubeconfig.Plugin {
 		all := map[string][]kubeconfig.Plugin{}
 		for _, p := range newScheduler(t, cfg).Profiles {
 			for point, set := range setsOf(p.ListPlugins()) {
 				for _, pl := range set.Enabled {
-					if !slices.Contains([]string{"GangGate", "GangAdmission", "PrioritySort"}, pl.Name) {
+					if !slices.Contains([]string{"GangGate", "GangAdmission", "PrioritySort", "DefaultPreemption"}, pl.Name) {
 						all[point] = append(all[point], pl)
 					}
 				}
@@ -223,7 +224,7 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 	arguments := func(cfg *kubeconfig.KubeSchedulerConfiguration) map[string]runtime.Object {
 		all := map[string]runtime.Object{}
 		for _, c := range cfg.Profiles[0].PluginConfig {
-			if c.Name != "GangAdmission" {
+			if c.Name != "GangAdmission" && c.Name != "DefaultPreemption" {
 				all[c.Name] = c.Args
 			}
 		}

@@ -21,17 +21,11 @@ const (
 	EventGangRestored = "GangRestored"
 	// EventGangCompleted: every pod that is left has succeeded, and these are the minimum.
 	EventGangCompleted = "GangCompleted"
-	// EventGangPreempted: a pod without a gang preempted all pods of the gang.
-	// The note names the preemptor.
-	EventGangPreempted = "GangPreempted"
-	// EventSurplusPreempted: a pod without a gang preempted a pod above the
-	// gang's minimum. The note names both.
-	EventSurplusPreempted = "SurplusPreempted"
 	// EventPreempting: pods of lower priority are about to end, or are being
 	// ended, so that the gang can start. The note contains the reason and the
 	// message of condition Preempting.
 	EventPreempting = "Preempting"
-	// EventPreempted: the gang lost pods to a gang of higher priority.
+	// EventPreempted: the gang lost pods to a gang or pod of higher priority.
 	// The note is the message of condition Preempted. It is a warning if the gang
 	// lost all of its pods.
 	EventPreempted = "Preempted"

@@ -395,7 +395,7 @@ const (
 	// to end, so that the gang can start. The message contains how many, until
 	// when, and the identity of the plan. Afterwards there is no such condition.
 	ConditionPreempting = "Preempting"
-	// ConditionPreempted is True when the gang has lost pods to a gang of
+	// ConditionPreempted is True when the gang has lost pods to a gang or pod of
 	// higher priority, which the message names. It is removed when the
 	// minimum is bound again or, if only pods above the minimum were lost, when
 	// none of the gang's pods waits any more.

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// Whom kube-scheduler ends for a pod on nodes of 4 GPUs, by its own table of cases, and where the rules for gangs decide otherwise
+// (docs/decisions, G21, G22).
+func TestPodsPreemptAsInKubeScheduler(t *testing.T) {
+	t.Parallel()
+	const low, mid, high = 0, 50, 100
+	running := func(name, node string, gpus int64, priority int32) *wrappers.PodWrapper {
+		return wrappers.MakePod(name, "ml").GPUs(gpus).Priority(priority).Node(node).Label("of", name)
+	}
+	since := func(minutes int, w *wrappers.PodWrapper) *wrappers.PodWrapper {
+		return w.Status(func(s *corev1.PodStatus) {
+			s.StartTime = &metav1.Time{Time: time.Now().Add(-time.Duration(minutes) * time.Minute)}
+		})
+	}
+	is := func(label string, w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.Label("is", label) }
+	plain := func(gpus int64) *wrappers.PodWrapper {
+		return wrappers.MakePod("p", "ml").GPUs(gpus).Priority(high)
+	}
+	spread := func(w *wrappers.PodWrapper) *wrappers.PodWrapper {
+		return is("spread", w).Spec(func(s *corev1.PodSpec) {
+			for _, key := range []string{"zone", corev1.LabelHostname} {
+				s.TopologySpreadConstraints = append(s.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+					MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"is": "spread"}},
+				})
+			}
+		})
+	}
+	pods := func(list ...*wrappers.PodWrapper) []*wrappers.PodWrapper { return list }
+	for name, tc := range map[string]struct {
+		pods    []*wrappers.PodWrapper
+		p       *wrappers.PodWrapper
+		allowed int    // evictions that the budget of the pods with is=guarded allows
+		want    string // "<node>: <victims>"; "": nobody ends
+	}{
+		"all others are as high":                   {pods: pods(running("a", "n0", 4, high), running("b", "n1", 4, high)), p: plain(4)},
+		"all others are higher":                    {pods: pods(running("a", "n0", 4, mid), running("b", "n1", 4, mid)), p: plain(4).Priority(low)},
+		"not enough when the lower ones have gone": {pods: pods(running("a", "n0", 2, high), running("b", "n0", 2, low), running("c", "n1", 4, high)), p: plain(4)},
+		"it never preempts":                        {pods: pods(running("a", "n0", 4, low), running("b", "n1", 4, low)), p: plain(4).NeverPreempts()},
+		"the lowest of the highest victims":        {pods: pods(running("a", "n0", 4, mid), running("b", "n1", 4, low)), p: plain(4), want: "n1: b"},
+		"a small pod of a lower priority stays":    {pods: pods(running("a", "n0", 1, low), running("b", "n0", 3, mid), running("c", "n1", 4, high)), p: plain(3), want: "n0: b"},
+		"victims of two priorities": {
+			pods: pods(running("a", "n0", 1, mid), running("b", "n0", 1, low), running("c", "n0", 1, mid), running("d", "n0", 1, high), running("e", "n1", 4, high)),
+			p:    plain(3), want: "n0: a+b+c",
+		},
+		"the fewest pods": {
+			pods: pods(running("a", "n0", 2, low), running("b", "n0", 2, low), running("c", "n1", 4, low)), p: plain(4), want: "n1: c",
+		},
+		// There by the sum of the priorities: one of mid costs less than one of mid and one of low. Here by the number, too.
+		"the fewest of one priority and less of a lower one": {
+			pods: pods(running("a", "n0", 2, mid), running("b", "n0", 2, low), running("c", "n1", 4, mid)), p: plain(4), want: "n1: c",
+		},
+		"those that have run for the shortest time": {
+			pods: pods(since(60, running("a", "n0", 4, low)), since(5, running("b", "n1", 4, low))), p: plain(4), want: "n1: b",
+		},
+		// There by the latest start of the earliest victim of the highest priority, here by the time of all victims in sum (G22).
+		"the least work lost in sum": {
+			pods: pods(since(10, running("a", "n0", 2, low)), since(1, running("b", "n0", 2, low)), since(9, running("c", "n1", 2, low)), since(8, running("d", "n1", 2, low))),
+			p:    plain(4), want: "n0: a+b",
+		},
+		"a budget that would be violated": {
+			pods: pods(is("guarded", running("a", "n0", 4, low)), running("b", "n1", 4, mid)), p: plain(4), want: "n1: b",
+		},
+		"a budget that allows it": {
+			pods: pods(is("guarded", running("a", "n0", 4, low)), running("b", "n1", 4, mid)), p: plain(4), allowed: 1, want: "n0: a",
+		},
+		"a budget that is violated by one of two": {
+			pods: pods(is("guarded", running("a", "n0", 2, low)), is("guarded", running("b", "n0", 2, low)), running("c", "n1", 4, mid)), p: plain(4), allowed: 1, want: "n1: c",
+		},
+		"a budget does not protect": {
+			pods: pods(is("guarded", running("a", "n0", 4, low)), running("b", "n1", 4, high)), p: plain(4), want: "n0: a",
+		},
+		"a pod that keeps others away": {
+			pods: pods(is("apart", running("a", "n0", 1, low)).ApartFrom(corev1.LabelHostname, "is", "apart"), running("b", "n0", 1, mid), running("c", "n1", 4, high)),
+			p:    is("apart", plain(1)), want: "n0: a",
+		},
+		"a pod that it keeps away from": {
+			pods: pods(is("apart", running("a", "n0", 1, low)), running("b", "n0", 1, mid), running("c", "n1", 4, high)),
+			p:    plain(1).ApartFrom(corev1.LabelHostname, "is", "apart"), want: "n0: a",
+		},
+		"pods that are to be spread": {
+			pods: pods(is("spread", running("a", "n0", 1, mid)), is("spread", running("b", "n0", 1, low)), is("spread", running("c", "n1", 1, low)),
+				is("spread", running("d", "n2", 1, high)), is("spread", running("e", "n2", 1, high))),
+			p: spread(plain(1)), want: "n0: b",
+		},
+		"a port that a pod of lower priority has": {
+			pods: pods(running("a", "n0", 1, low).HostPort(80), running("b", "n1", 1, high).HostPort(80)), p: plain(1).HostPort(80), want: "n0: a",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			nodes := 2
+			if strings.Contains(name, "spread") {
+				nodes = 3
+			}
+			for i := range nodes {
+				node := fmt.Sprintf("n%d", i)
+				c.node(wrappers.MakeNode(node).GPUs(4).Label(corev1.LabelHostname, node).Label("zone", fmt.Sprint(i/2)))
+			}
+			budget := &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Name: "guard", Namespace: "ml"},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"is": "guarded"}}},
+				Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(tc.allowed)},
+			}
+			if _, err := c.client.PolicyV1().PodDisruptionBudgets("ml").Create(c.ctx, budget, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			c.pod(tc.pods...).eventually("they are seen", func() bool {
+				n := 0
+				for _, node := range c.sched.Cache.Dump().Nodes {
+					n += len(node.GetPods())
+				}
+				return n == len(tc.pods)
+			})
+			failed := c.countFailures()
+			if c.run().pod(tc.p); tc.want == "" {
+				c.eventually("it is refused", func() bool { return failed.Load() > 0 })
+				if got := c.evicted(); len(got) > 0 {
+					t.Errorf("%v end", got)
+				}
+				return
+			}
+			c.eventually("it runs", c.isBound("p"))
+			if got := c.nodeOf("p") + ": " + strings.Join(c.evicted(), "+"); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Several pods at the same time end no more than they need, and each gets its room. A gang of a higher priority takes the room of some of
+// them, which preempt again.
+func TestPodsThatPreemptAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for i := range 3 {
+		c.node(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(4))
+		for k := range 4 {
+			c.pod(wrappers.MakePod(fmt.Sprintf("low-%d-%d", i, k), "ml").GPUs(1).Node(fmt.Sprintf("n%d", i)))
+		}
+	}
+	c.run().lingering = true
+	for i := range 6 {
+		c.pod(wrappers.MakePod(fmt.Sprintf("high-%d", i), "ml").GPUs(1).Priority(100))
+	}
+	c.eventually("the victims are terminating", func() bool { return len(c.evicted()) >= 6 }).rankedGang("gang", 200, 2, 2).refused("gang")
+	victims := c.evicted()
+	if len(victims) != 6 {
+		t.Errorf("%v end, want 6 pods: %q", victims, c.eventsWith("Preempted"))
+	}
+	c.mu.Lock()
+	c.lingering = false
+	c.mu.Unlock()
+	for _, name := range victims {
+		c.deletePod(name)
+	}
+	c.wholeOf("gang", 2).eventually("all run", func() bool { return len(c.boundOf("high")) == 6 })
+	if got := c.evicted(); len(got) != 8 {
+		t.Errorf("%v have ended, want 8 pods", got)
+	}
+}
+
+// The room of a pod whose victim takes long is kept from a gang, and from a pod, of a lower priority. Whatever happens meanwhile, nobody
+// else ends for it. A pod whose victim never ends takes other room.
+func TestThePodWaitsForItsVictim(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) {
+		args.PreemptionTimeout.Duration = 5 * time.Second
+	})
+	c.node(wrappers.MakeNode("n0").GPUs(4)).pod(wrappers.MakePod("low-0", "ml").GPUs(3).Node("n0")).run()
+	c.lingering = true
+	c.pod(wrappers.MakePod("high", "ml").GPUs(4).Priority(100)).eventually("the victim is terminating", func() bool { return len(c.evicted()) == 1 })
+	c.eventually("its node is nominated", func() bool {
+		pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "high", metav1.GetOptions{})
+		return err == nil && pod.Status.NominatedNodeName == "n0"
+	})
+	c.rankedGang("rival", 50, 1, 1).refused("rival").pod(wrappers.MakePod("plain", "ml").GPUs(1).Priority(50))
+	c.node(wrappers.MakeNode("n1").GPUs(4)).eventually("others use the other node", func() bool { return c.isBound("high")() || len(c.boundOf("rival"))+len(c.boundOf("plain")) == 2 })
+	if c.isBound("high")() { // the node that came has room for all of it
+		if got := c.evicted(); !slices.Equal(got, []string{"low-0"}) {
+			t.Errorf("%v end", got)
+		}
+		return
+	}
+	if got := c.evicted(); !slices.Equal(got, []string{"low-0"}) || c.nodeOf("plain") != "n1" || c.nodeOf("rival-0") != "n1" {
+		t.Errorf("%v end, others are on %s and %s, want that the room on n0 is kept", got, c.nodeOf("plain"), c.nodeOf("rival-0"))
+	}
+	c.eventually("it has given up", func() bool { return c.isBound("high")() || len(c.evicted()) == 3 })
+}

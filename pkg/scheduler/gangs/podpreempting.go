@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+)
+
+// A pod without a gang preempts as a gang of one (docs/decisions, G15). It has no PodGroup: nothing of its evictions is recorded, and
+// its room is kept by its nomination. It is in the stock queue, where the ends of pods wake it; what else it waits for is here.
+
+// podPreemptor is a pod without a gang that waits for what a search for victims has led to.
+type podPreemptor struct {
+	pod      *corev1.Pod
+	eviction *evictions.Eviction // nil: none is under way
+	ended    time.Time           // when all of its victims had ended; zero: they have not
+	again    time.Time           // when the pod is activated; zero: it is not
+	paused   bool                // until then it does not preempt
+	wasted   int                 // consecutive evictions after which it did not fit
+}
+
+// BeginPodPreemption returns what a pod without a gang, which no node takes, needs to preempt others. nil: it may not now, and why.
+func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, why string, e Effects) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	priority, x := count.PodPriority(pod), r.preemptors[pod.UID]
+	switch {
+	case pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever:
+		return nil, "the pod has preemptionPolicy Never", e
+	case !r.resumed:
+		r.retryPod(pod, retryInterval)
+		return nil, "the PodGroups, and the evictions of an earlier process, are not known yet", e
+	case x != nil && x.eviction != nil && (x.ended.IsZero() || r.now.Sub(x.ended) < observedLate):
+		return nil, "it waits until the pods that it preempts have ended", e // the end of the last one may not be seen yet
+	case x != nil && x.eviction != nil: // whatever took the room may take it again
+		e = r.endCall(r.endForPod(x, x.eviction.Failure(), wastedPause(x.wasted)))
+		x.paused, x.wasted = x.wasted > 0, x.wasted+1
+	}
+	switch {
+	case x != nil && x.paused:
+		return nil, evictedInVain, e
+	case priority <= r.lowest:
+		return nil, "no pod on a node has a lower priority", e
+	}
+	w = &Work{
+		Pod: pod, Tree: anyTree, Priority: priority, EvictionPriorities: []int32{priority}, EvictionPriority: priority, roomPriority: priority,
+		Classes: []*corev1.Pod{pod}, Pods: []*corev1.Pod{pod}, all: map[string][]placement.Pod{"": {{ID: string(pod.UID)}}},
+	}
+	w.Problem = placement.Problem{Tree: anyTree, Pods: w.all}
+	return w, "", e
+}
+
+// RecordPodPreemption records a decision for a pod without a gang. ok is false if it does not hold any more.
+func (r *Registry) RecordPodPreemption(w *Work, d Preempting, now time.Time) (e Effects, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	x := r.retryPod(w.Pod, 0)
+	p := &evictions.Eviction{
+		ID: d.ID, Pod: w.Pod, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, Awaited: d.Awaited, Timeout: r.opts.PreemptionTimeout,
+	}
+	if x.eviction != nil || r.areTaken(p, nil) {
+		x.again = now.Add(retryInterval)
+		return Effects{}, false
+	}
+	e = r.chooseVictims(p, w)
+	p.Begin(evictions.Recorded, now)
+	x.eviction, x.ended = p, time.Time{}
+	e.Mark = append(e.Mark, p)
+	return r.endCall(e), true
+}
+
+// RetryPodPreemption lets a pod without a gang, for which a search has found no victims, be tried again after some time.
+func (r *Registry) RetryPodPreemption(pod *corev1.Pod, after time.Duration, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	r.retryPod(pod, after)
+}
+
+// retryPod lets the pod be activated after some time; 0: it is not.
+func (r *Registry) retryPod(pod *corev1.Pod, after time.Duration) *podPreemptor {
+	x := r.preemptors[pod.UID]
+	if x == nil {
+		x = &podPreemptor{}
+		r.preemptors[pod.UID] = x
+	}
+	x.pod, x.again = pod, time.Time{}
+	if after > 0 {
+		x.again = r.now.Add(after)
+	}
+	return x
+}
+
+// endForPod ends the eviction of a pod that is tried again after some time.
+func (r *Registry) endForPod(x *podPreemptor, outcome evictions.Outcome, after time.Duration) Effects {
+	p := x.eviction
+	x.eviction, x.again = nil, r.now.Add(after)
+	r.plainVictims.Forget(r.now)
+	return r.endEviction(p, outcome)
+}
+
+// retryPreemptors activates the pods whose time has come. It is called by Tick.
+func (r *Registry) retryPreemptors() Effects {
+	var e Effects
+	for uid, x := range r.preemptors {
+		p := x.eviction
+		switch {
+		case p != nil && !r.now.Before(p.Until()):
+			e.add(r.endForPod(x, p.Failure(), 0))
+		case p != nil && x.ended.IsZero() && p.Stage() == evictions.Deleted && !p.IsAwaiting(r.isEnding):
+			x.ended, x.again = r.now, r.now.Add(observedLate)
+			e.Activate = append(e.Activate, x.pod)
+			continue
+		}
+		if !x.again.IsZero() && !r.now.Before(x.again) {
+			x.again, x.paused = time.Time{}, false
+			e.Activate = append(e.Activate, x.pod)
+			if x.eviction == nil && x.wasted == 0 {
+				delete(r.preemptors, uid)
+			}
+		}
+	}
+	return e
+}
+
+// reviewPreemptor ends the eviction of a pod without a gang that needs it no more.
+func (r *Registry) reviewPreemptor(pod *corev1.Pod) Effects {
+	switch {
+	case r.preemptors[pod.UID] == nil:
+		return Effects{}
+	case pod.Spec.NodeName != "":
+		return r.forgetPreemptor(pod.UID, (*evictions.Eviction).Success)
+	case pod.DeletionTimestamp != nil, keyOf(pod).Name != "":
+		return r.forgetPreemptor(pod.UID, (*evictions.Eviction).Failure)
+	}
+	r.preemptors[pod.UID].pod = pod
+	return Effects{}
+}
+
+// forgetPreemptor ends what is known of a pod without a gang as a preemptor, if anything is.
+func (r *Registry) forgetPreemptor(uid types.UID, outcome func(*evictions.Eviction) evictions.Outcome) Effects {
+	x := r.preemptors[uid]
+	if x == nil {
+		return Effects{}
+	}
+	delete(r.preemptors, uid)
+	if x.eviction == nil {
+		return Effects{}
+	}
+	return r.endEviction(x.eviction, outcome(x.eviction))
+}
+
+// preemptor returns what texts call the preemptor.
+func (w *Work) preemptor() string {
+	if w.Pod != nil {
+		return "pod " + w.Pod.Namespace + "/" + w.Pod.Name
+	}
+	return "gang " + w.Gang.String()
+}
