@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
@@ -87,6 +88,12 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	case w.Pod == nil: // the gang is gone
 		return Candidates{}
 	}
+	if p := c.own.preemption; confirm && p != nil {
+		c.decided = sets.New[types.UID]()
+		for _, v := range p.Victims {
+			c.decided.Insert(v.Pod.UID)
+		}
+	}
 	c.members = make([]candidate, 0, len(running.Pods))
 	for id := range running.Pods {
 		c.addPod(id)
@@ -125,7 +132,8 @@ type candidates struct {
 	counts   []int // by gang: its members
 	victims  map[*evictions.Eviction]sets.Set[types.UID]
 	confirm  bool
-	lowest   int32 // priority of a pod, or of the class of a gang
+	decided  sets.Set[types.UID] // the victims to confirm
+	lowest   int32               // priority of a pod, or of the class of a gang
 }
 
 // candidate is a bound member of a gang.
@@ -285,12 +293,28 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 		c.Protected, c.Unsettled = c.Protected+len(pods), true // which pods it has is known in a moment
 		return
 	}
+	stay := gang.Counts{} // what a confirmation may not choose in place of a victim
+	if c.confirm {
+		pods = slices.DeleteFunc(pods, func(p candidate) bool {
+			if c.decided.Has(p.pod.UID) {
+				return false
+			}
+			stay[p.leaf]++
+			return true
+		})
+	}
 	slices.SortFunc(pods, func(a, b candidate) int { return a.entry.Order().Compare(b.entry.Order()) })
 	for i, p := range pods {
 		list[i] = c.podOf(p.id, p.leaf)
 	}
-	w := g.workload(list)
+	w := g.workload(list[:len(pods)])
 	w.Name, w.Priority = g.key.String(), priority
+	if len(stay) > 0 {
+		for leaf, n := range w.Completed {
+			stay[leaf] += n
+		}
+		w.Completed, w.MinimumProtected = stay, true
+	}
 	c.Workloads, c.Gangs = append(c.Workloads, w), append(c.Gangs, g.key)
 }
 

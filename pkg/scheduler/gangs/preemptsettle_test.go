@@ -42,6 +42,23 @@ func TestPreemptionsSettle(t *testing.T) {
 	}
 }
 
+// The same with gangs of two or three sub-groups, of which some are needed, and with pods of different priorities: a gang is not ended by
+// pods that it was preempted by, or for, without end.
+func TestPreemptionsOfMixedPrioritiesSettle(t *testing.T) {
+	t.Parallel()
+	for seed := range 40 {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			m := newMarket(t, int64(seed))
+			m.mixed = true
+			for m.now.Sub(m.start) < 10*time.Minute {
+				m.step()
+			}
+			m.checkSettled()
+		})
+	}
+}
+
 // market is a cluster without faults, in virtual time. Pods that are evicted take up to twenty seconds to end.
 type market struct {
 	t          *testing.T
@@ -50,6 +67,7 @@ type market struct {
 	start, now time.Time
 	last       time.Time // of the last eviction
 	serial     int
+	mixed      bool // gangs have sub-groups, and pods of different priorities
 
 	nodes     map[string]int
 	pods      map[types.UID]*corev1.Pod
@@ -136,6 +154,10 @@ func (m *market) step() {
 	for _, key := range sortedKeys(m.arrive) {
 		if !m.now.Before(m.arrive[key]) {
 			delete(m.arrive, key)
+			if m.mixed {
+				m.createTree(key)
+				continue
+			}
 			m.createGang(key, 1+m.rand.Intn(m.size[key]), m.size[key], int32(m.rand.Intn(5)))
 		}
 	}
@@ -172,6 +194,22 @@ func (m *market) createGang(key Key, minimum, pods int, priority int32, change .
 	m.apply(m.r.SetGroup(m.groups[key], m.now))
 	for range pods {
 		m.createPod(key, priority)
+	}
+}
+
+// createTree creates a gang of up to three sub-groups, and up to nine pods.
+func (m *market) createTree(key Key) {
+	leaves := []string{"a", "b", "c"}[:2+m.rand.Intn(2)]
+	w := wrappers.MakePodGroup(key.Name, key.Namespace).UID(key.Name).Generation(1).MinSubGroup(int32(1 + m.rand.Intn(len(leaves))))
+	for _, leaf := range leaves {
+		w.SubGroup(leaf, int32(1+m.rand.Intn(2)))
+	}
+	m.groups[key] = w.Obj()
+	m.apply(m.r.SetGroup(m.groups[key], m.now))
+	for _, leaf := range leaves {
+		for range 2 + m.rand.Intn(2) {
+			m.createPod(key, int32(m.rand.Intn(5)), map[string]string{v2alpha2.SubGroupLabel: leaf})
+		}
 	}
 }
 
@@ -296,38 +334,43 @@ func (m *market) evictVictims() {
 func (m *market) checkNeeded(p *Preemption) {
 	m.t.Helper()
 	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, m.r.gangs[p.Gang].tree.MinPods()
-	if root := m.r.gangs[p.Gang].tree.Root(); !root.IsLeaf() { // of leaves: the smallest of those whose pods exist
-		var sizes []int
+	if root := m.r.gangs[p.Gang].tree.Root(); !root.IsLeaf() { // of leaves: those of which the fewest pods are missing
+		var missing []int
 		for _, leaf := range root.Children() {
-			if m.r.gangs[p.Gang].numbers.Created.Satisfied(leaf) {
-				sizes = append(sizes, leaf.Min())
+			if bound, waiting := m.podsOf(p.Gang, leaf.Name(), p.Priority); bound+waiting >= leaf.Min() {
+				missing = append(missing, max(0, leaf.Min()-bound))
 			}
 		}
-		slices.Sort(sizes)
+		slices.Sort(missing)
 		needs = 0
-		for _, size := range sizes[:root.Min()] {
-			needs += size
+		for _, n := range missing[:root.Min()] {
+			needs += n
 		}
+	} else {
+		bound, _ := m.podsOf(p.Gang, "", p.Priority)
+		needs -= bound
 	}
 	for uid, pod := range m.pods {
-		switch {
-		case pod.DeletionTimestamp != nil: // its room comes by itself, if it does not need too long
+		if pod.DeletionTimestamp != nil { // its room comes by itself, if it does not need too long
 			gone[uid] = m.now.Before(pod.DeletionTimestamp.Add(30 * time.Second))
-		case keyOf(pod) == p.Gang && pod.Spec.NodeName != "":
-			needs--
 		}
 	}
 	for _, v := range p.Victims {
 		gone[v.Pod.UID] = true
 		unit := v.Pod.Name
-		if v.Whole && v.Gang.Name != "" {
+		switch leaf := v.Pod.Labels[v2alpha2.SubGroupLabel]; {
+		case v.Whole && v.Gang.Name != "":
 			unit = v.Gang.Name
+		case leaf != "": // it may end as a whole
+			unit = v.Gang.Name + "/" + leaf
 		}
 		units[unit] = append(units[unit], v.Pod.UID)
 	}
+	priorities, _ := m.r.gangs[p.Gang].evictionPriorities(wrappers.SchedulerName)
+	asker := reservations.Asker{Gang: p.Gang, Priority: priorities[len(priorities)-1]} // as Work.Asker
 	fits := func() bool {
 		room := 0
-		for _, free := range m.freeWithout(reservations.Asker{Gang: p.Gang, Priority: p.Priority}, gone) {
+		for _, free := range m.freeWithout(asker, gone) {
 			room += max(0, free)
 		}
 		return room >= needs
@@ -346,6 +389,20 @@ func (m *market) checkNeeded(p *Preemption) {
 			gone[uid] = true
 		}
 	}
+}
+
+// podsOf returns how many pods of a sub-group are bound, and how many wait that have at least the priority.
+func (m *market) podsOf(key Key, leaf string, priority int32) (bound, waiting int) {
+	for _, pod := range m.pods {
+		switch {
+		case keyOf(pod) != key || pod.Labels[v2alpha2.SubGroupLabel] != leaf || pod.DeletionTimestamp != nil:
+		case pod.Spec.NodeName != "":
+			bound++
+		case *pod.Spec.Priority >= priority:
+			waiting++
+		}
+	}
+	return bound, waiting
 }
 
 func (m *market) writeStatus(key Key) {
