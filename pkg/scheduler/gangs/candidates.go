@@ -88,7 +88,7 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 	case w.Pod == nil: // the gang is gone
 		return Candidates{}
 	}
-	if p := c.own.preemption; confirm && p != nil {
+	if p := c.eviction; confirm && p != nil {
 		c.decided = sets.New[types.UID]()
 		for _, v := range p.Victims {
 			c.decided.Insert(v.Pod.UID)
