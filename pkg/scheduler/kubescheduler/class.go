@@ -108,6 +108,12 @@ func (w *Snapshot) newClass(pod *corev1.Pod, pods int, members []*corev1.Pod, op
 	c.planned.Pod.UID += "/planned" // a class represents many pods: the planned pod is none of those that are filtered
 	c.state.Write(planningKey, planningMark{})
 	result, status, _ := w.f.RunPreFilterPlugins(w.ctx, c.state, pod)
+	if without := w.withoutClaim(members); status.IsSuccess() && without != nil {
+		// The claim of the first pod was created after the pods were classified.
+		state := framework.NewCycleState()
+		state.Write(planningKey, planningMark{})
+		_, status, _ = w.f.RunPreFilterPlugins(w.ctx, state, without)
+	}
 	if !status.IsSuccess() {
 		if !status.IsRejected() {
 			return nil, fmt.Errorf("running PreFilter plugins for pod %s: %w", klog.KObj(pod), status.AsError())

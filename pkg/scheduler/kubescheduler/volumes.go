@@ -72,6 +72,17 @@ func claimsByName(f framework.Framework, pods []*corev1.Pod) (shared, byName set
 	return shared, byName
 }
 
+// withoutClaim returns the first of the pods that has a PersistentVolumeClaim that does not exist, nil if all exist.
+func (w *Snapshot) withoutClaim(pods []*corev1.Pod) *corev1.Pod {
+	i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool {
+		return slices.ContainsFunc(volumeClaimNames(pod), func(name string) bool { return w.VolumeClaim(pod.Namespace, name) == nil })
+	})
+	if i < 0 {
+		return nil
+	}
+	return pods[i]
+}
+
 // namesUsedTwice returns the names that more than one of the pods uses.
 func namesUsedTwice(pods []*corev1.Pod, namesOf func(*corev1.Pod) []string) sets.Set[string] {
 	used, shared := sets.New[string](), sets.New[string]()

@@ -163,6 +163,37 @@ func TestVolumesOfAGang(t *testing.T) {
 	}
 }
 
+// TestClaimsAppearWhileAPlanIsMade: the first pod of a class passes PreFilter because its claim has been created since the pods were
+// classified. The claims of the others may still be missing.
+func TestClaimsAppearWhileAPlanIsMade(t *testing.T) {
+	t.Parallel()
+	objects := append(attaching("n0", 8, "disks.example.com", -1), storageClass("late", "disks.example.com", storagev1.VolumeBindingWaitForFirstConsumer))
+	var first *corev1.PersistentVolumeClaim
+	pods := members(2, func(i int) *wrappers.PodWrapper {
+		p := worker(i)
+		if claim := ephemeralClaim(p, "late", "1Gi"); first == nil {
+			first = claim
+		}
+		return p
+	})
+	c := newCluster(t, objects...)
+	classes := new(FilterCache).Classify(c.f, c.nodes, pods, make([]int, len(pods)))
+	if err := c.f.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Informer().GetIndexer().Add(first); err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, classes.options(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node, ok := w.Place(0, ""); ok {
+		t.Errorf("a pod of a class of which a claim is missing is placed on %s", node)
+	}
+	const why = `waiting for ephemeral volume controller to create the persistentvolumeclaim "w-1-scratch"`
+	if e := w.Explain(0, ""); e.Reasons[why] == 0 {
+		t.Errorf("refused for %v, want %q", e.Reasons, why)
+	}
+}
+
 // TestRoomForVolumesIsNotFreed: volumes stay attached for a time after a pod ends, so nothing is ended for them.
 func TestRoomForVolumesIsNotFreed(t *testing.T) {
 	t.Parallel()
