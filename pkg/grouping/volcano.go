@@ -41,8 +41,7 @@ func gangOfVolcano(object *unstructured.Unstructured) (map[string]v2alpha2.PodGr
 		return nil, refuse("spec.subGroupPolicy cannot be obeyed: its pods wait; write a PodGroup of apiVersion %s with subGroups, and name it by annotation %s",
 			v2alpha2.SchemeGroupVersion, v2alpha2.PodGroupAnnotation)
 	case topology != nil && topology.Mode != "soft": // hard is the default
-		return nil, refuse("spec.networkTopology of mode hard cannot be obeyed, HyperNodes are not read: its pods wait; remove it, and set topologyConstraint of PodGroup %s (apiVersion %s)",
-			membership.Volcano.GroupName(object.GetName()), v2alpha2.SchemeGroupVersion)
+		return nil, refuse("spec.networkTopology of mode hard cannot be obeyed, HyperNodes are not read: its pods wait; remove it, and use required pod affinity with the topology key")
 	}
 	spec := v2alpha2.PodGroupSpec{PriorityClassName: group.Spec.PriorityClassName}
 	minimum, inTasks := max(group.Spec.MinMember, 1), int32(0)
