@@ -345,7 +345,7 @@ func (r rollout) obstacle(d *rolloutDecision, c rolloutCount, next *updateUnit, 
 		others--
 	}
 	isPaused, paused := r.Paused && len(c.outdated) > 0, UpdateState{UpdatePaused, "the update is paused; " + c.are}
-	lacking := d.Progress.lacking(c.updated, c.missing)
+	lacking := d.Progress.lacking(slices.Concat(c.updated, c.outdated), c.missing) // a recorded one may not be deleted yet
 	switch {
 	case d.flight.waits.Reason != "" && !(d.flight.isRecorded && next != nil):
 		return d.flight.waits

@@ -160,10 +160,10 @@ func (p *Progress) suspends(limit time.Duration, now time.Time) (is bool, until 
 // does not fit does not keep an update from going on; one that is about to be bound does.
 const unboundGrace = 30 * time.Second
 
-// lacking returns how many of the reached units are missing, given those of the target that exist and the number of units
-// that are wanted and do not exist.
-func (p *Progress) lacking(updated []updateUnit, missing int) int {
-	return max(0, min(missing, p.Reached.Len()-p.Reached.presentIn(updated).Len()))
+// lacking returns how many of the reached units are missing, given those that exist and the number of units that are wanted
+// and do not exist.
+func (p *Progress) lacking(existing []updateUnit, missing int) int {
+	return max(0, min(missing, p.Reached.Len()-p.Reached.presentIn(existing).Len()))
 }
 
 // onDelete returns the progress under OnDelete: an update in progress ends, no unit is selected, and none was; an update to
