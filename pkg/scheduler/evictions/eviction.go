@@ -43,7 +43,8 @@ type Eviction struct {
 
 	// Asked: an attempt was asked to check the victims. If it does not confirm any of them, the eviction is over.
 	Asked bool
-	// Taken: a gang of higher priority was placed on its nodes, or others could use the room that was free already.
+	// Taken: a gang of higher priority was placed on its nodes, or pods of its gang end for one, or others could use the room that was
+	// free already.
 	Taken bool
 	// Lent is what others may use for a while; nil: nothing.
 	Lent []*reservations.Reservation
@@ -242,7 +243,7 @@ const (
 	Spared Outcome = "spared"
 	// Cancelled: nothing was evicted, because the gang or the cluster changed.
 	Cancelled Outcome = "cancelled"
-	// Overtaken: pods were evicted, and a gang of higher priority took some of the room, or others used it meanwhile.
+	// Overtaken: pods were evicted, and a gang of higher priority took some of the room, or preempted the gang, or others used it meanwhile.
 	Overtaken Outcome = "overtaken"
 	// Wasted: pods were evicted, and the gang was not placed for another reason.
 	Wasted Outcome = "wasted"

@@ -53,7 +53,7 @@ var (
 	})
 	preemptionsEnded = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "preemptions_total", StabilityLevel: metrics.ALPHA,
-		Help: "Preemptions, by outcome: placed (the preemptor was bound), spared (other room became free before the first eviction), cancelled (given up before the first eviction), overtaken (pods were evicted, and a gang of higher priority took some of the room, or others used it while a victim needed long), wasted (pods were evicted, and the gang was not bound: a node was lost, or a pod did not end).",
+		Help: "Preemptions, by outcome: placed (the preemptor was bound), spared (other room became free before the first eviction), cancelled (given up before the first eviction), overtaken (pods were evicted, and a gang of higher priority took some of the room or preempted this one, or others used the room while a victim needed long), wasted (pods were evicted, and the gang was not bound: a node was lost, or a pod did not end).",
 	}, []string{"outcome"})
 	gatedPods = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "gated_pods", StabilityLevel: metrics.ALPHA,

@@ -173,6 +173,37 @@ func TestRoomOfAPreemptorIsTaken(t *testing.T) {
 	}
 }
 
+// A gang that lost pods, and preempts others to replace them, ends itself for one of higher priority: its evictions were not in vain for
+// another reason, and it does not wait before it preempts again.
+func TestAPreemptorIsPreempted(t *testing.T) {
+	t.Parallel()
+	low, high, top := keyNamed("low"), keyNamed("high"), keyNamed("top")
+	m := newQuietMarket(t, 3)
+	m.createGang(high, 3, 3, 5)
+	m.runFor(time.Second)
+	m.nodes["n0"], m.nodes["n1"], m.room = 2, 1, nil
+	m.createGang(low, 1, 1, 0)
+	for _, uid := range sortedUIDs(m.pods) {
+		if keyOf(m.pods[uid]) == high {
+			delete(m.pods, uid)
+			m.apply(m.r.RemoveFailedPod(uid, m.now))
+			break
+		}
+	}
+	m.runFor(time.Second)
+	m.createPod(high, 5)
+	m.runFor(500 * time.Millisecond)
+	if m.victims != 1 || m.boundOf(high) != 2 {
+		t.Fatalf("%d pods were evicted, and %d of the preemptor are bound, want 1 and 2", m.victims, m.boundOf(high))
+	}
+	m.createGang(top, 2, 2, 9)
+	m.runFor(time.Minute)
+	if m.boundOf(top) != 2 || m.preempted[high.Name] != 1 || m.overtaken[high.Name] != 1 {
+		t.Errorf("%d pods of the highest priority are bound; the first preemptor was preempted %d times and overtaken %d times",
+			m.boundOf(top), m.preempted[high.Name], m.overtaken[high.Name])
+	}
+}
+
 // The same, and the victims have ended, their room is taken, and the preemptor was refused, all before the requests to delete them are
 // answered: it decides anew as soon as they are.
 func TestRoomIsTakenBeforeTheEvictionsAreAnswered(t *testing.T) {

@@ -106,6 +106,9 @@ func (r *Registry) recordDeparting(m *member, by *Preemption) {
 		m.gang.departing = map[*member]*Preemption{}
 	}
 	m.gang.departing[m] = by
+	if m.gang.preemption != nil {
+		m.gang.preemption.Taken = true
+	}
 }
 
 // isLosingPods reports whether pods of the gang are being preempted, and not all of their deletions have been observed. Nothing is
