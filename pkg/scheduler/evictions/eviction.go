@@ -21,7 +21,7 @@ type Victim struct {
 	Gang     types.NamespacedName // zero: it belongs to no gang
 	Priority int32                // of the gang, or of the pod
 	Pods     int                  // pods that the gang loses in all
-	Whole    bool                 // these are all pods of the gang, or the pod belongs to no gang
+	Whole    bool                 // the gang ends with all of its pods, or the pod belongs to no gang
 	Rung     string               // preemption.Rung, the greatest loss of the gang; "": an earlier process decided it
 }
 

@@ -96,7 +96,7 @@ func TestPodsPreemptAsInKubeScheduler(t *testing.T) {
 			p:    plain(1).ApartFrom(corev1.LabelHostname, "is", "apart"), want: "n0: a",
 		},
 		"pods that are to be spread": {
-			pods: pods(is("spread", running("a", "n0", 1, mid)), is("spread", running("b", "n0", 1, low)), is("spread", running("c", "n1", 1, low)),
+			pods: pods(is("spread", running("a", "n0", 1, mid)), is("spread", running("b", "n0", 1, low)), is("spread", running("c", "n1", 4, low)),
 				is("spread", running("d", "n2", 1, high)), is("spread", running("e", "n2", 1, high))),
 			p: spread(plain(1)), want: "n0: b",
 		},

@@ -198,7 +198,11 @@ func (s *search) findVictims(limit *deadline) (*preemption.Decision, searchResul
 		w := &c.Workloads[i]
 		kept := 0
 		if w.MinimumProtected {
-			kept = min(len(w.Pods), w.Tree.MinPods())
+			kept = w.Tree.MinPods()
+			for _, n := range w.Completed {
+				kept -= n
+			}
+			kept = min(len(w.Pods), max(0, kept))
 		}
 		pods, protected = pods+len(w.Pods)-kept, protected+kept
 	}

@@ -61,6 +61,9 @@ func TestAGangTakesSurplusBeforeWholeGangs(t *testing.T) {
 	if got := c.evicted(); !slices.Equal(got, []string{"spare-2", "spare-3"}) {
 		t.Errorf("evicted %v, want what is above the minimum", got)
 	}
+	if told := c.eventsWith("Preempted"); !strings.Contains(fmt.Sprint(told), "it is above the minimum of PodGroup spare") || strings.Contains(fmt.Sprint(told), "as a whole") {
+		t.Errorf("told is %q", told)
+	}
 	c.rankedGang("more", 100, 3, 3).wholeOf("more", 3)
 	// Two pods of the other gang's minimum are not enough: the gang of four ends, and nothing of the other one.
 	if got := c.evicted(); !slices.Equal(got, []string{"small-0", "small-1", "small-2", "small-3", "spare-2", "spare-3"}) {

@@ -111,7 +111,7 @@ func (c *Candidates) Victims(d *preemption.Decision, pods []*corev1.Pod) []Victi
 		w := &c.Workloads[v.Workload]
 		for _, id := range v.Pods {
 			victims = append(victims, Victim{
-				Pod: pods[id], Gang: c.Gangs[v.Workload], Priority: w.Priority, Pods: len(v.Pods), Whole: len(v.Pods) == len(w.Pods), Rung: v.Rung.String(),
+				Pod: pods[id], Gang: c.Gangs[v.Workload], Priority: w.Priority, Pods: len(v.Pods), Whole: v.Rung >= preemption.PlainPod, Rung: v.Rung.String(),
 			})
 		}
 	}
