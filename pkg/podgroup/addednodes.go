@@ -107,11 +107,11 @@ func (n *addedNodes) countWaiting(g *gang.Group, waiting map[int]int) {
 	}
 }
 
-// roomOf returns nil after maxClasses classes, because each visits all nodes.
+// roomOf returns nil after maxSingleClasses classes, because each visits all nodes.
 func (n *addedNodes) roomOf(class int, level string) *levelRoom {
 	key := levelOf{class, level}
 	room := n.rooms[key]
-	if room == nil && len(n.rooms) < maxClasses {
+	if room == nil && len(n.rooms) < maxSingleClasses {
 		room = &levelRoom{}
 		room.nodes, _ = n.world.LevelNodes(class, level)
 		for _, pods := range n.world.Rooms(class, level, 0) {

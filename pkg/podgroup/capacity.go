@@ -3,9 +3,6 @@
 package podgroup
 
 import (
-	"maps"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -25,8 +22,7 @@ type Capacities interface {
 	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a domain of the
 	// topology level, and how many lack a label of it.
 	LevelNodes(class int, level string) (inside, outside int)
-	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses classes. nil:
-	// it is not known, and the reasons of gangs with several classes or topology levels rest on the numbers of each class alone.
+	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses classes.
 	Imagine(classes []int, empty, open bool) Imagined
 }
 
@@ -164,20 +160,6 @@ func (k *knownCapacities) LevelNodes(class int, level string) (inside, outside i
 		k.levels[key] = n
 	}
 	return n.inside, n.outside
-}
-
-// mostUnavailable returns, among the classes with this main resource, the one whose unavailable nodes have the most
-// of it.
-func (k *knownCapacities) mostUnavailable(name corev1.ResourceName) ResourceCapacity {
-	var most ResourceCapacity
-	gain := int64(0)
-	for _, class := range slices.Sorted(maps.Keys(k.seen)) {
-		r := k.seen[class]
-		if n := r.withUnavailable().Total - r.Total; r.Resource == name && n > gain {
-			most, gain = r, n
-		}
-	}
-	return most
 }
 
 // reasonsBySeverity lists the reasons of a refusal; the reason that is hardest to resolve comes first.

@@ -6,11 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -90,22 +87,16 @@ func judgeRoom(reason v2alpha2.Reason, p placement.Problem, levels []placement.L
 		}
 		return exact, whole, ""
 	}
-	if text != "" {
-		return reason, text, reported
+	if reason == v2alpha2.ReasonTooLarge && placement.MayFit(p, known.slotsWhenEmpty) { // the gang can do without that leaf
+		reason, text, reported = v2alpha2.ReasonFragmented, "", ""
 	}
-	// Each leaf alone may have enough room while all of them together do not.
-	// And a leaf that is too large may be one that the gang can do without.
-	if whole, text := judgeWhole(p, known); whole != "" {
-		if severity(whole) < severity(reason) || reason == v2alpha2.ReasonTooLarge && placement.MayFit(p, known.slotsWhenEmpty) {
-			reason = whole
-		}
-		return reason, text, ""
+	if text == "" {
+		text = describeFragmentation(p.Tree, blocked, known)
 	}
-	text = describeFragmentation(p.Tree, blocked, known)
 	if reason == v2alpha2.ReasonFragmented && text == "" && len(levels) > 0 {
 		reason = v2alpha2.ReasonTopologyUnavailable
 	}
-	return reason, text, ""
+	return reason, text, reported
 }
 
 // describeHopelessLeaf describes a leaf whose pods would not fit even if more of the existing nodes were free: they are refused
@@ -149,61 +140,6 @@ func describeHopelessLeaf(tree *gang.Tree, leaves []placement.LeafShortfall, wor
 	return reason, text, reported
 }
 
-// judgeWhole checks whether the pods that the minimum lacks request more of a resource than is free, for any choice
-// of children, or more than the nodes could take. "": they do not.
-func judgeWhole(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, string) {
-	room := known.ResourceCapacity
-	var order []corev1.ResourceName
-	for _, leaf := range p.Tree.Leaves() {
-		for _, pod := range p.Pods[leaf.Name()] {
-			if name := room(pod.Class).Resource; !slices.Contains(order, name) {
-				order = append(order, name)
-			}
-		}
-	}
-	reason, text := v2alpha2.Reason(""), ""
-	waiting := waitingByClass(p)
-	now := func(class int) int { return room(class).SlotsNow }
-	whenOpen := func(class int) int { return room(class).withUnavailable().SlotsNow }
-	wouldFit := placement.MayFit(p, whenOpen) && !placement.MayFit(p, now)
-	for _, name := range order {
-		free, total := int64(0), int64(0)
-		widest := -1 // the class that may use most of the free amount
-		for _, class := range slices.Sorted(maps.Keys(known.seen)) {
-			if r := known.seen[class]; r.Resource == name { // some classes may use more nodes than others
-				if widest < 0 || r.Free > free {
-					widest = class
-				}
-				free, total = max(free, r.Free), max(total, r.Total)
-			}
-		}
-		asked := leastAsked(p.Tree.Root(), p.Have, waiting, func(class int) int64 {
-			if r := room(class); r.Resource == name {
-				return r.PerPod
-			}
-			return 0
-		})
-		what := fmt.Sprintf("the gang needs %s %s for %s", message.Quantity(name, asked.amount), name, message.Count(asked.pods, "pod"))
-		closed := known.mostUnavailable(name)
-		opened := closed.withUnavailable()
-		helps := wouldFit && asked.amount <= opened.Free // opening nodes; as far as this resource is concerned
-		switch {
-		case asked.amount > total && asked.amount <= opened.Total:
-			return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s in all", closed.unavailable(), what, message.Quantity(name, total))
-		case asked.amount > total:
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, the nodes it could use have %s in all", what, message.Quantity(name, total))
-		case helps && opened.Free > closed.Free && reason == "":
-			reason, text = v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; %s, the other nodes it could use have %s free%s", closed.unavailable(), what, message.Quantity(name, free), known.seen[widest].largestText())
-		case asked.amount > free && !helps && (reason == "" || reason == v2alpha2.ReasonNodesUnavailable):
-			reason, text = insufficientReason(name), what+", "+known.seen[widest].freeText(free, known.HeldByOthers([]int{widest}, name))
-		}
-	}
-	if whole, why := judgeEmpty(p, known); whole != "" {
-		return whole, why
-	}
-	return reason, text
-}
-
 // describeFragmentation describes the first leaf for whose pods the free room is enough, but not in pieces of their size. "": there is
 // none.
 func describeFragmentation(tree *gang.Tree, blocked []placement.LeafShortfall, known *knownCapacities) string {
@@ -216,38 +152,6 @@ func describeFragmentation(tree *gang.Tree, blocked []placement.LeafShortfall, k
 		}
 	}
 	return ""
-}
-
-// judgeEmpty checks whether the nodes could not take the minimum even if they were empty: the total is sufficient,
-// but not in pieces of the size of a pod. "": they could.
-func judgeEmpty(p placement.Problem, known *knownCapacities) (v2alpha2.Reason, string) {
-	slots := func(class int) int { return known.ResourceCapacity(class).Slots }
-	if placement.MayFit(p, slots) || !placement.MayFit(p, func(int) int { return math.MaxInt }) {
-		return "", ""
-	}
-	waiting := podsPerClass(p)
-	opened := func(class int) int { return known.ResourceCapacity(class).withUnavailable().Slots }
-	reason, nodes := v2alpha2.ReasonTooLarge, "the nodes"
-	if placement.MayFit(p, opened) {
-		reason, nodes = v2alpha2.ReasonNodesUnavailable, "the other nodes"
-	}
-	var rooms, parts []string
-	for _, class := range slices.Sorted(maps.Keys(waiting)) {
-		r := known.ResourceCapacity(class)
-		if r.Slots >= waiting[class] || len(rooms) == maxLeaves {
-			continue
-		}
-		rooms = append(rooms, fmt.Sprintf("%s of %s %s", message.Count(r.Slots, "pod"), message.Quantity(r.Resource, r.PerPod), r.Resource))
-		if r.Apart != "" {
-			rooms[len(rooms)-1] += fmt.Sprintf(" (their podAntiAffinity over %s excludes more)", r.Apart)
-		}
-		if closed := r.unavailable(); closed != "" && reason == v2alpha2.ReasonNodesUnavailable && !slices.Contains(parts, closed) {
-			parts = append(parts, closed)
-		}
-	}
-	parts = append(parts, fmt.Sprintf("the gang needs %s, and %s it could use would hold only %s if they were empty",
-		message.Count(p.Tree.MissingPods(p.Have), "pod"), nodes, strings.Join(rooms, ", ")))
-	return reason, strings.Join(parts, "; ")
 }
 
 // asked is the amount of one resource that a number of pods request.

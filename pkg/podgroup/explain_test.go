@@ -27,7 +27,92 @@ func (f fakeCapacities) AreaName(placement.Area) (key, value string) { return ""
 
 func (f fakeCapacities) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
 
-func (f fakeCapacities) Imagine([]int, bool, bool) Imagined { return nil }
+func (f fakeCapacities) Imagine(_ []int, empty, open bool) Imagined {
+	return &fakeImagined{fakeCapacities: f, empty: empty, open: open, pods: make([]int, len(f))}
+}
+
+// fakeImagined are capacities of which the amounts of one resource are on the same nodes for all classes.
+type fakeImagined struct {
+	fakeCapacities
+	placement.World
+
+	empty, open bool
+	pods        []int // that are placed, by class
+	order       []int // their classes
+}
+
+func (v *fakeImagined) room(class int) (slots int, amount, largest int64) {
+	r := v.fakeCapacities[class]
+	if v.open {
+		r = r.withUnavailable()
+	}
+	if v.empty {
+		return r.Slots, r.Total, r.Largest
+	}
+	return r.SlotsNow, r.Free, r.LargestFree
+}
+
+func (v *fakeImagined) Resources() (names []corev1.ResourceName) {
+	for _, r := range v.fakeCapacities {
+		if !slices.Contains(names, r.Resource) {
+			names = append(names, r.Resource)
+		}
+	}
+	return names
+}
+
+func (v *fakeImagined) Uses(class int) []int64 {
+	uses := make([]int64, len(v.Resources()))
+	uses[slices.Index(v.Resources(), v.fakeCapacities[class].Resource)] = v.fakeCapacities[class].PerPod
+	return uses
+}
+
+func (v *fakeImagined) Room(classes []int) (sum, largest []int64) {
+	sum, largest = make([]int64, len(v.Resources())), make([]int64, len(v.Resources()))
+	for _, class := range classes {
+		k := slices.Index(v.Resources(), v.fakeCapacities[class].Resource)
+		_, amount, most := v.room(class)
+		sum[k], largest[k] = max(sum[k], amount), max(largest[k], most)
+	}
+	return sum, largest
+}
+
+func (v *fakeImagined) MostPods() int { return 1000 }
+
+func (v *fakeImagined) AreApart(class int) bool { return v.fakeCapacities[class].Apart != "" }
+
+func (v *fakeImagined) Kind(int) placement.Kind { return placement.Independent }
+
+func (v *fakeImagined) Nodes(int, int) []string { return nil }
+
+func (v *fakeImagined) Weight(class int) int64 { return v.fakeCapacities[class].PerPod }
+
+func (v *fakeImagined) Capacity(class int) placement.Capacity {
+	slots, _, _ := v.room(class)
+	return placement.Capacity{Nodes: v.fakeCapacities[class].Nodes, Pods: slots}
+}
+
+func (v *fakeImagined) Place(class int, _ string) (string, bool) {
+	slots, left, _ := v.room(class)
+	for other, pods := range v.pods {
+		if v.fakeCapacities[other].Resource == v.fakeCapacities[class].Resource {
+			left -= int64(pods) * v.fakeCapacities[other].PerPod
+		}
+	}
+	if v.pods[class] == slots || left < v.fakeCapacities[class].PerPod {
+		return "", false
+	}
+	v.pods[class]++
+	v.order = append(v.order, class)
+	return "node", true
+}
+
+func (v *fakeImagined) Undo(n int) {
+	for range n {
+		v.pods[v.order[len(v.order)-1]]--
+		v.order = v.order[:len(v.order)-1]
+	}
+}
 
 // withHeld are capacities of nodes on which pods of other priorities hold an amount.
 type withHeld struct {
@@ -218,7 +303,7 @@ func TestExplain(t *testing.T) {
 		gang.Node{Name: "x-d-1", Parent: "x-d"}, leafNode("x-d-1-leader", "x-d-1", 1), leafNode("x-d-1-worker", "x-d-1", 3))
 	servicePods := map[string][]placement.Pod{"x-web": waiting(1, 1), "x-d-0-leader": waiting(1, 0), "x-d-0-worker": waiting(3, 0),
 		"x-d-1-leader": waiting(1, 0), "x-d-1-worker": waiting(3, 0)}
-	cpus := ResourceCapacity{Resource: "cpu", PerPod: 1000, Free: 600000, Total: 640000, Largest: 128000, Nodes: 5, Slots: 640}
+	cpus := ResourceCapacity{Resource: "cpu", PerPod: 1000, Free: 600000, Total: 640000, Largest: 128000, Nodes: 5, Slots: 640, SlotsNow: 600}
 	workerLacks := placement.Shortfall{Exhausted: true, Leaves: []placement.LeafShortfall{
 		{Leaf: "x-d-0-worker", Need: 3, Available: 3, Placed: 2, Refusal: full}}}
 	flatTree := mustBuild(t, gang.Node{MinMember: ptr.To[int32](6)})
@@ -296,7 +381,7 @@ func TestExplain(t *testing.T) {
 			short:      workerLacks,
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 12, Largest: 8, Nodes: 2, Slots: 3}, cpus},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
-				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, the nodes it could use have 12 in all; " + workers},
+				Message: "the gang needs 16 nvidia.com/gpu for 4 pods, the nodes that they may use have 12 in all; " + workers},
 		},
 		"equal reasons of the nodes are written once for several leaves": {
 			short: placement.Shortfall{
@@ -308,7 +393,7 @@ func TestExplain(t *testing.T) {
 					{Leaf: "q", Need: 8, Available: 8, Placed: 3, Refusal: tainted}},
 			},
 			capacities: fakeCapacities{room(1, 0)},
-			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang: 0 of the 2 sub-groups it needs can be placed; " +
+			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs, Message: "the gang needs 13 nvidia.com/gpu for 13 pods, 0 are free; the gang: 0 of the 2 sub-groups it needs can be placed; " +
 				"p-leader: 0 of 1 pods can be placed; p-workers: 0 of 4 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; " +
 				"q: 3 of 8 pods can be placed; 3 nodes: Insufficient nvidia.com/gpu, 2 nodes: untolerated taint"},
 		},
@@ -327,7 +412,7 @@ func TestExplain(t *testing.T) {
 			short:      flatLacks,
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 40, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
-				Message: "the gang needs 6 pods, and the nodes it could use would hold only 5 pods of 5 nvidia.com/gpu if they were empty; " + flatSays},
+				Message: "the gang needs 6 pods, and the nodes that they may use would hold only 5 pods of 5 nvidia.com/gpu if they were empty; " + flatSays},
 		},
 		"the same in two leaves": {
 			problem: placement.Problem{Tree: build(t, 2, leafNode("p-workers", "", 3), leafNode("q", "", 3)),
@@ -336,7 +421,7 @@ func TestExplain(t *testing.T) {
 				{Leaf: "q", Need: 3, Available: 3, Placed: 2, Refusal: full}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 40, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
-				Message: "the gang needs 6 pods, and the nodes it could use would hold only 5 pods of 5 nvidia.com/gpu if they were empty; " +
+				Message: "the gang needs 6 pods, and the nodes that they may use would hold only 5 pods of 5 nvidia.com/gpu if they were empty; " +
 					"q: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"with what is bound, the rest would fit empty nodes": {
@@ -369,7 +454,7 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
 				{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 0 free; " +
+				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes that they may use have 0 free; " +
 					"5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"the free node is cordoned, and the others have enough in all, in pieces that are too small": {
@@ -378,7 +463,7 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 18, LargestFree: 3, Total: 32, Largest: 8, Nodes: 4, Slots: 8, Unavailable: []UnavailableNodes{
 				{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8, Free: 8, Largest: 8, Slots: 2, SlotsNow: 2}}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 18 free, at most 3 on one node; " +
+				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 2 pods, the other nodes that they may use have 18 free, at most 3 on one node; " +
 					"5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"too little in all, and in pieces that are too small": { // freeing the difference anywhere would not help
@@ -406,7 +491,8 @@ func TestExplain(t *testing.T) {
 				{Resource: "cpu", PerPod: 2000, Total: 8000, Largest: 8000, Nodes: 1, Slots: 4, Unavailable: []UnavailableNodes{
 					{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n0"}, Total: 8000, Free: 8000, Largest: 8000, Slots: 4, SlotsNow: 4}}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; the gang needs 8 nvidia.com/gpu for 1 pod, the other nodes it could use have 0 free; " +
+				Message: "1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; 1 node cordoned (n0; 8 cpu, 8 free): uncordon it; " +
+					"the gang needs 8 nvidia.com/gpu for 1 pod, the other nodes that they may use have 0 free; " +
 					"p: 0 of 1 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"a cordoned node has something free, but not enough": {
@@ -433,7 +519,7 @@ func TestExplain(t *testing.T) {
 			short:      flatLacks,
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1, Free: 40, Total: 40, Largest: 8, LargestFree: 8, Nodes: 5, Slots: 5, SlotsNow: 5, Apart: "kubernetes.io/hostname"}},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
-				Message: "the gang needs 6 pods, and the nodes it could use would hold only 5 pods of 1 nvidia.com/gpu " +
+				Message: "the gang needs 6 pods, and the nodes that they may use would hold only 5 pods of 1 nvidia.com/gpu " +
 					"(their podAntiAffinity over kubernetes.io/hostname excludes more) if they were empty; " + flatSays},
 		},
 		"it would fit if nodes were not cordoned": {
@@ -442,7 +528,7 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{closed(4, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
 				Message: "3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; " +
-					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
+					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes that they may use have 16 in all; " + flatSays},
 		},
 		"the sizes of the nodes are what the cordon matters for": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(3, 0)}, Have: gang.Counts{"": 3}},
@@ -450,7 +536,7 @@ func TestExplain(t *testing.T) {
 			capacities: fakeCapacities{closed(5, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
 				Message: "3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; " +
-					"the gang needs 3 pods, and the other nodes it could use would hold only 2 pods of 5 nvidia.com/gpu if they were empty; " +
+					"the gang needs 3 pods, and the other nodes that they may use would hold only 2 pods of 5 nvidia.com/gpu if they were empty; " +
 					"the gang: 2 of 3 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu"},
 		},
 		"cordoned and tainted nodes, most first": {
@@ -461,14 +547,14 @@ func TestExplain(t *testing.T) {
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
 				Message: "2 nodes with taint team=ml:NoSchedule (t0, t1; 16 nvidia.com/gpu, 16 free): tolerate or remove it; " +
 					"1 node cordoned (n0; 8 nvidia.com/gpu, 8 free): uncordon it; " +
-					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes it could use have 16 in all; " + flatSays},
+					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes that they may use have 16 in all; " + flatSays},
 		},
 		"cordoned nodes that would not be enough either": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
 			short:      flatLacks,
 			capacities: fakeCapacities{closed(8, cordoned(3))},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
-				Message: "the gang needs 48 nvidia.com/gpu for 6 pods, the nodes it could use have 16 in all; " + flatSays},
+				Message: "the gang needs 48 nvidia.com/gpu for 6 pods, the nodes that they may use have 40 in all; " + flatSays},
 		},
 		"all nodes that match are cordoned": {
 			problem: placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},
@@ -523,13 +609,13 @@ func TestExplain(t *testing.T) {
 			},
 			capacities: fakeCapacities{room(1, 3)},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
-				Message: "q: 3 of 8 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; the search ended after 7 attempts"},
+				Message: "the gang needs 13 nvidia.com/gpu for 13 pods, 3 are free; q: 3 of 8 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; the search ended after 7 attempts"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tc.problem.Tree == nil {
-				tc.problem.Tree = tree
+				tc.problem.Tree, tc.problem.Pods = tree, map[string][]placement.Pod{"p-leader": waiting(1, 0), "p-workers": waiting(4, 0), "q": waiting(8, 0)}
 			}
 			got := Explain(tc.problem, struct {
 				withHeld

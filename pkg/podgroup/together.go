@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// maxClasses is the number of classes up to which the reason of a gang is determined for all of them together, and
-	// maxSubsetClasses and maxSubsetLeaves those up to which every subset of the classes is examined.
-	maxClasses, maxSubsetClasses, maxSubsetLeaves = 16, 6, 64
+	// maxClasses is the number of classes up to which the reason of a gang is determined for all of them together, maxSingleClasses
+	// that up to which each of them is examined, and maxSubsetClasses and maxSubsetLeaves those up to which every subset is.
+	maxClasses, maxSingleClasses, maxSubsetClasses, maxSubsetLeaves = 64, 16, 6, 64
 	// maxQuestions bounds the questions of one search, in addition to four for each pod of the minimum.
 	maxQuestions = 20_000
 	// maxTried is the number of nodes for a class up to which all of them are tried for each pod.
 	maxTried = 16
 )
 
-// together determines why the minimum of a gang with several classes of pods, or with required topology levels, cannot be
-// placed. The numbers of each class alone are not sufficient for that: classes may need the same nodes, a class may belong to
-// sub-groups that the gang can do without, and the room may be in several domains.
+// together determines why the minimum of a gang cannot be placed. The numbers of each leaf or class alone are not sufficient for
+// that: classes may need the same nodes, a leaf may be one that the gang can do without, and the room may be in several domains.
 type together struct {
 	placement.Problem
 	known     *knownCapacities
@@ -49,18 +48,15 @@ type together struct {
 // state is whether the nodes are empty, and whether the closed ones are open.
 type state struct{ empty, open bool }
 
-// newTogether returns nil if the gang has one class and no required level, or too many classes, or nothing can be imagined.
+// newTogether returns nil if the gang has too many classes.
 func newTogether(p placement.Problem, known *knownCapacities) *together {
 	t := &together{Problem: p, known: known, worlds: map[state]Imagined{}, requests: map[int][]int64{}, waiting: waitingByClass(p),
 		leastPods: p.Tree.MissingPods(p.Have)}
 	t.pods = message.Count(t.leastPods, "pod")
-	if t.classes = slices.Sorted(maps.Keys(podsPerClass(p))); len(t.classes) < 2 && !hasLevels(p) || len(t.classes) > maxClasses {
+	if t.classes = slices.Sorted(maps.Keys(podsPerClass(p))); len(t.classes) > maxClasses {
 		return nil
 	}
 	everything := t.world(true, true)
-	if everything == nil {
-		return nil
-	}
 	t.resources = everything.Resources()
 	for _, class := range t.classes {
 		t.requests[class] = everything.Uses(class)
@@ -81,10 +77,11 @@ func newTogether(p placement.Problem, known *knownCapacities) *together {
 	return t
 }
 
-// subsetsOf returns all of the classes, each of them, and, if every subset is wanted, the others, without duplicates.
+// subsetsOf returns all of the classes, each of them unless they are many, and, if every subset is wanted, the others, without
+// duplicates.
 func subsetsOf(classes []int, every bool) [][]int {
 	out := [][]int{classes}
-	if len(classes) == 1 {
+	if len(classes) == 1 || len(classes) > maxSingleClasses {
 		return out
 	}
 	for _, c := range classes {
@@ -122,17 +119,21 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 		return v2alpha2.ReasonFragmented, "" // other rules keep the pods out: the reasons of the nodes say which
 	}
 	if closed := t.closedText(true); closed != "" && t.holdsMinimum(false, true) == yes {
-		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; with the room there, the %s that the gang needs fit", closed, t.pods)
+		return v2alpha2.ReasonNodesUnavailable, closed + "; " + t.besideText(true)
 	}
 	if closed := t.closedText(false); closed != "" && t.holdsMinimum(true, false) == no {
-		return v2alpha2.ReasonNodesUnavailable, fmt.Sprintf("%s; the %s that the gang needs would not fit on the other nodes that they may use if these were empty", closed, t.pods)
+		return v2alpha2.ReasonNodesUnavailable, closed + "; " + t.besideText(false)
 	}
 	present := t.world(false, false)
 	if i, k := t.lackingSubset(present); i >= 0 {
 		name := t.resources[k]
 		sum, largest := present.Room(t.subsets[i])
-		text := fmt.Sprintf("%s, %s are free%s", t.needText(i, k), message.Quantity(name, sum[k]), largestText(name, largest[k], t.smallestRequest(i, k)))
-		return insufficientReason(name), text + heldText(name, t.known.HeldByOthers(t.subsets[i], name))
+		r := t.known.ResourceCapacity(t.subsets[i][0])
+		if len(t.subsets[i]) > 1 || r.Resource != name {
+			r = ResourceCapacity{}
+		}
+		r.Resource, r.PerPod, r.LargestFree = name, t.smallestRequest(i, k), largest[k]
+		return insufficientReason(name), t.needText(i, k) + ", " + r.freeText(sum[k], t.known.HeldByOthers(t.subsets[i], name))
 	}
 	text := describeFragmentation(t.Tree, blocked, t.known)
 	switch {
@@ -199,7 +200,8 @@ func (t *together) tooLargeText() string {
 		sum, _ := everything.Room(t.subsets[i])
 		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.resources[k], sum[k]))
 	}
-	if reason, text := judgeEmpty(t.Problem, t.known); reason == v2alpha2.ReasonTooLarge {
+	opened := func(class int) ResourceCapacity { return t.known.ResourceCapacity(class).withUnavailable() }
+	if text := t.emptyText("the nodes", opened); text != "" {
 		return text
 	}
 	if places := everything.MostPods(); places < t.leastPods {
@@ -209,6 +211,59 @@ func (t *together) tooLargeText() string {
 		return text
 	}
 	return fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", t.pods)
+}
+
+// emptyText describes the classes of which the nodes would not hold all pods even if they were empty. "": they would hold the minimum
+// as far as the numbers of each class tell.
+func (t *together) emptyText(nodes string, capacity func(class int) ResourceCapacity) string {
+	if placement.MayFit(t.Problem, func(class int) int { return capacity(class).Slots }) {
+		return ""
+	}
+	waiting := podsPerClass(t.Problem)
+	var rooms []string
+	for _, class := range t.classes {
+		r := capacity(class)
+		if r.Slots >= waiting[class] || len(rooms) == maxLeaves {
+			continue
+		}
+		text := fmt.Sprintf("%s of %s %s", message.Count(r.Slots, "pod"), message.Quantity(r.Resource, r.PerPod), r.Resource)
+		if r.Apart != "" {
+			text += fmt.Sprintf(" (their podAntiAffinity over %s excludes more)", r.Apart)
+		}
+		rooms = append(rooms, text)
+	}
+	if rooms == nil {
+		return ""
+	}
+	return fmt.Sprintf("the gang needs %s, and %s that they may use would hold only %s if they were empty", t.pods, nodes, strings.Join(rooms, ", "))
+}
+
+// besideText says why the nodes beside the closed ones are not enough: as they are, or even if they were empty.
+func (t *together) besideText(free bool) string {
+	empty := t.world(true, false)
+	if i, k := t.lackingSubset(empty); i >= 0 {
+		sum, _ := empty.Room(t.subsets[i])
+		return fmt.Sprintf("%s, the other nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.resources[k], sum[k]))
+	}
+	if text := t.emptyText("the other nodes", t.known.ResourceCapacity); text != "" {
+		return text
+	}
+	if !free {
+		return fmt.Sprintf("the %s that the gang needs would not fit on the other nodes that they may use if these were empty", t.pods)
+	}
+	present := t.world(false, false)
+	i, k := t.lackingSubset(present)
+	if i < 0 && len(t.classes) == 1 {
+		k = slices.Index(t.resources, t.known.ResourceCapacity(t.classes[0]).Resource)
+	}
+	if k >= 0 && t.least[max(0, i)][k].amount > 0 {
+		sum, largest := present.Room(t.subsets[max(0, i)])
+		pieces := largestText(t.resources[k], largest[k], t.smallestRequest(max(0, i), k))
+		if i >= 0 || pieces != "" {
+			return fmt.Sprintf("%s, the other nodes that they may use have %s free%s", t.needText(max(0, i), k), message.Quantity(t.resources[k], sum[k]), pieces)
+		}
+	}
+	return fmt.Sprintf("with the room there, the %s that the gang needs fit", t.pods)
 }
 
 // needText describes how much of a resource the minimum needs at least for pods of a subset of the classes.
@@ -306,6 +361,10 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 	if !placement.MayFit(t.Problem, func(class int) int { return w.Capacity(class).Pods }) {
 		return no
 	}
+	isExact := len(t.classes) == 1 && !w.AreApart(t.classes[0])
+	if isExact && !hasLevels(t.Problem) {
+		return yes
+	}
 	if i, _ := t.lackingSubset(w); i >= 0 {
 		return no
 	}
@@ -317,10 +376,10 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 		problem.Nodes = nil // pods that run could be restarted in another domain
 	}
 	short := t.search(problem, w, 1024)
-	switch exact := len(t.classes) == 1 && !w.AreApart(t.classes[0]); {
+	switch {
 	case short == nil:
 		return yes
-	case short.Exhausted && short.Attempts == 0, exact && !short.Cut:
+	case short.Exhausted && short.Attempts == 0, isExact && !short.Cut:
 		return no
 	case slices.ContainsFunc(t.classes, func(class int) bool { return w.Capacity(class).Nodes > maxTried }):
 		return unknown

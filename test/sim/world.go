@@ -120,6 +120,12 @@ func (n *worldNode) matches(pod *corev1.Pod) bool {
 // room returns how many pods with these requests fit into the free room of the node.
 func (n *worldNode) room(request map[corev1.ResourceName]int64) int { return n.fit(n.free, request) }
 
+// limits reports whether the node has a limited amount of a resource, or none of it.
+func (n *worldNode) limits(name corev1.ResourceName) bool {
+	_, listed := n.total[name]
+	return listed || name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourcePods
+}
+
 // fit returns how many pods with these requests fit into an amount of the node's resources. A resource that a node does not
 // list is unlimited if all nodes have it (CPU, memory, pods), and absent otherwise.
 func (n *worldNode) fit(amount, request map[corev1.ResourceName]int64) int {
@@ -128,7 +134,7 @@ func (n *worldNode) fit(amount, request map[corev1.ResourceName]int64) int {
 		if v == 0 {
 			continue
 		}
-		if _, limited := n.total[name]; !limited && (name == corev1.ResourceCPU || name == corev1.ResourceMemory || name == corev1.ResourcePods) {
+		if !n.limits(name) {
 			continue
 		}
 		pods = min(pods, max(0, amount[name])/v)
@@ -249,4 +255,59 @@ func (w *world) AreaName(placement.Area) (key, value string) { return "", "" }
 func (w *world) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
 
 // Imagine implements podgroup.Capacities.
-func (w *world) Imagine([]int, bool, bool) podgroup.Imagined { return nil }
+func (w *world) Imagine(_ []int, empty, _ bool) podgroup.Imagined {
+	v := &imaginedWorld{world: &world{classes: w.classes}}
+	requested := map[corev1.ResourceName]int64{}
+	for _, pod := range w.classes {
+		maps.Copy(requested, requests(pod))
+	}
+	for _, n := range w.nodes {
+		has := n.free
+		if empty {
+			has = n.total
+		}
+		v.nodes = append(v.nodes, &worldNode{node: n.node, total: n.total, free: maps.Clone(has)})
+		maps.DeleteFunc(requested, func(name corev1.ResourceName, _ int64) bool { return !n.limits(name) })
+	}
+	v.names = slices.Sorted(maps.Keys(requested))
+	return v
+}
+
+// imaginedWorld is a world whose nodes are as they are or empty; the simulation does not say which ones are closed.
+type imaginedWorld struct {
+	*world
+	names []corev1.ResourceName // that classes request, and all nodes limit
+}
+
+// Resources implements podgroup.Imagined.
+func (v *imaginedWorld) Resources() []corev1.ResourceName { return v.names }
+
+// Uses implements placement.World.
+func (v *imaginedWorld) Uses(class int) []int64 {
+	request, uses := requests(v.classes[class]), make([]int64, len(v.names))
+	for i, name := range v.names {
+		uses[i] = request[name]
+	}
+	return uses
+}
+
+// Room implements podgroup.Imagined.
+func (v *imaginedWorld) Room(classes []int) (sum, largest []int64) {
+	sum, largest = make([]int64, len(v.names)), make([]int64, len(v.names))
+	for _, n := range v.nodes {
+		if !slices.ContainsFunc(classes, func(class int) bool { return n.matches(v.classes[class]) }) {
+			continue
+		}
+		for i, name := range v.names {
+			sum[i] += max(0, n.free[name])
+			largest[i] = max(largest[i], n.free[name])
+		}
+	}
+	return sum, largest
+}
+
+// MostPods implements podgroup.Imagined. It does not bound the pods.
+func (v *imaginedWorld) MostPods() int { return math.MaxInt32 }
+
+// AreApart implements podgroup.Imagined.
+func (v *imaginedWorld) AreApart(int) bool { return false }

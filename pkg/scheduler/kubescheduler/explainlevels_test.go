@@ -293,7 +293,7 @@ func TestExplainLevels(t *testing.T) {
 	}
 }
 
-func TestReasonOfSeveralClasses(t *testing.T) {
+func TestReasonOfSeveralLeaves(t *testing.T) {
 	t.Parallel()
 	// manyChoices is a gang of which a node holds two pods of the first class, or one of the other.
 	manyChoices, nodes := placement.Problem{Pods: map[string][]placement.Pod{}}, []gang.Node(nil)
@@ -306,6 +306,8 @@ func TestReasonOfSeveralClasses(t *testing.T) {
 		return placement.Problem{Tree: buildTree(t, gang.Node{}, leafNode("a", "", pods), leafNode("b", "", pods)),
 			Pods: map[string][]placement.Pod{"a": waiting(int(pods), 0), "b": waiting(int(pods), 1)}}
 	}
+	oneOfTwo := placement.Problem{Tree: buildTree(t, gang.Node{MinSubGroup: new(int32(1))}, leafNode("p", "", 20), leafNode("q", "", 2)),
+		Pods: map[string][]placement.Pod{"p": waiting(20, 0), "q": waiting(2, 0)}}
 	type requests struct {
 		gpus int64
 		cpus string
@@ -322,6 +324,8 @@ func TestReasonOfSeveralClasses(t *testing.T) {
 			"the gang needs 22 pods, and the nodes that they may use would hold only 20 of them if they were empty; "},
 		"a choice of very many children": { // which a search that did not end would try for years
 			manyChoices, rack{16, 8, 0}, 0, [2]requests{{4, "64"}, {1, "66"}}, v2alpha2.ReasonFragmented, "the gang: "},
+		"a leaf that is too large is one that the gang can do without": {oneOfTwo, rack{4, 4, 0}, 5, [2]requests{{4, "1"}, {4, "1"}}, v2alpha2.ReasonFragmented,
+			"q needs 4 nvidia.com/gpu on one node for each of 2 pods; 12 are free, at most 3 on one node; "},
 		"both classes together are short": {both(2), rack{8, 1, 0}, 0, [2]requests{{4, "1"}, {8, "1"}}, v2alpha2.ReasonInsufficientGPUs,
 			"the gang needs 24 nvidia.com/gpu for 4 pods, 8 are free; "},
 		"both classes together are short, in pieces too small for either": {both(2), rack{8, 3, 0}, 5, [2]requests{{4, "1"}, {8, "1"}}, v2alpha2.ReasonInsufficientGPUs,

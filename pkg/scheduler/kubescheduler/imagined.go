@@ -54,7 +54,7 @@ type imaginedOrder struct {
 
 // servedNodes are the nodes that certain classes may use, and no others: what they have in all, and the most on one of them.
 type servedNodes struct {
-	classes      uint16 // bits by index in imagined.classes
+	classes      uint64 // bits by index in imagined.classes
 	sum, largest []int64
 }
 
@@ -94,7 +94,7 @@ func (v *imagined) countNodes() {
 		}
 	}
 	for i := range v.nodes.all {
-		serves, slots := uint16(0), 0
+		serves, slots := uint64(0), 0
 		for k, c := range v.classes {
 			use := &c.uses[i]
 			if !use.matches || use.closed && !v.open || use.taken && !v.empty {
@@ -136,7 +136,7 @@ func slotsIn(amounts, requests []int64) int {
 }
 
 // servedBy returns the nodes that serve these classes.
-func (v *imagined) servedBy(classes uint16) *servedNodes {
+func (v *imagined) servedBy(classes uint64) *servedNodes {
 	k := slices.IndexFunc(v.served, func(s servedNodes) bool { return s.classes == classes })
 	if k < 0 {
 		k = len(v.served)
@@ -166,7 +166,7 @@ func (v *imagined) Resources() []corev1.ResourceName { return v.names }
 
 // Room implements podgroup.Imagined.
 func (v *imagined) Room(classes []int) (sum, largest []int64) {
-	bits := uint16(0)
+	bits := uint64(0)
 	for _, index := range classes {
 		bits |= 1 << slices.Index(v.classes, v.classOf(index))
 	}

@@ -78,7 +78,7 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	c.delete("filler-4")
 	c.createGang("shut-out", 2, 4)
 	c.untilShown("shut-out", v2alpha2.ReasonNodesUnavailable, "1 node cordoned ("+c.nodes[4]+"; 8 nvidia.com/gpu, 8 free): uncordon it",
-		"needs 8 nvidia.com/gpu for 2 pods, the other nodes it could use have 12 free, at most 3 on one node")
+		"needs 8 nvidia.com/gpu for 2 pods, the other nodes that they may use have 12 free, at most 3 on one node")
 	c.cordon(false, c.nodes[4])
 	c.untilBound("shut-out", 2)
 	c.deleteGang("shut-out")
