@@ -205,3 +205,12 @@ func TestThePodWaitsForItsVictim(t *testing.T) {
 	}
 	c.eventually("it has given up", func() bool { return c.isBound("high")() || len(c.evicted()) == 3 })
 }
+
+// A pod that waits for no victims, and may not preempt, gives up the node on which it was nominated: the room is of use for others.
+func TestThePodThatMayNotPreemptIsNotNominated(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.node(wrappers.MakeNode("n0").GPUs(4)).pod(wrappers.MakePod("peer", "ml").GPUs(1).Priority(100).Node("n0"))
+	nominated := wrappers.MakePod("high", "ml").GPUs(4).Priority(100).Status(func(s *corev1.PodStatus) { s.NominatedNodeName = "n0" })
+	c.pod(nominated).run().pod(wrappers.MakePod("low", "ml").GPUs(3)).eventually("a pod of lower priority runs", c.isBound("low"))
+}

@@ -98,10 +98,12 @@ func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuse
 	if err != nil || !mayHelp {
 		return kubescheduler.Nominate(""), nothing("it is not helpful for scheduling")
 	}
-	work, why, effects := pl.registry.BeginPodPreemption(pod, now)
-	pl.gangs.apply(logger, effects)
-	if work == nil {
+	work, why, waits, effects := pl.registry.BeginPodPreemption(pod, now)
+	switch pl.gangs.apply(logger, effects); {
+	case work == nil && waits:
 		return nil, nothing(why)
+	case work == nil: // its nominated node would be kept from others, and from the view of a cluster autoscaler
+		return kubescheduler.Nominate(""), nothing(why)
 	}
 	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, now)
 	if err != nil {

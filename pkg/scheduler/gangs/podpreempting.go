@@ -26,36 +26,37 @@ type podPreemptor struct {
 	wasted   int                 // consecutive evictions after which it did not fit
 }
 
-// BeginPodPreemption returns what a pod without a gang, which no node takes, needs to preempt others. nil: it may not now, and why.
-func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, why string, e Effects) {
+// BeginPodPreemption returns what a pod without a gang, which no node takes, needs to preempt others. nil: it may not now, and why;
+// waits: it keeps its nominated node.
+func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, why string, waits bool, e Effects) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	priority, x := count.PodPriority(pod), r.preemptors[pod.UID]
 	switch {
 	case pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever:
-		return nil, "the pod has preemptionPolicy Never", e
+		return nil, "the pod has preemptionPolicy Never", true, e
 	case !r.resumed:
 		r.retryPod(pod, retryInterval)
-		return nil, "the PodGroups, and the evictions of an earlier process, are not known yet", e
+		return nil, "the PodGroups, and the evictions of an earlier process, are not known yet", true, e
 	case x != nil && x.eviction != nil && (x.ended.IsZero() || r.now.Sub(x.ended) < observedLate):
-		return nil, "it waits until the pods that it preempts have ended", e // the end of the last one may not be seen yet
+		return nil, "it waits until the pods that it preempts have ended", true, e // the end of the last one may not be seen yet
 	case x != nil && x.eviction != nil: // whatever took the room may take it again
 		e = r.endCall(r.endForPod(x, x.eviction.Failure(), wastedPause(x.wasted)))
 		x.paused, x.wasted = x.wasted > 0, x.wasted+1
 	}
 	switch {
 	case x != nil && x.paused:
-		return nil, evictedInVain, e
+		return nil, evictedInVain, false, e
 	case priority <= r.lowest:
-		return nil, "no pod on a node has a lower priority", e
+		return nil, "no pod on a node has a lower priority", false, e
 	}
 	w = &Work{
 		Pod: pod, Tree: anyTree, Priority: priority, EvictionPriorities: []int32{priority}, EvictionPriority: priority, roomPriority: priority,
 		Classes: []*corev1.Pod{pod}, Pods: []*corev1.Pod{pod}, all: map[string][]placement.Pod{"": {{ID: string(pod.UID)}}},
 	}
 	w.Problem = placement.Problem{Tree: anyTree, Pods: w.all}
-	return w, "", e
+	return w, "", false, e
 }
 
 // RecordPodPreemption records a decision for a pod without a gang. ok is false if it does not hold any more.

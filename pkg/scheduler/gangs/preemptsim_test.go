@@ -260,7 +260,7 @@ func (s *simulation) preemptForPod() {
 	}
 	name := fmt.Sprintf("p%d", s.serial)
 	s.serial++
-	work, why, e := s.r.BeginPodPreemption(wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), s.now)
+	work, why, _, e := s.r.BeginPodPreemption(wrappers.MakePod(name, "ns").UID(name).Priority(9).Obj(), s.now)
 	if s.apply(e); work == nil {
 		s.say("a pod does not preempt: %s", why)
 		return

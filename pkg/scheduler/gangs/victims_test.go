@@ -192,7 +192,7 @@ func TestAPodThatPreempts(t *testing.T) {
 	}
 	wantStep := func(when, want string) {
 		t.Helper()
-		if w, why, _ := s.r.BeginPodPreemption(pod, s.now); (w == nil) != (want != "") || !strings.Contains(why, want) {
+		if w, why, _, _ := s.r.BeginPodPreemption(pod, s.now); (w == nil) != (want != "") || !strings.Contains(why, want) {
 			t.Errorf("%s: it may preempt: %t, %q, want %q", when, w != nil, why, want)
 		}
 	}
@@ -209,7 +209,7 @@ func TestAPodThatPreempts(t *testing.T) {
 	wantTried("when the evictions of earlier processes are known", true)
 	never := pod.DeepCopy()
 	never.Spec.PreemptionPolicy = new(corev1.PreemptNever)
-	if w, why, _ := s.r.BeginPodPreemption(never, s.now); w != nil || !strings.Contains(why, "preemptionPolicy") {
+	if w, why, _, _ := s.r.BeginPodPreemption(never, s.now); w != nil || !strings.Contains(why, "preemptionPolicy") {
 		t.Errorf("a pod that never preempts may: %q", why)
 	}
 	for round := range 3 {
