@@ -21,7 +21,7 @@ const (
 // preparePreemption fills the cluster with gangs of lower priority, which are bound at creation.
 func preparePreemption(ctx context.Context, cl *cluster) {
 	cl.createPriorityClasses(ctx)
-	running := runningGangs(cl.o)
+	running := runningGangs(cl.o, cl.variant)
 	cl.createPodGroups(ctx, running...)
 	inParallel(cl.o.nodes*cl.o.gpus, func(i int) error {
 		pod := running[i/cl.o.podsPerGang].pod(cl.c, i%cl.o.podsPerGang)
@@ -37,16 +37,28 @@ func (cl *cluster) createPriorityClasses(ctx context.Context) {
 	}
 }
 
-// runningGangs returns gangs of one GPU per pod that fill the cluster. The last one may be smaller.
-func runningGangs(o options) []gang {
+// runningGangs returns gangs of one GPU per pod, or pods without a gang, that fill the cluster. The last one may be smaller.
+func runningGangs(o options, v variant) []gang {
 	var gangs []gang
 	for free := o.nodes * o.gpus; free > 0; free -= o.podsPerGang {
-		gangs = append(gangs, gang{name: fmt.Sprintf("running-%04d", len(gangs)), pods: min(free, o.podsPerGang), gpus: 1, priorityClass: lowPriority})
+		gangs = append(gangs, gang{name: fmt.Sprintf("running-%04d", len(gangs)), pods: min(free, o.podsPerGang), gpus: 1, priorityClass: lowPriority, plain: v.kind == "pods"})
 	}
 	return gangs
 }
 
-// measurePreemption creates gangs of higher priority, each after the one before it was bound, and measures how long that
+// preemptors returns what arrives: gangs, one after the other, or so many pods without a gang at once.
+func preemptors(o options, v variant) []gang {
+	gangs := o.equalGangs()
+	if v.kind == "pods" {
+		gangs = []gang{{name: "pod", pods: v.n, gpus: 1, plain: true}}
+	}
+	for i := range gangs {
+		gangs[i].priorityClass = highPriority
+	}
+	return gangs
+}
+
+// measurePreemption creates gangs of higher priority, each after the one before it was bound, or pods at once, and measures how long that
 // takes and which pods end for it.
 func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 	pause(ctx, cl.o.settle)                                    // the status of the running gangs is written
@@ -58,11 +70,11 @@ func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 	}
 	searches := func() map[string]sample { return outcomes("muster_preemption_decision_duration_seconds", "result") }
 	before, last := cl.usage(), searches()
-	arriving := cl.o.equalGangs()
+	arriving := preemptors(cl.o, cl.variant)
 	var bound latencies
 	var decisions, confirmations []float64
+	defer cl.profileScheduler(ctx)()
 	for i := range arriving {
-		arriving[i].priorityClass = highPriority
 		began := time.Now()
 		cl.createGangs(ctx, arriving[i])
 		_, whole := cl.untilBound(ctx, arriving[i])
@@ -86,9 +98,9 @@ func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 
 // addVictims adds what the running gangs have lost, and the bindings of their other pods to those of the gangs that arrived.
 func (cl *cluster) addVictims(out *outcome, arrived []gang) {
-	running, gone := runningGangs(cl.o), cl.pods.deletedPods()
+	running, gone := runningGangs(cl.o, cl.variant), cl.pods.deletedPods()
 	l := lossesOf(running, gone)
-	out.add(victimsPerPod, float64(l.pods)/float64(cl.o.pods()))
+	out.add(victimsPerPod, float64(l.pods)/float64(len(podNames(arrived...))))
 	out.add("victim_gangs_per_gang", float64(l.gangs)/float64(len(arrived)))
 	out.add(gangsCut, float64(l.incomplete))
 	out.bindings = cl.pods.bindingsOf(arrived...)

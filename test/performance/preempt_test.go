@@ -19,7 +19,7 @@ func TestRunningGangsFillTheCluster(t *testing.T) {
 		"one gang fits":            {options{nodes: 1, gpus: 8, podsPerGang: 8}, []int{8}},
 	} {
 		var got []int
-		for _, g := range runningGangs(test.options) {
+		for _, g := range runningGangs(test.options, variant{}) {
 			got = append(got, g.pods)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {

@@ -68,8 +68,13 @@ func TestBenchmarksWork(t *testing.T) {
 		},
 		{
 			name: "gangs take the room of others", shape: "preempt", contestants: preempting,
-			environment: []string{"GANGS=2", "PODS_PER_GANG=4", "SETTLE=1"},
+			environment: []string{"VARIANTS=gangs", "GANGS=2", "PODS_PER_GANG=4", "SETTLE=1"},
 			figures:     []string{"arrival_to_last_bind_p50_ms", "decision_p50_ms", "confirmation_p50_ms", "victims_per_pod", "preemptions_wasted"},
+		},
+		{
+			name: "pods take the room of others", shape: "preempt", contestants: preempting,
+			environment: []string{"VARIANTS=pods:8", "SETTLE=1"},
+			figures:     []string{"arrival_to_last_bind_p50_ms", "decision_p50_ms", "victims_per_pod", "preemptions_wasted"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) { // one after the other, because two control planes would only slow each other down
