@@ -16,13 +16,14 @@ import (
 // disruptionBudgets are the PodDisruptionBudgets of one decision, numbered from 0.
 type disruptionBudgets struct {
 	allowed []int // disruptions that they allow now
-	// byLabel contains those that select any pod, by a label that these pods have: a pod is compared with few of them.
-	byLabel map[budgetLabel][]budgetMatcher
+	// byLabel contains those that select any pod, by namespace and by a label that these pods have: most pods are in a namespace
+	// without budgets, and the others are compared with few.
+	byLabel map[string]map[budgetLabel][]budgetMatcher
 }
 
 // budgetLabel is a label of the pods that a PodDisruptionBudget selects. No value: the key alone matters; no key: none
 // is needed.
-type budgetLabel struct{ namespace, key, value string }
+type budgetLabel struct{ key, value string }
 
 type budgetMatcher struct {
 	number   int
@@ -33,7 +34,7 @@ type budgetMatcher struct {
 // disruptionBudgets reads the PodDisruptionBudgets. As in the stock scheduler, one with an empty selector selects
 // nothing.
 func (g *Gangs) disruptionBudgets(logger klog.Logger) disruptionBudgets {
-	b := disruptionBudgets{byLabel: map[budgetLabel][]budgetMatcher{}}
+	b := disruptionBudgets{byLabel: map[string]map[budgetLabel][]budgetMatcher{}}
 	list, err := g.budgets.List(labels.Everything())
 	if err != nil {
 		logger.Error(err, "Failed to list PodDisruptionBudgets; victims are chosen without them")
@@ -43,8 +44,13 @@ func (g *Gangs) disruptionBudgets(logger klog.Logger) disruptionBudgets {
 		if err != nil || selector.Empty() {
 			continue
 		}
-		for _, label := range labelsOf(budget.Namespace, selector) {
-			b.byLabel[label] = append(b.byLabel[label], budgetMatcher{len(b.allowed), selector, budget})
+		for _, label := range labelsOf(selector) {
+			byLabel := b.byLabel[budget.Namespace]
+			if byLabel == nil {
+				byLabel = map[budgetLabel][]budgetMatcher{}
+				b.byLabel[budget.Namespace] = byLabel
+			}
+			byLabel[label] = append(byLabel[label], budgetMatcher{len(b.allowed), selector, budget})
 		}
 		b.allowed = append(b.allowed, int(budget.Status.DisruptionsAllowed))
 	}
@@ -52,22 +58,22 @@ func (g *Gangs) disruptionBudgets(logger klog.Logger) disruptionBudgets {
 }
 
 // labelsOf returns labels of which each selected pod has one. nil: no pod is selected.
-func labelsOf(namespace string, selector labels.Selector) []budgetLabel {
+func labelsOf(selector labels.Selector) []budgetLabel {
 	requirements, selectable := selector.Requirements()
 	if !selectable {
 		return nil
 	}
-	found := []budgetLabel{{namespace: namespace}}
+	found := []budgetLabel{{}}
 	for _, r := range requirements {
 		switch r.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:
 			var list []budgetLabel
 			for value := range r.Values() {
-				list = append(list, budgetLabel{namespace, r.Key(), value})
+				list = append(list, budgetLabel{r.Key(), value})
 			}
 			return list
 		case selection.Exists:
-			found = []budgetLabel{{namespace, r.Key(), ""}}
+			found = []budgetLabel{{r.Key(), ""}}
 		}
 	}
 	return found
@@ -80,21 +86,25 @@ func (b disruptionBudgets) ofEach(pods []*corev1.Pod) func(i int) []int {
 		return nil
 	}
 	return func(i int) []int {
-		var numbers []int
 		pod := pods[i]
+		byLabel := b.byLabel[pod.Namespace]
+		if byLabel == nil {
+			return nil
+		}
+		var numbers []int
 		add := func(label budgetLabel) {
-			for _, m := range b.byLabel[label] {
+			for _, m := range byLabel[label] {
 				_, counted := m.budget.Status.DisruptedPods[pod.Name] // its eviction was counted already
 				if !counted && m.selector.Matches(labels.Set(pod.Labels)) {
 					numbers = append(numbers, m.number)
 				}
 			}
 		}
-		add(budgetLabel{namespace: pod.Namespace})
+		add(budgetLabel{})
 		for key, value := range pod.Labels {
-			add(budgetLabel{pod.Namespace, key, value})
+			add(budgetLabel{key, value})
 			if value != "" {
-				add(budgetLabel{pod.Namespace, key, ""})
+				add(budgetLabel{key, ""})
 			}
 		}
 		slices.Sort(numbers)
