@@ -115,7 +115,7 @@ func (r *Registry) retryPreemptors() Effects {
 	for uid, x := range r.preemptors {
 		p := x.eviction
 		switch {
-		case p != nil && !r.now.Before(p.Until()):
+		case p != nil && x.ended.IsZero() && !r.now.Before(p.Until()): // afterwards, its next cycle tells whether it fits
 			e.add(r.endForPod(x, p.Failure(), 0))
 		case p != nil && x.ended.IsZero() && p.Stage() == evictions.Deleted && !p.IsAwaiting(r.isEnding):
 			x.ended, x.again = r.now, r.now.Add(observedLate)

@@ -229,6 +229,10 @@ func TestAPodThatPreempts(t *testing.T) {
 		wantStep("the end of the last one may not be seen yet", "have ended")
 		s.after(observedLate)
 		wantTried("a moment later", true)
+		s.after(time.Minute)
+		if s.r.preemptors["high"].eviction == nil {
+			t.Error("it counts as preempted in vain before its turn in the queue has come")
+		}
 		if running = victims(); round == 0 {
 			continue // whatever took the room may do so once
 		}
