@@ -145,7 +145,7 @@ var allShapes = []shape{
 	{
 		name: "preempt", about: "20 gangs of 32 arrive, one after the other, on 1,000 nodes full of gangs of lower priority; and 1,000 pods at once, on 1,000 nodes full of pods",
 		defaults: options{nodes: 1000, gangs: 20, podsPerGang: 32}, variants: "gangs,pods:1000",
-		prepare:  preparePreemption, measure: measurePreemption, noFloor: true,
+		prepare: preparePreemption, measure: measurePreemption, noFloor: true,
 		targets: []target{
 			{key: at(decided, 0.5), bound: 100}, {key: victimsPerPod, bound: 1}, {key: preemptionWasted}, {key: gangsCut},
 			{key: at(arrivedBound, 0.5), variant: "gangs", contestant: stock}, {key: at(arrivedBound, 0.5), variant: "pods:1000", contestant: stock, bound: 1.2},
