@@ -171,7 +171,11 @@ func TestAnAbortIsToldOnceIfMembersFailLater(t *testing.T) {
 			for i := range 2 * n {
 				c.node(wrappers.MakeNode(fmt.Sprintf("n%d", i)).GPUs(1))
 			}
-			c.gang("a", n).run().eventually("the plan aborted", func() bool {
+			c.gang("a", n).eventually("all members in the scheduling queue", func() bool { // else a plan is aborted that waits for one
+				pods, _ := c.sched.SchedulingQueue.PendingPods()
+				return len(pods) == n
+			})
+			c.run().eventually("the plan aborted", func() bool {
 				return c.gangs.registry.IsUnwindingPod("uid-a-0")
 			})
 			close(aborted)
