@@ -70,7 +70,7 @@ func TestPodsPreemptAsInKubeScheduler(t *testing.T) {
 		"those that have run for the shortest time": {
 			pods: pods(since(60, running("a", "n0", 4, low)), since(5, running("b", "n1", 4, low))), p: plain(4), want: "n1: b",
 		},
-		// There by the latest start of the earliest victim of the highest priority, here by the time of all victims in sum (G22).
+		// There by the latest start of the earliest victim of the highest priority, here by the time of all victims in sum (docs/decisions, G22).
 		"the least work lost in sum": {
 			pods: pods(since(10, running("a", "n0", 2, low)), since(1, running("b", "n0", 2, low)), since(9, running("c", "n1", 2, low)), since(8, running("d", "n1", 2, low))),
 			p:    plain(4), want: "n0: a+b",

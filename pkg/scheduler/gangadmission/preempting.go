@@ -113,7 +113,13 @@ func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuse
 	switch result {
 	case decided:
 		effects, ok := pl.registry.RecordPodPreemption(work, s.describe(decision), now)
-		if pl.gangs.apply(logger, effects); !ok {
+		pl.gangs.apply(logger, effects)
+		if known := pl.gangs.observedPod(pod); known == nil || known.DeletionTimestamp != nil {
+			// The event of its deletion may have come before there was anything to end.
+			pl.gangs.apply(logger, pl.registry.RemovePod(pod.UID, now))
+			return nil, nothing("the pod is gone or terminating")
+		}
+		if !ok {
 			return nil, nothing("the pods that would end are about to end for others")
 		}
 		kubescheduler.CountPreemption(decision.Cost.Pods)

@@ -42,8 +42,7 @@ func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, 
 	case x != nil && x.eviction != nil && (x.ended.IsZero() || r.now.Sub(x.ended) < observedLate):
 		return nil, "it waits until the pods that it preempts have ended", true, e // the end of the last one may not be seen yet
 	case x != nil && x.eviction != nil: // whatever took the room may take it again
-		e = r.endCall(r.endForPod(x, x.eviction.Failure(), wastedPause(x.wasted)))
-		x.paused, x.wasted = x.wasted > 0, x.wasted+1
+		e = r.endCall(r.endInVain(x, wastedPause(x.wasted)))
 	}
 	switch {
 	case x != nil && x.paused:
@@ -109,6 +108,14 @@ func (r *Registry) endForPod(x *podPreemptor, outcome evictions.Outcome, after t
 	return r.endEviction(p, outcome)
 }
 
+// endInVain ends an eviction of a pod that does not fit after it. From the second one on, the pod preempts no others until it is
+// tried again.
+func (r *Registry) endInVain(x *podPreemptor, after time.Duration) Effects {
+	e := r.endForPod(x, x.eviction.Failure(), after)
+	x.paused, x.wasted = x.wasted > 0, x.wasted+1
+	return e
+}
+
 // retryPreemptors activates the pods whose time has come. It is called by Tick.
 func (r *Registry) retryPreemptors() Effects {
 	var e Effects
@@ -116,7 +123,11 @@ func (r *Registry) retryPreemptors() Effects {
 		p := x.eviction
 		switch {
 		case p != nil && x.ended.IsZero() && !r.now.Before(p.Until()): // afterwards, its next cycle tells whether it fits
-			e.add(r.endForPod(x, p.Failure(), 0))
+			after := time.Duration(0)
+			if x.wasted > 0 {
+				after = wastedPause(x.wasted)
+			}
+			e.add(r.endInVain(x, after))
 		case p != nil && x.ended.IsZero() && p.Stage() == evictions.Deleted && !p.IsAwaiting(r.isEnding):
 			x.ended, x.again = r.now, r.now.Add(observedLate)
 			e.Activate = append(e.Activate, x.pod)

@@ -247,8 +247,11 @@ func TestAPodThatPreempts(t *testing.T) {
 	s.r.RecordMarked(p, nil, s.now)
 	s.r.RecordEvicted(p, nil, s.now)
 	s.after(p.Until().Sub(s.now))
-	wantTried("it has waited long enough", true)
-	wantStep("it has given up", "")
+	wantTried("it has given up", false)
+	wantStep("others, which may not end either, are spared for a time", evictedInVain)
+	s.after(wastedPause(3))
+	wantTried("after the pause", true)
+	wantStep("it has paused", "")
 	s.effects = s.r.RemovePod("high", s.now)
 	if len(s.r.preemptors) > 0 {
 		t.Error("it is remembered")
