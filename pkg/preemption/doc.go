@@ -43,8 +43,8 @@
 // # What it costs
 //
 // Each loop looks at the clock (Budget.Plan.Expired), or is over in a few steps for each pod and node. A search that
-// is late returns the victims that it has, if they suffice. Otherwise the next one begins anew: on 5,000 nodes with
-// 40,000 pods only gangs of more than 10,000 pods need more than 200 ms, and what was known may not hold any more.
+// is late returns the victims that it has, if they suffice. Otherwise the next one begins anew, since what was known
+// may not hold any more.
 //
 // The package is pure: it uses no clock, logger or Kubernetes client, and the same facts lead to the same Decision.
 // Source: docs/decisions, G21 and G22; KAI Scheduler's minSubGroups proposal, "Non-preemptible pods calculation".

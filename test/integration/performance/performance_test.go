@@ -73,7 +73,7 @@ func TestBenchmarksWork(t *testing.T) {
 		},
 		{
 			name: "pods take the room of others", shape: "preempt", contestants: preempting,
-			environment: []string{"VARIANTS=pods:8", "SETTLE=1"},
+			environment: []string{"VARIANTS=pods:8", "GANGS=2", "PODS_PER_GANG=4", "SETTLE=1"},
 			figures:     []string{"arrival_to_last_bind_p50_ms", "decision_p50_ms", "victims_per_pod", "preemptions_wasted"},
 		},
 	} {

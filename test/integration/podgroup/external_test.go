@@ -230,7 +230,7 @@ func TestOverlayOfTheDocs(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"muster-scheduler": {"registry.example.com/muster-scheduler:v0.1.0", "--config=/etc/muster/config.yaml", "-v=2"},
+		"muster-scheduler": {"registry.example.com/muster-scheduler:v0.1.0", "--config=/etc/muster/config.yaml", "-v=2", "--workload-gangs"},
 		"muster-controller": {"registry.example.com/muster-controller:v0.1.0", "--leader-elect",
 			"--wait-image=ghcr.io/muster-project/muster-wait:v0.1.0", "-v=2",
 			"--cert-management=external", "--webhook-cert-dir=/etc/muster/webhook-certs",
