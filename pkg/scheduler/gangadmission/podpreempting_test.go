@@ -212,5 +212,10 @@ func TestThePodThatMayNotPreemptIsNotNominated(t *testing.T) {
 	c := newCluster(t)
 	c.node(wrappers.MakeNode("n0").GPUs(4)).pod(wrappers.MakePod("peer", "ml").GPUs(1).Priority(100).Node("n0"))
 	nominated := wrappers.MakePod("high", "ml").GPUs(4).Priority(100).Status(func(s *corev1.PodStatus) { s.NominatedNodeName = "n0" })
-	c.pod(nominated).run().pod(wrappers.MakePod("low", "ml").GPUs(3)).eventually("a pod of lower priority runs", c.isBound("low"))
+	// A pod that was refused before is woken by the next event, as in kube-scheduler.
+	c.pod(nominated).run().eventually("it is not nominated", func() bool {
+		pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "high", metav1.GetOptions{})
+		return err == nil && pod.Status.NominatedNodeName == ""
+	})
+	c.pod(wrappers.MakePod("low", "ml").GPUs(3)).eventually("a pod of lower priority runs", c.isBound("low"))
 }
