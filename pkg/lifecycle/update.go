@@ -274,15 +274,15 @@ func (r rollout) proceed(d *rolloutDecision, c rolloutCount, now time.Time) {
 	if r.progressed {
 		p.LastProgress = now
 	}
-	if r.rejected != "" && (len(c.outdated) > 0 || c.isUnknown) {
-		p.countRest(r.StalledAfter, now)
-		d.State, d.RequeueAfter = UpdateState{UpdateTemplateRejected, r.rejected}, RetryRejected
-		return
-	}
 	if p.InFlight() {
 		if d.flight = r.kind.inFlight(p.Selected, now); d.flight.waits.Reason == "" {
 			p.complete(now)
 		}
+	}
+	if r.rejected != "" && (len(c.outdated) > 0 || c.isUnknown) {
+		p.countRest(r.StalledAfter, now)
+		d.State, d.RequeueAfter = UpdateState{UpdateTemplateRejected, r.rejected}, RetryRejected
+		return
 	}
 	if c.missing <= 0 {
 		p.Reached = p.Reached.presentIn(r.units) // what was scaled in is forgotten

@@ -25,7 +25,8 @@ type SetUpdate struct {
 	// Waits contains the condition Progressing of the PodCliques and scaling groups of the current replica, by name.
 	Waits map[string]UpdateState
 	// Rejected is why the API server rejects pods of the revision, "": it does not, or that is unknown. The replica that
-	// the update was at stays the selected one, so that the update goes on with it; its children get no turn meanwhile.
+	// the update was at stays the selected one while it exists, so that the update goes on with it; its children get no
+	// turn meanwhile.
 	Rejected string
 }
 

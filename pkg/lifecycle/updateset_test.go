@@ -188,6 +188,11 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: at(1, decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
 				RequeueAfter: lifecycle.RetryRejected}),
 		},
+		"a rejected template, and the replica that the update was at is scaled in: it is not the current one any longer": {
+			u: change(rollingSet(begun(b), 1, inSet(0, behind)), rejected),
+			want: decision{Progress: begun(b, progressed(now)), RequeueAfter: lifecycle.RetryRejected,
+				State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume")},
+		},
 		"a rejected template that the PodCliques do not know yet": {
 			u: change(rollingSet(begun(b), 1, inSet(1, groupIs(groupUnknown))), rejected, updatedBefore(1)),
 			want: at(1, decision{Progress: begun(b), State: state(lifecycle.UpdateTemplateRejected, "nothing is replaced: no such volume"),
