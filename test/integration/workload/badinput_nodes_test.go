@@ -17,25 +17,6 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// A node does not answer for a while, shorter than its pods tolerate: the workload is unavailable and keeps its pods, and
-// is available with the same ones when the node is back.
-func TestNodeLostForAWhile(t *testing.T) {
-	w := newWorld(t, 1)
-	w.apply(service2)
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	w.untilAvailable("s")
-	before := w.uids()
-	w.must(cp.LoseNode(w.ctx, w.nodes[0]), "losing the node")
-	w.untilCondition(sets, "s", v1alpha1.ConditionAvailable, "False")
-	w.untilPods(map[string]int{"s-0-w": 4}, false)
-	w.must(cp.RestoreNode(w.ctx, w.nodes[0]), "restoring the node")
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	w.untilAvailable("s")
-	if after := w.uids(); !slices.Equal(before, after) {
-		t.Errorf("pods %v became %v", before, after)
-	}
-}
-
 func (w *world) uids() []types.UID {
 	var uids []types.UID
 	for _, p := range w.pods() {

@@ -66,36 +66,6 @@ func small(set string, cliques ...string) string {
 	return text.String()
 }
 
-// Names that end like other names, and a set whose name begins like the children of another: children are not confused,
-// and deleting one workload does not affect the others.
-func TestConfusableNames(t *testing.T) {
-	w := newWorld(t, 1)
-	w.apply(small("a", "worker", "prefill-worker"))
-	w.apply(small("a-0", "worker", "prefill-worker"))
-	w.apply(small("a-0-prefill", "worker"))
-	all := map[string]int{
-		"a-0-worker": 1, "a-0-prefill-worker": 1,
-		"a-0-0-worker": 1, "a-0-0-prefill-worker": 1,
-		"a-0-prefill-0-worker": 1,
-	}
-	w.untilPods(all, true)
-	for _, p := range w.pods() {
-		clique := p.Labels[v1alpha1.LabelPodClique]
-		set := p.Labels[v1alpha1.LabelPartOf]
-		if want := map[string]string{"a-0-worker": "a", "a-0-prefill-worker": "a", "a-0-0-worker": "a-0", "a-0-0-prefill-worker": "a-0", "a-0-prefill-0-worker": "a-0-prefill"}[clique]; set != want {
-			t.Errorf("pod %s of PodClique %s is part of %s, want %s", p.Name, clique, set, want)
-		}
-	}
-	w.delete(sets, "a")
-	delete(all, "a-0-worker")
-	delete(all, "a-0-prefill-worker")
-	w.untilPods(all, true)
-	w.scale(sets, "a-0-prefill", 0)
-	delete(all, "a-0-prefill-0-worker")
-	w.untilPods(all, true)
-	w.untilAvailable("a-0")
-}
-
 func TestSameNameInTwoNamespaces(t *testing.T) {
 	one, two := newWorld(t, 1), newWorld(t, 1)
 	for _, w := range []*world{one, two} {
@@ -187,37 +157,6 @@ func TestRefusedForOneReplica(t *testing.T) {
 	w.until("the failure is forgotten", sets, func(objects []*unstructured.Unstructured) bool {
 		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "status") == ""
 	})
-}
-
-// Foreign objects have the needed names: they are not changed, the set reports them, and continues when they are
-// deleted.
-func TestForeignObjectInTheWay(t *testing.T) {
-	w := newWorld(t, 1)
-	service := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s-0"},
-		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"app": "theirs"}},
-	}
-	w.must(w.client.Create(w.ctx, service), "creating their Service")
-	one := int32(1)
-	group := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "s-0"}, Spec: v2alpha2.PodGroupSpec{MinMember: &one}}
-	w.must(w.client.Create(w.ctx, group), "creating their PodGroup")
-	w.apply(service2)
-	w.untilCondition(sets, "s", v1alpha1.ConditionForeignObject, "True")
-	if got := w.names(cliques); len(got) != 0 {
-		t.Errorf("PodCliques %v were made without a PodGroup", got)
-	}
-	w.must(w.client.Delete(w.ctx, group), "deleting their PodGroup")
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	w.untilCondition(sets, "s", v1alpha1.ConditionForeignObject, "True") // the Service is still there
-	w.must(w.client.Get(w.ctx, client.ObjectKeyFromObject(service), service), "reading their Service")
-	if service.Spec.Selector["app"] != "theirs" {
-		t.Errorf("their Service was changed: %v", service.Spec.Selector)
-	}
-	w.must(w.client.Delete(w.ctx, service), "deleting their Service")
-	w.until("nothing is in the way any more", sets, func(objects []*unstructured.Unstructured) bool {
-		return len(objects) == 1 && conditionOf(objects[0], v1alpha1.ConditionForeignObject, "status") == ""
-	})
-	w.untilNames(services, "s-0")
 }
 
 // A set is deleted and immediately created again under the same name: the new workload is complete, and no object of the
@@ -569,68 +508,4 @@ func TestDeletedInTheForeground(t *testing.T) {
 	w.untilPods(servicePods("llm"), true)
 	w.must(w.client.Delete(w.ctx, set, client.PropagationPolicy(metav1.DeletePropagationForeground)), "deleting in the foreground")
 	w.untilGone()
-}
-
-// The API server rejects a pod template: the status and one event have the reason; the template is corrected, and the
-// workload recovers.
-func TestTemplateThatTheAPIServerRefuses(t *testing.T) {
-	w := newWorld(t, 1)
-	text := strings.Replace(service2, `podSpec: {`, `podSpec: {priorityClassName: no-such-class, `, 1)
-	w.apply(text)
-	w.untilCondition(cliques, "s-0-w", v1alpha1.ConditionReplicaFailure, "True")
-	w.until("the message names the class", cliques, func(objects []*unstructured.Unstructured) bool {
-		return len(objects) == 1 && strings.Contains(conditionOf(objects[0], v1alpha1.ConditionReplicaFailure, "message"), "no-such-class")
-	})
-	w.edit("s", func(set *v1alpha1.PodCliqueSet) { set.Spec.Template.Cliques[0].Spec.PodSpec.PriorityClassName = "" })
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	w.untilAvailable("s")
-}
-
-// Finished pods are replaced under the same index and host name.
-func TestEndedPodsAreReplaced(t *testing.T) {
-	w := newWorld(t, 1)
-	w.apply(service2)
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	before := map[string]string{}
-	for _, p := range w.pods() {
-		before[p.Spec.Hostname] = string(p.UID)
-	}
-	for i, p := range w.pods()[:2] {
-		w.must(cp.AnnotatePod(w.ctx, w.namespace, p.Name, map[string]string{controlplane.ExitCodeAnnotation: fmt.Sprint(i)}), "ending "+p.Name)
-	}
-	w.must(controlplane.Until(w.ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
-		replaced := 0
-		for _, p := range pods {
-			if before[p.Spec.Hostname] != string(p.UID) && controlplane.PodReady(p) {
-				replaced++
-			}
-		}
-		return replaced == 2 && len(pods) == 4
-	}), "waiting for the replacements")
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	w.checkIndices()
-	w.untilAvailable("s")
-}
-
-// A node is lost: its pods keep their index until they are gone, or their grace period is over.
-func TestNodeLost(t *testing.T) {
-	w := newWorld(t, 2)
-	w.apply(strings.Replace(service2, `podSpec: {`, `podSpec: {terminationGracePeriodSeconds: 2, tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}], `, 1))
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	lost := w.pods()[0].Spec.NodeName
-	stop := w.watchIndices()
-	w.must(cp.LoseNode(w.ctx, lost), "losing node "+lost)
-	w.must(controlplane.Until(w.ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
-		ready := map[string]bool{}
-		for _, p := range pods {
-			if p.DeletionTimestamp == nil && p.Spec.NodeName != "" && p.Spec.NodeName != lost && controlplane.PodReady(p) {
-				ready[p.Spec.Hostname] = true
-			}
-		}
-		return len(ready) == 4
-	}), "waiting until the other node has all pods")
-	stop()
-	w.must(cp.RestoreNode(w.ctx, lost), "restoring node "+lost)
-	w.untilPods(map[string]int{"s-0-w": 4}, true)
-	w.checkIndices()
 }

@@ -3,18 +3,13 @@
 package workload
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/test/controlplane"
 )
@@ -109,83 +104,4 @@ spec:
 			})
 		}
 	}
-}
-
-// A node dies under a job with delay 0 and grace 0, whose pods tolerate that for 5 minutes, as all do: the job restarts on
-// another node as soon as the node is marked as unreachable and the grace period is over. Until then, and after it, its pods on
-// the dead node say that they run.
-func TestJobOnANodeThatDies(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 1)
-	set := w.parse(fmt.Sprintf(trainingJob, "  trainingSpec: {maxRestarts: 1}"))
-	set.Spec.Template.TerminationDelay, set.Spec.Template.UnreachableGrace = &metav1.Duration{}, &metav1.Duration{}
-	w.must(w.client.Create(w.ctx, set), "creating the job")
-	w.untilJob("runs", "Running", 0)
-	first, dead := w.untilRunning(nil), w.nodes[0]
-	w.addNodes(1)
-	w.must(cp.LoseNode(w.ctx, dead), "losing the node")
-	began := time.Now()
-	second := w.untilReplacedElsewhere(first, dead, "job-0-")
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it runs elsewhere after %s", took)
-	} else {
-		t.Logf("it runs elsewhere after %s", took)
-	}
-	w.untilJob("the restart is not counted", "Running", 0)
-	for _, p := range w.pods() {
-		if p.Spec.NodeName == dead && p.Status.Phase != corev1.PodRunning {
-			t.Errorf("pod %s of the dead node is %s", p.Name, p.Status.Phase)
-		}
-	}
-	if message := w.attemptOf("job").Message; !strings.Contains(message, dead) {
-		t.Errorf("restarted because: %q", message)
-	}
-	w.must(cp.RestoreNode(w.ctx, dead), "restoring the node")
-	w.untilHosts(second)
-	w.finish()
-	w.untilJob("it has succeeded", "Succeeded", 0)
-}
-
-// A job is deleted and applied again while its pods linger, beyond their grace period and without room for others: it is
-// Pending, without a startTime and a deadline, for as long as that takes, and has all of its time when it runs.
-func TestJobAppliedAgainWhileItsPodsLinger(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 1)
-	set := w.parse(fmt.Sprintf(trainingJob, "  trainingSpec: {maxRuntime: 8s}"))
-	for _, c := range set.Spec.Template.Cliques {
-		gpus := map[string]int64{"launcher": 4, "worker": 2}[c.Name]
-		c.Spec.PodSpec.Containers[0].Resources.Limits[controlplane.GPUResource] = *resource.NewQuantity(gpus, resource.DecimalSI)
-		c.Spec.PodSpec.TerminationGracePeriodSeconds = ptr.To[int64](3)
-	}
-	w.must(w.client.Create(w.ctx, set.DeepCopy()), "creating the job")
-	w.untilJob("runs", "Running", 0)
-	first := w.untilRunning(nil)
-	lingering := w.hold("job-0")
-	w.delete(sets, "job")
-	w.until("the job is gone, or going", sets, func(objects []*unstructured.Unstructured) bool { return len(objects) == 0 })
-	w.must(w.client.Create(w.ctx, set.DeepCopy()), "applying the job again")
-
-	ctx, cancel := context.WithTimeout(w.ctx, 12*time.Second) // longer than maxRuntime and the grace period
-	defer cancel()
-	if err := controlplane.Until(ctx, w.dynamic.Resource(sets).Namespace(w.namespace), metav1.ListOptions{}, func(objects []*unstructured.Unstructured) bool {
-		for _, o := range objects {
-			phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-			for _, field := range []string{"startTime", "runtimeDeadline", "completionTime"} {
-				if at, _, _ := unstructured.NestedString(o.Object, "status", field); at != "" {
-					t.Errorf("%s %s, phase %s, while no pod of it has run", field, at, phase)
-				}
-			}
-			if phase != "" && phase != "Pending" {
-				t.Errorf("phase %s", phase)
-			}
-		}
-		return t.Failed()
-	}); err == nil {
-		t.FailNow()
-	}
-	w.release(lingering)
-	w.untilJob("runs", "Running", 0)
-	w.untilRunning(first)
-	w.finish()
-	w.untilJob("it has succeeded", "Succeeded", 0)
 }

@@ -46,10 +46,8 @@ func TestAUnitIsReplacedWhole(t *testing.T) {
 		prefix string // of the PodCliques that are deleted
 		rival  int32  // its priority above the set's; -1: there is none
 	}{
-		"set replica": {"chat-0-", -1},
 		"set replica beside a rival of equal priority":  {"chat-0-", 0},
 		"set replica beside a rival of higher priority": {"chat-0-", 1000},
-		"group replica beside one of equal priority":    {"chat-0-model-1-", 0},
 		"group replica beside one of higher priority":   {"chat-0-model-1-", 1000},
 		"one PodClique beside one of higher priority":   {"chat-0-router", 1000},
 	} {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,49 +108,6 @@ func (w *world) undisturbed(before map[string]string) {
 	}
 }
 
-// Room for elastic is added in pieces: first the minimum of the tree, then the minimum of the surplus replica, then
-// single pods. Each piece is exactly as large as the next unit, so that a pod that is bound out of order is detected.
-func TestRoomComesInPieces(t *testing.T) {
-	w := newWorld(t, 0)
-	w.addGPUs(3)
-	w.apply(elastic)
-	w.untilPods(map[string]int{"e-0-frontend": 2, "e-0-decode-0-leader": 1, "e-0-decode-0-worker": 3, "e-0-decode-1-leader": 1, "e-0-decode-1-worker": 3}, false)
-	w.untilRefused("e-0")
-	w.untilBindings("one GPU short", bindings{})
-
-	w.addGPUs(1)
-	w.untilBindings("the minimum of the tree",
-		bindings{"e-0-frontend": 1, "e-0-decode-0-leader": 1, "e-0-decode-0-worker": 2},
-		bindings{"e-0-frontend": 1, "e-0-decode-1-leader": 1, "e-0-decode-1-worker": 2})
-	w.untilAvailable("e")
-	before := w.running()
-
-	// Three single pods need a GPU each, and the surplus replica needs three: it goes first.
-	w.addGPUs(3)
-	both := bindings{"e-0-frontend": 1, "e-0-decode-0-leader": 1, "e-0-decode-0-worker": 2, "e-0-decode-1-leader": 1, "e-0-decode-1-worker": 2}
-	w.untilBindings("the minimum of the surplus replica", both)
-	w.until("both replicas of the group are available", groups, func(objects []*unstructured.Unstructured) bool {
-		return len(objects) == 1 && number(objects[0], "availableReplicas") == 2
-	})
-
-	w.addGPUs(1)
-	w.untilBindings("a single pod", more(both, "e-0-frontend"), more(both, "e-0-decode-0-worker"), more(both, "e-0-decode-1-worker"))
-	w.addGPUs(2)
-	w.untilBindings("all", more(both, "e-0-frontend", "e-0-decode-0-worker", "e-0-decode-1-worker"))
-	w.untilPods(map[string]int{"e-0-frontend": 2, "e-0-decode-0-leader": 1, "e-0-decode-0-worker": 3, "e-0-decode-1-leader": 1, "e-0-decode-1-worker": 3}, true)
-	w.undisturbed(before)
-	w.checkIndices()
-}
-
-// more returns the bindings with one more pod of each of the PodCliques.
-func more(b bindings, cliques ...string) bindings {
-	b = maps.Clone(b)
-	for _, c := range cliques {
-		b[c]++
-	}
-	return b
-}
-
 // Every level is scaled while there is no room: out, in again while the new pods wait, and out once more, after which
 // room is added in two pieces. No running pod is ever affected, and waiting pods that are no longer wanted are deleted.
 func TestScaledWhileThereIsNoRoom(t *testing.T) {
@@ -250,50 +206,6 @@ func TestScaledWhileThereIsNoRoom(t *testing.T) {
 			w.undisturbed(before)
 			w.checkIndices()
 			w.untilNames(podGroups, "e-0")
-		})
-	}
-}
-
-// A waiting workload is scaled in until the rest fits, and starts without a new node: a clique with unset minimum needs
-// fewer pods; of a group or a set that had room for another replica the first takes its place.
-func TestScaledInUntilItFits(t *testing.T) {
-	for name, tc := range map[string]struct {
-		set    string
-		kind   schema.GroupVersionResource
-		object string
-		made   map[string]int
-		to     int
-		want   map[string]int
-	}{
-		"a clique": {
-			set: strings.Replace(service2, "replicas: 4", "replicas: 6", 1), kind: cliques, object: "s-0-w",
-			made: map[string]int{"s-0-w": 6}, to: 4, want: map[string]int{"s-0-w": 4},
-		},
-		"a set": { // one of two replicas fits, and the remaining one gets the room if the other had it
-			set: strings.Replace(service2, "replicas: 1\n", "replicas: 2\n", 1), kind: sets, object: "s",
-			made: map[string]int{"s-0-w": 4, "s-1-w": 4}, to: 1, want: map[string]int{"s-0-w": 4},
-		},
-		"a group": { // one of three replicas fits, any of them
-			set: service2 + `    podCliqueScalingGroups: [{name: g, cliqueNames: [w], replicas: 3}]
-`, kind: groups, object: "s-0-g",
-			made: map[string]int{"s-0-g-0-w": 4, "s-0-g-1-w": 4, "s-0-g-2-w": 4}, to: 1, want: map[string]int{"s-0-g-0-w": 4},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 1)
-			w.apply(tc.set)
-			w.untilPods(tc.made, false)
-			if tc.kind == cliques {
-				w.untilRefused("s-0")
-				w.untilBindings("too large", bindings{})
-			}
-			w.scale(tc.kind, tc.object, tc.to)
-			w.untilPods(tc.want, true)
-			w.untilAvailable("s")
-			w.checkIndices()
-			if diff := cmp.Diff(len(tc.want), len(w.names(cliques))); diff != "" {
-				t.Errorf("PodCliques (-want +got):\n%s", diff)
-			}
 		})
 	}
 }

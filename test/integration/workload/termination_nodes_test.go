@@ -92,38 +92,6 @@ func TestTerminationOnALostNode(t *testing.T) {
 	}
 }
 
-// TestTerminationOfAGroupReplicaOnALostNode: only the replica whose node is lost is terminated, and runs on another
-// node.
-func TestTerminationOfAGroupReplicaOnALostNode(t *testing.T) {
-	w := newWorld(t, 1)
-	set := w.parse(fmt.Sprintf(strings.Replace(eightGPUs, "replicas: 2, minAvailable: 1", "replicas: 1, minAvailable: 1", 1), "chat", ""))
-	set.Spec.Template.TerminationDelay = w.duration("2s")
-	grace := int64(2)
-	for _, c := range set.Spec.Template.Cliques {
-		c.Spec.PodSpec.TerminationGracePeriodSeconds = &grace
-	}
-	w.must(w.client.Create(w.ctx, set), "creating the set")
-	w.untilBoundAre("the first replica", map[string]int{"chat-0": 5})
-	w.cordon(w.nodes[0], true)
-	w.addNodes(1)
-	w.impatient()
-	w.scale(groups, "chat-0-model", 2)
-	before, lost := w.untilWatched(), w.nodes[1]
-	w.cordon(w.nodes[0], false)
-
-	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
-	_, deadline := w.untilBreached("chat-0-model-1-leader")
-	after := w.untilReplacedElsewhere(before, lost, "chat-0-model-1-")
-	w.untilAvailable("chat")
-	w.notEarly(w.groupAttempt(), deadline)
-	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
-	w.untilHosts(after)
-	w.untilAvailable("chat")
-	if set, group := w.setAttempt(), w.groupAttempt(); set.Attempt != 0 || group.Attempt != 1 || group.Index != 1 {
-		t.Errorf("attempts %+v of the set, %+v of the group", set, group)
-	}
-}
-
 // cordon makes a node unschedulable, or schedulable again.
 func (w *world) cordon(node string, unschedulable bool) {
 	w.t.Helper()

@@ -172,35 +172,6 @@ func (w *world) notEarly(a v1alpha1.ReplicaAttempt, deadline string) {
 	}
 }
 
-// TestTerminationOfAGroupReplica: the replica of a scaling group with an unready pod is replaced after the delay, and no
-// other pods.
-func TestTerminationOfAGroupReplica(t *testing.T) {
-	w := newWorld(t, 1)
-	before := w.watched("3s")
-	began := time.Now()
-	w.ready("chat-0-model-1-worker", false)
-	_, deadline := w.untilBreached("chat-0-model-1-worker")
-	if seen := time.Since(began); seen > 2*time.Second {
-		t.Errorf("the breach was seen after %s", seen)
-	} else {
-		t.Logf("the breach was seen after %s", seen)
-	}
-	w.untilReplaced(before, "chat-0-model-1-")
-	w.notEarly(w.groupAttempt(), deadline)
-	if a := w.groupAttempt(); a.Attempt != 1 || a.Index != 1 || w.setAttempt().Attempt != 0 {
-		t.Errorf("attempts %+v of the group, %+v of the set", a, w.setAttempt())
-	}
-	for object, reasons := range map[string][]string{
-		"chat-0-model-1-worker": {v1alpha1.EventMinAvailableBreached, v1alpha1.EventTerminationDue},
-		"chat-0-model":          {v1alpha1.EventReplicaTerminated},
-		"chat":                  {v1alpha1.EventTerminationDue},
-	} {
-		for _, reason := range reasons {
-			t.Logf("%s of %s: %s", reason, object, w.untilEvent(object, reason))
-		}
-	}
-}
-
 // TestTerminationOfASetReplica: a standalone PodClique, or a scaling group with too few available replicas, terminates
 // all of the set replica and its PodGroup.
 func TestTerminationOfASetReplica(t *testing.T) {
@@ -271,58 +242,6 @@ func TestEventsAfterARestart(t *testing.T) {
 	if counts[v1alpha1.EventAvailable] != 1 || counts[v1alpha1.EventDegraded] != 1 || counts[v1alpha1.EventRecovered] != 1 {
 		t.Errorf("events of the set by reason: %v", counts)
 	}
-}
-
-// TestBreachThatRecovers: pods that become ready again in time, and a failed pod that was replaced, cause no
-// termination.
-func TestBreachThatRecovers(t *testing.T) {
-	w := newWorld(t, 1)
-	before := w.watched("10m")
-	w.ready("chat-0-router", false)
-	w.untilBreached("chat-0-router")
-	w.ready("chat-0-router", true)
-	w.untilCondition(cliques, "chat-0-router", v1alpha1.ConditionMinAvailableBreached, "False")
-	t.Log(w.untilEvent("chat-0-router", v1alpha1.EventMinAvailableRecovered))
-	w.untilReplaced(before, "")
-
-	for _, p := range w.pods() {
-		if p.Spec.Hostname == "chat-0-router-1" {
-			w.must(cp.AnnotatePod(w.ctx, w.namespace, p.Name, map[string]string{controlplane.ExitCodeAnnotation: "137"}), "ending a pod")
-		}
-	}
-	w.untilBreached("chat-0-router")
-	w.untilReplaced(before, "chat-0-router-1")
-	w.untilCondition(cliques, "chat-0-router", v1alpha1.ConditionMinAvailableBreached, "False")
-	if w.setAttempt().Attempt != 0 || w.groupAttempt().Attempt != 0 {
-		t.Errorf("attempts %+v of the set, %+v of the group", w.setAttempt(), w.groupAttempt())
-	}
-}
-
-// TestTerminationDelayIsEdited: without a delay a breach has no deadline. A delay that is added counts from its
-// beginning.
-func TestTerminationDelayIsEdited(t *testing.T) {
-	w := newWorld(t, 1)
-	before := w.watched("")
-	w.ready("chat-0-router", false)
-	since, deadline := w.untilBreached("chat-0-router")
-	if deadline != "" {
-		t.Errorf("deadline %s without a delay", deadline)
-	}
-	w.edit("chat", func(set *v1alpha1.PodCliqueSet) { set.Spec.Template.TerminationDelay = w.duration("10m") })
-	began, err := time.Parse(time.RFC3339, since)
-	w.must(err, "reading since when")
-	want := began.Add(10 * time.Minute).UTC().Format(time.RFC3339)
-	w.until("the deadline is "+want, cliques, func(objects []*unstructured.Unstructured) bool {
-		return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-			text, _, _ := unstructured.NestedString(o.Object, "status", "terminationDeadline")
-			return o.GetName() == "chat-0-router" && text == want
-		})
-	})
-	if w.setAttempt().Attempt != 0 {
-		t.Errorf("attempt %+v of the set", w.setAttempt())
-	}
-	w.edit("chat", func(set *v1alpha1.PodCliqueSet) { set.Spec.Template.TerminationDelay = w.duration("1s") })
-	w.untilReplaced(before, "chat-0-")
 }
 
 // TestDebuggingATermination runs the commands of the Gang Termination Design Doc, "Debugging Gang Termination Issues",

@@ -60,25 +60,6 @@ func TestTrainingLosesANode(t *testing.T) {
 	w.untilJob("it has succeeded", "Succeeded", 1)
 }
 
-// The loss of a node alone is never final: a job without restarts runs on another one, and its lost pods are gone when the
-// node is reachable again.
-func TestTrainingSurvivesTheLossOfItsNode(t *testing.T) {
-	w := newWorld(t, 1)
-	w.nodeJob(0)
-	first, lost := w.untilRunning(nil), w.nodes[0]
-	w.addNodes(1) // nothing is evicted while all nodes are lost
-	w.must(cp.LoseNode(w.ctx, lost), "losing the node")
-	second := w.untilReplacedElsewhere(first, lost, "job-0-")
-	w.untilJob("it runs", "Running", 0)
-	if a := w.attemptOf("job"); a.Attempt != 1 || a.Reason != v1alpha1.ReasonNodesLost || !strings.Contains(a.Message, lost) {
-		t.Errorf("attempt %+v", a)
-	}
-	w.must(cp.RestoreNode(w.ctx, lost), "restoring the node")
-	w.untilHosts(second)
-	w.finish()
-	w.untilJob("it has succeeded", "Succeeded", 0)
-}
-
 // attemptOf returns the newest attempt of a set.
 func (w *world) attemptOf(name string) v1alpha1.ReplicaAttempt {
 	set := &v1alpha1.PodCliqueSet{}

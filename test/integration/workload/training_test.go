@@ -153,28 +153,6 @@ func TestTrainingSucceeds(t *testing.T) {
 	w.untilGone()
 }
 
-// A single failure without restarts: Failed immediately, and no GPU is held.
-func TestTrainingFails(t *testing.T) {
-	w := jobWorld(t, "")
-	w.exit(137, "job-0-ring-0-worker-1")
-	w.untilJob("it has failed", "Failed", 0)
-	w.untilCondition(sets, "job", v1alpha1.ConditionFailed, "True")
-	w.untilPodsAre("only the failed pod is left", func(pods []*corev1.Pod) bool {
-		return len(pods) == 1 && pods[0].Spec.Hostname == "job-0-ring-0-worker-1" && len(pods[0].Finalizers) == 0
-	})
-	notes := w.untilEvents(v1alpha1.EventPodCliqueFailed, v1alpha1.EventMaxRestartsExceeded)
-	for reason, want := range map[string]string{
-		v1alpha1.EventPodCliqueFailed:     "Warning PodClique job-0-ring-0-worker failed: 1 of 2 pods run or have succeeded, 2 needed; pod job-0-ring-0-worker-1-",
-		v1alpha1.EventMaxRestartsExceeded: "Warning The workload fails, and its pods are deleted: replica 0 failed after 0 of 0 restarts: PodClique job-0-ring-0-worker: ",
-	} {
-		if !strings.HasPrefix(notes[reason], want) || !strings.Contains(notes[reason], "container main exited with code 137") {
-			t.Errorf("%s: %q, want %q", reason, notes[reason], want)
-		}
-	}
-	w.delete(sets, "job")
-	w.untilGone()
-}
-
 // A restart replaces every pod of the replica, and the job succeeds within its budget.
 func TestTrainingRestartsAndSucceeds(t *testing.T) {
 	w := jobWorld(t, "  trainingSpec: {maxRestarts: 1}")
@@ -192,25 +170,6 @@ func TestTrainingRestartsAndSucceeds(t *testing.T) {
 	w.untilJob("it has succeeded", "Succeeded", 1)
 	w.delete(sets, "job")
 	w.untilGone()
-}
-
-// maxRuntime passes: every pod is deleted, then the phase is Failed.
-func TestTrainingRunsOutOfTime(t *testing.T) {
-	w := jobWorld(t, "  trainingSpec: {maxRuntime: 8s, maxRestarts: 9}")
-	job := w.untilJob("it has failed", "Failed", 0)
-	if reason := conditionOf(job, v1alpha1.ConditionFailed, "reason"); reason != v1alpha1.ReasonMaxRuntimeExceeded {
-		t.Errorf("failed for %s", reason)
-	}
-	if pods := w.pods(); len(pods) > 0 {
-		t.Errorf("%d pods are left", len(pods))
-	}
-	status := &v1alpha1.PodCliqueSet{}
-	w.must(w.client.Get(w.ctx, types.NamespacedName{Namespace: w.namespace, Name: "job"}, status), "reading the job")
-	failed := status.Status.Conditions[slices.IndexFunc(status.Status.Conditions, func(c metav1.Condition) bool { return c.Type == v1alpha1.ConditionFailed })]
-	if d := failed.LastTransitionTime.Sub(status.Status.RuntimeDeadline.Time); d < 0 || d.Seconds() > 2 {
-		t.Errorf("failed %s after the deadline", d)
-	}
-	w.untilEvents(v1alpha1.EventMaxRuntimeExceeded)
 }
 
 // A namespace with a running job is deleted as fast as any other.
@@ -262,39 +221,4 @@ func TestTrainingRefusals(t *testing.T) {
 	}
 	w.delete(sets, "job")
 	w.untilGone()
-}
-
-// A job is deleted and created again while its pods terminate: the new job waits for them, and neither runs, begins its
-// maxRuntime nor replaces anything before it has pods of its own. Source: docs/decisions, W10.
-func TestJobIsCreatedAgain(t *testing.T) {
-	const lines = "  trainingSpec: {maxRuntime: 10m}"
-	w := jobWorld(t, lines)
-	before := w.untilRunning(nil)
-	held := w.hold("job-0")
-	w.must(w.client.Delete(w.ctx, &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "job"}}), "deleting the job")
-	w.untilPodsAre("all terminate", func(pods []*corev1.Pod) bool {
-		return len(pods) == 3 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp == nil })
-	})
-	w.apply(fmt.Sprintf(trainingJob, lines))
-	w.until("the new job waits for the pods of the deleted one", sets, func(objects []*unstructured.Unstructured) bool {
-		if len(objects) != 1 {
-			return false
-		}
-		conditions, _, _ := unstructured.NestedSlice(objects[0].Object, "status", "conditions")
-		return strings.Contains(fmt.Sprint(conditions), "of an earlier PodClique is gone")
-	})
-	check := func(phase string, began bool) {
-		t.Helper()
-		status, _, _ := unstructured.NestedMap(w.only(sets).Object, "status")
-		if status["phase"] != phase || (status["startTime"] != nil) != began || status["replicaAttempts"] != nil {
-			t.Fatalf("phase %v, start %v, attempts %v", status["phase"], status["startTime"], status["replicaAttempts"])
-		}
-	}
-	check("Pending", false)
-	w.release(held)
-	w.untilRunning(before)
-	w.untilJob("runs", "Running", 0)
-	check("Running", true)
-	w.finish()
-	w.untilJob("has succeeded", "Succeeded", 0)
 }

@@ -51,16 +51,6 @@ func TestRejectedTemplates(t *testing.T) {
 			rejected(w, r, "must be less than or equal to cpu limit")
 			repaired(w, r, func(set *v1alpha1.PodCliqueSet) { container(set, "web").Resources.Limits = cpu("2") })
 		},
-		"a volumeMount without a volume": func(w *world) {
-			r := w.started(fmt.Sprintf(rolled, 2))
-			w.edit("s", func(set *v1alpha1.PodCliqueSet) {
-				container(set, "web").VolumeMounts = []corev1.VolumeMount{{Name: "models", MountPath: "/models"}}
-			})
-			rejected(w, r, `volumeMounts[0].name: Not found: "models"`)
-			repaired(w, r, func(set *v1alpha1.PodCliqueSet) {
-				set.Spec.Template.Clique("web").Spec.PodSpec.Volumes = []corev1.Volume{{Name: "models"}}
-			})
-		},
 		"a LimitRange": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 2))
 			w.must(w.client.Create(w.ctx, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "small"},

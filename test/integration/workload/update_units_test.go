@@ -9,9 +9,6 @@ import (
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -21,50 +18,6 @@ import (
 // An edit of the template replaces the units that it concerns, one by one, at every level.
 func TestRolloutOfEveryLevel(t *testing.T) {
 	tellStories(t, map[string]func(*world){
-		"a standalone clique": func(w *world) {
-			r := w.started(fmt.Sprintf(rolled, 1))
-			w.image(2, "web")
-			w.untilUpdated()
-			r.was(map[string]string{"s-0-web": "-0 +0 -1 +1 -2 +2"})
-		},
-		"a standalone clique whose minimum is lower": func(w *world) {
-			set := w.parse(fmt.Sprintf(rolled, 1))
-			set.Spec.Template.Clique("web").Spec.MinAvailable = ptr.To[int32](1)
-			r := w.startedSet(set)
-			w.image(2, "web")
-			w.untilUpdated()
-			r.was(map[string]string{"s-0-web": "-0 +0 -1 +1 -2 +2"}) // still one at a time
-		},
-		"a scaling group of which one clique has changed": func(w *world) {
-			r, gang := w.started(fmt.Sprintf(rolled, 1)), w.uidOf(podGroups, "s-0")
-			w.image(2, "worker")
-			w.untilUpdated()
-			r.was(map[string]string{"s-0-g": "-0 +0 -1 +1"})
-			if gang != w.uidOf(podGroups, "s-0") {
-				w.t.Error("the PodGroup was replaced")
-			}
-			group := &v1alpha1.PodCliqueScalingGroup{}
-			w.must(w.client.Get(w.ctx, client.ObjectKey{Namespace: w.namespace, Name: "s-0-g"}, group), "reading the scaling group")
-			if len(group.Status.ReplicaAttempts) != 2 {
-				w.t.Fatalf("attempts %+v", group.Status.ReplicaAttempts)
-			}
-			for _, a := range group.Status.ReplicaAttempts {
-				if a.Attempt != 1 || a.Reason != v1alpha1.ReasonUpdate {
-					w.t.Errorf("attempt %+v", a)
-				}
-			}
-			if n := len(w.set().Status.ReplicaAttempts); n != 0 {
-				w.t.Errorf("%d attempts of the set", n)
-			}
-		},
-		"a scaling group that needs all of its replicas": func(w *world) {
-			set := w.parse(fmt.Sprintf(rolled, 1))
-			set.Spec.Template.PodCliqueScalingGroupConfigs[0].MinAvailable = ptr.To[int32](2)
-			r := w.startedSet(set)
-			w.image(2, "leader")
-			w.untilUpdated()
-			r.was(map[string]string{"s-0-g": "-0 +0 -1 +1"})
-		},
 		"two replicas of a set": func(w *world) {
 			r := w.started(fmt.Sprintf(rolled, 2))
 			w.image(2, "web", "leader", "worker")
@@ -72,22 +25,6 @@ func TestRolloutOfEveryLevel(t *testing.T) {
 			web, group := "-0 +0 -1 +1 -2 +2", "-0 +0 -1 +1"
 			r.was(map[string]string{"s-1-web": web, "s-1-g": group, "s-0-web": web, "s-0-g": group})
 			r.inOrder("s-1", "s-0")
-		},
-		"one clique in two replicas of a set": func(w *world) {
-			r := w.started(fmt.Sprintf(rolled, 2))
-			w.image(2, "web")
-			w.untilUpdated()
-			r.was(map[string]string{"s-1-web": "-0 +0 -1 +1 -2 +2", "s-0-web": "-0 +0 -1 +1 -2 +2"})
-			r.inOrder("s-1", "s-0")
-		},
-		"a set without replicas": func(w *world) {
-			w.apply(fmt.Sprintf(rolled, 0))
-			w.untilProgressing(sets, "s", "False", v1alpha1.ReasonUpdateComplete)
-			w.image(2, "web")
-			w.untilUpdated()
-			w.scale(sets, "s", 1)
-			w.untilAllReady("s")
-			w.untilUpdated()
 		},
 		"an edit that means the same": func(w *world) {
 			r, before := w.started(fmt.Sprintf(rolled, 1)), w.set()
@@ -119,13 +56,6 @@ func TestRolloutOfEveryLevel(t *testing.T) {
 			}
 		},
 	})
-}
-
-func (w *world) uidOf(kind schema.GroupVersionResource, name string) types.UID {
-	w.t.Helper()
-	object, err := w.dynamic.Resource(kind).Namespace(w.namespace).Get(w.ctx, name, metav1.GetOptions{})
-	w.must(err, "reading "+name)
-	return object.GetUID()
 }
 
 // priorityClass creates a class of this priority, with the name of the namespace.
