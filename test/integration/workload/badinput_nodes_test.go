@@ -17,15 +17,6 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-func (w *world) uids() []types.UID {
-	var uids []types.UID
-	for _, p := range w.pods() {
-		uids = append(uids, p.UID)
-	}
-	slices.Sort(uids)
-	return uids
-}
-
 // Pods of an unreachable node are deleted: their indices are reused when the grace period is over, not earlier, and an
 // event reports it. When the node is reachable again the old pods are gone, and the new ones keep running.
 func TestPodsOfALostNodeAreReplacedAfterTheirGracePeriod(t *testing.T) {

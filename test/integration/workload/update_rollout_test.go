@@ -133,14 +133,6 @@ func setImage(set *v1alpha1.PodCliqueSet, tag int, cliques ...string) {
 	}
 }
 
-// broken makes new pods of a clique of the template never ready, or ready again.
-func broken(set *v1alpha1.PodCliqueSet, clique string, isBroken bool) {
-	c := set.Spec.Template.Clique(clique)
-	if c.Annotations = nil; isBroken {
-		c.Annotations = map[string]string{controlplane.ReadyAnnotation: "false"}
-	}
-}
-
 func (w *world) set() *v1alpha1.PodCliqueSet {
 	w.t.Helper()
 	set := &v1alpha1.PodCliqueSet{}
@@ -464,4 +456,50 @@ func (r *rollout) hasSeen(now map[types.UID]string) bool {
 		}
 	}
 	return true
+}
+
+// holdAll keeps all existing pods terminating after their deletion, until letGo.
+func (w *world) holdAll() {
+	w.t.Helper()
+	for i := range int(w.set().Spec.Replicas) {
+		w.hold(fmt.Sprintf("s-%d", i))
+	}
+}
+
+// letGo releases pods that were kept: those of these host names, all if there are none.
+func (w *world) letGo(hosts ...string) {
+	w.t.Helper()
+	var names []string
+	for _, p := range w.pods() {
+		if p.Annotations[controlplane.StuckAnnotation] == "true" && (len(hosts) == 0 || slices.Contains(hosts, p.Spec.Hostname)) {
+			names = append(names, p.Name)
+		}
+	}
+	w.release(names)
+}
+
+// untilObserved waits until the statuses of the set, and then of its PodCliques, describe their present specs: a pod that is
+// created from then on has the newest template.
+func (w *world) untilObserved() {
+	w.t.Helper()
+	for _, kind := range []schema.GroupVersionResource{sets, cliques} {
+		w.until(kind.Resource+" were observed", kind, func(objects []*unstructured.Unstructured) bool {
+			return !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return number(o, "observedGeneration") != o.GetGeneration() })
+		})
+	}
+}
+
+// wantRevisions fails the test unless the ControllerRevisions of the namespace have these numbers.
+func (w *world) wantRevisions(want ...int64) {
+	w.t.Helper()
+	list, err := cp.Client().AppsV1().ControllerRevisions(w.namespace).List(w.ctx, metav1.ListOptions{})
+	w.must(err, "listing ControllerRevisions")
+	var numbers []int64
+	for _, r := range list.Items {
+		numbers = append(numbers, r.Revision)
+	}
+	slices.Sort(numbers)
+	if !slices.Equal(numbers, want) {
+		w.t.Errorf("revisions %v, want %v", numbers, want)
+	}
 }
