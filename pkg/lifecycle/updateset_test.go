@@ -243,6 +243,11 @@ func TestDecideSetUpdate(t *testing.T) {
 			want: picks(0, decision{Progress: begun(b, progressed(now)), Cliques: []string{"router"},
 				State: state(lifecycle.Updating, "updating replica 0"+nowText+"1 replica has pods of an earlier template")}),
 		},
+		"a replica of which a PodClique alone does not follow": {
+			u: change(rollingSet(begun(b), -1, inSet(0, cliqueIs(before)), inSet(1)), updatedBefore(3)),
+			want: picks(0, decision{Progress: begun(b, progressed(now)), Groups: []string{"model"},
+				State: state(lifecycle.Updating, "updating replica 0"+nowText+"1 replica has pods of an earlier template")}),
+		},
 
 		// An update looks back.
 		"a replica that the update made was available once and has failed: no other is updated": {
