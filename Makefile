@@ -10,6 +10,10 @@ LONG_ROUNDS   ?= 50
 # How long the soak of make test-long lasts.
 LONG_SOAK     ?= 1h
 
+# release: the architectures of the images, and the registry that install.yaml names.
+ARCHS    ?= amd64 arm64
+REGISTRY ?= ghcr.io/muster-project
+
 # cluster-up
 NODES ?= 32
 GPUS  ?= 8
@@ -72,11 +76,33 @@ build: ## Build muster-scheduler, muster-controller and muster-wait into bin/
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl, if out of date
 	@hack/build-controlplane.sh
 
+# Without symbols: they are half of an image. One architecture after the other, since each build takes all cores.
+.PHONY: linux-binaries
+linux-binaries:
+	@for arch in $(ARCHS); do \
+		echo "building Muster $(VERSION) for linux/$$arch (some minutes the first time)"; \
+		GOOS=linux GOARCH=$$arch go build -ldflags '-s -w $(LDFLAGS)' -o bin/linux-$$arch/ ./cmd/... || exit 1; \
+	done
+
+RELEASE := cd hack/release && go run -mod=mod . -version $(VERSION) -out ../../dist
+
+.PHONY: release
+release: linux-binaries ## Write images, install.yaml and checksums into dist/: make release REGISTRY=registry.example.com/team
+	@$(RELEASE) -commit $(COMMIT) -created "$$(TZ=UTC git log -1 --date=iso-strict-local --format=%cd)" -registry $(REGISTRY) \
+		-architectures '$(ARCHS)' -binaries ../../bin -manifests ../../manifests
+
+.PHONY: images
+images: release ## The same
+
+.PHONY: push
+push: ## Push the images in dist/ to a registry to which you have logged in: make push REGISTRY=registry.example.com/team
+	@$(RELEASE) -push $(REGISTRY)
+
 ##@ Test
 
 .PHONY: presubmit
 presubmit: ROUNDS := 1
-presubmit: verify lint test ## Run everything that has to pass before a change is merged
+presubmit: verify lint release-dry-run test ## Run everything that has to pass before a change is merged
 
 # Integration tests mostly wait. The unit tests take what they leave, since they have the lower priority.
 .PHONY: test
@@ -110,6 +136,11 @@ bench-scheduler: build controlplane ## Compare schedulers: make bench-scheduler 
 bench-workload: build controlplane ## Time a PodCliqueSet of 1,000 pods from apply to ready and back to nothing, beside the floor
 	SHAPE=workload go run ./test/performance
 
+.PHONY: release-dry-run
+release-dry-run: ARCHS := $(shell go env GOARCH)
+release-dry-run: linux-binaries ## Make a release for this architecture, start the programs from its images, push them on loopback
+	@cd hack/release && go test -mod=mod .
+
 .PHONY: lint
 lint: $(LINT) ## Run go vet, staticcheck and the analyzers of hack/lint
 	go vet -tags long -vettool=$(LINT) ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
@@ -140,7 +171,7 @@ vendor: tidy ## Write vendor/ from go.mod
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module
-	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/tools; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/release hack/tools; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the Go files

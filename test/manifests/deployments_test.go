@@ -3,8 +3,6 @@
 package manifests
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,31 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
-
-// TestImagesHaveTheUserOfTheManifests: the image of docs/configuration.md runs as the user of the Deployments, so that the kubelet
-// does not reject it where a pod only has runAsNonRoot.
-func TestImagesHaveTheUserOfTheManifests(t *testing.T) {
-	t.Parallel()
-	guide, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, o := range readBase(t) {
-		deployment, ok := o.Object.(*appsv1.Deployment)
-		if !ok {
-			continue
-		}
-		found++
-		pod := deployment.Spec.Template.Spec.SecurityContext
-		if user := fmt.Sprintf("\n  USER %d:%d\n", *pod.RunAsUser, *pod.RunAsGroup); !strings.Contains(string(guide), user) {
-			t.Errorf("%s: the image of docs/configuration.md has no line %q", o, strings.TrimSpace(user))
-		}
-	}
-	if found != 2 {
-		t.Errorf("%d Deployments, want 2", found)
-	}
-}
 
 // TestPodsWaitForPodGroupsWhereTheyAreMade: muster-scheduler lets pods of LeaderWorkerSets and JobSets wait for PodGroups only where
 // muster-controller is installed, too.

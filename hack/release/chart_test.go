@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+// install returns the objects that helm install creates in the namespace, by kind and name.
+func install(out, namespace, valuesYAML string) (map[string]manifest, error) {
+	archive, err := os.Open(filepath.Join(out, "muster-"+strings.TrimPrefix(version, "v")+".tgz"))
+	if err != nil {
+		return nil, err
+	}
+	defer archive.Close()
+	chart, err := loader.LoadArchive(archive)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(valuesYAML), &given); err != nil {
+		return nil, err
+	}
+	values, err := util.ToRenderValues(chart, given, common.ReleaseOptions{Name: "muster", Namespace: namespace}, nil)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := engine.Render(chart, values)
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string]manifest{}
+	for file, text := range rendered {
+		for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+			var object manifest
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				return nil, fmt.Errorf("%s: %w\n%s", file, err, document)
+			}
+			if len(object) == 0 {
+				continue
+			}
+			key := fmt.Sprintf("%s/%s", object["kind"], field(object, "metadata", "name"))
+			if in, ok := field(object, "metadata", "namespace").(string); ok && in != namespace {
+				key += "." + in
+			}
+			if objects[key] != nil {
+				return nil, fmt.Errorf("%s twice", key)
+			}
+			objects[key] = object
+		}
+	}
+	return objects, nil
+}
+
+// normal drops empty lists and maps, and what only the chart has: an annotation each of CRDs and of muster-scheduler.
+func normal(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		result := map[string]any{}
+		for key, of := range v {
+			if of = normal(of); of != nil && key != "helm.sh/resource-policy" && key != "checksum/config" {
+				result[key] = of
+			}
+		}
+		if len(result) == 0 {
+			return nil
+		}
+		return result
+	case []any:
+		var result []any
+		for _, of := range v {
+			result = append(result, normal(of))
+		}
+		if len(result) == 0 {
+			return nil
+		}
+		return result
+	}
+	return v
+}
+
+// compareInstalled says where what the chart installs is not what the kustomizations have.
+func compareInstalled(t *testing.T, got, want map[string]manifest) {
+	t.Helper()
+	delete(want, "Namespace/muster-system")
+	for key := range maps.Keys(got) {
+		if want[key] == nil {
+			t.Errorf("%s is only in the chart", key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if !reflect.DeepEqual(normal(got[key]), normal(want[key])) {
+			a, _ := yaml.Marshal(normal(got[key]))
+			b, _ := yaml.Marshal(normal(want[key]))
+			if len(a) > 3000 {
+				a, b = a[:3000], b[:min(len(b), 3000)]
+			}
+			t.Errorf("%s differs; the chart:\n%s\nthe kustomization:\n%s", key, a, b)
+		}
+	}
+}
+
+func testChart(t *testing.T, out string) {
+	r := release(t)
+	kustomized := func(t *testing.T, k kustomization) map[string]manifest {
+		t.Helper()
+		r := r
+		r.Out = t.TempDir()
+		objects, err := r.manifests(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return objects
+	}
+	for _, c := range []struct {
+		name, values string
+		kustomization
+	}{
+		{"by default", "", kustomization{folders: []string{"crds", "."}}},
+		{"the scheduler alone", "controller: {enabled: false}\ncrds: {enabled: false}", kustomization{folders: []string{"scheduler"}}},
+		{
+			"with cert-manager", "certManager: {enabled: true}\ncrds: {enabled: false}",
+			kustomization{folders: []string{"."}, components: []string{"samples/cert-manager"}},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := install(out, "muster-system", c.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareInstalled(t, got, kustomized(t, c.kustomization))
+		})
+	}
+
+	t.Run("another namespace", func(t *testing.T) {
+		got, err := install(out, "gpu", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("muster-system")) {
+			t.Error("something is still in muster-system")
+		}
+	})
+
+	t.Run("values", func(t *testing.T) {
+		got, err := install(out, "muster-system", `
+registry: mirror.example.com
+tag: v9
+imagePullSecrets: [{name: mirror}]
+userRoles: {enabled: false}
+priorityClasses: [{name: training, value: 100, preemptionPolicy: Never}]
+scheduler:
+  replicas: 3
+  resources: {limits: {memory: 9Gi}}
+  nodeSelector: {pool: control}
+  tolerations: [{key: control, operator: Exists}]
+  extraArgs: [-v=4]
+  config: "kind: KubeSchedulerConfiguration\n"
+`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := yaml.Marshal(map[string]any{
+			"spec": got["Deployment/muster-scheduler"]["spec"], "class": got["PriorityClass/training"],
+			"config": got["ConfigMap/muster-scheduler-config"]["data"], "view": got["ClusterRole/muster-view"],
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			"image: mirror.example.com/muster-scheduler:v9", "- name: mirror", "replicas: 3", "memory: 9Gi", "pool: control",
+			"key: control", "- -v=4", "value: 100", "preemptionPolicy: Never", "kind: KubeSchedulerConfiguration", "view: null",
+		} {
+			if !bytes.Contains(text, []byte(want)) {
+				t.Errorf("%q is missing in\n%s", want, text)
+			}
+		}
+	})
+
+	for name, values := range map[string]string{
+		"a misspelled value":      "scheduler: {replica: 3}",
+		"a value of another type": "scheduler: {replicas: three}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := install(out, "muster-system", values); err == nil || !strings.Contains(err.Error(), "replica") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// DefaultRegistry is the one whose images the manifests name.
+const DefaultRegistry = "ghcr.io/muster-project"
+
+// Release is one version of Muster and where its parts are.
+type Release struct {
+	Version, Commit string
+	Created         time.Time
+	// Registry is where install.yaml says that the images are.
+	Registry string
+	// Architectures are those of the images, such as "amd64".
+	Architectures []string
+	// Binaries is a folder with linux-ARCH/PROGRAM, Manifests that of the
+	// kustomizations, Out the folder that Write writes.
+	Binaries, Manifests, Out string
+}
+
+// Write replaces Out by:
+//
+//	install.yaml                             CRDs and programs, to be applied with one command
+//	uninstall.yaml                           the same without the CRDs
+//	muster-VERSION.tgz                       the Helm chart
+//	images/PROGRAM/                          an OCI layout for all architectures
+//	PROGRAM-VERSION-linux-ARCH.tar           the same for docker load, ctr images import and kind load image-archive
+//	PROGRAM-VERSION-linux-ARCH.cdx.json      the modules in it (CycloneDX)
+//	SHA256SUMS
+func (r Release) Write() error {
+	if err := clear(r.Out); err != nil {
+		return err
+	}
+	for _, program := range programs {
+		if err := r.writeImage(program); err != nil {
+			return fmt.Errorf("image of %s: %w", program.name, err)
+		}
+	}
+	if err := r.writeInstallFiles(); err != nil {
+		return err
+	}
+	if err := r.writeChart(); err != nil {
+		return fmt.Errorf("chart: %w", err)
+	}
+	return writeChecksums(r.Out)
+}
+
+// clear empties the folder if Write has written it: nobody loses a folder by a wrong flag.
+func clear(out string) error {
+	entries, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 {
+		if _, err := os.Stat(filepath.Join(out, checksums)); err != nil {
+			return fmt.Errorf("%s is not empty and has no %s, so it is not the folder of a release: name another one, or delete it",
+				out, checksums)
+		}
+		if err := os.RemoveAll(out); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(out, 0o755)
+}
+
+const checksums = "SHA256SUMS"
+
+// writeChecksums writes one for each file beside it; those of a layout are in its blobs' names.
+func writeChecksums(out string) error {
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return err
+	}
+	var lines strings.Builder
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		sum, err := checksum(filepath.Join(out, entry.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&lines, "%x  %s\n", sum, entry.Name())
+	}
+	return os.WriteFile(filepath.Join(out, checksums), []byte(lines.String()), 0o644)
+}
+
+func checksum(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return nil, err
+	}
+	return hash.Sum(nil), nil
+}
