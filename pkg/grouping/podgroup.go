@@ -43,6 +43,10 @@ func (k Kind) PodGroups(object *unstructured.Unstructured) ([]*v2alpha2.PodGroup
 	}
 	groups := make([]*v2alpha2.PodGroup, 0, len(gangs))
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
+		spec := gangs[name]
+		if err := obeyKAI(&spec, object.GetLabels(), object.GetAnnotations()); err != nil {
+			return nil, err
+		}
 		groups = append(groups, &v2alpha2.PodGroup{
 			TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: podGroupKind},
 			ObjectMeta: metav1.ObjectMeta{
@@ -50,7 +54,7 @@ func (k Kind) PodGroups(object *unstructured.Unstructured) ([]*v2alpha2.PodGroup
 				OwnerReferences: []metav1.OwnerReference{{
 					APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}},
 			},
-			Spec: gangs[name],
+			Spec: spec,
 		})
 	}
 	return groups, nil
@@ -75,8 +79,12 @@ func oneGang(read func(*unstructured.Unstructured) (plan, error)) func(*unstruct
 		if err != nil || p.pods <= 0 {
 			return nil, err
 		}
+		spec := v2alpha2.PodGroupSpec{MinMember: &minimum, PriorityClassName: p.template.Spec.PriorityClassName}
+		if err := obeyKAI(&spec, labels, annotations); err != nil {
+			return nil, err
+		}
 		name := membership.Workload{Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID()}.GroupName()
-		return map[string]v2alpha2.PodGroupSpec{name: {MinMember: &minimum, PriorityClassName: p.template.Spec.PriorityClassName}}, nil
+		return map[string]v2alpha2.PodGroupSpec{name: spec}, nil
 	}
 }
 
@@ -102,8 +110,8 @@ func (t template) isGrouped() bool {
 // podsOf returns the number of pods that a mark asks for, of a workload with so many.
 func podsOf(marked membership.Minimum, pods int32) (int32, error) {
 	if marked.Other != "" {
-		return 0, refuse("%s of the pod template is %q, and the annotation of the same name %q: its pods wait; write one of the two",
-			marked.Place, message.Truncate(marked.Value, maxShown), message.Truncate(marked.Other, maxShown))
+		return 0, refuse("%s of the pod template is %q, and %s %q: its pods wait; write one of the two",
+			marked.Place, message.Truncate(marked.Value, maxShown), marked.OtherPlace, message.Truncate(marked.Other, maxShown))
 	}
 	if marked.Value == all {
 		return pods, nil

@@ -100,7 +100,33 @@ func TestShapes(t *testing.T) {
 			`refused: annotation scheduling.run.ai/min-member of the pod template is "0"`, "job-pi-0442a7f3"},
 		"a label and an annotation that contradict each other": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"4\"}, annotations: {scheduling.run.ai/min-member: all}}, " + ours + "}}",
-			`refused: label scheduling.run.ai/min-member of the pod template is "4", and the annotation of the same name "all"`, "job-pi-0442a7f3"},
+			`refused: label scheduling.run.ai/min-member of the pod template is "4", and annotation scheduling.run.ai/min-member "all"`, "job-pi-0442a7f3"},
+		"KAI's mark on the template": {
+			job + "spec: {parallelism: 8, template: {metadata: {annotations: {kai.scheduler/batch-min-member: \"4\"}}, " + ours + "}}",
+			"job-pi-0442a7f3 needs 4", "job-pi-0442a7f3"},
+		"KAI's mark on the Job itself, where KAI reads it": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, annotations: {kai.scheduler/batch-min-member: \"4\"}}\n" +
+				"spec: {parallelism: 8, template: {" + ours + "}}",
+			"refused: annotation kai.scheduler/batch-min-member is on the Job itself, and its pods have the marks of their template: write it there", "-"},
+		"KAI's mark and ours, which differ": {
+			job + "spec: {parallelism: 8, template: {metadata: {annotations: {kai.scheduler/batch-min-member: \"4\", scheduling.run.ai/min-member: all}}, " + ours + "}}",
+			`refused: annotation scheduling.run.ai/min-member of the pod template is "all", and annotation kai.scheduler/batch-min-member "4"`, "job-pi-0442a7f3"},
+		"KAI's keys for fields of the PodGroup, on the Job": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, labels: {kai.scheduler/preemptibility: semi-preemptible, kai.scheduler/queue: q}, " +
+				"annotations: {kai.scheduler/topology: gpus, kai.scheduler/topology-required-placement: zone, kai.scheduler/topology-preferred-placement: rack}}\n" +
+				"spec: {parallelism: 8, " + allPods + "}",
+			"job-pi-0442a7f3 needs 8 in one zone near in one rack of gpus semi-preemptible", "job-pi-0442a7f3"},
+		"KAI's keys for fields of the PodGroup, on the template": {
+			job + "spec: {parallelism: 8, template: {metadata: {labels: {kai.scheduler/preemptibility: non-preemptible}, " +
+				"annotations: {kai.scheduler/batch-min-member: \"8\", kai.scheduler/topology-required-placement: zone}}, " + ours + "}}",
+			"job-pi-0442a7f3 needs 8 in one zone non-preemptible", "job-pi-0442a7f3"},
+		"KAI's keys on both, which differ": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, annotations: {kai.scheduler/topology-required-placement: zone}}\n" +
+				"spec: {template: {metadata: {annotations: {kai.scheduler/batch-min-member: \"1\", kai.scheduler/topology-required-placement: rack}}, " + ours + "}}",
+			`refused: annotation kai.scheduler/topology-required-placement is "zone", and another annotation of the workload or of its pod template asks for "rack"`, "job-pi-0442a7f3"},
+		"a value that KAI does not know": {
+			job + "spec: {template: {metadata: {labels: {kai.scheduler/preemptibility: never, scheduling.run.ai/min-member: all}}, " + ours + "}}",
+			`refused: label kai.scheduler/preemptibility is "never": its pods wait; write one of ["preemptible" "non-preemptible" "semi-preemptible"]`, "job-pi-0442a7f3"},
 		"a label and an annotation that agree": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"4\"}, annotations: {scheduling.run.ai/min-member: \"4\"}}, " + ours + "}}",
 			"job-pi-0442a7f3 needs 4", "job-pi-0442a7f3"},
@@ -181,6 +207,9 @@ func describe(t *testing.T, object *unstructured.Unstructured) string {
 		if group.Spec.PriorityClassName != "" {
 			text += " at " + group.Spec.PriorityClassName
 		}
+		if group.Spec.Preemptibility != "" {
+			text += " " + string(group.Spec.Preemptibility)
+		}
 		out = append(out, text)
 	}
 	return strings.Join(out, "; ")
@@ -198,7 +227,17 @@ func inWordsOf(constraint *v2alpha2.TopologyConstraint) string {
 	if constraint == nil {
 		return ""
 	}
-	return " in one " + constraint.RequiredTopologyLevel
+	text := ""
+	if constraint.RequiredTopologyLevel != "" {
+		text += " in one " + constraint.RequiredTopologyLevel
+	}
+	if constraint.PreferredTopologyLevel != "" {
+		text += " near in one " + constraint.PreferredTopologyLevel
+	}
+	if constraint.Topology != "" {
+		text += " of " + constraint.Topology
+	}
+	return text
 }
 
 func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {

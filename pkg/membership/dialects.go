@@ -50,7 +50,7 @@ var (
 	dialects = []Dialect{muster, Coscheduling, Volcano, volcanoAlias}
 
 	// Annotations are those of pods that determine their gang and leaf.
-	Annotations = []string{v2alpha2.PodGroupAnnotation, annotationVolcano, annotationVolcanoAlias, AnnotationTask, v2alpha2.MinMemberKey, v2alpha2.GangKey,
+	Annotations = []string{v2alpha2.PodGroupAnnotation, annotationVolcano, annotationVolcanoAlias, AnnotationTask, v2alpha2.MinMemberKey, annotationKAI, v2alpha2.GangKey,
 		jobSetExclusiveTopology, jobSetNodeSelector, completionIndex}
 )
 

@@ -26,7 +26,20 @@ var marks = slices.Concat(marksOfDialects(), []mark{
 	{placeOfRay, groupOfRayCluster},
 	{placeOfLabel, groupOfWorkload(placeOfLabel)},
 	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
+	{placeOfKAI, groupOfWorkload(placeOfKAI)},
 })
+
+// Written returns the places of the marks that users write into pod templates, beside those of Muster's own PodGroups: "label KEY" or
+// "annotation KEY".
+func Written() []string {
+	written := []string{placeOfLabel, placeOfAnnotation, placeOfKAI, "label " + v2alpha2.GangKey, "annotation " + v2alpha2.GangKey}
+	for _, d := range dialects {
+		if d.prefix != "" {
+			written = append(written, d.Place)
+		}
+	}
+	return written
+}
 
 // Group returns the name of the PodGroup, of the pod's namespace, that the pod belongs to. "": it is in no gang.
 func Group(pod *corev1.Pod) string {

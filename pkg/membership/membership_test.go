@@ -44,6 +44,13 @@ func TestGang(t *testing.T) {
 			pod:   owned("Job", "train", metav1.ObjectMeta{Annotations: map[string]string{"scheduling.run.ai/min-member": "all"}}),
 			group: "job-train-5cc7e6cd", place: "annotation scheduling.run.ai/min-member",
 		},
+		"by KAI's annotation": {
+			pod:   owned("Job", "train", metav1.ObjectMeta{Annotations: map[string]string{"kai.scheduler/batch-min-member": "4"}}),
+			group: "job-train-5cc7e6cd", place: "annotation kai.scheduler/batch-min-member",
+		},
+		"by KAI's annotation, opted out": {
+			pod: owned("Job", "train", metav1.ObjectMeta{Annotations: map[string]string{"kai.scheduler/batch-min-member": "4", "scheduling.run.ai/gang": "false"}}),
+		},
 		"the PodGroup that it names precedes that of its owner": {
 			pod: owned("Job", "train", metav1.ObjectMeta{
 				Annotations: map[string]string{"pod-group-name": "mine"}, Labels: map[string]string{"scheduling.run.ai/min-member": "all"}}),
@@ -183,6 +190,27 @@ func TestContradiction(t *testing.T) {
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestLeaveWorkload: which pods leave the gang of their workload, and by which mark they were in it.
+func TestLeaveWorkload(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		left   string
+	}{
+		"a JobSet":           {map[string]string{"jobset.sigs.k8s.io/jobset-name": "j", "jobset.sigs.k8s.io/jobset-uid": "u"}, "label jobset.sigs.k8s.io/jobset-uid"},
+		"asks for a gang":    {map[string]string{"scheduling.run.ai/min-member": "2"}, ""},
+		"opted out":          {map[string]string{"jobset.sigs.k8s.io/jobset-name": "j", "jobset.sigs.k8s.io/jobset-uid": "u", "scheduling.run.ai/gang": "false"}, ""},
+		"a pod without mark": {},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}
+		before := Group(pod)
+		LeaveWorkload(pod)
+		if Left(pod) != tc.left || (Group(pod) == "") != (before == "" || tc.left != "") {
+			t.Errorf("%s: in %q, left by %q", name, Group(pod), Left(pod))
 		}
 	}
 }

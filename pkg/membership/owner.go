@@ -64,6 +64,9 @@ const (
 	placeOfJobSet     = "label " + labelJobSetUID
 	placeOfLabel      = "label " + v2alpha2.MinMemberKey
 	placeOfAnnotation = "annotation " + v2alpha2.MinMemberKey
+	placeOfKAI        = "annotation " + annotationKAI
+
+	annotationKAI = "kai.scheduler/batch-min-member"
 )
 
 // Minimum is what the labels and annotations of a pod, or of a pod template, say about the gang of its workload.
@@ -72,35 +75,53 @@ type Minimum struct {
 	Value string
 	// Place is where it stands: "label scheduling.run.ai/min-member".
 	Place string
-	// Other is the different value of the annotation beside a label: the marks contradict each other. "": they do not.
-	Other string
+	// Other is a different value, and OtherPlace where it stands: the marks contradict each other. "": they do not.
+	Other, OtherPlace string
 }
 
-// MinimumIn returns what labels and annotations say. The label precedes the annotation.
+// MinimumIn returns what labels and annotations say. The label precedes the annotation, and that KAI's.
 func MinimumIn(labels, annotations map[string]string) Minimum {
-	label, annotation := labels[v2alpha2.MinMemberKey], annotations[v2alpha2.MinMemberKey]
-	switch {
-	case label == "" && annotation == "", OptsOut(labels, annotations):
+	label, annotation, kai := labels[v2alpha2.MinMemberKey], annotations[v2alpha2.MinMemberKey], annotations[annotationKAI]
+	if label == "" && annotation == "" && kai == "" || OptsOut(labels, annotations) { // most pods
 		return Minimum{}
-	case label == "":
-		return Minimum{Value: annotation, Place: placeOfAnnotation}
-	case annotation != "" && annotation != label:
-		return Minimum{Value: label, Place: placeOfLabel, Other: annotation}
 	}
-	return Minimum{Value: label, Place: placeOfLabel}
+	var found Minimum
+	for _, m := range []Minimum{{Value: label, Place: placeOfLabel}, {Value: annotation, Place: placeOfAnnotation}, {Value: kai, Place: placeOfKAI}} {
+		switch {
+		case m.Value == "" || m.Value == found.Value:
+		case found.Value == "":
+			found = m
+		default:
+			found.Other, found.OtherPlace = m.Value, m.Place
+			return found
+		}
+	}
+	return found
 }
 
 // OptsOut reports whether the pods form no gang by their workload, whatever else they carry.
 func OptsOut(labels, annotations map[string]string) bool {
-	return labels[v2alpha2.GangKey] == "false" || annotations[v2alpha2.GangKey] == "false"
+	return labels[v2alpha2.GangKey] == "false" || annotations[v2alpha2.GangKey] == "false" || annotations[v2alpha2.GangKey] == left
+}
+
+// left is the value of scheduling.run.ai/gang of pods that LeaveWorkload has taken out of their gang.
+const left = "without --workload-gangs"
+
+// Left returns the mark by which the pod would belong to a gang, had LeaveWorkload not taken it out of it. "": it has not.
+func Left(pod *corev1.Pod) string {
+	if pod.Annotations[v2alpha2.GangKey] != left {
+		return ""
+	}
+	back := pod.DeepCopy()
+	delete(back.Annotations, v2alpha2.GangKey)
+	return Mark(back)
 }
 
 // groupOfWorkload returns a function for mark.group: the PodGroup of the gang of the pod's workload, if MinimumIn finds the
 // mark at the place.
 func groupOfWorkload(place string) func(pod *corev1.Pod) string {
 	return func(pod *corev1.Pod) string {
-		if pod.Labels[v2alpha2.MinMemberKey] == "" && pod.Annotations[v2alpha2.MinMemberKey] == "" || // most pods
-			MinimumIn(pod.Labels, pod.Annotations).Place != place {
+		if MinimumIn(pod.Labels, pod.Annotations).Place != place {
 			return ""
 		}
 		return workloadOf(pod).GroupName()
@@ -112,7 +133,7 @@ func groupOfWorkload(place string) func(pod *corev1.Pod) string {
 func LeaveWorkload(pod *corev1.Pod) {
 	switch Mark(pod) {
 	case placeOfReplica, placeOfJobSet, placeOfRay:
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v2alpha2.GangKey, "false")
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, v2alpha2.GangKey, left)
 	}
 }
 
@@ -124,8 +145,30 @@ func WorkloadOf(pod *corev1.Pod) (of Workload, made bool) {
 		return Workload{Kind: leaderWorkerSet, Name: pod.Labels[labelLWS]}, true
 	case placeOfJobSet:
 		return jobSetOf(pod), true
-	case placeOfRay, placeOfLabel, placeOfAnnotation:
+	case placeOfRay, placeOfLabel, placeOfAnnotation, placeOfKAI:
 		return workloadOf(pod), true
 	}
 	return Workload{}, false
+}
+
+// IsMarked reports whether the pod belongs to its gang by a minimum that its pod template asks for.
+func IsMarked(pod *corev1.Pod) bool {
+	switch Mark(pod) {
+	case placeOfLabel, placeOfAnnotation, placeOfKAI:
+		return true
+	}
+	return false
+}
+
+// gpuShares are the annotations by which pods ask KAI for a share of a GPU.
+var gpuShares = []string{"gpu-fraction", "gpu-memory"}
+
+// GPUShare returns where the pod asks KAI for a share of a GPU, which it would not get: "annotation gpu-fraction". "": nowhere.
+func GPUShare(pod *corev1.Pod) string {
+	for _, key := range gpuShares {
+		if pod.Annotations[key] != "" {
+			return "annotation " + key
+		}
+	}
+	return ""
 }

@@ -76,11 +76,18 @@ func leafNames(tree *gang.Tree) string {
 	return "the leaves are " + message.ListNames(names, maxNamed, len(leaves), ", ")
 }
 
-// contradicts is the beginning of every text of DescribeContradiction.
-const contradicts = "names PodGroup "
+// contradicts and asksForShare are the beginnings of the texts of DescribeRefusal.
+const (
+	contradicts  = "names PodGroup "
+	asksForShare = "asks for a share of a GPU by "
+)
 
-// DescribeContradiction describes that a pod names different PodGroups, "" if it does not.
-func DescribeContradiction(pod *corev1.Pod) string {
+// DescribeRefusal describes why marks of a pod cannot be obeyed, so that it waits: it names different PodGroups, or asks for a share
+// of a GPU. "": nothing is in its way.
+func DescribeRefusal(pod *corev1.Pod) string {
+	if place := membership.GPUShare(pod); place != "" {
+		return asksForShare + place
+	}
 	names := membership.Contradiction(pod)
 	if names == nil {
 		return ""
@@ -105,6 +112,8 @@ func LabelAdvice(why string) string {
 	switch {
 	case strings.HasPrefix(why, contradicts):
 		return "remove all but one"
+	case strings.HasPrefix(why, asksForShare):
+		return noGPUShares
 	case strings.HasPrefix(why, "has no "):
 		return "add it"
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/membership"
@@ -31,6 +32,8 @@ const (
 	namesGang concern = iota
 	// ofGang: those that are in a gang whose PodGroup is not made for them.
 	ofGang
+	// unmarked: all but those whose gang muster-controller makes of the pod template that has the key.
+	unmarked
 	// allPods: all of them.
 	allPods
 )
@@ -38,8 +41,8 @@ const (
 const (
 	nameThePodGroup         = "without annotation " + v2alpha2.PodGroupAnnotation + " each pod starts alone: write a PodGroup, and name it by this annotation"
 	noQueues                = "Muster has no queues: limit namespaces with a ResourceQuota, or admit the workload with Kueue"
-	noGPUShares             = "the pod gets no GPU by it: request whole GPUs, or a resource that the device plugin offers for shares"
-	useAffinity             = "the pods are placed without it: use required pod affinity with the topology key"
+	noGPUShares             = "it would get none, and waits: request whole GPUs, or a resource that the device plugin offers for shares"
+	useAffinity             = "the pods are placed without it: write it on the JobSet, LeaderWorkerSet or RayCluster itself, set topologyConstraint of the PodGroup, or use required pod affinity with the topology key"
 	jobSetExclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
 
@@ -61,9 +64,10 @@ var otherKeys = []otherKey{
 	{true, "kai.scheduler/queue", allPods, noQueues},
 	{true, "runai/queue", allPods, noQueues},
 	{false, "scheduling.volcano.sh/queue-name", allPods, noQueues},
-	{false, "kai.scheduler/topology", allPods, useAffinity},
-	{false, "kai.scheduler/topology-required-placement", allPods, useAffinity},
-	{false, "kai.scheduler/topology-preferred-placement", allPods, useAffinity},
+	{false, "kai.scheduler/topology", unmarked, useAffinity},
+	{false, "kai.scheduler/topology-required-placement", unmarked, useAffinity},
+	{false, "kai.scheduler/topology-preferred-placement", unmarked, useAffinity},
+	{true, "kai.scheduler/preemptibility", unmarked, "the PodGroup alone says it: set its preemptibility, or write it on the JobSet, LeaderWorkerSet or RayCluster itself"},
 	{false, jobSetExclusiveTopology, ofGang, leaderDeadlock},
 	{false, "leaderworkerset.sigs.k8s.io/exclusive-topology", ofGang, leaderDeadlock},
 }
@@ -78,8 +82,10 @@ func (k otherKey) keyPlace() string {
 	return "annotation " + k.key
 }
 
-func (k otherKey) concernsPod(inGang, made bool) bool {
+func (k otherKey) concernsPod(inGang, made, marked bool) bool {
 	switch k.pods {
+	case unmarked:
+		return !marked
 	case namesGang:
 		return !inGang
 	case ofGang:
@@ -118,9 +124,10 @@ func IgnoredKeys(pod *corev1.Pod) string {
 	}
 	inGang := membership.Group(pod) != ""
 	_, made := membership.WorkloadOf(pod)
+	marked := membership.IsMarked(pod)
 	var wheres, effects []string // effects[i] belongs to wheres[i]
 	for _, k := range otherKeys {
-		if k.valueIn(pod) != "" && k.concernsPod(inGang, made) {
+		if k.valueIn(pod) != "" && k.concernsPod(inGang, made, marked) {
 			wheres, effects = append(wheres, k.keyPlace()), append(effects, k.effect)
 		}
 	}
@@ -130,10 +137,17 @@ func IgnoredKeys(pod *corev1.Pod) string {
 		}
 		for kind, keys := range map[string]map[string]string{"label": pod.Labels, "annotation": pod.Annotations} {
 			for key := range keys {
-				if isMisspelled(key) {
-					wheres = append(wheres, kind+" "+message.Truncate(key, maxShown))
-					effects = append(effects, "the annotation that names a PodGroup is "+v2alpha2.PodGroupAnnotation)
+				if effect := misspelling(kind, key); effect != "" {
+					wheres, effects = append(wheres, kind+" "+message.Truncate(key, maxShown)), append(effects, effect)
 				}
+			}
+		}
+		if mark := membership.Left(pod); mark != "" {
+			wheres, effects = append(wheres, mark), append(effects, startsAlone)
+		}
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && !membership.OptsOut(pod.Labels, pod.Annotations) {
+			if group, _, _ := strings.Cut(owner.APIVersion, "/"); slices.Contains(gangKinds, group) {
+				wheres, effects = append(wheres, "owner "+message.Truncate(owner.Kind, maxShown)), append(effects, nameThePodGroup)
 			}
 		}
 	}
@@ -152,6 +166,43 @@ func IgnoredKeys(pod *corev1.Pod) string {
 
 // maxShownKeys is the maximum number of keys in a clause of a message.
 const maxShownKeys = 4
+
+// gangKinds are the API groups of kinds whose pods belong together, and for which no PodGroups are made.
+var gangKinds = []string{"kubeflow.org", "batch.volcano.sh"}
+
+const startsAlone = "each pod starts alone, because muster-scheduler runs without --workload-gangs: set it where muster-controller runs, or label the pod template " +
+	v2alpha2.GangKey + ": \"false\" to say that this is meant"
+
+// written are the marks that misspelling compares keys with.
+var written = membership.Written()
+
+func indefinite(kind string) string {
+	if kind == "label" {
+		return "a label"
+	}
+	return "an annotation"
+}
+
+// misspelling returns what to write instead of a key, a "label" or an "annotation", that looks like a mark but is none. "": it does not.
+func misspelling(kind, key string) string {
+	if isMisspelled(key) {
+		return "the annotation that names a PodGroup is " + v2alpha2.PodGroupAnnotation
+	}
+	if slices.Contains(written, kind+" "+key) {
+		return ""
+	}
+	effect := ""
+	for _, place := range written {
+		other, mark, _ := strings.Cut(place, " ")
+		switch {
+		case mark == key && other != kind:
+			return "as " + indefinite(kind) + " it has no effect: make it " + indefinite(other)
+		case strings.EqualFold(mark, key) || len(key) > 1 && isOneEditAway(key, mark):
+			effect = "did you mean " + place + "?"
+		}
+	}
+	return effect
+}
 
 // isMisspelled reports whether a key without a prefix looks like the annotation that names a PodGroup, written
 // otherwise: with other separators or letters in upper case, without "name", or with one wrong, missing or additional

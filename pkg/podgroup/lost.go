@@ -77,8 +77,11 @@ func FindLostPods(f Facts) []LostPods {
 
 // reasonOfMisplaced returns the reason of an event about pods that have no place in their gang for a cause.
 func reasonOfMisplaced(cause string) string {
-	if strings.HasPrefix(cause, contradicts) {
+	switch {
+	case strings.HasPrefix(cause, contradicts):
 		return v2alpha2.EventMarksContradict
+	case strings.HasPrefix(cause, asksForShare):
+		return v2alpha2.EventIgnoredKeys
 	}
 	return v2alpha2.EventSubGroupNotFound
 }

@@ -39,7 +39,7 @@ func TestLostPodsOfCoscheduling(t *testing.T) {
 func TestContradictionIsToldFirst(t *testing.T) {
 	t.Parallel()
 	pod := wrappers.MakePod("train-0", "ml").Gang("mine").Label("scheduling.x-k8s.io/pod-group", "theirs").Obj()
-	why := DescribeContradiction(pod)
+	why := DescribeRefusal(pod)
 	for _, group := range []*v2alpha2.PodGroup{nil, wrappers.MakePodGroup("mine", "ml").MinMember(1).Obj()} {
 		f := Facts{Namespace: "ml", Name: "mine", Group: group, Waiting: []WaitingPod{{Pod: pod, Misplaced: why}}}
 		const want = `does not count in PodGroup "mine": the pod names PodGroup "mine" by annotation pod-group-name and "theirs" by label scheduling.x-k8s.io/pod-group: ` +

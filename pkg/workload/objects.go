@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"strings"
@@ -112,6 +113,7 @@ func updateSpec(live, want Object) {
 		to, from := &live.(*v2alpha2.PodGroup).Spec, want.Spec.DeepCopy()
 		to.MinMember, to.MinSubGroup, to.SubGroups, to.PriorityClassName = from.MinMember, from.MinSubGroup, from.SubGroups, from.PriorityClassName
 		to.TopologyConstraint = from.TopologyConstraint
+		to.Preemptibility = cmp.Or(from.Preemptibility, to.Preemptibility)
 	case *corev1.Service:
 		to, from := &live.(*corev1.Service).Spec, want.Spec.DeepCopy()
 		to.Selector, to.PublishNotReadyAddresses = from.Selector, from.PublishNotReadyAddresses

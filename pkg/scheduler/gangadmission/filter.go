@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
@@ -100,8 +101,11 @@ type plainPod struct {
 // Clone implements fwk.StateData.
 func (p *plainPod) Clone() fwk.StateData { return p }
 
-// preFilterPlain prepares the comparison of nodes with what is reserved.
+// preFilterPlain refuses pods whose marks cannot be obeyed, and prepares the comparison of nodes with what is reserved.
 func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.Status {
+	if why := podgroup.DescribeRefusal(pod); why != "" {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod "+why+": "+podgroup.LabelAdvice(why))
+	}
 	reserved := pl.registry.Reservations()
 	if reserved == nil {
 		return fwk.NewStatus(fwk.Skip)

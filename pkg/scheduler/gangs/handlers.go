@@ -442,7 +442,7 @@ func (r *Registry) endPlanOf(m *member) {
 func (m *member) setLeaf() {
 	m.leaf, m.misplaced = "", ""
 	if m.pod.Spec.NodeName == "" {
-		m.misplaced = podgroup.DescribeContradiction(m.pod)
+		m.misplaced = podgroup.DescribeRefusal(m.pod)
 	}
 	if m.misplaced == "" && m.gang.tree != nil { // without a tree all pods count in one leaf
 		m.leaf, m.misplaced = leafOf(m.gang.tree, m.pod)
@@ -474,10 +474,10 @@ func keyOf(pod *corev1.Pod) Key {
 }
 
 // usabilityChanged reports whether a property that determines if a waiting pod is usable has changed: scheduling
-// gates removed, deletion started, another leaf, marks that contradict each other no longer; or the labels, which selectors may match.
+// gates removed, deletion started, another leaf, marks that can be obeyed now; or the labels, which selectors may match.
 func usabilityChanged(old, pod *corev1.Pod) bool {
 	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
 		!maps.Equal(old.Labels, pod.Labels) || membership.Leaf(old) != membership.Leaf(pod) ||
-		podgroup.DescribeContradiction(old) != podgroup.DescribeContradiction(pod)
+		podgroup.DescribeRefusal(old) != podgroup.DescribeRefusal(pod)
 }

@@ -84,3 +84,26 @@ func TestContradictingMarksHoldAPod(t *testing.T) {
 		t.Errorf("a pod that runs: %d strays, %v bound", f.StrayTotal, f.Bound)
 	}
 }
+
+// TestAShareOfAGPUHoldsAPod: a pod of a gang that asks for a share of a GPU, which it would not get, counts when it asks no more.
+func TestAShareOfAGPUHoldsAPod(t *testing.T) {
+	s := begin(t)
+	pod := func(name string) *wrappers.PodWrapper {
+		return wrappers.MakePod(name, testNamespace).UID(name).Gang("a").GPUs(1)
+	}
+	s.group(wrappers.MakePodGroup("a", testNamespace).UID("group").Generation(1).MinMember(2))
+	s.pods(pod("x"), pod("y").Annotation("gpu-fraction", "0.5"))
+	f, _ := s.r.Facts(Key{Namespace: testNamespace, Name: "a"})
+	const note = `does not count in PodGroup "a": the pod asks for a share of a GPU by annotation gpu-fraction: it would get none, and waits: ` +
+		"request whole GPUs, or a resource that the device plugin offers for shares; the pod waits"
+	if lost := podgroup.FindLostPods(f); len(lost) != 1 || lost[0].Reason != v2alpha2.EventIgnoredKeys || lost[0].Note != note {
+		t.Errorf("told %+v\nwant %s", lost, note)
+	}
+	if ok, _ := s.r.MayEnterQueue(pod("x").Obj()); ok {
+		t.Error("the gang may start without the pod")
+	}
+	s.pods(pod("y"))
+	if ok, why := s.r.MayEnterQueue(pod("x").Obj()); !ok {
+		t.Errorf("the gang may not start with all of its pods: %s", why)
+	}
+}

@@ -187,6 +187,39 @@ func TestFromVolcano(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, crd), "removing Volcano")
 }
 
+// TestFromKAI: a Job with KAI's marks is a gang, and its PodGroup as they say. What cannot be obeyed is told.
+func TestFromKAI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	job := guide(w, "From KAI")[0]
+	w.must(w.client.Create(w.ctx, job), "creating the Job")
+	w.untilReadyPods(4)
+	w.until("the PodGroup is as the marks say", podGroups, func(groups []*unstructured.Unstructured) bool {
+		minimum, _, _ := unstructured.NestedInt64(groups[0].Object, "spec", "minMember")
+		preemptibility, _, _ := unstructured.NestedString(groups[0].Object, "spec", "preemptibility")
+		return minimum == 2 && preemptibility == string(v2alpha2.SemiPreemptible)
+	})
+	share := wrappers.MakePod("share", w.namespace).NodeSelector("world", w.namespace).Annotation("gpu-fraction", "0.5").Obj()
+	w.must(w.client.Create(w.ctx, share), "creating a pod with a share of a GPU")
+	if note := w.untilEvent("share", v2alpha2.EventIgnoredKeys); !strings.Contains(note, "annotation gpu-fraction: it would get none, and waits") {
+		t.Error(note)
+	}
+	onJob := guide(w, "From KAI")[0]
+	onJob.SetName("alone")
+	onJob.SetAnnotations(map[string]string{"kai.scheduler/batch-min-member": "4"})
+	unstructured.RemoveNestedField(onJob.Object, "spec", "template", "metadata")
+	w.must(w.client.Create(w.ctx, onJob), "creating a Job with the mark where KAI reads it")
+	if note := w.untilEvent("alone", v2alpha2.EventGangNotMade); !strings.HasPrefix(note, "annotation kai.scheduler/batch-min-member is on the Job itself") {
+		t.Error(note)
+	}
+	w.untilBoundPods(8)
+	w.must(w.client.Delete(w.ctx, share), "deleting the pod")
+	for _, name := range []string{"bert", "alone"} {
+		w.must(w.dynamic.Resource(jobs).Namespace(w.namespace).Delete(w.ctx, name, metav1.DeleteOptions{PropagationPolicy: &background}), "deleting a Job")
+	}
+	w.untilGone()
+}
+
 // untilBoundPods waits until so many pods are bound.
 func (w *world) untilBoundPods(n int) {
 	w.t.Helper()
