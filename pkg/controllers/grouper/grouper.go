@@ -120,10 +120,10 @@ func (r *Reconciler) apply(ctx context.Context, workload client.Object, want []*
 	var ofOthers atomic.Bool
 	err := children.ForEach(len(want), maxParallel, func(i int) error {
 		err := children.CreateOrUpdate(ctx, r.children, present[want[i].Name], want[i])
-		if conflict := (*children.NameConflictError)(nil); errors.As(err, &conflict) && !conflict.Terminating {
-			adopted, err := r.adopt(ctx, want[i])
-			ofOthers.CompareAndSwap(false, !adopted)
-			return err
+		if conflict := (*children.NameConflictError)(nil); errors.As(err, &conflict) {
+			var made bool
+			made, err = r.replaceFormer(ctx, want[i], err)
+			ofOthers.CompareAndSwap(false, !made && err == nil)
 		}
 		return err
 	})
@@ -133,16 +133,28 @@ func (r *Reconciler) apply(ctx context.Context, workload client.Object, want []*
 	return 0, errors.Join(deleted, err)
 }
 
-// adopt takes over a PodGroup that was made for a former workload, which was deleted without its PodGroups. That of a user is left
-// alone.
-func (r *Reconciler) adopt(ctx context.Context, want *v2alpha2.PodGroup) (bool, error) {
-	left := &v2alpha2.PodGroup{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(want), left); err != nil {
+// replaceFormer makes a PodGroup whose name is taken, as conflict says, by that of a former workload of the same name. If the former one
+// was deleted without its PodGroups, this one takes it over. If its PodGroups are still to be deleted, this one deletes it: pods that
+// find it would start by its minimum, or one by one, as if they replaced its pods. A PodGroup of a user is left alone: made is false.
+func (r *Reconciler) replaceFormer(ctx context.Context, want *v2alpha2.PodGroup, conflict error) (made bool, err error) {
+	former := &v2alpha2.PodGroup{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(want), former); apierrors.IsNotFound(err) {
+		return false, conflict
+	} else if err != nil {
 		return false, fmt.Errorf("reading PodGroup %s, whose name is needed: %w", want.Name, err)
 	}
-	if metav1.GetControllerOfNoCopy(left) != nil || left.Labels[grouping.LabelManagedBy] != grouping.LabelManagedByValue {
-		klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want))
-		return false, nil
+	owner, next := metav1.GetControllerOfNoCopy(former), metav1.GetControllerOfNoCopy(want)
+	switch {
+	case former.DeletionTimestamp != nil:
+		return false, conflict
+	case former.Labels[grouping.LabelManagedBy] == grouping.LabelManagedByValue && owner == nil:
+		return true, children.CreateOrUpdate(ctx, r.children, former, want)
+	case former.Labels[grouping.LabelManagedBy] == grouping.LabelManagedByValue && owner.Kind == next.Kind && owner.Name == next.Name && owner.UID != next.UID:
+		if err := r.children.Delete(ctx, former); err != nil {
+			return false, err
+		}
+		return true, children.CreateOrUpdate(ctx, r.children, (*v2alpha2.PodGroup)(nil), want)
 	}
-	return true, children.CreateOrUpdate(ctx, r.children, left, want)
+	klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want))
+	return false, nil
 }

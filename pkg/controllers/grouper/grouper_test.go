@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -41,19 +42,24 @@ type bed struct {
 	recorder *events.FakeRecorder
 }
 
-func newClient(t *testing.T, objects ...client.Object) client.Client {
-	t.Helper()
+// scheme is made once: most of the time of a test would go into it.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, v2alpha2.AddToScheme} {
 		if err := add(scheme); err != nil {
-			t.Fatal(err)
+			panic(err)
 		}
 	}
 	for _, kind := range []schema.GroupVersionKind{lwsKind, jobSetKind} {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	return scheme
+})
+
+func newClient(t *testing.T, objects ...client.Object) client.Client {
+	t.Helper()
+	builder := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...)
 	return builder.WithIndex(&v2alpha2.PodGroup{}, "controller.uid", func(o client.Object) []string {
 		if ref := metav1.GetControllerOf(o); ref != nil {
 			return []string{string(ref.UID)}
@@ -172,15 +178,20 @@ var (
 	jobSetKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
 )
 
+// workload returns one with UID u1.
+func workload(kind schema.GroupVersionKind, name string, spec map[string]any) *unstructured.Unstructured {
+	w := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	w.SetGroupVersionKind(kind)
+	w.SetNamespace("ns")
+	w.SetName(name)
+	w.SetUID("u1")
+	return w
+}
+
 // TestReplicasOfALeaderWorkerSet: there is a PodGroup for each replica, also after the set was scaled.
 func TestReplicasOfALeaderWorkerSet(t *testing.T) {
 	t.Parallel()
-	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"leaderWorkerTemplate": map[string]any{
-		"size": int64(4), "workerTemplate": map[string]any{"spec": map[string]any{"schedulerName": "muster-scheduler"}}}}}}
-	set.SetGroupVersionKind(lwsKind)
-	set.SetNamespace("ns")
-	set.SetName("llm")
-	set.SetUID("u1")
+	set := workload(lwsKind, "llm", map[string]any{"leaderWorkerTemplate": map[string]any{"size": int64(4), "workerTemplate": template(nil)}})
 	b := newBed(t, set)
 	for _, step := range []struct {
 		replicas int64
@@ -237,6 +248,33 @@ func TestPodGroupsOfOthers(t *testing.T) {
 			}
 			if asksAgain := tc.want != name+" needs 8"; (result.RequeueAfter > 0) != asksAgain {
 				t.Errorf("due again after %v", result.RequeueAfter)
+			}
+		})
+	}
+}
+
+// TestRecreatedWorkload: a LeaderWorkerSet and a Deployment, whose PodGroups have no UID in their names, do not meet those of their
+// predecessors: these are deleted, not changed, so that nothing that was recorded about them counts for the new ones.
+func TestRecreatedWorkload(t *testing.T) {
+	t.Parallel()
+	for group, w := range map[string]*unstructured.Unstructured{
+		"leaderworkerset-a.0": workload(lwsKind, "a", map[string]any{"leaderWorkerTemplate": map[string]any{"size": int64(4), "workerTemplate": template(nil)}}),
+		"deployment-a": workload(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "a",
+			map[string]any{"replicas": int64(4), "template": template(map[string]any{v2alpha2.MinMemberKey: "all"})}),
+	} {
+		t.Run(w.GetKind(), func(t *testing.T) {
+			t.Parallel()
+			left := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: group, UID: "former", Labels: map[string]string{grouping.LabelManagedBy: grouping.LabelManagedByValue},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "x/v1", Kind: w.GetKind(), Name: "a", UID: "former", Controller: ptr.To(true)}}},
+				Spec: v2alpha2.PodGroupSpec{MinMember: ptr.To[int32](1)}, Status: v2alpha2.PodGroupStatus{Phase: "Running"}}
+			b := newBed(t, w, left)
+			b.pass(w.GetKind(), "a")
+			got := &v2alpha2.PodGroup{}
+			if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(left), got); err != nil {
+				t.Fatal(err)
+			}
+			if owner := metav1.GetControllerOf(got); owner == nil || owner.UID != w.GetUID() || got.UID == "former" || got.Status.Phase != "" {
+				t.Errorf("PodGroup %+v", got)
 			}
 		})
 	}

@@ -4,13 +4,19 @@ package gangadmission
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/grouping"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -52,6 +58,22 @@ func TestPodsOfWorkloads(t *testing.T) {
 	}
 }
 
+// TestNoPodStartsWithoutItsShareOfAGPU: a pod without a gang that asks KAI for a share of a GPU waits, is told why, and preempts nobody.
+func TestNoPodStartsWithoutItsShareOfAGPU(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n").GPUs(1)).run()
+	c.pod(wrappers.MakePod("low", "ml").GPUs(1)).eventually("a pod runs", c.isBound("low"))
+	c.pod(wrappers.MakePod("share", "ml").Priority(100).GPUs(1).Annotation("gpu-fraction", "0.5"))
+	c.pod(wrappers.MakePod("plain", "ml")).eventually("a pod without a GPU runs", c.isBound("plain"))
+	const why = "the pod asks for a share of a GPU by annotation gpu-fraction: it would get none, and waits"
+	c.eventually("it is told", func() bool {
+		return slices.ContainsFunc(c.eventsWith("FailedScheduling"), func(note string) bool { return strings.Contains(note, why) })
+	})
+	if c.isBound("share")() || !c.isBound("low")() {
+		t.Errorf("the pod is bound: %t, and the other one runs: %t", c.isBound("share")(), c.isBound("low")())
+	}
+}
+
 // TestEndedPodsKeepTheirLeaf: what is kept of a pod that has ended shows its gang and its leaf.
 func TestEndedPodsKeepTheirLeaf(t *testing.T) {
 	t.Parallel()
@@ -74,6 +96,53 @@ func TestEndedPodsKeepTheirLeaf(t *testing.T) {
 			t.Errorf("%s: %s/%s, was %s/%s", was.Name, membership.Group(is), membership.Leaf(is), membership.Group(was), membership.Leaf(was))
 		}
 	}
+}
+
+// TestJobsThatFollowCompletedOnes: the workers of a JobSet whose tree is the one of the grouper start as a whole after its initializer has
+// completed, which counts for nothing then, and not one by one.
+func TestJobsThatFollowCompletedOnes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t).node(wrappers.MakeNode("n").GPUs(8)).run()
+	pod := func(job string, index int) *wrappers.PodWrapper {
+		return wrappers.MakePod(fmt.Sprintf("train-%s-%d", job, index), "ml").GPUs(1).Label("jobset.sigs.k8s.io/jobset-name", "train").Label("jobset.sigs.k8s.io/jobset-uid", "u").
+			Label("jobset.sigs.k8s.io/replicatedjob-name", job).Label("jobset.sigs.k8s.io/job-index", "0")
+	}
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(`
+kind: JobSet
+apiVersion: jobset.x-k8s.io/v1alpha2
+metadata: {name: train, namespace: ml, uid: u}
+spec:
+  replicatedJobs:
+  - {name: init, template: {spec: {template: {spec: {schedulerName: muster-scheduler}}}}}
+  - {name: node, dependsOn: [{name: init, status: Complete}], template: {spec: {parallelism: 3, completions: 3, template: {spec: {schedulerName: muster-scheduler}}}}}
+`), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := grouping.Select([]string{"JobSet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := kinds[0].PodGroups(object)
+	if err != nil || len(groups) != 1 {
+		t.Fatal(groups, err)
+	}
+	groups[0].UID, groups[0].Generation = "g", 1
+	c.groups.Put(groups[0])
+	c.pod(pod("init", 0)).eventually("the initializer is bound", c.isBound("train-init-0"))
+	done, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "train-init-0", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done.Status.Phase = corev1.PodSucceeded
+	if _, err := c.client.CoreV1().Pods("ml").UpdateStatus(c.ctx, done, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.pod(pod("node", 0), pod("node", 1), wrappers.MakePod("plain", "ml")).eventually("a pod without a gang is bound", c.isBound("plain"))
+	if bound := c.boundOf("train-node-"); len(bound) > 0 {
+		t.Errorf("of three workers started alone: %v", bound)
+	}
+	c.pod(pod("node", 2)).eventually("the workers are bound", func() bool { return len(c.boundOf("train-node-")) == 3 })
 }
 
 // TestExclusiveJobs: the first pods of the Jobs of an exclusive JobSet start together, each in a rack of its own, as JobSet
