@@ -130,6 +130,10 @@ func TestShapes(t *testing.T) {
 		"a label and an annotation that agree": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"4\"}, annotations: {scheduling.run.ai/min-member: \"4\"}}, " + ours + "}}",
 			"job-pi-0442a7f3 needs 4", "job-pi-0442a7f3"},
+		"owners that own each other": {
+			"kind: Job\napiVersion: batch/v1\nmetadata: {name: pi, namespace: ns, uid: u1, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: pi, uid: u1, controller: true}]}\n" +
+				"spec: {parallelism: 8, " + allPods + "}",
+			"job-pi-0442a7f3 needs 8", "job-pi-0442a7f3"},
 		"a StatefulSet": {
 			set + "spec: {replicas: 4, podManagementPolicy: Parallel, " + allPods + "}", "statefulset-db-0442a7f3 needs 4", "statefulset-db-0442a7f3"},
 		"a StatefulSet that makes one pod after the other waits, and its PodGroup says why": {

@@ -35,6 +35,18 @@ func TestGang(t *testing.T) {
 				Annotations: map[string]string{"pod-group-name": "train"}, Labels: map[string]string{"kai.scheduler/subgroup-name": "workers"}},
 			group: "train", leaf: "workers", place: "annotation pod-group-name",
 		},
+		"a PodGroup of another namespace: none of the pod's can have the name, so that it waits": {
+			pod:   metav1.ObjectMeta{Namespace: "ml", Annotations: map[string]string{"pod-group-name": "other/train"}},
+			group: "other/train", place: "annotation pod-group-name",
+		},
+		"a pod that controls itself": {
+			pod:   owned("Pod", "a", metav1.ObjectMeta{Name: "a", UID: "uid", Labels: map[string]string{"scheduling.run.ai/min-member": "2"}}),
+			group: "pod-a-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
+		"a JobSet of another API group has other labels, and its Jobs are Jobs": {
+			pod:   owned("Job", "train-0", metav1.ObjectMeta{Labels: map[string]string{"jobset.example.com/jobset-uid": "uid", "scheduling.run.ai/min-member": "2"}}),
+			group: "job-train-0-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
 		"an empty name is none": {pod: metav1.ObjectMeta{Annotations: map[string]string{"pod-group-name": ""}}},
 		"a Job's pod with a minimum": {
 			pod:   owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all"}}),
