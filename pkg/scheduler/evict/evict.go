@@ -38,6 +38,8 @@ const (
 	maxText = 300
 	// eventMemory is how long it is remembered that an event about a victim was emitted.
 	eventMemory = time.Hour
+	// renewAfter is the age after which a mark is written again: kube-controller-manager removes it when it is two minutes old.
+	renewAfter = 30 * time.Second
 )
 
 // Eviction is a preemption that was decided and recorded.
@@ -92,8 +94,8 @@ func New(o Options) *Evictor {
 	return &Evictor{Options: o, reported: map[types.UID]time.Time{}}
 }
 
-// MarkVictims writes the condition DisruptionTarget on every victim that does not have the mark of the plan. Victims that
-// are gone are skipped. If it returns an error, no victim may be deleted: a mark could not be written, even after
+// MarkVictims writes the condition DisruptionTarget on every victim that does not have the mark of the plan, or has an old one: it does
+// not make a witness of a victim, and leaves those that are. Victims that are gone are skipped. If it returns an error, no victim may be deleted: a mark could not be written, even after
 // repeated attempts if the error was transient.
 func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
 	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
@@ -223,13 +225,24 @@ func disruptionTarget(pod *corev1.Pod) *corev1.PodCondition {
 
 // markVictim writes the mark of the plan on a victim, unless it has the mark or is gone.
 func (e *Evictor) markVictim(ctx context.Context, eviction *Eviction, v *Victim) error {
+	suffix := ""
 	if IsMarkedFor(v.Pod, eviction.Plan) {
-		return nil
+		if !e.isOld(disruptionTarget(v.Pod)) {
+			return nil
+		}
+		if IsWitness(v.Pod) {
+			suffix = begun
+		}
 	}
-	return e.mark(ctx, eviction, v, "")
+	return e.mark(ctx, eviction, v, suffix)
 }
 
-// mark writes the mark of the plan on a victim, unless it is gone. suffix follows the text about the victim.
+func (e *Evictor) isOld(mark *corev1.PodCondition) bool {
+	return e.Clock.Since(mark.LastTransitionTime.Time) > renewAfter
+}
+
+// mark writes the mark of the plan on a victim, unless it has it, and it is not old, or it is gone. Its time is that of the mark, also if
+// another disruption was announced before: by it the mark expires. suffix follows the text about the victim.
 func (e *Evictor) mark(ctx context.Context, eviction *Eviction, v *Victim, suffix string) error {
 	c := corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
@@ -237,11 +250,8 @@ func (e *Evictor) mark(ctx context.Context, eviction *Eviction, v *Victim, suffi
 		Message: fmt.Sprintf("%s: preempting to accommodate a higher priority %s: %s%s%s%s", schedulerName,
 			eviction.preemptor(", "), message.Truncate(v.Text, maxText), suffix, planSeparator, eviction.Plan),
 	}
-	if before := disruptionTarget(v.Pod); before != nil && before.Status == corev1.ConditionTrue {
-		if suffix != "" && before.Message == c.Message {
-			return nil
-		}
-		c.LastTransitionTime = before.LastTransitionTime // another disruption was announced before, or this one
+	if before := disruptionTarget(v.Pod); before != nil && before.Status == c.Status && before.Message == c.Message && !e.isOld(before) {
+		return nil
 	}
 	err := endpod.PatchCondition(ctx, e.Client, v.Pod, map[string]any{"uid": v.Pod.UID}, &c)
 	if err != nil && endpod.IsGone(ctx, e.Client, v.Pod, err) {

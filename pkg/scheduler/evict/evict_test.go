@@ -129,7 +129,7 @@ func pod(name string) *wrappers.PodWrapper {
 func marked(name, plan string) *corev1.Pod {
 	return pod(name).Status(func(s *corev1.PodStatus) {
 		s.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-			Reason: corev1.PodReasonPreemptionByScheduler, Message: schedulerName + ": text" + planSeparator + plan}}
+			Reason: corev1.PodReasonPreemptionByScheduler, Message: schedulerName + ": text" + planSeparator + plan, LastTransitionTime: metav1.NewTime(start)}}
 	}).Obj()
 }
 
@@ -160,8 +160,7 @@ func TestMarksAreThoseOfTheStockScheduler(t *testing.T) {
 	if !got.LastTransitionTime.Time.Equal(start) {
 		t.Errorf("marked at %s, want %s", got.LastTransitionTime, start)
 	}
-	got.LastTransitionTime.Reset()
-	want := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", ObservedGeneration: 3,
+	want := corev1.PodCondition{LastTransitionTime: got.LastTransitionTime, Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", ObservedGeneration: 3,
 		Message: "muster-scheduler: preempting to accommodate a higher priority PodGroup, default/chat (priority 1000): above the minimum of PodGroup ml/train (priority 100); plan 7-ab"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("condition (-want +got):\n%s", diff)
@@ -215,16 +214,41 @@ func TestIsMarkedFor(t *testing.T) {
 	}
 }
 
-func TestAnotherDisruptionKeepsItsTime(t *testing.T) {
+// kube-controller-manager removes a mark by its time, so that it is the time of the mark, whatever the condition said before.
+func TestTimeOfAMark(t *testing.T) {
 	t.Parallel()
-	a := marked("a", "another")
-	a.Status.Conditions[0].LastTransitionTime.Time = start.Add(-time.Hour)
-	w := newWard(a)
-	if err := w.evictor.MarkVictims(t.Context(), evictionOf(a)); err != nil {
-		t.Fatal(err)
+	with := func(age time.Duration, change func(*corev1.PodCondition)) *corev1.Pod {
+		p := marked("a", "7-ab")
+		p.Status.Conditions[0].LastTransitionTime.Time = start.Add(-age)
+		change(&p.Status.Conditions[0])
+		return p
 	}
-	if got := w.patches["a"]; !got.LastTransitionTime.Time.Equal(start.Add(-time.Hour)) || !strings.HasSuffix(got.Message, "; plan 7-ab") {
-		t.Errorf("condition %+v, want the time of the first one and the new plan", got)
+	for name, tc := range map[string]struct {
+		age     time.Duration
+		change  func(*corev1.PodCondition)
+		written bool
+		witness bool
+	}{
+		"of the plan":                {age: renewAfter, change: func(*corev1.PodCondition) {}},
+		"of the plan, and old":       {age: renewAfter + time.Second, change: func(*corev1.PodCondition) {}, written: true},
+		"of another plan":            {change: func(c *corev1.PodCondition) { c.Message = schedulerName + ": text" + planSeparator + "other" }, written: true},
+		"of another disruption":      {age: time.Hour, change: func(c *corev1.PodCondition) { c.Reason = "EvictionByEvictionAPI" }, written: true},
+		"that was removed":           {change: func(c *corev1.PodCondition) { c.Status = corev1.ConditionFalse }, written: true},
+		"of the witness":             {age: renewAfter, change: func(c *corev1.PodCondition) { c.Message = schedulerName + ": text" + begun + planSeparator + "7-ab" }},
+		"of the witness, and is old": {age: time.Minute, change: func(c *corev1.PodCondition) { c.Message = schedulerName + ": text" + begun + planSeparator + "7-ab" }, written: true, witness: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := with(tc.age, tc.change)
+			w := newWard(a)
+			if err := w.evictor.MarkVictims(t.Context(), evictionOf(a)); err != nil {
+				t.Fatal(err)
+			}
+			got, written := w.patches["a"]
+			if written != tc.written || written && (!got.LastTransitionTime.Time.Equal(start) || !strings.HasSuffix(got.Message, "; plan 7-ab") || strings.Contains(got.Message, begun) != tc.witness) {
+				t.Errorf("written %t, want %t, at %s, want now; of a witness: %t: %q", written, tc.written, got.LastTransitionTime, tc.witness, got.Message)
+			}
+		})
 	}
 }
 

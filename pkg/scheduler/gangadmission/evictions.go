@@ -54,7 +54,7 @@ func (g *Gangs) carryOut(logger klog.Logger, e gangs.Effects) {
 }
 
 // markVictims marks the victims of a preemption, unless it has ended.
-func (g *Gangs) markVictims(p *gangs.Preemption) (err error) {
+func (g *Gangs) markVictims(p *evictions.Eviction) (err error) {
 	g.evictions.run(func(ctx context.Context) {
 		until, prepares := g.registry.PreparingUntil(p)
 		if !prepares {
@@ -68,7 +68,7 @@ func (g *Gangs) markVictims(p *gangs.Preemption) (err error) {
 }
 
 // unmarkVictims takes back the marks of victims that do not end. Marks that are left have no effect before the first deletion.
-func (g *Gangs) unmarkVictims(logger klog.Logger, p *gangs.Preemption, victims []gangs.Victim) {
+func (g *Gangs) unmarkVictims(logger klog.Logger, p *evictions.Eviction, victims []evictions.Victim) {
 	g.evictions.run(func(ctx context.Context) {
 		eviction := evictionOf(p, victims)
 		if err := g.evictions.evictor.UnmarkVictims(ctx, eviction); err != nil {
@@ -82,12 +82,15 @@ const (
 	// evictPause is the time after which deletions that were refused are repeated, and evictLimit that after which they are
 	// given up.
 	evictPause, evictLimit = time.Second, 10 * time.Minute
+	// batchSize is the number of victims that are deleted before the marks of the next ones are renewed, without the rest of the last gang,
+	// and batchTime the time for that. kube-controller-manager removes a mark after two minutes.
+	batchSize, batchTime = 500, 20 * time.Second
 )
 
 // evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the preemption is
 // over: a gang that has lost a part of its minimum loses the rest. It returns the victims that were given up in the end; nil: there are
 // none.
-func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) []types.UID {
+func (g *Gangs) evictVictims(logger klog.Logger, p *evictions.Eviction) []types.UID {
 	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
 	defer cancel()
 	if len(p.Spared) > 0 { // before a witness shows a later process that those with a mark end
@@ -97,17 +100,16 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) []types.UI
 	for round := 0; ; round++ {
 		var err error
 		left.Victims = g.remaining(left.Victims)
-		g.evictions.run(func(context.Context) {
-			if round > 0 { // kube-controller-manager removes marks after two minutes
-				if err := g.evictions.evictor.MarkVictims(ctx, left); err != nil {
-					logger.V(2).Info("Failed to mark pods again whose eviction is repeated", "preemptor", left.Preemptor, "err", err)
-				}
+		var late []evict.Victim // of earlier batches: their marks do not expire meanwhile
+		for _, batch := range batchesOf(left.Victims) {
+			late = append(late, batch...)
+			g.evictions.run(func(context.Context) { // other preemptions have their turn in between
+				err = g.deleteBatch(ctx, logger, left, late, round > 0 || g.clock.Since(p.Decided) > batchTime)
+			})
+			if err == nil {
+				late = nil
 			}
-			// Deletions that fail are repeated by the next round, so that other preemptions have their turn.
-			ctx, cancel := context.WithTimeout(ctx, evictions.PreparationTime(len(left.Victims)))
-			defer cancel()
-			_, err = g.evictions.evictor.DeleteVictims(ctx, left)
-		})
+		}
 		if err == nil {
 			countVictims(p, nil)
 			return nil
@@ -129,8 +131,36 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *gangs.Preemption) []types.UI
 	}
 }
 
+// deleteBatch deletes some of the victims of an eviction. renews: their marks may be old.
+func (g *Gangs) deleteBatch(ctx context.Context, logger klog.Logger, eviction evict.Eviction, batch []evict.Victim, renews bool) error {
+	if eviction.Victims = g.remaining(batch); renews {
+		if err := g.evictions.evictor.MarkVictims(ctx, eviction); err != nil {
+			logger.V(2).Info("Failed to mark pods again whose eviction goes on", "preemptor", eviction.Preemptor, "err", err)
+		}
+		eviction.Victims = g.remaining(eviction.Victims)
+	}
+	ctx, cancel := context.WithTimeout(ctx, batchTime) // deletions that fail are repeated by the next round
+	defer cancel()
+	_, err := g.evictions.evictor.DeleteVictims(ctx, eviction)
+	return err
+}
+
+// batchesOf divides victims into batches of about batchSize. A gang is in one of them.
+func batchesOf(victims []evict.Victim) [][]evict.Victim {
+	var batches [][]evict.Victim
+	slices.SortStableFunc(victims, func(a, b evict.Victim) int { return cmp.Compare(a.Gang.String(), b.Gang.String()) })
+	for len(victims) > 0 {
+		n := min(batchSize, len(victims))
+		for n < len(victims) && victims[n].Gang == victims[n-1].Gang && victims[n].Gang.Name != "" {
+			n++
+		}
+		batches, victims = append(batches, victims[:n]), victims[n:]
+	}
+	return batches
+}
+
 // countVictims counts the victims of a preemption without those that are left.
-func countVictims(p *gangs.Preemption, left []types.UID) {
+func countVictims(p *evictions.Eviction, left []types.UID) {
 	for _, v := range p.Victims {
 		if !slices.Contains(left, v.Pod.UID) {
 			preemptionVictims.WithLabelValues(cmp.Or(v.Rung, "unknown")).Inc()
@@ -160,7 +190,7 @@ func (x *evictionRunner) run(step func(context.Context)) {
 }
 
 // evictionOf returns what the evictor needs to know of some victims of a preemption.
-func evictionOf(p *gangs.Preemption, victims []gangs.Victim) evict.Eviction {
+func evictionOf(p *evictions.Eviction, victims []evictions.Victim) evict.Eviction {
 	e := evict.Eviction{Plan: p.ID, Preemptor: p.Gang, Priority: p.Priority, Victims: make([]evict.Victim, len(victims))}
 	switch {
 	case p.Pod != nil:

@@ -4,8 +4,11 @@ package gangadmission
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +27,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/scheduler/evict"
-	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -35,11 +38,11 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	end := clock.Now().Add(3 * time.Minute)
 	pods := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	p := &gangs.Preemption{ID: "plan", Gang: key("high")}
+	p := &evictions.Eviction{ID: "plan", Gang: key("high")}
 	client := fake.NewClientset()
 	for _, name := range []string{"low-0", "low-1"} {
 		pod := wrappers.MakePod(name, "ml").UID(name).Gang("low").Obj()
-		p.Victims = append(p.Victims, gangs.Victim{Pod: pod, Gang: key("low")})
+		p.Victims = append(p.Victims, evictions.Victim{Pod: pod, Gang: key("low")})
 		if err := client.Tracker().Add(pod); err != nil {
 			t.Fatal(err)
 		}
@@ -112,6 +115,81 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 	}
 }
 
+// Marking and deleting thousands of victims takes longer than the two minutes after which kube-controller-manager removes a mark: at each
+// deletion the other pods of the gang have theirs, and there is its witness, so that a process that comes next ends the whole gang.
+func TestMarksDoNotExpireBetweenDeletions(t *testing.T) {
+	t.Parallel()
+	const gangsOf, size, request, expires = 30, 100, 50 * time.Millisecond, 2 * time.Minute
+	clock, indexer, client := testingclock.NewFakeClock(time.Now()), cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), fake.NewClientset()
+	p := &evictions.Eviction{ID: "plan", Gang: key("high"), Decided: clock.Now()}
+	live := map[string]map[string]*corev1.Pod{} // by gang and name
+	for i := range gangsOf * size {
+		gang := key(fmt.Sprintf("low-%d", i%gangsOf))
+		pod := wrappers.MakePod(fmt.Sprintf("%s-%d", gang.Name, i), "ml").UID(fmt.Sprint(i)).Gang(gang.Name).Obj()
+		p.Victims = append(p.Victims, evictions.Victim{Pod: pod, Gang: gang})
+		if live[gang.Name] == nil {
+			live[gang.Name] = map[string]*corev1.Pod{}
+		}
+		live[gang.Name][pod.Name] = pod
+		if err := indexer.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := 0 // pods that a process would not have recognised that came next
+	client.PrependReactor("*", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		clock.Step(request)
+		name := a.(interface{ GetName() string }).GetName()
+		of := live[name[:strings.LastIndex(name, "-")]]
+		pod := of[name].DeepCopy()
+		if patch, ok := a.(clienttesting.PatchAction); ok {
+			if err := json.Unmarshal(patch.GetPatch(), pod); err != nil {
+				return true, nil, err
+			}
+			of[name] = pod
+			return true, pod, indexer.Update(pod)
+		}
+		witnesses := 0
+		for _, other := range of {
+			isMarked := evict.IsMarkedFor(other, p.ID) && clock.Since(other.Status.Conditions[0].LastTransitionTime.Time) < expires
+			if !isMarked {
+				lost++
+			} else if evict.IsWitness(other) {
+				witnesses++
+			}
+		}
+		if witnesses != 1 {
+			t.Errorf("%s is deleted, and its gang has %d witnesses", name, witnesses)
+		}
+		delete(of, name)
+		return true, pod, indexer.Delete(pod)
+	})
+	g := &Gangs{clock: clock, podLister: corelisters.NewPodLister(indexer), evictions: evictionRunner{
+		ctx: context.Background(), running: make(chan struct{}, 1),
+		evictor: evict.New(evict.Options{Client: client, Recorder: &events.FakeRecorder{}, Clock: clock}),
+	}}
+	if err := g.evictions.evictor.MarkVictims(context.Background(), evictionOf(p, p.Victims)); err != nil {
+		t.Fatal(err)
+	}
+	if marking := gangsOf * size * request; marking < expires {
+		t.Fatalf("marking took %s", marking)
+	}
+	end := make(chan []types.UID)
+	go func() { end <- g.evictVictims(klog.Background(), p) }()
+	for {
+		select {
+		case left := <-end:
+			if left != nil || lost > 0 {
+				t.Errorf("%d pods are left; %d times a pod whose gang loses pods had no mark", len(left), lost)
+			}
+			return
+		case <-time.After(time.Millisecond):
+			if clock.HasWaiters() {
+				clock.Step(time.Second)
+			}
+		}
+	}
+}
+
 // A pod without a gang that succeeds while it is marked is not deleted with its logs.
 func TestAPlainVictimThatSucceedsIsNotDeleted(t *testing.T) {
 	t.Parallel()
@@ -144,10 +222,10 @@ func TestAPlainVictimThatSucceedsIsNotDeleted(t *testing.T) {
 // Victims that could not be deleted in the end are told apart from those that were.
 func TestVictimsThatAreGivenUp(t *testing.T) {
 	t.Parallel()
-	pods, p := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), &gangs.Preemption{ID: "plan", Gang: key("high")}
+	pods, p := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), &evictions.Eviction{ID: "plan", Gang: key("high")}
 	client := fake.NewClientset()
 	for i, name := range []string{"low-0", "low-1", "plain"} {
-		v := gangs.Victim{Pod: wrappers.MakePod(name, "ml").UID("uid-" + name).Obj()}
+		v := evictions.Victim{Pod: wrappers.MakePod(name, "ml").UID("uid-" + name).Obj()}
 		if i < 2 {
 			v.Gang = key("low")
 		}
