@@ -84,7 +84,7 @@ func (s memberSource) Requeued(uid types.UID) {
 	s.g.apply(klog.Background(), s.g.registry.RecordRequeued(uid, s.g.clock.Now()))
 }
 
-func (s memberSource) Unwinding() bool {
+func (s memberSource) Unwinding() (held, released bool) {
 	s.g.apply(klog.Background(), s.g.registry.EndDoomedPlans(s.g.clock.Now()))
-	return s.g.registry.IsUnwinding() || s.g.released.any()
+	return s.g.registry.IsUnwinding(), s.g.released.any()
 }

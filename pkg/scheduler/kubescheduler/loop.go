@@ -45,13 +45,14 @@ type MemberSource interface {
 	// Explained reports whether the status of its PodGroup explains why the cycle of a gang's pod failed. If so, the
 	// stock scheduler writes neither an event nor a condition.
 	Explained(ctx context.Context, pod *corev1.Pod, err error) bool
-	// Unwinding reports whether reservations of an aborted plan have not been released yet.
-	Unwinding() bool
+	// Unwinding reports whether members of an aborted plan have their reservations still, for as long as a plugin prepares them, and
+	// whether members have released them that the scheduler has not put back into the queue.
+	Unwinding() (held, released bool)
 }
 
 const (
-	// unwindLimit is how long the loop pauses, once per abort, until reservations are released, because a plan made
-	// earlier would see them. This takes about a millisecond, unless a member is waiting for volumes.
+	// unwindLimit is how long the loop pauses, once while there are some of either kind, until reservations are released and their members
+	// are back in the queue, because a plan made earlier would see them. This takes about a millisecond, unless a member is waiting for volumes.
 	unwindLimit = 200 * time.Millisecond
 	unwindPoll  = time.Millisecond
 	// lateLimit is how long the loop waits for the queue to receive a member: its informer handler may run a moment
@@ -95,10 +96,10 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 
 // loop selects the pod of the next scheduling cycle.
 type loop struct {
-	queue        *Queue
-	members      MemberSource
-	turns        *turns
-	wasUnwinding bool
+	queue                *Queue
+	members              MemberSource
+	turns                *turns
+	wasHeld, wasReleased bool // see MemberSource.Unwinding
 }
 
 // nextPod returns the next member of the plan that is being committed, or else the next pod of the queue.
@@ -157,13 +158,11 @@ func (l *loop) nextMember(logger klog.Logger) *framework.QueuedPodInfo {
 
 // waitForUnwinding waits, for a limited time, until no pod is assumed for a plan that was aborted.
 func (l *loop) waitForUnwinding() {
-	unwinding := l.members.Unwinding()
-	if unwinding && !l.wasUnwinding {
-		for deadline := time.Now().Add(unwindLimit); unwinding && time.Now().Before(deadline); unwinding = l.members.Unwinding() {
-			time.Sleep(unwindPoll)
-		}
+	held, released := l.members.Unwinding()
+	for deadline := time.Now().Add(unwindLimit); (held && !l.wasHeld || released && !l.wasReleased) && time.Now().Before(deadline); held, released = l.members.Unwinding() {
+		time.Sleep(unwindPoll)
 	}
-	l.wasUnwinding = unwinding
+	l.wasHeld, l.wasReleased = held, released
 }
 
 // countRefusal counts a failed cycle as the stock failure handler does.

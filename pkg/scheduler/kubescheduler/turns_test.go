@@ -36,7 +36,10 @@ type fakePlan struct {
 
 func (p *fakePlan) Pace()                { p.calls = append(p.calls, "pace") }
 func (p *fakePlan) Popped(uid types.UID) { p.calls = append(p.calls, "popped "+string(uid)) }
-func (p *fakePlan) Unwinding() bool      { p.calls = append(p.calls, "unwinding"); return false }
+func (p *fakePlan) Unwinding() (_, _ bool) {
+	p.calls = append(p.calls, "unwinding")
+	return false, false
+}
 
 func (p *fakePlan) Committing() (uint64, int32, bool, bool) {
 	if p.left == 0 {
