@@ -26,7 +26,9 @@ const (
 
 // preempt ends pods as a scheduler that preempts them: all are marked before the first one is deleted. Meanwhile no pod
 // fits on a node, because the preemptor takes the room.
-func preempt(c *Cluster, pods ...*corev1.Pod) {
+func preempt(c *Cluster, pods ...*corev1.Pod) { preemptWith(c, mark, pods...) }
+
+func preemptWith(c *Cluster, mark string, pods ...*corev1.Pod) {
 	c.t.Helper()
 	cordon(c, true)
 	for _, pod := range pods {
@@ -270,6 +272,43 @@ func TestPreemptedInferenceIsTerminatedOnce(t *testing.T) {
 			}
 			if n, _ := attempts(c); n != want {
 				c.Fatalf("attempt %d when it is available again, want %d", n, want)
+			}
+		})
+	}
+}
+
+// TestSetsOfBothTypesArePreempted: two preemptors end a training job and a service whose pods take a minute to end, one while the pods of
+// the other one end, in both orders. Nothing is bound in their place before they have ended and there is room; then both run again, and no
+// restart was used.
+func TestSetsOfBothTypesArePreempted(t *testing.T) {
+	t.Parallel()
+	for _, order := range [][2]string{{"job-", "chat-"}, {"chat-", "job-"}} {
+		t.Run(order[0]+"first", func(t *testing.T) {
+			t.Parallel()
+			c := New(t, Options{Nodes: Nodes(3, 4), Check: invariants()})
+			c.Kubelet.Linger = time.Minute
+			c.Create(trainingSet(1, v1alpha1.TrainingSpec{}))
+			c.Create(podCliqueSet())
+			c.Advance(2 * time.Minute)
+			running(c, 11)
+			of := func(prefix string) []*corev1.Pod {
+				return slices.DeleteFunc(All[*corev1.Pod](c), func(p *corev1.Pod) bool { return !strings.HasPrefix(p.Name, prefix) })
+			}
+			other := strings.Replace(mark, preemptor, "ml/other (priority 900)", 1)
+			preempt(c, of(order[0])...)
+			c.Advance(30 * time.Second)
+			preemptWith(c, other, of(order[1])...)
+			running(c, 0)
+			c.Advance(10 * time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhasePending, 0, "")
+			running(c, 0)
+			cordon(c, false)
+			c.Advance(2 * time.Minute)
+			wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+			wantAvailable(c, 11)
+			by := map[string]string{order[0]: preemptor, order[1]: "ml/other (priority 900)"}["job-"]
+			if a := theSet(c, "job").Status.ReplicaAttempts; len(a) != 1 || a[0].Attempt != 1 || !strings.Contains(a[0].Message, "; preempted by PodGroup "+by) {
+				c.Fatalf("attempts %+v, want one, because of %s", a, by)
 			}
 		})
 	}
