@@ -40,8 +40,10 @@ type Preempted struct {
 	At time.Time
 	// By is the gang that preempted: "namespace/name".
 	By string
-	// Priority is that of the preemptor, Over that of the gang.
+	// Priority is that of the preemptor, Over that of the gang. IsLower: this is the priority of its lowest pods, and not that which it has
+	// in the queue.
 	Priority, Over int32
+	IsLower        bool
 	// Pods is the number of pods that the gang lost. Whole: these are all of its bound pods; otherwise they were above its
 	// minimum.
 	Pods  int
@@ -139,8 +141,12 @@ func preemptedCondition(p *Preempted) metav1.Condition {
 		lost = fmt.Sprintf("%s %s, because its minimum ends as a whole or not at all",
 			message.Plural(p.Pods, "its only", fmt.Sprintf("all %d", p.Pods)), message.Plural(p.Pods, "pod", "pods"))
 	}
-	c.Message = fmt.Sprintf(preemptedAt+"%s by %s (priority %d over %d): %s",
-		p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.By, p.Priority, p.Over, lost)
+	of := ""
+	if p.IsLower {
+		of = " of its lowest pods"
+	}
+	c.Message = fmt.Sprintf(preemptedAt+"%s by %s (priority %d over %d%s): %s",
+		p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.By, p.Priority, p.Over, of, lost)
 	return c
 }
 

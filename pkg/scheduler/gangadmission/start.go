@@ -142,7 +142,7 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
 		PreemptionTimeout:  g.args.PreemptionTimeout.Duration,
 		MaxVictimGrace:     g.args.MaxVictimGrace.Duration,
-		PreemptionEnded: func(p *gangs.Preemption, outcome gangs.PreemptionOutcome) {
+		PreemptionEnded: func(p *evictions.Eviction, outcome evictions.Outcome) {
 			preemptionsEnded.WithLabelValues(string(outcome)).Inc()
 			if outcome == evictions.Placed && !p.Decided.IsZero() {
 				preemptionTime.Observe(g.clock.Since(p.Decided).Seconds())

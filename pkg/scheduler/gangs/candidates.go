@@ -105,12 +105,12 @@ func (r *Registry) Candidates(w *Work, running RunningPods, confirm bool, now ti
 }
 
 // Victims returns the pods of a decision about the candidates. pods are the RunningPods.
-func (c *Candidates) Victims(d *preemption.Decision, pods []*corev1.Pod) []Victim {
-	var victims []Victim
+func (c *Candidates) Victims(d *preemption.Decision, pods []*corev1.Pod) []evictions.Victim {
+	var victims []evictions.Victim
 	for _, v := range d.Victims {
 		w := &c.Workloads[v.Workload]
 		for _, id := range v.Pods {
-			victims = append(victims, Victim{
+			victims = append(victims, evictions.Victim{
 				Pod: pods[id], Gang: c.Gangs[v.Workload], Priority: w.Priority, Pods: len(v.Pods), Whole: v.Rung >= preemption.PlainPod, Rung: v.Rung.String(),
 			})
 		}
@@ -278,25 +278,38 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 			return
 		}
 	}
+	mayEnd, lower := func(p candidate) bool { return count.PodPriority(p.pod) < c.work.EvictionPriority }, len(pods)
+	isAbove := priority >= c.work.EvictionPriority
+	if isAbove { // only pods above its minimum that have a lower priority themselves may end
+		if !g.numbers.IsMixed() {
+			return
+		}
+		priority, lower = math.MinInt32, 0
+		for _, p := range pods {
+			if mayEnd(p) {
+				priority, lower = max(priority, count.PodPriority(p.pod)), lower+1
+			}
+		}
+	}
 	switch {
-	case priority >= c.work.EvictionPriority:
+	case lower == 0:
 		return
 	case g.victimOf != nil && g.victimOf != c.eviction, c.confirm && g.victimOf == nil,
 		slices.ContainsFunc(pods, func(p candidate) bool { return p.isDeparting() }): // their deletion was not accepted yet
-		c.Protected, c.Unsettled = c.Protected+len(pods), true
+		c.Protected, c.Unsettled = c.Protected+lower, true
 		return
 	case g.tree == nil, g.group.Spec.Preemptibility == v2alpha2.NonPreemptible:
-		c.Protected += len(pods)
+		c.Protected += lower
 		return
 	case g.plan != nil && !yields, g.vanished > 0, len(pods) < g.boundMembers(),
 		slices.ContainsFunc(pods, func(p candidate) bool { return !p.isBound() }):
-		c.Protected, c.Unsettled = c.Protected+len(pods), true // which pods it has is known in a moment
+		c.Protected, c.Unsettled = c.Protected+lower, true // which pods it has is known in a moment
 		return
 	}
-	stay := gang.Counts{} // what a confirmation may not choose in place of a victim
-	if c.confirm {
+	stay := gang.Counts{} // what a confirmation may not choose in place of a victim, and pods of a higher priority
+	if c.confirm || isAbove {
 		pods = slices.DeleteFunc(pods, func(p candidate) bool {
-			if c.decided.Has(p.pod.UID) {
+			if (!isAbove || mayEnd(p)) && (!c.confirm || c.decided.Has(p.pod.UID)) {
 				return false
 			}
 			stay[p.leaf]++

@@ -14,6 +14,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -155,7 +156,7 @@ func TestNoSearchForgetsAVictim(t *testing.T) {
 	if !s.r.isEnding("plain") {
 		t.Error("the victim is forgotten")
 	}
-	s.r.RecordEvicted(&Preemption{}, []types.UID{"plain"}, s.now)
+	s.r.RecordEvicted(&evictions.Eviction{}, []types.UID{"plain"}, s.now)
 	if s.r.isEnding("plain") {
 		t.Error("the victim is awaited, which was given up")
 	}

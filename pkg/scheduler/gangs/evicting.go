@@ -18,14 +18,14 @@ import (
 )
 
 // PreparingUntil returns when a preemption is given up whose victims are being marked. It returns false if it has ended.
-func (r *Registry) PreparingUntil(p *Preemption) (time.Time, bool) {
+func (r *Registry) PreparingUntil(p *evictions.Eviction) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return p.Until(), r.isAwaited(p)
 }
 
 // isAwaited reports whether the preemptor waits for the room of the preemption still.
-func (r *Registry) isAwaited(p *Preemption) bool {
+func (r *Registry) isAwaited(p *evictions.Eviction) bool {
 	if p.Pod != nil {
 		x := r.preemptors[p.Pod.UID]
 		return x != nil && x.eviction == p
@@ -34,7 +34,7 @@ func (r *Registry) isAwaited(p *Preemption) bool {
 }
 
 // preemptorOf returns the gang that waits for the room of the preemption; nil: none does any more, or it is for a pod without a gang.
-func (r *Registry) preemptorOf(p *Preemption) *gangState {
+func (r *Registry) preemptorOf(p *evictions.Eviction) *gangState {
 	if g := r.gangs[p.Gang]; g != nil && g.preemption == p {
 		return g
 	}
@@ -42,14 +42,14 @@ func (r *Registry) preemptorOf(p *Preemption) *gangState {
 }
 
 // RecordMarked records that all victims are marked, or why they cannot be: then nothing is evicted.
-func (r *Registry) RecordMarked(p *Preemption, err error, now time.Time) Effects {
+func (r *Registry) RecordMarked(p *evictions.Eviction, err error, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	g := r.preemptorOf(p)
 	if !r.isAwaited(p) || err != nil || !r.isStillAllowed(p) {
 		// No status says Evicting, so that a part of the marks means nothing to another process.
-		e := Effects{Unmark: []*Preemption{p}}
+		e := Effects{Unmark: []*evictions.Eviction{p}}
 		if g != nil { // otherwise it ended while they were being marked
 			g.recordOwnChange() // it is tried again
 			e.add(r.endPreemption(g, evictions.Cancelled))
@@ -88,7 +88,7 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 		return Effects{}
 	case p.Stage() == evictions.Decided:
 		r.enterStage(p, evictions.Recorded)
-		return Effects{Mark: []*Preemption{p}}
+		return Effects{Mark: []*evictions.Eviction{p}}
 	case p.Stage() == evictions.Marked && evicting:
 		if !r.isStillAllowed(p) {
 			g.recordOwnChange()
@@ -103,7 +103,7 @@ func (r *Registry) observeRecord(g *gangState) Effects {
 }
 
 // enterStage changes the stage of a preemption.
-func (r *Registry) enterStage(p *Preemption, s evictions.Stage) {
+func (r *Registry) enterStage(p *evictions.Eviction, s evictions.Stage) {
 	if r.enteredStage != nil {
 		r.enteredStage(p.Stage(), s)
 	}
@@ -125,10 +125,10 @@ func (r *Registry) beginEvictionsFor(g *gangState) Effects {
 }
 
 // beginEvictions requests the deletion of the victims.
-func (r *Registry) beginEvictions(p *Preemption) Effects {
+func (r *Registry) beginEvictions(p *evictions.Eviction) Effects {
 	r.spareSucceeded(p)
 	r.enterStage(p, evictions.Checked)
-	e := Effects{Evict: []*Preemption{p}}
+	e := Effects{Evict: []*evictions.Eviction{p}}
 	told := map[Key]bool{}
 	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
@@ -147,22 +147,24 @@ func (r *Registry) beginEvictions(p *Preemption) Effects {
 
 // spareSucceeded drops victims that have succeeded since they were chosen: their room is free, and their objects tell that they did.
 // While it is called nobody else reads the victims: they are marked, and their deletion has not begun.
-func (r *Registry) spareSucceeded(p *Preemption) {
-	p.Victims = slices.DeleteFunc(slices.Clone(p.Victims), func(v Victim) bool {
+func (r *Registry) spareSucceeded(p *evictions.Eviction) {
+	p.Victims = slices.DeleteFunc(slices.Clone(p.Victims), func(v evictions.Victim) bool {
 		m := r.members[v.Pod.UID]
 		return m != nil && m.state == count.Succeeded
 	})
 }
 
 // lossOf returns what the gang of a victim says of the preemption.
-func (r *Registry) lossOf(p *Preemption, v Victim) *podgroup.Preempted {
-	return &podgroup.Preempted{At: r.now, By: p.Preemptor(), Priority: p.Priority, Over: v.Priority, Pods: v.Pods, Whole: v.Whole}
+func (r *Registry) lossOf(p *evictions.Eviction, v evictions.Victim) *podgroup.Preempted {
+	g := r.gangs[v.Gang]
+	return &podgroup.Preempted{At: r.now, By: p.Preemptor(), Priority: p.Priority, Over: v.Priority, IsLower: g != nil && v.Priority < g.priority(),
+		Pods: v.Pods, Whole: v.Whole}
 }
 
 // isStillAllowed reports whether neither the preemptor nor the gangs of the victims have changed in a way that forbids the evictions, or
 // makes it unknown whether the preemptor needs them: each gang loses all of its pods, or keeps its minimum, and that of each sub-group that
 // had it.
-func (r *Registry) isStillAllowed(p *Preemption) bool {
+func (r *Registry) isStillAllowed(p *evictions.Eviction) bool {
 	if g := r.preemptorOf(p); g != nil && (g.highestEviction() < p.Priority || g.neverPreempts() || !g.isSettled()) {
 		return false
 	}
@@ -178,13 +180,15 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 		lost[m.gang] = append(lost[m.gang], m)
 	}
 	for g, members := range lost {
-		if g.tree == nil || g.group == nil || g.isBinding() || g.group.Spec.Preemptibility == v2alpha2.NonPreemptible || g.evictionPriority() >= p.Priority {
+		if g.tree == nil || g.group == nil || g.isBinding() || g.group.Spec.Preemptibility == v2alpha2.NonPreemptible {
 			return false
 		}
-		if len(members) >= g.boundMembers() && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
+		isAbove := g.evictionPriority() >= p.Priority
+		isProtected := func(m *member) bool { return count.PodPriority(m.pod) >= p.Priority }
+		if !isAbove && len(members) >= g.boundMembers() && g.group.Spec.Preemptibility != v2alpha2.SemiPreemptible {
 			continue
 		}
-		if !g.mayKeepWithout(members) {
+		if !g.mayKeepWithout(members) || isAbove && slices.ContainsFunc(members, isProtected) {
 			return false
 		}
 	}
@@ -193,7 +197,7 @@ func (r *Registry) isStillAllowed(p *Preemption) bool {
 
 // RecordEvicted records that the deletion of all victims was requested, but of those that are left: they cannot be deleted, and
 // stay.
-func (r *Registry) RecordEvicted(p *Preemption, left []types.UID, now time.Time) Effects {
+func (r *Registry) RecordEvicted(p *evictions.Eviction, left []types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -271,7 +275,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	if g == nil || g.group == nil || g.preemption != nil {
 		return Effects{}, false
 	}
-	p := &Preemption{ID: plan, Gang: key, Group: g.group, Priority: g.highestEviction(), Timeout: r.opts.PreemptionTimeout}
+	p := &evictions.Eviction{ID: plan, Gang: key, Group: g.group, Priority: g.highestEviction(), Timeout: r.opts.PreemptionTimeout}
 	begun := false
 	pods := make([]*corev1.Pod, len(marked))
 	for i, x := range marked {
@@ -279,7 +283,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 		begun = begun || x.Witness || x.Pod.DeletionTimestamp != nil
 	}
 	if p.Victims = r.victimsOf(pods); !begun {
-		return r.endCall(Effects{Unmark: []*Preemption{p}, Dirty: []Key{key}}), true
+		return r.endCall(Effects{Unmark: []*evictions.Eviction{p}, Dirty: []Key{key}}), true
 	}
 	p.Describe("", 0) // of all that end, also of those that are terminating
 	e.Dirty = []Key{key}
@@ -295,7 +299,7 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	r.reserveRoomOf(p, pods)
 	g.preemption = p
 	r.reindex(g)
-	e.Evict = []*Preemption{p}
+	e.Evict = []*evictions.Eviction{p}
 	return r.endCall(e), true
 }
 
@@ -326,25 +330,25 @@ func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Ti
 				spared = append(spared, x.Pod)
 			}
 		}
-		p := &Preemption{ID: plan, Timeout: r.opts.PreemptionTimeout}
+		p := &evictions.Eviction{ID: plan, Timeout: r.opts.PreemptionTimeout}
 		p.Victims = r.victimsOfEarlierProcess(p, r.victimsOf(pods))
 		p.Begin(evictions.Checked, now)
 		if len(p.Victims) > 0 {
 			e.Evict = append(e.Evict, p)
 		}
 		if len(spared) > 0 {
-			e.Unmark = append(e.Unmark, &Preemption{ID: plan, Victims: r.victimsOf(spared)})
+			e.Unmark = append(e.Unmark, &evictions.Eviction{ID: plan, Victims: r.victimsOf(spared)})
 		}
 	}
 	return r.endCall(e)
 }
 
 // victimsOf returns the pods as victims, with their gangs and what these lose.
-func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
-	victims := make([]Victim, len(pods))
+func (r *Registry) victimsOf(pods []*corev1.Pod) []evictions.Victim {
+	victims := make([]evictions.Victim, len(pods))
 	lost, keeps := map[Key]int{}, map[Key]int{} // pods of each gang
 	for i, pod := range pods {
-		victims[i] = Victim{Pod: pod, Priority: count.PodPriority(pod), Pods: 1, Whole: true}
+		victims[i] = evictions.Victim{Pod: pod, Priority: count.PodPriority(pod), Pods: 1, Whole: true}
 		m := r.members[pod.UID]
 		if m == nil {
 			continue
@@ -367,8 +371,8 @@ func (r *Registry) victimsOf(pods []*corev1.Pod) []Victim {
 }
 
 // victimsOfEarlierProcess records the victims, and returns those that have to be deleted.
-func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim {
-	var victims []Victim
+func (r *Registry) victimsOfEarlierProcess(p *evictions.Eviction, all []evictions.Victim) []evictions.Victim {
+	var victims []evictions.Victim
 	for _, v := range all {
 		pod, m := v.Pod, r.members[v.Pod.UID]
 		switch {
@@ -393,7 +397,7 @@ func (r *Registry) victimsOfEarlierProcess(p *Preemption, all []Victim) []Victim
 }
 
 // takeBackRoom keeps the room again that others could use. What they use by now is missing when the gang is tried: then it decides anew.
-func (r *Registry) takeBackRoom(p *Preemption) {
+func (r *Registry) takeBackRoom(p *evictions.Eviction) {
 	for _, x := range p.Lent {
 		x := reservations.Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.Amount, Occupied: x.Occupied}
 		r.reserved.Reserve(x, p.Until(), r.now)
@@ -403,7 +407,7 @@ func (r *Registry) takeBackRoom(p *Preemption) {
 }
 
 // releaseVictims lets the gangs that lose pods be planned again.
-func (r *Registry) releaseVictims(p *Preemption) Effects {
+func (r *Registry) releaseVictims(p *evictions.Eviction) Effects {
 	var e Effects
 	for _, v := range p.Victims {
 		r.plainVictims.Release(v.Pod.UID, p)
@@ -416,7 +420,7 @@ func (r *Registry) releaseVictims(p *Preemption) Effects {
 }
 
 // preemptionOf returns the preemption by which a pod, or others of its gang, are about to end; nil: there is none.
-func (r *Registry) preemptionOf(uid types.UID) *Preemption {
+func (r *Registry) preemptionOf(uid types.UID) *evictions.Eviction {
 	if m := r.members[uid]; !m.isPlain() {
 		return m.gang.victimOf
 	}
@@ -425,7 +429,7 @@ func (r *Registry) preemptionOf(uid types.UID) *Preemption {
 
 // endsForOther reports whether a pod, or others of its gang, are about to end by another preemption than p, or their end by it was
 // not observed yet. nil: by any.
-func (r *Registry) endsForOther(uid types.UID, p *Preemption) bool {
+func (r *Registry) endsForOther(uid types.UID, p *evictions.Eviction) bool {
 	other := r.preemptionOf(uid)
 	return r.members[uid].isDeparting() || r.plainVictims[uid].IsDeparting() || other != nil && other != p
 }

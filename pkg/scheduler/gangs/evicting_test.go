@@ -118,7 +118,7 @@ func TestEvictionsOfAnEarlierProcess(t *testing.T) {
 				delete(marked, x.Plan)
 			}
 			e.add(r.AbandonedEvictions(marked, now.Add(time.Second)))
-			want := func(what string, got []*Preemption, want []int) {
+			want := func(what string, got []*evictions.Eviction, want []int) {
 				t.Helper()
 				var names, wanted []string
 				for _, p := range got {
@@ -151,12 +151,12 @@ func TestWhoEndsIsToldAfterARestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		left   int // victims that are not terminating
 		keeps  int // bound pods of the gang that are no victims
-		victim Victim
+		victim evictions.Victim
 		says   string
 	}{
 		"all deletions were requested":          {says: "1 gang (3 pods) of lower priority"},
-		"one deletion was not requested":        {left: 1, victim: Victim{Pods: 3, Whole: true}, says: "1 gang (3 pods) of lower priority"},
-		"one of pods above the minimum was not": {left: 1, keeps: 3, victim: Victim{Pods: 3}, says: "1 gang (3 pods) of lower priority"},
+		"one deletion was not requested":        {left: 1, victim: evictions.Victim{Pods: 3, Whole: true}, says: "1 gang (3 pods) of lower priority"},
+		"one of pods above the minimum was not": {left: 1, keeps: 3, victim: evictions.Victim{Pods: 3}, says: "1 gang (3 pods) of lower priority"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,7 +267,7 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 	other := wrappers.MakePod("later", testNamespace).UID("later").Node("n").Obj()
 	running := RunningPods{Pods: []*corev1.Pod{plain, other}, Amount: func(int) int64 { return 1 }}
 	g := s.r.gangs[gangG]
-	p := &Preemption{ID: "plan", Gang: gangG, Group: g.group, Priority: 100, Timeout: s.r.opts.PreemptionTimeout, Victims: []Victim{{Pod: plain, Pods: 1, Whole: true}}}
+	p := &evictions.Eviction{ID: "plan", Gang: gangG, Group: g.group, Priority: 100, Timeout: s.r.opts.PreemptionTimeout, Victims: []evictions.Victim{{Pod: plain, Pods: 1, Whole: true}}}
 	p.Begin(evictions.Announced, s.now)
 	g.preemption = p
 	s.r.plainVictims.Choose("plain", p)
@@ -324,7 +324,7 @@ func TestAVictimThatJoinsAGang(t *testing.T) {
 				s.group(tc.group)
 			}
 			high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
-			high.preemption = &Preemption{Priority: 1000, Victims: []Victim{{Pod: s.r.members["a"].pod, Pods: 1, Whole: true}}}
+			high.preemption = &evictions.Eviction{Priority: 1000, Victims: []evictions.Victim{{Pod: s.r.members["a"].pod, Pods: 1, Whole: true}}}
 			if got := s.r.isStillAllowed(high.preemption); got != tc.want {
 				t.Errorf("the pod may end: %t, want %t", got, tc.want)
 			}
@@ -423,7 +423,7 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 }
 
 // beginsToEvict lets the deletion of the pods begin for gang high, or for a pod of its priority. before is called when they are marked.
-func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Preemption {
+func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *evictions.Eviction {
 	s.t.Helper()
 	if byPod {
 		p := s.decideForPod("single", 100, pods...)
@@ -432,9 +432,9 @@ func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Pr
 		return p
 	}
 	high := s.r.gangs[Key{Namespace: testNamespace, Name: "high"}]
-	p := &Preemption{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, Timeout: s.r.opts.PreemptionTimeout}
+	p := &evictions.Eviction{ID: "plan", Gang: high.key, Group: high.group, Priority: 100, Timeout: s.r.opts.PreemptionTimeout}
 	for _, pod := range pods {
-		v := Victim{Pod: pod, Pods: 1, Whole: true}
+		v := evictions.Victim{Pod: pod, Pods: 1, Whole: true}
 		if m := s.r.members[pod.UID]; m.isPlain() {
 			s.r.plainVictims.Choose(pod.UID, p)
 		} else {
@@ -453,8 +453,8 @@ func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *Pr
 func TestMarksThatFailAreTakenBack(t *testing.T) {
 	t.Parallel()
 	l := newLargePreemption(t, podsOfNode)
-	var p *Preemption
-	l.marks = func(marking *Preemption) error {
+	var p *evictions.Eviction
+	l.marks = func(marking *evictions.Eviction) error {
 		p = marking
 		return fmt.Errorf("a policy refuses one of them")
 	}
@@ -475,7 +475,7 @@ func TestVictimsThatEndForAPodMeanwhile(t *testing.T) {
 			t.Parallel()
 			l := newLargePreemption(t, podsOfNode)
 			low, high := keyOf(l.low[0]), keyOf(l.high[0])
-			var p *Preemption
+			var p *evictions.Eviction
 			evict := func() {
 				if e := l.r.RecordMarked(p, nil, l.now); len(e.Evict) != 1 {
 					t.Errorf("the pods are marked for the pod: %+v", e)

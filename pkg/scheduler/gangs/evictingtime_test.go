@@ -38,7 +38,7 @@ func (m *market) preempt(key Key, ends time.Duration, slow Key) {
 			m.update(uid, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.ends[uid]} })
 		}
 	}
-	m.isExcused = func(*Preemption) bool { return true }
+	m.isExcused = func(*evictions.Eviction) bool { return true }
 	m.overtaken[key.Name] = 1 // it may end others
 	if p := m.r.gangs[key].preemption; p == nil || p.Stage() != evictions.Deleted || m.victims != 4 {
 		m.t.Fatalf("%d pods end, by %+v", m.victims, p)

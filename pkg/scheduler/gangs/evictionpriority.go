@@ -15,7 +15,7 @@ import (
 
 // For evictions, in both directions, a gang has the lowest priority among the pods of its minimum, and never more than
 // its class: a pod of a high class neither displaces others for pods of a low one, nor protects them (docs/decisions,
-// G10).
+// G10). Nor does it protect pods above the minimum that have a lower priority.
 
 // evictionPriorities returns the priorities at which the gang may preempt, the highest first: with the usable pods of
 // at least each of them, beside its bound pods, it has its minimum, of which no pod has a lower priority. Of a gang

@@ -4,10 +4,14 @@ package gangs
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -16,7 +20,7 @@ import (
 type mixedPod struct {
 	leaf     string
 	priority int32
-	is       string // "gated" by another controller, "nowhere": no node takes it, or "stays": it waits for another scheduler; "": it can run
+	is       string // "gated" by another controller, "nowhere": no node takes it, "stays": it waits for another scheduler, or "second": for our second profile; "": it can run
 }
 
 // createMixedGang creates a gang of two pods out of those, or with sub-groups of two of them, of one pod each.
@@ -53,6 +57,8 @@ func (m *market) createMixedPod(key Key, p mixedPod) {
 		w.NodeSelector("no", "node")
 	case "stays":
 		w.SchedulerName("other")
+	case "second":
+		w.SchedulerName("second")
 	}
 	pod := w.Obj()
 	m.pods[pod.UID], m.room = pod, nil
@@ -79,6 +85,11 @@ func TestAGangPreemptsWithItsLowestPod(t *testing.T) {
 		"one is high, the others less":           {pods: []mixedPod{{"", 1000, ""}, {"", 100, ""}, {"", 0, ""}}, ends: []int32{0}},
 		"of two high ones no node takes one":     {pods: []mixedPod{{"", 1000, ""}, {"", 1000, "nowhere"}, {"", 100, ""}, {"", 0, ""}}, ends: []int32{0}},
 		"a sub-group that is not needed is high": {pods: []mixedPod{{"a", 1000, ""}, {"b", 0, ""}, {"c", 0, ""}}},
+		"one is high, of another profile":        {pods: []mixedPod{{"", 1000, "second"}, {"", 0, ""}, {"", 0, ""}}},
+		"those of another profile are high":      {pods: []mixedPod{{"", 1000, "second"}, {"", 1000, "second"}, {"", 0, ""}, {"", 0, ""}}},
+		"three schedulerNames":                   {pods: []mixedPod{{"", 1000, ""}, {"", 100, ""}, {"", 0, "second"}, {"", 0, "stays"}}, ends: []int32{0}},
+		"five priorities":                        {pods: []mixedPod{{"", 1000, ""}, {"", 100, ""}, {"", 60, ""}, {"", 40, ""}, {"", 0, ""}}, ends: []int32{0}},
+		"five, of which no node takes three":     {pods: []mixedPod{{"", 1000, "nowhere"}, {"", 900, "nowhere"}, {"", 800, "nowhere"}, {"", 40, ""}, {"", 0, ""}}},
 		"two sub-groups are enough":              {pods: []mixedPod{{"a", 0, ""}, {"b", 100, ""}, {"c", 1000, ""}}, ends: []int32{0}},
 		"no node takes a high sub-group":         {pods: []mixedPod{{"a", 1000, "nowhere"}, {"b", 100, ""}, {"c", 100, ""}}, ends: []int32{0}},
 		"the class is lower than all pods":       {pods: []mixedPod{{"", 1000, ""}, {"", 900, ""}}, change: []func(*v2alpha2.PodGroupSpec){class("bottom")}},
@@ -87,6 +98,7 @@ func TestAGangPreemptsWithItsLowestPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newQuietMarket(t, 6)
+			m.r.AddProfile("second")
 			m.r.opts.Priority = func(class string) (int32, bool) {
 				return map[string]int32{"bottom": 0, "top": 1000}[class], class != ""
 			}
@@ -174,6 +186,57 @@ func TestAGangIsProtectedByItsLowestPod(t *testing.T) {
 	}
 }
 
+// Pods above the minimum are protected by their own priority if it is lower than that of the gang: one pod of a high class does not
+// protect a hundred of a low one.
+func TestSurplusIsProtectedByItsOwnPriority(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		minimum int
+		pods    []int32
+		change  func(*v2alpha2.PodGroupSpec)
+		needs   int // pods of priority 500
+		victims int
+	}{
+		"one pod of a high class, and three above the minimum": {minimum: 1, pods: []int32{1000, 0, 0, 0}, needs: 3, victims: 3},
+		"only what is needed":                                    {minimum: 1, pods: []int32{1000, 0, 0, 0}, needs: 2, victims: 2},
+		"not the pod of the high class":                          {minimum: 1, pods: []int32{1000, 0, 0, 0}, needs: 4},
+		"a low pod is needed for the minimum: all have its rank": {minimum: 2, pods: []int32{1000, 0, 0, 0}, needs: 4, victims: 4},
+		"all are high":                                           {minimum: 1, pods: []int32{1000, 1000, 1000, 1000}, needs: 1},
+		"some above the minimum are high":                        {minimum: 1, pods: []int32{1000, 1000, 1000, 0}, needs: 1, victims: 1},
+		"semi-preemptible": {minimum: 1, pods: []int32{1000, 0, 0, 0}, needs: 3, victims: 3,
+			change: func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.SemiPreemptible }},
+		"non-preemptible": {minimum: 1, pods: []int32{1000, 0, 0, 0}, needs: 1,
+			change: func(s *v2alpha2.PodGroupSpec) { s.Preemptibility = v2alpha2.NonPreemptible }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, mixed, other := newQuietMarket(t, 4), keyNamed("mixed"), keyNamed("other")
+			m.createGang(mixed, tc.minimum, 0, 0, func(s *v2alpha2.PodGroupSpec) {
+				if tc.change != nil {
+					tc.change(s)
+				}
+			})
+			for _, p := range tc.pods {
+				m.createPod(mixed, p)
+			}
+			if m.runFor(5 * time.Second); m.boundOf(mixed) != 4 {
+				t.Fatalf("%d pods are bound", m.boundOf(mixed))
+			}
+			m.createGang(other, tc.needs, tc.needs, 500)
+			if m.runFor(time.Minute); m.victims != tc.victims || m.boundOf(mixed)+m.boundOf(other) != 4 {
+				t.Errorf("%d pods were evicted, want %d; %d of the gang and %d of the preemptor are bound", m.victims, tc.victims, m.boundOf(mixed), m.boundOf(other))
+			}
+			says := ""
+			if c := meta.FindStatusCondition(m.groups[mixed].Status.Conditions, v2alpha2.ConditionPreempted); c != nil {
+				says = c.Message
+			}
+			if strings.Contains(says, " by ns/other (priority 500 over 0 of its lowest pods): ") != (tc.victims > 0) {
+				t.Errorf("the gang says %q", says)
+			}
+		})
+	}
+}
+
 // A gang starts with the pods for which it has preempted others, also if a sub-group of a lower priority comes before them: these
 // others would preempt it in turn, without end. If one of the pods is gone when the others have ended, it starts with those that it has.
 func TestAGangStartsWithThePodsForWhichOthersEnded(t *testing.T) {
@@ -190,7 +253,7 @@ func TestAGangStartsWithThePodsForWhichOthersEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newQuietMarket(t, 2)
-			m.isExcused = func(*Preemption) bool { return tc.gone }
+			m.isExcused = func(*evictions.Eviction) bool { return tc.gone }
 			other, mixed := keyNamed("other"), keyNamed("mixed")
 			m.createGang(other, 2, 2, 5)
 			m.runFor(time.Second)

@@ -11,6 +11,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -43,9 +44,9 @@ type gangState struct {
 
 	lostFrom []LostPods // bound pods that the admitted gang has lost since its minimum was bound, the latest last; at most maxLost
 
-	departing map[*member]*Preemption // see Registry.recordDeparting; nil = none
+	departing map[*member]*evictions.Eviction // see Registry.recordDeparting; nil = none
 
-	preemption   *Preemption         // by which the gang makes room for itself; nil = none
+	preemption   *evictions.Eviction // by which the gang makes room for itself; nil = none
 	hopeless     hopeless            // preemption would not help the gang
 	abstention   abstention          // why the last attempt did not preempt
 	wasted       int                 // consecutive preemptions after which the gang did not fit
@@ -54,7 +55,7 @@ type gangState struct {
 	running      runningPriority     // see evictionPriority
 	arrivedAt    time.Time           // when this process saw a new pod of it last
 	evictedAt    time.Time           // when a pod of it was evicted last; zero = it was not, as far as this process knows
-	victimOf     *Preemption         // by which it is to lose pods; nil = none, or all deletions were requested
+	victimOf     *evictions.Eviction // by which it is to lose pods; nil = none, or all deletions were requested
 	collected    int                 // 1 + its index in candidates.gangs, during a call of Candidates; 0 = no member was found yet
 	preempted    *podgroup.Preempted // what it lost last; nil = nothing
 

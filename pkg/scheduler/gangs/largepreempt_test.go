@@ -16,6 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -31,10 +32,10 @@ type largePreemption struct {
 	low, high []*corev1.Pod
 	group     *v2alpha2.PodGroup // of high
 	leader    *corev1.Pod
-	marks     func(*Preemption) error // marks the victims; nil: it succeeds
-	meanwhile func()                  // happens during a search for victims; nil: nothing
-	evictions []*Preemption
-	unmarked  []*Preemption
+	marks     func(*evictions.Eviction) error // marks the victims; nil: it succeeds
+	meanwhile func()                          // happens during a search for victims; nil: nothing
+	evictions []*evictions.Eviction
+	unmarked  []*evictions.Eviction
 	on        map[string]map[types.UID]bool // the pods on each node
 	took      map[string]time.Duration      // by step
 }

@@ -135,11 +135,32 @@ func testVictimsAreChecked(t *testing.T, stage evictions.Stage) {
 			if n := m.r.reserved.View().Len(); n > 0 {
 				t.Errorf("%d reservations are left", n)
 			}
-			live := slices.DeleteFunc(slices.Clone(chosen), func(v Victim) bool { return m.pods[v.Pod.UID] == nil })
+			live := slices.DeleteFunc(slices.Clone(chosen), func(v evictions.Victim) bool { return m.pods[v.Pod.UID] == nil })
 			if stage == evictions.Marked && m.unmarked < len(live) {
 				t.Errorf("the marks of %d pods were taken back, want those of %d that did not end", m.unmarked, len(live))
 			}
 		})
+	}
+}
+
+// The PriorityClass by which a gang was preempted is deleted before its pods end: it has the priority of its pods, and they stay.
+func TestAPriorityClassIsDeletedBeforeItsPodsEnd(t *testing.T) {
+	t.Parallel()
+	m, low, high, classes := newQuietMarket(t, 4), keyNamed("low"), keyNamed("high"), map[string]int32{"bottom": 0}
+	m.r.opts.Priority = func(class string) (int32, bool) { p, ok := classes[class]; return p, ok }
+	m.createGang(low, 4, 4, 9, func(s *v2alpha2.PodGroupSpec) { s.PriorityClassName = "bottom" })
+	m.runFor(time.Second)
+	m.isHeld = func(p *podgroup.Preempting) bool { return p.Evicting }
+	m.createGang(high, 4, 4, 5)
+	m.runFor(time.Second)
+	if p := m.r.gangs[high].preemption; p == nil || p.Stage() != evictions.Marked || len(p.Victims) != 4 {
+		t.Fatalf("the decision is %+v", p)
+	}
+	delete(classes, "bottom")
+	m.r.RecordPrioritiesChanged()
+	m.isHeld, m.dirty[high] = nil, true
+	if m.runFor(time.Minute); m.victims > 0 || m.unmarked != 4 || m.boundOf(low) != 4 || m.r.gangs[high].preemption != nil {
+		t.Errorf("%d pods were evicted, the marks of %d were taken back, %d run", m.victims, m.unmarked, m.boundOf(low))
 	}
 }
 
@@ -210,7 +231,7 @@ func TestRoomIsTakenBeforeTheEvictionsAreAnswered(t *testing.T) {
 	t.Parallel()
 	low, other, high, top := keyNamed("low"), keyNamed("other"), keyNamed("high"), keyNamed("top")
 	m := newFullMarket(t, low, other)
-	var unanswered *Preemption
+	var unanswered *evictions.Eviction
 	m.carryOut = func(e Effects) {
 		for _, p := range e.Mark {
 			m.apply(m.r.RecordMarked(p, nil, m.now))
@@ -336,7 +357,7 @@ func refillingMarket(t *testing.T) *market {
 }
 
 // preemptFor lets a pod without a gang, of the highest priority, begin to preempt all bound pods of a gang.
-func (m *market) preemptFor(key Key, name string) *Preemption {
+func (m *market) preemptFor(key Key, name string) *evictions.Eviction {
 	m.t.Helper()
 	var pods []*corev1.Pod
 	for _, uid := range sortedUIDs(m.pods) {

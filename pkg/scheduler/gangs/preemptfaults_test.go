@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -87,7 +88,7 @@ func newFaultyMarket(t *testing.T, seed int64) *faultyMarket {
 		excused: map[string]bool{}, counts: map[string]int{}}
 	f.stop = f.start.Add(5 * time.Minute)
 	f.carryOut = f.begin
-	f.isExcused = func(p *Preemption) bool { return f.excused[p.ID] || f.countsOnOverduePod(p) }
+	f.isExcused = func(p *evictions.Eviction) bool { return f.excused[p.ID] || f.countsOnOverduePod(p) }
 	f.priorityOf = func(class string) (int32, bool) { return int32(class[0] - '0'), true }
 	f.r = f.newRegistry()
 	f.lead()
@@ -143,7 +144,7 @@ func (f *faultyMarket) begin(e Effects) {
 }
 
 // checkAllowed: the evictions begin for a gang that exists, of a lower priority and not protected, and each gang loses all or keeps its minimum.
-func (f *faultyMarket) checkAllowed(p *Preemption) {
+func (f *faultyMarket) checkAllowed(p *evictions.Eviction) {
 	f.t.Helper()
 	name := p.Gang.Name
 	if f.groups[p.Gang] == nil {
@@ -176,7 +177,7 @@ func (f *faultyMarket) checkAllowed(p *Preemption) {
 
 // write performs one request of a job.
 func (f *faultyMarket) write() {
-	if len(f.jobs) == 0 {
+	if len(f.jobs) == 0 || f.dies != nil && f.dies() {
 		return
 	}
 	i := f.rand.Intn(len(f.jobs))
@@ -235,7 +236,7 @@ func (f *faultyMarket) change(uid types.UID, edit func(*corev1.Pod)) {
 }
 
 // countsOnOverduePod reports whether a pod should have ended by now on whose room the preemption counts.
-func (f *faultyMarket) countsOnOverduePod(p *Preemption) bool {
+func (f *faultyMarket) countsOnOverduePod(p *evictions.Eviction) bool {
 	return slices.ContainsFunc(slices.Concat(p.Pods(), p.Awaited), func(of *corev1.Pod) bool {
 		pod := f.pods[of.UID]
 		return pod != nil && pod.DeletionTimestamp != nil && pod.DeletionTimestamp.Time.Before(f.now)
@@ -243,7 +244,7 @@ func (f *faultyMarket) countsOnOverduePod(p *Preemption) bool {
 }
 
 // deleteVictim lets a victim terminate, for up to 20 s, or for minutes.
-func (f *faultyMarket) deleteVictim(p *Preemption, pod *corev1.Pod) {
+func (f *faultyMarket) deleteVictim(p *evictions.Eviction, pod *corev1.Pod) {
 	f.deleted[p.ID] = append(f.deleted[p.ID], pod)
 	grace := time.Duration(f.rand.Intn(20_000)) * time.Millisecond
 	f.ends[pod.UID] = f.now.Add(grace)
@@ -289,7 +290,6 @@ func (f *faultyMarket) fault() {
 	case n < 4:
 		f.count("another process leads")
 		f.excuseAll()
-		f.jobs = nil
 		f.r = f.newRegistry()
 		f.lead()
 	case n < 7 && len(running) > 0:
@@ -316,7 +316,7 @@ func (f *faultyMarket) fault() {
 // lead lets a new process lead: what it knows is what the objects say.
 func (f *faultyMarket) lead() {
 	clear(f.active)
-	f.room = nil
+	f.room, f.jobs = nil, nil
 	for _, key := range sortedKeys(f.groups) {
 		f.dirty[key] = true
 		f.r.SetGroup(f.groups[key], f.now)

@@ -18,17 +18,8 @@ import (
 )
 
 // A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Package evictions has the stages of
-// its Preemption. The room that its plan needs is reserved from the first one on. While it is being prepared, and until the deletion of
+// its Eviction. The room that its plan needs is reserved from the first one on. While it is being prepared, and until the deletion of
 // each victim is observed, nothing is planned for the gangs that lose pods.
-
-type (
-	// Victim is a pod that ends for a preemptor.
-	Victim = evictions.Victim
-	// Preemption is the eviction by which a gang, or a pod without one, makes room for itself.
-	Preemption = evictions.Eviction
-	// PreemptionOutcome is how a Preemption has ended.
-	PreemptionOutcome = evictions.Outcome
-)
 
 // NextPreemptionStep states what an attempt that found no plan may do.
 type NextPreemptionStep int
@@ -388,7 +379,7 @@ func (r *Registry) RecordCut(key Key, took time.Duration, now time.Time) time.Ti
 // Preempting is a decision to be recorded.
 type Preempting struct {
 	ID         string
-	Victims    []Victim
+	Victims    []evictions.Victim
 	Placements []placement.Placement
 	// Awaited are the pods on the nodes of the placements that end without this gang's doing: their room is needed too.
 	Awaited  []*corev1.Pod
@@ -405,7 +396,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	if g == nil || g.group == nil || g.tree != w.Tree || g.plan != nil {
 		return Effects{}
 	}
-	p := &Preemption{
+	p := &evictions.Eviction{
 		ID: d.ID, Gang: g.key, Group: g.group, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, Awaited: d.Awaited,
 		Timeout: r.opts.PreemptionTimeout,
 	}
@@ -448,15 +439,15 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 
 // areTaken reports whether pods that are to end by a decision end by another one since the search for them began, or their gangs
 // are being bound. before is the decision that it confirms; nil: none.
-func (r *Registry) areTaken(p, before *Preemption) bool {
-	return slices.ContainsFunc(p.Victims, func(v Victim) bool {
+func (r *Registry) areTaken(p, before *evictions.Eviction) bool {
+	return slices.ContainsFunc(p.Victims, func(v evictions.Victim) bool {
 		loser := r.gangs[v.Gang]
 		return r.endsForOther(v.Pod.UID, before) || loser != nil && loser.isBinding() && !loser.yieldsTo(p.Priority)
 	})
 }
 
 // chooseVictims records who is to end by a decision. Nothing more of their gangs is bound.
-func (r *Registry) chooseVictims(p *Preemption, w *Work) Effects {
+func (r *Registry) chooseVictims(p *evictions.Eviction, w *Work) Effects {
 	for i := range p.Victims {
 		v := &p.Victims[i]
 		if m := r.members[v.Pod.UID]; m != nil && v.Gang == m.gang.key {
@@ -487,13 +478,13 @@ func wastedPause(times int) time.Duration {
 }
 
 // endPreemption ends a preemption. Room that is left is free for all.
-func (r *Registry) endPreemption(g *gangState, outcome PreemptionOutcome) Effects {
+func (r *Registry) endPreemption(g *gangState, outcome evictions.Outcome) Effects {
 	r.freeReserved(r.reserved.EndOfGang(g.key, isOfGang))
 	return r.replacePreemption(g, outcome)
 }
 
 // replacePreemption ends a preemption for which the gang is going to decide anew: the room that it has stays reserved.
-func (r *Registry) replacePreemption(g *gangState, outcome PreemptionOutcome) Effects {
+func (r *Registry) replacePreemption(g *gangState, outcome evictions.Outcome) Effects {
 	p := g.preemption
 	g.preemption = nil
 	r.plainVictims.Forget(r.now)
@@ -510,7 +501,7 @@ func (r *Registry) replacePreemption(g *gangState, outcome PreemptionOutcome) Ef
 }
 
 // endEviction ends an eviction for which nobody waits any more.
-func (r *Registry) endEviction(p *Preemption, outcome PreemptionOutcome) Effects {
+func (r *Registry) endEviction(p *evictions.Eviction, outcome evictions.Outcome) Effects {
 	var e Effects
 	if !p.IsBusy() { // else this is left to RecordMarked and RecordEvicted
 		if p.IsMarked() {

@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // reservePlanned reserves the room of the pods that are planned after the victims have ended.
-func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement.Placement) {
+func (r *Registry) reservePlanned(w *Work, p *evictions.Eviction, placements []placement.Placement) {
 	if r.opts.Amount == nil {
 		return
 	}
@@ -43,7 +44,7 @@ func (r *Registry) reservePlanned(w *Work, p *Preemption, placements []placement
 }
 
 // reserveRoomOf reserves the room of pods that end for the gang.
-func (r *Registry) reserveRoomOf(p *Preemption, pods []*corev1.Pod) {
+func (r *Registry) reserveRoomOf(p *evictions.Eviction, pods []*corev1.Pod) {
 	if r.opts.Amount == nil {
 		return
 	}
@@ -68,7 +69,7 @@ func (room roomByNode) add(node string, amount reservations.Amount) {
 
 // reserveForGang reserves room for the gang. occupied is what pods that end have of it, by node. However many pods the gang has, there
 // is one reservation on a node.
-func (r *Registry) reserveForGang(p *Preemption, room roomByNode, occupied map[string][]reservations.Occupied, until time.Time) {
+func (r *Registry) reserveForGang(p *evictions.Eviction, room roomByNode, occupied map[string][]reservations.Occupied, until time.Time) {
 	for _, node := range slices.Sorted(maps.Keys(room)) { // an order, if there are too many
 		amount := *room[node]
 		r.reserved.Reserve(reservations.Reservation{
@@ -80,7 +81,7 @@ func (r *Registry) reserveForGang(p *Preemption, room roomByNode, occupied map[s
 }
 
 // isAwaitedBefore reports whether what the pod has is reserved for another gang of the same or a higher priority.
-func (r *Registry) isAwaitedBefore(p *Preemption, node string, uid types.UID) bool {
+func (r *Registry) isAwaitedBefore(p *evictions.Eviction, node string, uid types.UID) bool {
 	return slices.ContainsFunc(r.reserved.OnNode(node), func(x *reservations.Reservation) bool {
 		return x.Owner.Gang != p.Gang && x.Priority >= p.Priority && slices.ContainsFunc(x.Occupied, func(o reservations.Occupied) bool { return o.Pod == uid })
 	})
@@ -117,7 +118,7 @@ func (r *Registry) recordRoomTaken(plan *Plan) {
 		return
 	}
 	for i := range plan.members {
-		r.recordRoomTakenOn(plan.members[i].node, plan.gang, plan.gang.roomPriority)
+		r.recordRoomTakenOn(plan.members[i].node, plan.gang, max(plan.gang.roomPriority, plan.gang.leastPriority()))
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -28,14 +30,14 @@ type evictor struct {
 	begun   map[string][]types.UID // by plan of which a victim was deleted: all victims
 	resumes bool                   // a process begins to lead
 	decided int
-	ended   map[PreemptionOutcome]int
+	ended   map[evictions.Outcome]int
 	forPods int                // preemptions by pods that evicted others
 	deleted map[types.UID]bool // victims whose deletion this process has requested
 }
 
 // evictionJob is a preemption whose victims are being marked, deleted, or not marked any more.
 type evictionJob struct {
-	p                *Preemption
+	p                *evictions.Eviction
 	deletes, unmarks bool
 	spared           []types.UID // whose marks are to be taken back first
 	witnesses        []types.UID // to be marked as such before the deletions
@@ -72,7 +74,7 @@ func replaceMark(mark string) func(*corev1.Pod) {
 }
 
 // deletionOf returns the job that deletes the victims: one of each gang is marked as a witness before, and is the last.
-func deletionOf(p *Preemption) *evictionJob {
+func deletionOf(p *evictions.Eviction) *evictionJob {
 	job := &evictionJob{p: p, deletes: true, spared: uidsOf(p.Spared)}
 	seen := map[Key]bool{}
 	for _, v := range p.Victims {
@@ -108,7 +110,7 @@ func (s *simulation) applyPreemption(e Effects) {
 	}
 }
 
-func uidsOf(victims []Victim) []types.UID {
+func uidsOf(victims []evictions.Victim) []types.UID {
 	var uids []types.UID
 	for _, v := range victims {
 		uids = append(uids, v.Pod.UID)
@@ -118,7 +120,7 @@ func uidsOf(victims []Victim) []types.UID {
 
 // checkEvictions: when evictions begin, the PodGroup of a gang says so, every gang keeps its minimum or loses all pods, and no
 // victim is of the same or a higher priority. Evictions of an earlier process go on whatever has changed.
-func (s *simulation) checkEvictions(p *Preemption) {
+func (s *simulation) checkEvictions(p *evictions.Eviction) {
 	s.t.Helper()
 	if p.Pod != nil {
 		s.checkLosses(p)
@@ -135,7 +137,7 @@ func (s *simulation) checkEvictions(p *Preemption) {
 }
 
 // checkLosses: every gang keeps its minimum or loses all pods that are not ending, and no victim is of the same or a higher priority.
-func (s *simulation) checkLosses(p *Preemption) {
+func (s *simulation) checkLosses(p *evictions.Eviction) {
 	s.t.Helper()
 	lost := map[Key]gang.Counts{}
 	for _, v := range p.Victims {
@@ -143,7 +145,7 @@ func (s *simulation) checkLosses(p *Preemption) {
 		if m == nil || v.Gang != m.gang.key || !m.isBound() || m.misplaced != "" || m.gang.group == nil {
 			continue // without a PodGroup it counts as a pod without a gang
 		}
-		if priority := naiveEvictionPriority(s.r, m.gang); priority >= p.Priority {
+		if priority := naiveEvictionPriority(s.r, m.gang); priority >= p.Priority && (v.Whole || count.PodPriority(v.Pod) >= p.Priority) {
 			s.fail("plan %s of priority %d evicts %s of priority %d", p.ID, p.Priority, v.Pod.UID, priority)
 		}
 		if lost[v.Gang] == nil {

@@ -34,11 +34,11 @@ type Effects struct {
 	// members (PreBind) must be cancelled; until it ends they occupy their reservations.
 	Cancel []types.UID
 	// Mark: preemptions whose victims must be marked, and RecordMarked called.
-	Mark []*Preemption
+	Mark []*evictions.Eviction
 	// Unmark: preemptions without an eviction. Victims that have the mark must lose it, unless they have that of another plan by now.
-	Unmark []*Preemption
+	Unmark []*evictions.Eviction
 	// Evict: preemptions whose victims must be deleted, and RecordEvicted called.
-	Evict []*Preemption
+	Evict []*evictions.Eviction
 	// Vacated: deleted pods whose reservations have ended. For other pods this is equivalent to their deletion now.
 	Vacated []*corev1.Pod
 }
@@ -74,7 +74,7 @@ type Options struct {
 	// MaxVictimGrace is the longest grace period of a victim. Zero: there is no such limit.
 	MaxVictimGrace time.Duration
 	// PreemptionEnded is called when a preemption has ended; nil: no callback. It must not call the Registry.
-	PreemptionEnded func(*Preemption, PreemptionOutcome)
+	PreemptionEnded func(*evictions.Eviction, evictions.Outcome)
 	// Clock is used by Arrive; nil: the real clock.
 	Clock clock.Clock
 	// Priority resolves a PriorityClass. It returns false if there is none of that name.
@@ -157,7 +157,7 @@ type Registry struct {
 	toSearch     map[*gangState]struct{} // see retryFirstHopeless
 	lastSearch   time.Duration           // what the last attempt took after which preemption would not help
 	nextSearch   time.Time               // when the next gang for which it would not help may be tried again
-	unmark       []*Preemption           // for the next Effects
+	unmark       []*evictions.Eviction   // for the next Effects
 	plainVictims evictions.Pods          // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
 	renamed      map[*member]Key         // bound members whose pods name another PodGroup by now, or none
 	preemptors   map[types.UID]*podPreemptor

@@ -170,7 +170,7 @@ func newSimulation(t *testing.T, seed int64, phases, stages *transitions) *simul
 		used: map[types.UID]string{}, seenPods: map[string]*corev1.Pod{},
 		trees: map[uint64]*gang.Tree{}, plans: map[uint64]*Plan{}, opened: map[uint64]bool{},
 		repairTimeout: 30 * time.Second, ran: map[types.UID]bool{}, waits: new(int),
-		evictor: evictor{allowed: map[string]bool{}, deleted: map[types.UID]bool{}, begun: map[string][]types.UID{}, ended: map[PreemptionOutcome]int{}},
+		evictor: evictor{allowed: map[string]bool{}, deleted: map[types.UID]bool{}, begun: map[string][]types.UID{}, ended: map[evictions.Outcome]int{}},
 	}
 	s.repaired = s.now
 	if seed%3 == 0 {
@@ -197,7 +197,7 @@ func (s *simulation) newRegistry() *Registry {
 	r := New()
 	r.Configure(Options{
 		RepairTimeout: s.repairTimeout, SingleSurplusAfter: 300 * time.Millisecond, PreemptionTimeout: time.Second,
-		PreemptionEnded: func(p *Preemption, outcome PreemptionOutcome) {
+		PreemptionEnded: func(p *evictions.Eviction, outcome evictions.Outcome) {
 			s.say("plan %s of %s: %s", p.ID, p.Gang.Name, outcome)
 			s.evictor.ended[outcome]++
 		},

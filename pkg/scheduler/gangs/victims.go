@@ -8,6 +8,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/preemption"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
@@ -65,7 +66,7 @@ func (m *member) isDeparting() bool {
 
 // departure returns by which preemption the pod is being deleted; nil: its deletion was accepted. departs is false if it is not
 // being deleted, or its end was observed.
-func (m *member) departure() (by *Preemption, departs bool) {
+func (m *member) departure() (by *evictions.Eviction, departs bool) {
 	if m == nil {
 		return nil, false
 	}
@@ -97,13 +98,13 @@ func (g *gangState) countsWithoutVictims() gang.Counts {
 // recordDeparting records that a member is being deleted by a preemption; nil: its deletion was accepted. It departs, and counts as
 // bound, until its end is observed, whether it was chosen as a pod of its gang or as one without a gang, and whatever it counts in by
 // now. A pod that is no member is in Registry.plainVictims until it becomes one.
-func (r *Registry) recordDeparting(m *member, by *Preemption) {
+func (r *Registry) recordDeparting(m *member, by *evictions.Eviction) {
 	delete(r.plainVictims, m.pod.UID)
 	if !m.isBound() {
 		return
 	}
 	if m.gang.departing == nil {
-		m.gang.departing = map[*member]*Preemption{}
+		m.gang.departing = map[*member]*evictions.Eviction{}
 	}
 	m.gang.departing[m] = by
 	if m.gang.preemption != nil {

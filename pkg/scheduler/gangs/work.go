@@ -199,7 +199,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts, passes: r.committing}
 	w.EvictionPriorities, w.standing = g.evictionPriorities(profile)
 	w.EvictionPriority, g.roomPriority = w.EvictionPriorities[0], w.EvictionPriorities[len(w.EvictionPriorities)-1]
-	w.roomPriority = g.roomPriority
+	w.roomPriority = max(g.roomPriority, g.leastPriority())
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	w.Problem.Nodes = g.placed.nodes()
@@ -242,8 +242,8 @@ func (g *gangState) standing(task Task, profile string) standing {
 	return s
 }
 
-// Asker returns who looks for room: with the lowest priority at which the gang may preempt. Otherwise pods that were preempted took the
-// room back that is kept for the preemptor.
+// Asker returns who looks for room: with the lowest priority at which the gang may preempt, or, while others end for it, with that for which
+// they do. Otherwise pods that were preempted took the room back that is kept for the preemptor.
 func (w *Work) Asker() reservations.Asker {
 	return reservations.Asker{Gang: w.Gang, Priority: w.roomPriority, Surplus: w.Task.isSurplus()}
 }
