@@ -141,12 +141,11 @@ func preemptedCondition(p *Preempted) metav1.Condition {
 		lost = fmt.Sprintf("%s %s, because its minimum ends as a whole or not at all",
 			message.Plural(p.Pods, "its only", fmt.Sprintf("all %d", p.Pods)), message.Plural(p.Pods, "pod", "pods"))
 	}
-	of := ""
 	if p.IsLower {
-		of = " of its lowest pods"
+		lost += ", by its lowest priority"
 	}
-	c.Message = fmt.Sprintf(preemptedAt+"%s by %s (priority %d over %d%s): %s",
-		p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.By, p.Priority, p.Over, of, lost)
+	c.Message = fmt.Sprintf(preemptedAt+"%s by %s (priority %d over %d): %s",
+		p.At.UTC().Format("2006-01-02 15:04:05 MST"), p.By, p.Priority, p.Over, lost)
 	return c
 }
 

@@ -253,7 +253,7 @@ func TestPreemptedCondition(t *testing.T) {
 		lost            *Preempted
 		reason, message string
 	}{
-		"its lowest pods": {lower, "SurplusPreempted", "preempted at 2026-03-01 12:06:00 UTC by default/chat (priority 1000 over 100 of its lowest pods): 4 pods above its minimum"},
+		"its lowest pods": {lower, "SurplusPreempted", "preempted at 2026-03-01 12:06:00 UTC by default/chat (priority 1000 over 100): 4 pods above its minimum, by its lowest priority"},
 		"surplus":         {preempted(4, false), "SurplusPreempted", "preempted at 2026-03-01 12:06:00 UTC by default/chat (priority 1000 over 100): 4 pods above its minimum"},
 		"one pod":         {preempted(1, false), "SurplusPreempted", "preempted at 2026-03-01 12:06:00 UTC by default/chat (priority 1000 over 100): 1 pod above its minimum"},
 		"the gang":        {preempted(8, true), "GangPreempted", "preempted at 2026-03-01 12:06:00 UTC by default/chat (priority 1000 over 100): all 8 pods, because its minimum ends as a whole or not at all"},
@@ -266,7 +266,7 @@ func TestPreemptedCondition(t *testing.T) {
 			if diff := cmp.Diff(want, preemptedCondition(tc.lost)); diff != "" {
 				t.Error(diff)
 			}
-			if by := message.Preemptor(want.Message); !strings.HasPrefix(by, "default/chat (priority 1000 over 100") {
+			if by := message.Preemptor(want.Message); by != "default/chat (priority 1000 over 100)" {
 				t.Errorf("the preemptor is read as %q", by)
 			}
 		})
