@@ -18,7 +18,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/test/controlplane"
 )
 
 // Names of the largest valid length, with indices of two and three digits, become pods, PodGroups, Services and
@@ -225,15 +224,4 @@ func TestAutoscalerOutAndIn(t *testing.T) {
 		})
 	})
 	w.untilPods(map[string]int{"s-0-w": 4, "f-0-w": 3}, true)
-}
-
-// A namespace is deleted with all of its objects, while muster-controller would create missing objects again.
-func TestNamespaceDeleted(t *testing.T) {
-	w := newWorld(t, 4)
-	w.apply(service)
-	w.untilPods(servicePods("llm"), true)
-	namespaces := cp.Client().CoreV1().Namespaces()
-	w.must(namespaces.Delete(w.ctx, w.namespace, metav1.DeleteOptions{}), "deleting the namespace")
-	w.must(controlplane.Until(w.ctx, namespaces, metav1.ListOptions{FieldSelector: "metadata.name=" + w.namespace},
-		func(left []*corev1.Namespace) bool { return len(left) == 0 }), "waiting for the namespace to go")
 }

@@ -109,52 +109,6 @@ func TestScalingAtEachLevel(t *testing.T) {
 	w.untilGone()
 }
 
-// With minAvailable unset scaling in lowers the minimum, in the PodGroup before any pod is deleted; scaling out again
-// raises it only when as many pods are ready.
-func TestUnsetMinimumFollowsScalingIn(t *testing.T) {
-	w := newWorld(t, 1)
-	w.apply(`
-metadata: {name: a}
-spec:
-  replicas: 1
-  template:
-    cliques:
-    - name: w
-      spec:
-        replicas: 4
-        podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 2}}}]}
-`)
-	w.untilPods(map[string]int{"a-0-w": 4}, true)
-	w.untilLeaf("a-0", "a-0-w", 4)
-	w.scale(cliques, "a-0-w", 2)
-	w.untilPods(map[string]int{"a-0-w": 2}, true)
-	w.untilLeaf("a-0", "a-0-w", 2)
-
-	// Out again while there is room for two more: the minimum follows the ready pods.
-	w.scale(cliques, "a-0-w", 4)
-	w.untilPods(map[string]int{"a-0-w": 4}, true)
-	w.untilLeaf("a-0", "a-0-w", 4)
-
-	// More than there is room for: the minimum stays, the surplus waits, and the gang is not disturbed.
-	w.scale(cliques, "a-0-w", 6)
-	w.untilPods(map[string]int{"a-0-w": 6}, false)
-	w.untilLeaf("a-0", "a-0-w", 4)
-	w.untilAvailable("a")
-	w.addNodes(1)
-	w.untilPods(map[string]int{"a-0-w": 6}, true)
-	w.untilLeaf("a-0", "a-0-w", 4) // not above the initial size
-
-	// To zero and back.
-	w.scale(cliques, "a-0-w", 0)
-	w.untilPods(map[string]int{}, true)
-	w.untilNames(podGroups)
-	w.untilAvailable("a")
-	w.scale(cliques, "a-0-w", 3)
-	w.untilPods(map[string]int{"a-0-w": 3}, true)
-	w.untilLeaf("a-0", "a-0-w", 3)
-	w.checkIndices()
-}
-
 // Capacity is short and then added: first the minimum of the tree starts as a whole, and with the remaining capacity
 // whole surplus replicas before single pods. No unit below its own minimum is ever bound, at any of the three levels.
 func TestMinimumBeforeSurplus(t *testing.T) {

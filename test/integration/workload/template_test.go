@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,57 +17,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
-
-// two has a clique that runs and one whose pods match no node.
-const two = `
-metadata: {name: s}
-spec:
-  replicas: 1
-  template:
-    cliques:
-    - name: good
-      spec: {replicas: 2, podSpec: {containers: [{name: main, image: "registry.example/main:1"}]}}
-    - name: bad
-      spec: {replicas: 2, podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 9}}}]}}
-`
-
-// A template is corrected before a pod of its clique has a node: its pods are created again, and those of other cliques
-// keep running.
-func TestTemplateIsRepairedBeforeItRuns(t *testing.T) {
-	w := newWorld(t, 1)
-	w.apply(two)
-	w.untilPods(map[string]int{"s-0-good": 2, "s-0-bad": 2}, false)
-	w.until("the PodGroup knows that no node is large enough", podGroups, func(objects []*unstructured.Unstructured) bool {
-		return len(objects) == 1 && conditionOf(objects[0], "Satisfied", "status") == "False" && conditionOf(objects[0], "Satisfied", "reason") != ""
-	})
-	before := w.uidsOf("s-0-good")
-	w.edit("s", func(set *v1alpha1.PodCliqueSet) {
-		set.Spec.Template.Cliques[1].Spec.PodSpec.Containers[0].Resources = corev1.ResourceRequirements{}
-		set.Spec.Template.Cliques[1].Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
-	})
-	w.untilAvailable("s")
-	w.untilPods(map[string]int{"s-0-good": 2, "s-0-bad": 2}, true)
-	for _, p := range w.pods() {
-		clique, image := p.Labels[v1alpha1.LabelPodClique], p.Spec.Containers[0].Image
-		if clique == "s-0-bad" && image != "registry.example/main:2" {
-			t.Errorf("pod %s has image %s", p.Name, image)
-		}
-		if clique == "s-0-good" && !before[string(p.UID)] {
-			t.Errorf("pod %s of the clique that was not edited is new", p.Name)
-		}
-	}
-	w.checkIndices()
-}
-
-func (w *world) uidsOf(clique string) map[string]bool {
-	uids := map[string]bool{}
-	for _, p := range w.pods() {
-		if p.Labels[v1alpha1.LabelPodClique] == clique {
-			uids[string(p.UID)] = true
-		}
-	}
-	return uids
-}
 
 // A pod template that the API server rejects is reported by the clique, and in a message by the set; by one event,
 // although it is retried; and no longer when it is corrected.

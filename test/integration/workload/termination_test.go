@@ -200,50 +200,6 @@ func TestTerminationOfASetReplica(t *testing.T) {
 	}
 }
 
-// TestTerminationAfterARestart: the timer survives muster-controller, which is killed while it runs.
-func TestTerminationAfterARestart(t *testing.T) {
-	w := newWorld(t, 1)
-	before := w.watched("8s")
-	w.ready("chat-0-router", false)
-	since, deadline := w.untilBreached("chat-0-router")
-	controller.Kill()
-	w.must(cp.Restart(w.ctx, controller), "starting muster-controller")
-	if s, d := w.untilBreached("chat-0-router"); s != since || d != deadline {
-		t.Errorf("since %s until %s, before the restart since %s until %s", s, d, since, deadline)
-	}
-	w.untilReplaced(before, "chat-0-")
-	w.notEarly(w.setAttempt(), deadline)
-}
-
-// TestEventsAfterARestart: muster-controller is killed after it reported a loss. The next process does not report the loss
-// again, and reports the recovery as one.
-func TestEventsAfterARestart(t *testing.T) {
-	w := newWorld(t, 1)
-	w.watched("1h")
-	w.untilEvent("chat", v1alpha1.EventAvailable)
-	w.ready("chat-0-router", false)
-	t.Log(w.untilEvent("chat", v1alpha1.EventDegraded))
-	w.until("the loss is recorded as reported", sets, func(objects []*unstructured.Unstructured) bool {
-		state, _, _ := unstructured.NestedString(objects[0].Object, "status", "reported", "state")
-		return state == string(v1alpha1.AvailabilityDegraded)
-	})
-	controller.Kill()
-	w.must(cp.Restart(w.ctx, controller), "starting muster-controller")
-	w.ready("chat-0-router", true)
-	t.Log(w.untilEvent("chat", v1alpha1.EventRecovered))
-	list, err := cp.Client().EventsV1().Events(w.namespace).List(w.ctx, metav1.ListOptions{})
-	w.must(err, "listing events")
-	counts := map[string]int{}
-	for _, e := range list.Items {
-		if e.Regarding.Name == "chat" {
-			counts[e.Reason]++
-		}
-	}
-	if counts[v1alpha1.EventAvailable] != 1 || counts[v1alpha1.EventDegraded] != 1 || counts[v1alpha1.EventRecovered] != 1 {
-		t.Errorf("events of the set by reason: %v", counts)
-	}
-}
-
 // TestDebuggingATermination runs the commands of the Gang Termination Design Doc, "Debugging Gang Termination Issues",
 // unchanged, and shows the columns.
 func TestDebuggingATermination(t *testing.T) {
