@@ -152,7 +152,7 @@ func (w *Snapshot) Slots(index, i int, ended, back []int) int {
 		return 0
 	}
 	known := c.unfreed.known
-	reason, reserved, nominated := known.reasons[i], w.reserved[i], w.hasNominated(i)
+	reason, reserved, nominated := known.reasons[i], w.reserved[i], len(w.nominatedOn(i)) > 0
 	if int(w.nodes.planned[i].gone)+len(ended) == len(back) && !(reason == 0 && nominated) {
 		_, limited := c.limits[i]
 		switch {
@@ -192,9 +192,9 @@ func (w *Snapshot) Slots(index, i int, ended, back []int) int {
 
 // addNominated adds what pods use that are nominated for the node and that the filters count there for the class.
 func (w *Snapshot) addNominated(sum *reservations.Amount, c *class, i int) {
-	for _, p := range w.f.NominatedPodsForNode(w.nodes.objects[i].Name) {
-		if pod := p.GetPod(); pod.UID != c.info.Pod.UID && corev1helpers.PodPriority(pod) >= corev1helpers.PodPriority(c.info.Pod) {
-			sum.Add(AmountOf(pod), 1)
+	for _, p := range w.nominatedOn(i) {
+		if p.pod.UID != c.info.Pod.UID && corev1helpers.PodPriority(p.pod) >= corev1helpers.PodPriority(c.info.Pod) {
+			sum.Add(p.uses, 1)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // nodeTable stores data of the nodes between plans, by their position in the scheduler's snapshot. It is updated once
@@ -45,7 +47,14 @@ type plannedPods struct {
 	freed   []bool       // by pod of the node: whether it is one of these; nil: none ever was
 	without fwk.NodeInfo // the node without these; nil: nothing has asked for it
 
-	unnominated bool // no pod is nominated for the node
+	nominated []nominatedPod // for the node
+	asked     bool           // nominated is known
+}
+
+// nominatedPod is a pod that is nominated for a node, and what it uses.
+type nominatedPod struct {
+	pod  *corev1.Pod
+	uses reservations.Amount
 }
 
 // topology groups the nodes by the value of one label, or by the values of several. Nodes that lack one of them have no

@@ -142,11 +142,9 @@ func (w *Snapshot) hasOnlyReserved(c *class, i int) bool {
 	}
 	var kept reservations.Amount
 	kept.Add(on.from(c.leaf), 1)
-	if w.hasNominated(i) {
-		for _, p := range w.f.NominatedPodsForNode(w.nodes.objects[i].Name) {
-			if isPromised(p.GetPod()) {
-				kept.Add(AmountOf(p.GetPod()), 1)
-			}
+	for _, p := range w.nominatedOn(i) {
+		if isPromised(p.pod) {
+			kept.Add(p.uses, 1)
 		}
 	}
 	node := w.nodes.nodeWithPlanned(i)

@@ -239,7 +239,7 @@ func (w *Snapshot) isFull(c *class, i int) bool {
 // refusalReason returns the reason why the node refuses a pod of the class now, "" if it does not. accepts: plainFilters
 // certainly accept it, if no pod is nominated.
 func (w *Snapshot) refusalReason(c *class, i int, accepts bool) string {
-	if !accepts || w.hasNominated(i) { // nominated pods are not visible on the node itself
+	if !accepts || len(w.nominatedOn(i)) > 0 { // nominated pods are not visible on the node itself
 		return w.runFilters(c, i)
 	}
 	if !c.plain {
@@ -259,14 +259,16 @@ func (w *Snapshot) refusalReason(c *class, i int, accepts bool) string {
 	return w.findConflict(c, i)
 }
 
-// hasNominated reports whether pods are nominated for the node. A node without such pods is asked once per plan.
-func (w *Snapshot) hasNominated(i int) bool {
+// nominatedOn returns the pods that are nominated for the node. It is asked once per plan.
+func (w *Snapshot) nominatedOn(i int) []nominatedPod {
 	p := &w.nodes.planned[i]
-	if !p.unnominated {
-		w.nodes.touched = append(w.nodes.touched, i)
-		p.unnominated = len(w.f.NominatedPodsForNode(w.nodes.objects[i].Name)) == 0
+	if !p.asked {
+		w.nodes.touched, p.asked = append(w.nodes.touched, i), true
+		for _, x := range w.f.NominatedPodsForNode(w.nodes.objects[i].Name) {
+			p.nominated = append(p.nominated, nominatedPod{x.GetPod(), AmountOf(x.GetPod())})
+		}
 	}
-	return !p.unnominated
+	return p.nominated
 }
 
 // runFilters returns the reason why the node refuses a pod of the class now, "" if it does not.
