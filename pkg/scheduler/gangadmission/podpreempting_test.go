@@ -12,8 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -204,6 +207,48 @@ func TestThePodWaitsForItsVictim(t *testing.T) {
 		t.Errorf("%v end, others are on %s and %s, want that the room on n0 is kept", got, c.nodeOf("plain"), c.nodeOf("rival-0"))
 	}
 	c.eventually("it has given up", func() bool { return c.isBound("high")() || len(c.evicted()) == 3 })
+}
+
+// Two pods are to end on a node for two others. When the first one has ended, the filters still count the pod that waits for the second
+// one, which has the same priority. Nobody else ends meanwhile, nothing is searched for, and no eviction counts as in vain. It is not
+// parallel: it reads metrics.
+func TestThePodWaitsForTheVictimsOfOthersOnItsNode(t *testing.T) {
+	c := newCluster(t)
+	inVain := func() (sum float64) {
+		for _, m := range []metrics.CounterMetric{preemptionsEnded.WithLabelValues(string(evictions.Wasted)), preemptions.WithLabelValues(string(unneeded))} {
+			n, err := testutil.GetCounterMetricValue(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+		return sum
+	}
+	before := inVain()
+	c.node(wrappers.MakeNode("n0").GPUs(4)).pod(wrappers.MakePod("low-0", "ml").GPUs(2).Node("n0"), wrappers.MakePod("low-1", "ml").GPUs(2).Node("n0"))
+	c.lingering = true
+	failed := c.countFailures()
+	c.run().pod(wrappers.MakePod("high-0", "ml").GPUs(2).Priority(100)).eventually("the first one is terminating", func() bool { return len(c.evicted()) == 1 })
+	first := c.evicted()[0]
+	c.pod(wrappers.MakePod("high-1", "ml").GPUs(2).Priority(100)).eventually("both are", func() bool { return len(c.evicted()) == 2 })
+	c.mu.Lock()
+	c.lingering = false
+	c.mu.Unlock()
+	tried := failed.Load()
+	c.deletePod(first)
+	c.eventually("it is tried twice, the second time when it must see the room", func() bool { return failed.Load() >= tried+2 })
+	for _, name := range []string{"low-0", "low-1"} {
+		if name != first {
+			c.deletePod(name)
+		}
+	}
+	c.eventually("both run", func() bool { return len(c.boundOf("high")) == 2 })
+	if got := c.evicted(); len(got) != 2 {
+		t.Errorf("%v have ended, want two pods", got)
+	}
+	if n := inVain() - before; n > 0 {
+		t.Errorf("%v evictions in vain and searches without need", n)
+	}
 }
 
 // A pod that waits for no victims, and may not preempt, gives up the node on which it was nominated: the room is of use for others.

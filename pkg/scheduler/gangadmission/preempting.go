@@ -94,16 +94,20 @@ func (pl *Admission) searchVictims(logger klog.Logger, work *gangs.Work, snapsho
 func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	logger, now := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(pod)), pl.gangs.clock.Now()
 	nothing := func(why string) *fwk.Status { return fwk.NewStatus(fwk.Unschedulable, "preemption: "+why) }
-	nodes, mayHelp, err := kubescheduler.MayPreempt(pl.profile, statuses)
-	if err != nil || !mayHelp {
-		return kubescheduler.Nominate(""), nothing("it is not helpful for scheduling")
-	}
+	kubescheduler.CountPreemptionAttempt()
 	work, why, waits, effects := pl.registry.BeginPodPreemption(pod, now)
 	switch pl.gangs.apply(logger, effects); {
 	case work == nil && waits:
 		return nil, nothing(why)
 	case work == nil: // its nominated node would be kept from others, and from the view of a cluster autoscaler
 		return kubescheduler.Nominate(""), nothing(why)
+	}
+	if known := pl.gangs.observedPod(pod); known == nil || known.DeletionTimestamp != nil { // later, RecordPodPreemption tells
+		return nil, nothing("the pod is gone or terminating")
+	}
+	nodes, mayHelp, err := kubescheduler.MayPreempt(pl.profile, statuses)
+	if err != nil || !mayHelp {
+		return kubescheduler.Nominate(""), nothing("it is not helpful for scheduling")
 	}
 	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, now)
 	if err != nil {
@@ -114,13 +118,8 @@ func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuse
 	case decided:
 		effects, ok := pl.registry.RecordPodPreemption(work, s.describe(decision), now)
 		pl.gangs.apply(logger, effects)
-		if known := pl.gangs.observedPod(pod); known == nil || known.DeletionTimestamp != nil {
-			// The event of its deletion may have come before there was anything to end.
-			pl.gangs.apply(logger, pl.registry.RemovePod(pod.UID, now))
-			return nil, nothing("the pod is gone or terminating")
-		}
 		if !ok {
-			return nil, nothing("the pods that would end are about to end for others")
+			return nil, nothing("the pod is gone, or the pods that would end are about to end for others")
 		}
 		kubescheduler.CountPreemption(decision.Cost.Pods)
 		return kubescheduler.Nominate(s.node), fwk.NewStatus(fwk.Success)
@@ -133,7 +132,7 @@ func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuse
 		pl.registry.RetryPodPreemption(pod, abortPause, now)
 		return nil, nothing("it waits until plans of lower priority are aborted")
 	case cut:
-		pl.registry.RetryPodPreemption(pod, unneededPause, now)
+		pl.registry.RecordPodCut(work, pl.gangs.clock.Since(now), now)
 		return nil, nothing("the search for victims took too long")
 	}
 	return kubescheduler.Nominate(""), nothing(cmp.Or(s.why, "no pod on a node has a lower priority"))

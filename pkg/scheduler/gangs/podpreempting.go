@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
@@ -20,11 +21,18 @@ import (
 type podPreemptor struct {
 	pod      *corev1.Pod
 	eviction *evictions.Eviction // nil: none is under way
+	node     string              // for which it is nominated because of its eviction
 	ended    time.Time           // when all of its victims had ended; zero: they have not
 	again    time.Time           // when the pod is activated; zero: it is not
-	paused   bool                // until then it does not preempt
+	paused   string              // why it does not preempt until then; "": it may
 	wasted   int                 // consecutive evictions after which it did not fit
+	cuts     int                 // consecutive searches that were cut short
 }
+
+const (
+	waitsForVictims = "it waits until the pods that it preempts have ended"
+	tookTooLong     = "the search for victims took too long"
+)
 
 // BeginPodPreemption returns what a pod without a gang, which no node takes, needs to preempt others. nil: it may not now, and why;
 // waits: it keeps its nominated node.
@@ -39,30 +47,52 @@ func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, 
 	case !r.resumed:
 		r.retryPod(pod, retryInterval)
 		return nil, "the PodGroups, and the evictions of an earlier process, are not known yet", true, e
-	case x != nil && x.eviction != nil && (x.ended.IsZero() || r.now.Sub(x.ended) < observedLate):
-		return nil, "it waits until the pods that it preempts have ended", true, e // the end of the last one may not be seen yet
+	case x != nil && x.eviction != nil && !r.seesItsRoom(x):
+		return nil, waitsForVictims, true, e
 	case x != nil && x.eviction != nil: // whatever took the room may take it again
 		e = r.endCall(r.endInVain(x, wastedPause(x.wasted)))
 	}
 	switch {
-	case x != nil && x.paused:
-		return nil, evictedInVain, false, e
+	case x != nil && x.paused != "":
+		return nil, x.paused, x.cuts > 0, e
 	case priority <= r.lowest:
 		return nil, "no pod on a node has a lower priority", false, e
+	case x != nil && x.cuts > 0 && !r.searches.isOpen(maxSpent, now):
+		x.again = r.searches.spent
+		return nil, tookTooLong, true, e
 	}
+	r.searching = pod.UID
 	w = &Work{
 		Pod: pod, Tree: anyTree, Priority: priority, EvictionPriorities: []int32{priority}, EvictionPriority: priority, roomPriority: priority,
 		Classes: []*corev1.Pod{pod}, Pods: []*corev1.Pod{pod}, all: map[string][]placement.Pod{"": {{ID: string(pod.UID)}}},
 	}
 	w.Problem = placement.Problem{Tree: anyTree, Pods: w.all}
+	if x != nil {
+		w.Cuts, x.cuts = x.cuts, 0
+	}
 	return w, "", false, e
 }
 
-// RecordPodPreemption records a decision for a pod without a gang. ok is false if it does not hold any more.
+// seesItsRoom reports whether the cycles of a pod see that its victims have ended, and so have those of others on its node whose
+// nominations the filters count.
+func (r *Registry) seesItsRoom(x *podPreemptor) bool {
+	for _, y := range r.preemptors {
+		if y.eviction != nil && y.node == x.node && y.eviction.Priority >= x.eviction.Priority && (y.ended.IsZero() || r.now.Sub(y.ended) < observedLate) {
+			return false
+		}
+	}
+	return true
+}
+
+// RecordPodPreemption records a decision for a pod without a gang. ok is false if it does not hold any more, or the pod is gone since
+// BeginPodPreemption.
 func (r *Registry) RecordPodPreemption(w *Work, d Preempting, now time.Time) (e Effects, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
+	if r.searching != w.Pod.UID {
+		return Effects{}, false
+	}
 	x := r.retryPod(w.Pod, 0)
 	p := &evictions.Eviction{
 		ID: d.ID, Pod: w.Pod, Priority: w.EvictionPriority, Victims: d.Victims, Decided: now, Awaited: d.Awaited, Timeout: r.opts.PreemptionTimeout,
@@ -73,7 +103,7 @@ func (r *Registry) RecordPodPreemption(w *Work, d Preempting, now time.Time) (e 
 	}
 	e = r.chooseVictims(p, w)
 	p.Begin(evictions.Recorded, now)
-	x.eviction, x.ended = p, time.Time{}
+	x.eviction, x.node, x.ended = p, d.Placements[0].Node, time.Time{}
 	e.Mark = append(e.Mark, p)
 	return r.endCall(e), true
 }
@@ -84,6 +114,18 @@ func (r *Registry) RetryPodPreemption(pod *corev1.Pod, after time.Duration, now 
 	defer r.mu.Unlock()
 	r.beginCall(now)
 	r.retryPod(pod, after)
+}
+
+// RecordPodCut records that a search for victims was cut short after some time: the next one has more.
+func (r *Registry) RecordPodCut(w *Work, took time.Duration, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	r.searches.affords(took, maxSpent, now)
+	if r.searching == w.Pod.UID {
+		x := r.retryPod(w.Pod, searchShare*took)
+		x.cuts, x.paused = w.Cuts+1, tookTooLong
+	}
 }
 
 // retryPod lets the pod be activated after some time; 0: it is not.
@@ -112,13 +154,16 @@ func (r *Registry) endForPod(x *podPreemptor, outcome evictions.Outcome, after t
 // tried again.
 func (r *Registry) endInVain(x *podPreemptor, after time.Duration) Effects {
 	e := r.endForPod(x, x.eviction.Failure(), after)
-	x.paused, x.wasted = x.wasted > 0, x.wasted+1
+	if x.wasted++; x.wasted > 1 {
+		x.paused = evictedInVain
+	}
 	return e
 }
 
 // retryPreemptors activates the pods whose time has come. It is called by Tick.
 func (r *Registry) retryPreemptors() Effects {
 	var e Effects
+	ended := sets.New[string]() // nodes on which all victims of a pod have ended
 	for uid, x := range r.preemptors {
 		p := x.eviction
 		switch {
@@ -129,15 +174,21 @@ func (r *Registry) retryPreemptors() Effects {
 			}
 			e.add(r.endInVain(x, after))
 		case p != nil && x.ended.IsZero() && p.Stage() == evictions.Deleted && !p.IsAwaiting(r.isEnding):
-			x.ended, x.again = r.now, r.now.Add(observedLate)
+			x.ended = r.now
+			ended.Insert(x.node)
+		case !x.again.IsZero() && !r.now.Before(x.again):
+			x.again, x.paused = time.Time{}, ""
 			e.Activate = append(e.Activate, x.pod)
-			continue
-		}
-		if !x.again.IsZero() && !r.now.Before(x.again) {
-			x.again, x.paused = time.Time{}, false
-			e.Activate = append(e.Activate, x.pod)
-			if x.eviction == nil && x.wasted == 0 {
+			if p == nil && x.wasted+x.cuts == 0 {
 				delete(r.preemptors, uid)
+			}
+		}
+	}
+	if len(ended) > 0 {
+		for _, x := range r.preemptors {
+			if x.eviction != nil && !x.ended.IsZero() && ended.Has(x.node) {
+				x.again = r.now.Add(observedLate)
+				e.Activate = append(e.Activate, x.pod)
 			}
 		}
 	}
@@ -147,19 +198,22 @@ func (r *Registry) retryPreemptors() Effects {
 // reviewPreemptor ends the eviction of a pod without a gang that needs it no more.
 func (r *Registry) reviewPreemptor(pod *corev1.Pod) Effects {
 	switch {
-	case r.preemptors[pod.UID] == nil:
-		return Effects{}
 	case pod.Spec.NodeName != "":
 		return r.forgetPreemptor(pod.UID, (*evictions.Eviction).Success)
 	case pod.DeletionTimestamp != nil, keyOf(pod).Name != "":
 		return r.forgetPreemptor(pod.UID, (*evictions.Eviction).Failure)
 	}
-	r.preemptors[pod.UID].pod = pod
+	if x := r.preemptors[pod.UID]; x != nil {
+		x.pod = pod
+	}
 	return Effects{}
 }
 
 // forgetPreemptor ends what is known of a pod without a gang as a preemptor, if anything is.
 func (r *Registry) forgetPreemptor(uid types.UID, outcome func(*evictions.Eviction) evictions.Outcome) Effects {
+	if r.searching == uid {
+		r.searching = ""
+	}
 	x := r.preemptors[uid]
 	if x == nil {
 		return Effects{}

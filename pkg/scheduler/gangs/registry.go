@@ -161,6 +161,7 @@ type Registry struct {
 	plainVictims evictions.Pods          // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
 	renamed      map[*member]Key         // bound members whose pods name another PodGroup by now, or none
 	preemptors   map[types.UID]*podPreemptor
+	searching    types.UID // the pod without a gang for which victims are searched for; "": there is none, or it is gone
 
 	index   indices
 	waiting waitList

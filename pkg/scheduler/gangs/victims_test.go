@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -33,7 +35,9 @@ func decideForPod(r *Registry, name string, priority int32, now time.Time, pods 
 			victims[i].Gang = Key{}
 		}
 	}
-	e, ok := r.RecordPodPreemption(w, Preempting{ID: name, Victims: victims}, now)
+	r.searching = w.Pod.UID
+	node := pods[0].Spec.NodeName
+	e, ok := r.RecordPodPreemption(w, Preempting{ID: name, Victims: victims, Placements: []placement.Placement{{Node: node}}}, now)
 	if !ok {
 		return nil
 	}
@@ -255,6 +259,165 @@ func TestAPodThatPreempts(t *testing.T) {
 	s.effects = s.r.RemovePod("high", s.now)
 	if len(s.r.preemptors) > 0 {
 		t.Error("it is remembered")
+	}
+}
+
+// The filters count the pods that are nominated for a node, and so a pod whose victim has ended may not fit there before the victims of
+// others have ended, too. It has not preempted in vain, and searches for no other victims, until these have.
+func TestAPodWaitsForTheVictimsOfOthersOnItsNode(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		node     string // of the other pod
+		priority int32
+		ends     func(s *story, p *evictions.Eviction) // how it ends that the other one waits
+		waits    bool
+		tried    bool // at once
+	}{
+		"the other victim ends": {node: "n", priority: 100, waits: true, tried: true, ends: func(s *story, _ *evictions.Eviction) { s.r.RecordPlainPodGone("b") }},
+		"the other pod is gone": {node: "n", priority: 100, waits: true, ends: func(s *story, _ *evictions.Eviction) { s.effects = s.r.RemovePod("other", s.now) }},
+		"the other victim never ends": {
+			node: "n", priority: 100, waits: true, ends: func(s *story, p *evictions.Eviction) { s.after(p.Until().Sub(s.now)) },
+		},
+		"the other pod is on another node":    {node: "m", priority: 100},
+		"the other pod has a lower priority":  {node: "n", priority: 99},
+		"the other pod has a higher priority": {node: "n", priority: 101, waits: true, tried: true, ends: func(s *story, _ *evictions.Eviction) { s.r.RecordPlainPodGone("b") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			s.r.opts.PreemptionTimeout = 30 * time.Second
+			preempts := func(name, victim, node string, priority int32) *evictions.Eviction {
+				w := wrappers.MakePod(victim, testNamespace).UID(victim).Node(node)
+				s.pods(w)
+				p := s.decideForPod(name, priority, w.Obj())
+				s.r.RecordMarked(p, nil, s.now)
+				s.r.RecordEvicted(p, nil, s.now)
+				return p
+			}
+			high := wrappers.MakePod("high", testNamespace).UID("high").Priority(100).Obj()
+			waits := func() bool {
+				w, _, _, _ := s.r.BeginPodPreemption(high, s.now)
+				return w == nil && s.r.preemptors["high"].eviction != nil
+			}
+			isTried := func() bool {
+				return slices.ContainsFunc(s.effects.Activate, func(pod *corev1.Pod) bool { return pod.Name == "high" })
+			}
+			preempts("high", "a", "n", 100)
+			p := preempts("other", "b", tc.node, tc.priority)
+			s.r.RecordPlainPodGone("a")
+			s.after(0)
+			if s.after(observedLate); !isTried() {
+				t.Error("it is not tried when its victim has ended")
+			}
+			if s.after(5 * time.Second); waits() != tc.waits {
+				t.Fatalf("it waits: %t", !tc.waits)
+			}
+			if !tc.waits {
+				return
+			}
+			tc.ends(s, p)
+			if s.after(0); isTried() != tc.tried {
+				t.Errorf("it is tried at once: %t", isTried())
+			}
+			if s.after(observedLate); tc.tried && !isTried() {
+				t.Error("it is not tried when the end of the other victim can be seen")
+			}
+			if waits() {
+				t.Error("it still waits")
+			}
+		})
+	}
+}
+
+// A pod that is deleted, or bound, or joins a gang while victims are searched for it ends nobody.
+func TestAPodThatIsGoneEndsNobody(t *testing.T) {
+	t.Parallel()
+	high := func() *wrappers.PodWrapper {
+		return wrappers.MakePod("high", testNamespace).UID("high").Priority(100)
+	}
+	for name, tc := range map[string]struct {
+		change func(s *story)
+		ends   bool
+	}{
+		"it is deleted":       {change: func(s *story) { s.r.RemovePod("high", s.now) }},
+		"it is being deleted": {change: func(s *story) { s.pods(high().Terminating()) }},
+		"it is bound":         {change: func(s *story) { s.pods(high().Node("m")) }},
+		"it is of a gang":     {change: func(s *story) { s.group(podGroup().MinMember(2)).pods(high().Gang("g")) }},
+		"another one is gone": {change: func(s *story) { s.r.RemovePod("other", s.now) }, ends: true},
+		"it has a new label":  {change: func(s *story) { s.pods(high().Label("a", "b")) }, ends: true},
+		"another search begins": {change: func(s *story) {
+			s.r.BeginPodPreemption(wrappers.MakePod("x", testNamespace).UID("x").Priority(100).Obj(), s.now)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			victim := wrappers.MakePod("a", testNamespace).UID("a").Node("n")
+			s.pods(victim)
+			s.r.AbandonedEvictions(nil, s.now)
+			w, why, _, _ := s.r.BeginPodPreemption(high().Obj(), s.now)
+			if w == nil {
+				t.Fatal(why)
+			}
+			tc.change(s)
+			e, ok := s.r.RecordPodPreemption(w, Preempting{
+				ID: "p", Victims: s.r.victimsOf([]*corev1.Pod{victim.Obj()}), Placements: []placement.Placement{{Node: "n"}},
+			}, s.now)
+			if ok != tc.ends || len(e.Mark) > 0 != tc.ends || len(s.r.plainVictims) > 0 != tc.ends || len(s.r.preemptors) > 0 != tc.ends {
+				t.Errorf("it ends a pod: %t; %d marks, %d victims, %d preemptors", ok, len(e.Mark), len(s.r.plainVictims), len(s.r.preemptors))
+			}
+		})
+	}
+}
+
+// Searches that are cut short have more and more time, and together no more than their share of the loop.
+func TestSearchesForPodsThatAreCutShort(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.r.AbandonedEvictions(nil, s.now)
+	s.pods(wrappers.MakePod("a", testNamespace).UID("a").Node("n"))
+	const pods, took = 10, 200 * time.Millisecond
+	spent, most, searches := time.Duration(0), 0, map[types.UID]int{}
+	try := func(pod *corev1.Pod) {
+		w, why, waits, _ := s.r.BeginPodPreemption(pod, s.now)
+		if w == nil {
+			if !waits || !strings.Contains(why, "took too long") {
+				t.Fatalf("%s: %q, waits: %t", pod.Name, why, waits)
+			}
+			return
+		}
+		if w.Cuts != searches[pod.UID] {
+			t.Errorf("%s: search %d has the time after %d cuts", pod.Name, searches[pod.UID], w.Cuts)
+		}
+		searches[pod.UID]++
+		spent, most = spent+took, max(most, searches[pod.UID])
+		s.r.RecordPodCut(w, took, s.now)
+	}
+	var list []*corev1.Pod
+	for i := range pods {
+		name := fmt.Sprintf("high-%d", i)
+		list = append(list, wrappers.MakePod(name, testNamespace).UID(name).Priority(100).Obj())
+		try(list[i])
+	}
+	start := s.now
+	for first := spent; s.now.Sub(start) < 5*time.Minute; {
+		s.after(time.Second)
+		for _, pod := range s.effects.Activate {
+			try(pod)
+		}
+		for _, pod := range list { // an event wakes them
+			try(pod)
+		}
+		if share := s.now.Sub(start)/searchShare + took + maxSpent; spent-first > share {
+			t.Fatalf("%s of %s were spent on searches", spent-first, s.now.Sub(start))
+		}
+	}
+	if len(searches) < pods || most < 3 {
+		t.Errorf("searches: %v, want several for each pod", searches)
+	}
+	s.r.RemovePod("high-0", s.now)
+	if s.r.preemptors["high-0"] != nil {
+		t.Error("a pod that is gone is remembered")
 	}
 }
 

@@ -8,10 +8,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// MayPreempt reports whether a node that refused a pod may take it when other pods have ended, and returns all nodes. It counts the
-// attempt as the stock plugin does.
+// MayPreempt reports whether a node that refused a pod may take it when other pods have ended, and returns all nodes.
 func MayPreempt(profile Profile, statuses fwk.NodeToStatusReader) (nodes []fwk.NodeInfo, mayHelp bool, err error) {
-	metrics.PreemptionAttempts.Inc()
 	lister := profile.SnapshotSharedLister().NodeInfos()
 	if nodes, err = lister.List(); err != nil {
 		return nil, false, err
@@ -24,6 +22,9 @@ func MayPreempt(profile Profile, statuses fwk.NodeToStatusReader) (nodes []fwk.N
 func Nominate(node string) *fwk.PostFilterResult {
 	return framework.NewPostFilterResultWithNominatedNode(node)
 }
+
+// CountPreemptionAttempt counts an attempt to preempt as the stock plugin does.
+func CountPreemptionAttempt() { metrics.PreemptionAttempts.Inc() }
 
 // CountPreemption counts the victims of one preemption as the stock plugin does.
 func CountPreemption(victims int) { metrics.PreemptionVictims.Observe(float64(victims)) }
