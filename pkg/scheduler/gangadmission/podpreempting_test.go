@@ -149,6 +149,131 @@ func TestPodsPreemptAsInKubeScheduler(t *testing.T) {
 	}
 }
 
+// The pod may preempt on 150 nodes and looks at 100 of them first. Who ends is the same as if it looked at all, but for how long the
+// victim has run.
+func TestThePodLooksAtASampleFirst(t *testing.T) {
+	t.Parallel()
+	const nodes = 150
+	guarded := func(w *wrappers.PodWrapper) *wrappers.PodWrapper { return w.Label("is", "guarded") }
+	for name, tc := range map[string]struct {
+		p     *wrappers.PodWrapper
+		usual func(name string) []*wrappers.PodWrapper // on each node but one; nil: a pod of 4 GPUs
+		other func(name string) []*wrappers.PodWrapper // on that one, the first is the victim; nil: as usual
+	}{
+		"a lower priority": {
+			other: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(4).Priority(9)}
+			},
+		},
+		"a lower priority that does not suffice": {
+			usual: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(3).Priority(10), wrappers.MakePod(name+"-low", "ml").GPUs(1)}
+			},
+			other: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(4).Priority(9)}
+			},
+		},
+		"a pod above the minimum of its gang": {
+			other: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(4).Priority(10).Gang("elastic")}
+			},
+		},
+		"no budget is violated": {
+			usual: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{guarded(wrappers.MakePod(name, "ml").GPUs(4).Priority(10))}
+			},
+		},
+		"one pod instead of two": {
+			usual: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(2).Priority(10), wrappers.MakePod(name+"-second", "ml").GPUs(2).Priority(10)}
+			},
+		},
+		"fewer GPUs": {
+			p: wrappers.MakePod("p", "ml").GPUs(2).Priority(100),
+			other: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(2).Priority(10), wrappers.MakePod(name+"-higher", "ml").GPUs(2).Priority(100)}
+			},
+		},
+	} {
+		for _, at := range []int{0, 60, nodes - 1} { // at least one of them is not in the sample
+			t.Run(fmt.Sprintf("%s/%d", name, at), func(t *testing.T) {
+				t.Parallel()
+				c := newCluster(t)
+				c.groups.Put(wrappers.MakePodGroup("elastic", "ml").UID("elastic").Generation(1).MinMember(1).Obj())
+				if name == "a pod above the minimum of its gang" {
+					c.node(wrappers.MakeNode("own").GPUs(1)).pod(wrappers.MakePod("a-0", "ml").GPUs(1).Priority(10).Gang("elastic").Node("own"))
+				}
+				usual := func(name string) []*wrappers.PodWrapper {
+					return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(4).Priority(10)}
+				}
+				budget := &policyv1.PodDisruptionBudget{
+					ObjectMeta: metav1.ObjectMeta{Name: "guard", Namespace: "ml"},
+					Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"is": "guarded"}}},
+				}
+				if _, err := c.client.PolicyV1().PodDisruptionBudgets("ml").Create(c.ctx, budget, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				total := 0
+				for i := range nodes {
+					node := fmt.Sprintf("n%03d", i)
+					pods := usual
+					switch {
+					case i == at && tc.other != nil:
+						pods = tc.other
+					case i != at && tc.usual != nil:
+						pods = tc.usual
+					}
+					c.node(wrappers.MakeNode(node).GPUs(4))
+					for _, w := range pods("on-" + node) {
+						c.pod(w.Node(node))
+						total++
+					}
+				}
+				c.eventually("they are seen", func() bool {
+					n := 0
+					for _, node := range c.sched.Cache.Dump().Nodes {
+						n += len(node.GetPods())
+					}
+					return n >= total
+				})
+				p := tc.p
+				if p == nil {
+					p = wrappers.MakePod("p", "ml").GPUs(4).Priority(100)
+				}
+				c.run().pod(p).eventually("it runs", c.isBound("p"))
+				if got, want := c.evicted(), fmt.Sprintf("on-n%03d", at); !slices.Equal(got, []string{want}) {
+					t.Errorf("%v end, want %s", got, want)
+				}
+			})
+		}
+	}
+}
+
+// Pods look at different samples, so that few of them wait for each other's victims on one node.
+func TestPodsLookAtDifferentSamples(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	for i := range 150 {
+		node := fmt.Sprintf("n%03d", i)
+		c.node(wrappers.MakeNode(node).GPUs(4))
+		for k := range 4 {
+			c.pod(wrappers.MakePod(fmt.Sprintf("low-%d-%d", i, k), "ml").GPUs(1).Node(node))
+		}
+	}
+	c.run().lingering = true
+	for i := range 8 {
+		c.pod(wrappers.MakePod(fmt.Sprintf("high-%d", i), "ml").GPUs(1).Priority(100))
+	}
+	c.eventually("the victims are terminating", func() bool { return len(c.evicted()) >= 8 })
+	nodes := map[string]bool{}
+	for _, name := range c.evicted() {
+		nodes[c.nodeOf(name)] = true
+	}
+	if len(nodes) < 6 {
+		t.Errorf("%v end, on %d nodes only", c.evicted(), len(nodes))
+	}
+}
+
 // Several pods at the same time end no more than they need, and each gets its room. A gang of a higher priority takes the room of some of
 // them, which preempt again.
 func TestPodsThatPreemptAtTheSameTime(t *testing.T) {

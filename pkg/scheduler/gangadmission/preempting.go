@@ -67,8 +67,11 @@ func (pl *Admission) searchVictims(logger klog.Logger, work *gangs.Work, snapsho
 	for _, work.EvictionPriority = range work.EvictionPriorities {
 		s = &search{Admission: pl, work: work, snapshot: snapshot}
 		if s.mayHelp(now) {
-			s.collectCandidates(logger, step, now)
-			decision, result = s.findVictims(limit)
+			s.collectPods(logger)
+			if decision, result = s.findSampledVictim(limit, now); result == hopeless {
+				s.collectCandidates(step, nil, now)
+				decision, result = s.findVictims(limit)
+			}
 			mayChange = mayChange || s.candidates.Unsettled || s.bounded || !snapshot.KnownUntil().IsZero()
 		}
 		if why = cmp.Or(why, s.why); result != hopeless {
@@ -162,6 +165,7 @@ type search struct {
 	snapshot   *kubescheduler.Snapshot
 	budgets    disruptionBudgets
 	running    []*corev1.Pod // by ID
+	priorities []int32       // gangs.Screening.Priorities
 	candidates gangs.Candidates
 	inTheWay   []gangs.PlanRoom // plans that have to be aborted first
 	why        string           // why preemption would not help; "": no pod has a lower priority
@@ -175,6 +179,7 @@ type search struct {
 func (s *search) mayHelp(now time.Time) bool {
 	holders, pods := s.snapshot.Holders()
 	screening := s.registry.ScreenHolders(s.work, holders, pods, now)
+	s.priorities = screening.Priorities
 	problem := s.work.Required()
 	if s.why = s.snapshot.WhyFreedRoomIsUnknown(); s.why == "" && problem.Tree.MissingPods(problem.Have) > 1 {
 		s.why = s.snapshot.WhyStorageIsUnknown()
@@ -189,11 +194,38 @@ func (s *search) mayHelp(now time.Time) bool {
 	return true
 }
 
-// collectCandidates collects the candidates.
-func (s *search) collectCandidates(logger klog.Logger, step gangs.NextPreemptionStep, now time.Time) {
+// collectPods collects the running pods.
+func (s *search) collectPods(logger klog.Logger) {
 	s.budgets = s.gangs.disruptionBudgets(logger)
 	s.snapshot.VisitPods(func(_ int, pod *corev1.Pod) { s.running = append(s.running, pod) })
-	running := gangs.RunningPods{Pods: s.running, Amount: s.snapshot.ExtendedAmounts(), Budgets: s.budgets.ofEach(s.running)}
+}
+
+// findSampledVictim searches for victims of a pod without a gang: gangs, and pods on a sample of the nodes. It finds none, although there
+// may be some, unless one pod suffices that has no more of the extended resources than is requested, and there is nothing better elsewhere
+// but in how long it may take to end and has run (docs/decisions, G15).
+func (s *search) findSampledVictim(limit *deadline, now time.Time) (*preemption.Decision, searchResult) {
+	if s.work.Pod == nil {
+		return nil, hopeless
+	}
+	nodes, priority := s.snapshot.Sample(s.priorities)
+	if nodes == nil {
+		return nil, hopeless
+	}
+	sample := *s
+	sample.collectCandidates(gangs.PreemptDecide, func(id int) bool { return nodes[s.snapshot.NodeOf(id)] }, now)
+	d, result := sample.findVictims(limit)
+	if result == decided && (d.Cost.Pods > 1 || d.Cost.Violations > 0 || d.Cost.Priority > priority || d.Cost.Amount > s.snapshot.Amount(0)) {
+		return nil, hopeless
+	}
+	if result != hopeless {
+		*s = sample
+	}
+	return d, result
+}
+
+// collectCandidates collects the candidates; of pods without a gang only those that are sampled. nil: all.
+func (s *search) collectCandidates(step gangs.NextPreemptionStep, sampled func(id int) bool, now time.Time) {
+	running := gangs.RunningPods{Pods: s.running, Amount: s.snapshot.ExtendedAmounts(), Budgets: s.budgets.ofEach(s.running), Sampled: sampled}
 	s.candidates = s.registry.Candidates(s.work, running, step == gangs.PreemptConfirm, now)
 }
 

@@ -26,6 +26,8 @@ type RunningPods struct {
 	Amount func(id int) int64
 	// Budgets returns the indexes of the PodDisruptionBudgets that select a pod. nil: there are none.
 	Budgets func(id int) []int
+	// Sampled reports whether a pod without a gang may be a candidate; nil: any may.
+	Sampled func(id int) bool
 }
 
 // Candidates are the pods that a gang, or a pod without one, may preempt.
@@ -180,7 +182,7 @@ func (c *candidates) addPod(id int) {
 	case priority >= c.work.EvictionPriority || c.confirm && victim == nil:
 	case victim != nil && (victim.By() == nil || victim.By() != c.eviction):
 		c.Unsettled = true
-	default:
+	case c.running.Sampled == nil || c.running.Sampled(id):
 		c.plain = append(c.plain, id)
 	}
 }
@@ -334,9 +336,12 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 // Screening bounds what Candidates of a gang there can be, without a look at single pods.
 type Screening struct {
 	// MayEnd has an entry for each holder. If it is false, none of its pods is a candidate, or ends without the gang's doing.
-	MayEnd    []bool
-	Pods      int // those of a lower priority that may end
-	Protected int // those of a lower priority that may not be preempted
+	MayEnd []bool
+	// Priorities has an entry for each holder: its candidates have no lower priority. math.MinInt32: its pods are terminating;
+	// math.MaxInt32: it has no candidates.
+	Priorities []int32
+	Pods       int // those of a lower priority that may end
+	Protected  int // those of a lower priority that may not be preempted
 }
 
 // ScreenHolders returns which running pods may be Candidates of the gang of the work at most: it goes by what does not change with the
@@ -364,8 +369,9 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 	for _, victim := range r.plainVictims {
 		plainEnd = plainEnd || victim.IsExpected(r.now, r.opts.PreemptionTimeout) || victim.By().IsForPod()
 	}
-	s, lowest := Screening{MayEnd: make([]bool, len(holders))}, int32(math.MaxInt32)
+	s, lowest := Screening{MayEnd: make([]bool, len(holders)), Priorities: make([]int32, len(holders))}, int32(math.MaxInt32)
 	for i, h := range holders {
+		s.Priorities[i] = math.MaxInt32 // of a holder without pods
 		if pods[i] == 0 {
 			continue
 		}
@@ -389,6 +395,12 @@ func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int,
 			s.Protected += pods[i]
 		default:
 			s.MayEnd[i] = priority < w.EvictionPriority
+		}
+		switch {
+		case h.Terminating:
+			s.Priorities[i] = math.MinInt32
+		case s.MayEnd[i] && priority < w.EvictionPriority:
+			s.Priorities[i] = priority
 		}
 		if s.MayEnd[i] && !h.Terminating && priority < w.EvictionPriority {
 			s.Pods += pods[i]

@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -53,6 +54,9 @@ func checkScreening(t testing.TB, r *Registry, w *Work, pods []*corev1.Pod, c *C
 		candidates += len(c.Workloads[i].Pods)
 		for _, p := range c.Workloads[i].Pods {
 			check(p.ID)
+			if lowest := s.Priorities[of[p.ID]]; c.Workloads[i].Priority < lowest {
+				t.Fatalf("%s, a candidate of priority %d, has at least %d", pods[p.ID].Name, c.Workloads[i].Priority, lowest)
+			}
 		}
 	}
 	if candidates > s.Pods {
@@ -91,19 +95,19 @@ func TestScreenHolders(t *testing.T) {
 		change func(r *Registry) // of other objects
 		want   Screening         // of the holder of the last pod
 	}{
-		"a plain pod of a lower priority":                   {pods: []*corev1.Pod{running("a", "", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
+		"a plain pod of a lower priority":                   {pods: []*corev1.Pod{running("a", "", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1, Priorities: []int32{4}}},
 		"a plain pod of the same priority":                  {pods: []*corev1.Pod{running("a", "", 5)}, want: Screening{MayEnd: []bool{false}}},
-		"a plain pod of a higher priority that terminates":  {pods: []*corev1.Pod{terminating(running("a", "", 9))}, want: Screening{MayEnd: []bool{true}}},
-		"a pod whose PodGroup does not exist":               {pods: []*corev1.Pod{running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
+		"a plain pod of a higher priority that terminates":  {pods: []*corev1.Pod{terminating(running("a", "", 9))}, want: Screening{MayEnd: []bool{true}, Priorities: []int32{math.MinInt32}}},
+		"a pod whose PodGroup does not exist":               {pods: []*corev1.Pod{running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1, Priorities: []int32{4}}},
 		"a gang of the same priority":                       {group: wrappers.MakePodGroup("g", "ns").MinMember(1).Obj(), pods: []*corev1.Pod{running("a", "g", 5)}, want: Screening{MayEnd: []bool{false}}},
-		"a gang whose class is lower than its pods":         {group: wrappers.MakePodGroup("g", "ns").MinMember(1).Priority("low").Obj(), pods: []*corev1.Pod{running("a", "g", 5)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
-		"a gang whose class is higher than its pods":        {group: wrappers.MakePodGroup("g", "ns").MinMember(1).Priority("high").Obj(), pods: []*corev1.Pod{running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
+		"a gang whose class is lower than its pods":         {group: wrappers.MakePodGroup("g", "ns").MinMember(1).Priority("low").Obj(), pods: []*corev1.Pod{running("a", "g", 5)}, want: Screening{MayEnd: []bool{true}, Pods: 1, Priorities: []int32{1}}},
+		"a gang whose class is higher than its pods":        {group: wrappers.MakePodGroup("g", "ns").MinMember(1).Priority("high").Obj(), pods: []*corev1.Pod{running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1, Priorities: []int32{4}}},
 		"a protected gang":                                  {group: protectedGroup(), pods: []*corev1.Pod{running("a", "g", 4)}, want: Screening{MayEnd: []bool{false}, Protected: 1}},
 		"a protected gang of the same priority":             {group: protectedGroup(), pods: []*corev1.Pod{running("a", "g", 5)}, want: Screening{MayEnd: []bool{false}}},
-		"a protected gang with a pod that terminates":       {group: protectedGroup(), pods: []*corev1.Pod{terminating(running("a", "g", 9))}, want: Screening{MayEnd: []bool{true}}},
-		"a protected gang with a pod that counts nowhere":   {group: protectedTree(), pods: []*corev1.Pod{running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
-		"a pod whose annotation was removed while it ran":   {group: wrappers.MakePodGroup("g", "ns").MinMember(1).Priority("low").Obj(), pods: []*corev1.Pod{running("a", "g", 9), running("a", "", 9)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
-		"a pod that names another, protected gang by now":   {group: protectedGroup(), pods: []*corev1.Pod{running("a", "other", 4), running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1}},
+		"a protected gang with a pod that terminates":       {group: protectedGroup(), pods: []*corev1.Pod{terminating(running("a", "g", 9))}, want: Screening{MayEnd: []bool{true}, Priorities: []int32{math.MinInt32}}},
+		"a protected gang with a pod that counts nowhere":   {group: protectedTree(), pods: []*corev1.Pod{running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1, Priorities: []int32{4}}},
+		"a pod whose annotation was removed while it ran":   {group: wrappers.MakePodGroup("g", "ns").MinMember(1).Priority("low").Obj(), pods: []*corev1.Pod{running("a", "g", 9), running("a", "", 9)}, want: Screening{MayEnd: []bool{true}, Pods: 1, Priorities: []int32{1}}},
+		"a pod that names another, protected gang by now":   {group: protectedGroup(), pods: []*corev1.Pod{running("a", "other", 4), running("a", "g", 4)}, want: Screening{MayEnd: []bool{true}, Pods: 1, Priorities: []int32{4}}},
 		"a pod of another gang names a third one by now":    {group: protectedGroup(), pods: []*corev1.Pod{running("b", "other", 4), running("b", "third", 4), running("a", "g", 4)}, want: Screening{MayEnd: []bool{false}, Protected: 1}},
 		"a pod of another gang names no gang any more":      {group: protectedGroup(), pods: []*corev1.Pod{running("b", "other", 4), running("b", "", 4), running("a", "g", 5)}, want: Screening{MayEnd: []bool{false}}},
 		"a pod that names its gang again":                   {group: protectedGroup(), pods: []*corev1.Pod{running("a", "g", 4), running("a", "other", 4), running("a", "g", 4)}, want: Screening{MayEnd: []bool{false}, Protected: 1}},
@@ -135,6 +139,9 @@ func TestScreenHolders(t *testing.T) {
 			pods := tc.pods[len(tc.pods)-1:]
 			holders, numbers, _ := holdersOf(pods)
 			w := &Work{Gang: keyNamed("own"), EvictionPriority: 5}
+			if tc.want.Priorities == nil {
+				tc.want.Priorities = []int32{math.MaxInt32}
+			}
 			if diff := cmp.Diff(tc.want, r.ScreenHolders(w, holders, numbers, now)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

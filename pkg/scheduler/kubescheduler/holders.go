@@ -23,22 +23,7 @@ func (w *Snapshot) Holders() (holders []podgroup.Holder, pods []int) {
 // have with what the other pods use: of the pods themselves nothing is read, and no pod is freed. It must not be
 // called after Free.
 func (w *Snapshot) MayFitWithout(p placement.Problem, ends []bool) bool {
-	t := w.usage()
-	n, room := len(t.columns), slices.Clone(t.total)
-	for k, used := range t.used {
-		room[k] -= used
-	}
-	for i := range t.pods {
-		u, left := &t.pods[i], room[i*n:(i+1)*n]
-		for k, h := range u.holders {
-			if !ends[h] {
-				continue
-			}
-			for column, used := range t.usesOf(i, k) {
-				left[column] += used
-			}
-		}
-	}
+	room := w.roomWithout(ends)
 	for _, need := range placement.DomainNeeds(p, w) {
 		areas := w.Areas(need.Level, 0)
 		if need.Area != 0 {
@@ -58,20 +43,51 @@ func (w *Snapshot) MayFitWithout(p placement.Problem, ends []bool) bool {
 	})
 }
 
+// roomWithout returns what would be left on the nodes if all pods of some holders ended, by node and column of usage.
+func (w *Snapshot) roomWithout(ends []bool) []int64 {
+	t := w.usage()
+	n, room := len(t.columns), slices.Clone(t.total)
+	for k, used := range t.used {
+		room[k] -= used
+	}
+	for i := range t.pods {
+		u, left := &t.pods[i], room[i*n:(i+1)*n]
+		for k, h := range u.holders {
+			if !ends[h] {
+				continue
+			}
+			for column, used := range t.usesOf(i, k) {
+				left[column] += used
+			}
+		}
+	}
+	return room
+}
+
 // mostSlots returns an upper bound of how many pods of the class fit on nodes if this room is left, by node and column
 // of usage, and it is not less than now. Nodes count that refuse the class only because of their pods.
 func (w *Snapshot) mostSlots(c *class, room []int64, nodes []int32) int {
 	if c.refuse != nil {
 		return 0
 	}
-	columns, n, sum := w.columnsOf(c), len(w.usage().columns), 0
+	sum := 0
 	for _, i := range nodes {
-		reason := c.known.reasons[i]
-		if reason != 0 && !w.cache.reasons[reason].resolvable {
-			continue
+		if w.mayTake(c, i) {
+			slots, _ := c.known.demand.countSlots(w.columnsIn(c, room, i))
+			sum += max(slots, int(c.known.slots[i]))
 		}
-		slots, _ := c.known.demand.countSlots(func(k int) int64 { return room[int(i)*n+columns[k]] })
-		sum += max(slots, int(c.known.slots[i]))
 	}
 	return sum
+}
+
+// mayTake reports whether a node takes the class, or refuses it only because of its pods.
+func (w *Snapshot) mayTake(c *class, i int32) bool {
+	reason := c.known.reasons[i]
+	return reason == 0 || w.cache.reasons[reason].resolvable
+}
+
+// columnsIn returns what is left on a node of what the class requests.
+func (w *Snapshot) columnsIn(c *class, room []int64, i int32) func(k int) int64 {
+	columns, left := w.columnsOf(c), room[int(i)*len(w.usage().columns):]
+	return func(k int) int64 { return left[columns[k]] }
 }

@@ -118,12 +118,16 @@ func (c *cluster) decideAsGang(b *testing.B, registry *gangs.Registry, cache *Fi
 	for i := range p.Pods[""] {
 		p.Pods[""][i].ID = string(types.UID(pod.UID))
 	}
-	if !w.MayFitWithout(p, registry.ScreenHolders(&preemptor, holders, pods, now).MayEnd) {
+	screening := registry.ScreenHolders(&preemptor, holders, pods, now)
+	if !w.MayFitWithout(p, screening.MayEnd) {
 		b.Fatal("hopeless")
 	}
+	sample, _ := w.Sample(screening.Priorities)
 	var running []*corev1.Pod
 	w.VisitPods(func(_ int, pod *corev1.Pod) { running = append(running, pod) })
-	candidates := registry.Candidates(&preemptor, gangs.RunningPods{Pods: running, Amount: w.ExtendedAmounts()}, false, now)
+	candidates := registry.Candidates(&preemptor, gangs.RunningPods{
+		Pods: running, Amount: w.ExtendedAmounts(), Sampled: func(id int) bool { return sample[w.NodeOf(id)] },
+	}, false, now)
 	d, result := preemption.FindVictims(preemption.Input{Problem: p, Workloads: candidates.Workloads}, w, preemption.Budget{})
 	if result != preemption.Decided {
 		b.Fatal(result)
