@@ -161,6 +161,11 @@ func runManager(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	ruled, err := o.readRules()
+	if err != nil {
+		return fmt.Errorf("reading --kind-rules: %w", err)
+	}
+	grouped = append(grouped, ruled...)
 	settings := controllers.Options{
 		SchedulerName: o.schedulerName, SchedulerLease: o.schedulerLeaseName(), StandstillLimit: renewDeadline,
 		WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes, Grouped: grouped}

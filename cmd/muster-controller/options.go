@@ -42,6 +42,7 @@ type options struct {
 	waitImage          string
 	stalledUpdateAfter time.Duration
 	groupedKinds       []string
+	kindRules          string
 	classes            classes.Options
 
 	webhookHost          string
@@ -115,6 +116,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 	fs.StringSliceVar(&o.groupedKinds, "grouped-kinds", o.groupedKinds,
 		"Kinds of workloads for whose gangs PodGroups are made: of a LeaderWorkerSet for each replica, of every JobSet, RayCluster and PodGroup of another scheduler, of the others if their pod templates have "+v2alpha2.MinMemberKey+". Empty: none; PodGroups that were made stay.")
+
+	fs.StringVar(&o.kindRules, "kind-rules", o.kindRules,
+		"File of rules that say which pods workloads of further kinds consist of, whose PodGroups are made too. Empty: there are none.")
 
 	fs.StringVar(&o.classes.Class, "controller-class", o.classes.Class,
 		"Class of the PodCliqueSets that are served: of those with this value in the annotation "+v1alpha1.ControllerClass+", or else in the label of that name of their namespace, and of those without a class if Grove's operator is not installed.")
@@ -222,6 +226,9 @@ func (o *options) validate() error {
 	if _, err := grouping.Select(o.groupedKinds); err != nil {
 		refuse("--grouped-kinds has %s", err)
 	}
+	if _, err := o.readRules(); err != nil {
+		refuse("--kind-rules: %s", err)
+	}
 	if o.leaderElect && o.leaderElectLease == "" {
 		refuse("--leader-elect-lease must not be empty with --leader-elect")
 	}
@@ -265,4 +272,16 @@ func defaultNamespace() string {
 		return strings.TrimSpace(string(content))
 	}
 	return "muster-system"
+}
+
+// readRules returns the kinds of --kind-rules.
+func (o *options) readRules() ([]grouping.Kind, error) {
+	if o.kindRules == "" {
+		return nil, nil
+	}
+	file, err := os.ReadFile(o.kindRules)
+	if err != nil {
+		return nil, err
+	}
+	return grouping.ParseRules(file)
 }

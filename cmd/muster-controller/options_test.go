@@ -47,8 +47,9 @@ func TestValidateOptions(t *testing.T) {
 			change: func(o *options) { o.groupedKinds = []string{"Job", "Pod"} },
 			want:   []string{`--grouped-kinds has "Pod": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, RayCluster, PodGroup.scheduling.x-k8s.io, PodGroup.scheduling.volcano.sh`},
 		},
-		"no kinds":               {change: func(o *options) { o.groupedKinds = nil }},
-		"no namespaces of Grove": {change: func(o *options) { o.classes.GroveNamespaces = nil }},
+		"a file of rules that is not there": {change: func(o *options) { o.kindRules = "nowhere.yaml" }, want: []string{"--kind-rules: open nowhere.yaml"}},
+		"no kinds":                          {change: func(o *options) { o.groupedKinds = nil }},
+		"no namespaces of Grove":            {change: func(o *options) { o.classes.GroveNamespaces = nil }},
 		"without leader election its flags do not matter": {
 			change: func(o *options) { o.leaderElect, o.leaderElectLease, o.leaderLeaseDuration = false, "", 0 },
 		},

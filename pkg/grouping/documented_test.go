@@ -43,7 +43,7 @@ func TestDocumentedWorkloads(t *testing.T) {
 			object.SetName("w")
 			object.SetUID("u1")
 			schedule(object.Object)
-			if got := trees(t, object); got != strings.TrimSpace(want) {
+			if got := treesOf(t, kindOf(t, object), object); got != strings.TrimSpace(want) {
 				t.Errorf("%s\n=>\n%s", manifest, got)
 			}
 		})
@@ -67,10 +67,10 @@ func schedule(node any) {
 	}
 }
 
-// trees returns the PodGroups of a workload, as the scheduler reads them: a line for each node of their trees.
-func trees(t *testing.T, object *unstructured.Unstructured) string {
+// treesOf returns the PodGroups of a workload, as the scheduler reads them: a line for each node of their trees.
+func treesOf(t *testing.T, kind Kind, object *unstructured.Unstructured) string {
 	t.Helper()
-	groups, err := kindOf(t, object).PodGroups(object)
+	groups, err := kind.PodGroups(object)
 	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
 		return "refused: " + err.Error()
 	} else if err != nil {

@@ -10,6 +10,6 @@ import (
 
 func TestPure(t *testing.T) {
 	t.Parallel()
-	purity.Check(t, "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/utils/ptr",
+	purity.Check(t, "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/utils/ptr", "github.com/google/cel-go/...", "sigs.k8s.io/yaml",
 		purity.Module+"/pkg/apis/scheduling/v2alpha2", purity.Module+"/pkg/membership", purity.Module+"/pkg/message")
 }
