@@ -45,7 +45,6 @@ type arrangement struct {
 	units    []unit    // a zone is followed by those in it
 	chosen   []int32   // by index in units: index of the domain
 	singles  []unit    // single pods, until all other units are in units
-	ledger   ledger    // if scarce
 	twins    [][]int32 // by table and domain: the first domain that each unit may have instead
 	order    []int     // indexes in units, without zones, in the order in which they are placed
 	left     []int     // of total

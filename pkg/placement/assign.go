@@ -10,19 +10,13 @@ import (
 // assignDomains finds domains for all units of the choice by their numbers.
 func (a *arrangement) assignDomains() bool {
 	a.left = append(a.left[:0], a.total...)
-	a.hash, a.failed, a.steps, a.contents, a.ledger = 0, map[uint64]bool{}, 0, map[place]content{}, ledger{}
+	a.hash, a.failed, a.steps, a.contents = 0, map[uint64]bool{}, 0, map[place]content{}
 	for i := range a.tables {
 		t := &a.tables[i]
 		for c := range t.room {
 			copy(t.left[c], t.room[c])
 		}
 		t.rankings = t.rankings[:0]
-	}
-	if a.scarce && !a.opaque {
-		a.openLedger()
-		if a.isOverdrawn(len(a.tables), 0) {
-			return false
-		}
 	}
 	for i := range a.tables {
 		for d := range a.tables[i].areas {
@@ -150,12 +144,6 @@ func (a *arrangement) hashOfDomain(table, d int) uint64 {
 		random = shuffler(number ^ uint64(row[d]))
 		number = random.number()
 	}
-	if a.ledger.pledged != nil {
-		for _, row := range a.ledger.pledged[table] {
-			random = shuffler(number ^ uint64(row[d]))
-			number = random.number()
-		}
-	}
 	return number
 }
 
@@ -197,45 +185,26 @@ func (a *arrangement) assignFrom(i int) bool {
 	if a.failed[state] {
 		return false
 	}
-	ok, ends := false, false
-	if a.ledger.room != nil && !u.single && u.pinned < 0 {
-		domains, all := a.domainsByLoss(i)
-		for _, d := range domains {
-			if ok, ends = a.assignTo(i, d); ends {
-				break
-			}
+	for d := range a.domainsByTightness(u) {
+		a.chosen[i] = d
+		a.takeDomain(u, int(d), 1)
+		isPossible := !a.isRefused(u, int(d))
+		if isPossible && a.assignFrom(i+1) {
+			return true
 		}
-		ends = ends || all
-	}
-	if !ends {
-		for d := range a.domainsByTightness(u) {
-			if ok, ends = a.assignTo(i, d); ends {
-				break
-			}
+		a.takeDomain(u, int(d), -1)
+		if !isPossible {
+			a.steps++
+		}
+		// The room for others is the same whichever domain a single pod has: it is likely that other units have the wrong ones.
+		if isPossible && u.single || !a.alike && a.steps > maxSteps || a.late {
+			break
 		}
 	}
-	if !ok && !a.late {
+	if !a.late {
 		a.failed[state] = true
 	}
-	return ok
-}
-
-// assignTo finds domains for unit i and those after it, of which unit i has the given one. ends: there is no need to try another one
-// for unit i.
-func (a *arrangement) assignTo(i int, d int32) (ok, ends bool) {
-	u := &a.units[i]
-	a.chosen[i] = d
-	a.takeDomain(u, int(d), 1)
-	isPossible := !a.isOverdrawn(u.table, int(d)) && !a.isRefused(u, int(d))
-	if isPossible && a.assignFrom(i+1) {
-		return true, true
-	}
-	a.takeDomain(u, int(d), -1)
-	if !isPossible {
-		a.steps++
-	}
-	// The room for others is the same whichever domain a single pod has: it is likely that other units have the wrong ones.
-	return false, isPossible && u.single || !a.alike && a.steps > maxSteps || a.late
+	return false
 }
 
 // assignLoose counts leaves that may be anywhere, which come last.
@@ -398,7 +367,7 @@ func (a *arrangement) domainsByTightness(u *unit) func(yield func(d int32) bool)
 // holds reports whether the numbers allow the unit in the domain, and in those that enclose it.
 func (a *arrangement) holds(u *unit, d int) bool {
 	t := &a.tables[u.table]
-	if !u.single && d >= t.rests || !a.fitsIn(u, t.left, d) || u.single && !a.hasRoom(u, d) {
+	if !u.single && d >= t.rests || !a.fitsIn(u, t.left, d) {
 		return false
 	}
 	for j, outer := range t.outer {
@@ -416,9 +385,6 @@ func (a *arrangement) takeDomain(u *unit, d, sign int) {
 		if !u.isZone {
 			a.tables[table].changeLeft(d, u.takes, sign)
 		}
-		if a.ledger.room != nil {
-			a.movePledge(u, table, d, sign)
-		}
 		a.hash += a.hashOfDomain(table, d)
 	}
 	if u.table >= 0 {
@@ -428,10 +394,6 @@ func (a *arrangement) takeDomain(u *unit, d, sign int) {
 				change(j, int(outer[d]))
 			}
 		}
-	}
-	if a.ledger.room != nil && u.table >= 0 {
-		a.movePledge(u, len(a.tables), 0, sign)
-		a.updateRoom(u.table, d)
 	}
 	if u.isZone {
 		return

@@ -36,9 +36,8 @@
 // (units.go): domains are assigned to them by numbers, all levels at once (assign.go), and the pods are placed in them by
 // steps 2 to 6 (arrange.go). A domain that refuses what the numbers allow changes the numbers, and the assignment is made
 // again. If pods of several classes cannot be placed, domains are assigned by what is left for the others: heavier pods take the
-// room of lighter ones on the same nodes, and a unit has the domain that costs the least room for heavier pods. Then each single pod
-// is assigned a domain of the narrowest level, too, or the nodes outside of all; a ledger (ledger.go) compares beforehand what they
-// need with what is left for them. A level is wider than another if its domains enclose those of the other.
+// room of lighter ones on the same nodes. Then each single pod is assigned a domain of the narrowest level, too, or the nodes outside
+// of all. A level is wider than another if its domains enclose those of the other.
 //
 // A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each, as if
 // the level were required. If that fails, or pods have to follow others that run, a walk lets each group take what it can get
