@@ -366,9 +366,9 @@ type section struct {
 	size     int64
 }
 
-// setChoice prepares the assignment of a choice. If scarce is set, the domain of a unit is the one in which it costs the others the least
-// room, and each pod of a leaf without a level of its own, or of a unit with a wider level than the narrowest, is assigned a domain of
-// the narrowest level: what is left in several of them may be too little for such a pod in each.
+// setChoice prepares the assignment of a choice. If scarce is set, the tightest domain of a unit is that with the least room of
+// what is scarce, and each pod of a leaf without a level of its own is assigned a domain of the narrowest level: what is left in several
+// of them may be too little for such a pod in each.
 func (a *arrangement) setChoice(groups []int32, scarce bool) {
 	a.scarce, a.fills = scarce, fills{}
 	if scarce && !a.opaque && a.podTakes == nil {
@@ -395,11 +395,7 @@ func (a *arrangement) setChoice(groups []int32, scarce bool) {
 			continue
 		}
 		if s := zoneOf(g); a.groups[g].required != "" {
-			if leaves, ok := a.leavesIfSplit(g); ok {
-				s.sections = append(s.sections, &section{group: g, loose: leaves})
-			} else {
-				s.units = append(s.units, a.unitOf(g))
-			}
+			s.units = append(s.units, a.unitOf(g))
 		} else {
 			s.loose = append(s.loose, g)
 		}
@@ -412,35 +408,6 @@ func (a *arrangement) setChoice(groups []int32, scarce bool) {
 		a.shares = a.sharesOfRoom()
 	}
 	a.findTwins()
-}
-
-// leavesIfSplit returns the leaves of a unit of which each pod is assigned a domain: if scarce is set, one with a wider level than the
-// narrowest, all of whose leaves are needed and can be split.
-func (a *arrangement) leavesIfSplit(g int32) ([]int32, bool) {
-	if !a.scarce || a.opaque || a.unitOf(g).table == 0 {
-		return nil, false
-	}
-	var leaves []int32
-	var visit func(g int32) bool
-	visit = func(g int32) bool {
-		at := &a.groups[g]
-		if at.isLeaf() {
-			leaves = append(leaves, g)
-			return a.singleClassOf(g) >= 0
-		}
-		missing := at.missing()
-		for k := at.first; k < at.end; k++ {
-			if a.satisfied(k) || !a.possible[k] {
-				continue
-			}
-			if missing--; !visit(k) {
-				return false
-			}
-		}
-		return missing == 0
-	}
-	ok := visit(g)
-	return leaves, ok
 }
 
 // appendSingles appends the single pods, the largest first, and of these the ones that may have the fewest domains.
