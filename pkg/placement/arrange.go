@@ -129,43 +129,35 @@ func (c *chooser) isUnit(g int32) bool {
 func (a *arrangement) placeChoice(groups []int32) bool {
 	thrifty := a.planner.thrifty
 	defer func() { a.planner.thrifty = thrifty }()
-	try := func(cheapest bool, by sequence, assignments int) bool {
+	try := func(cheapest bool, assignments int) bool {
 		a.planner.thrifty = cheapest
-		return a.placeAssigned(len(a.stack), by, assignments)
+		return a.placeAssigned(len(a.stack), assignments)
 	}
 	if a.alike {
-		return !thrifty && try(false, finestFirst, maxAssignments) || !a.isStopped() && try(true, finestFirst, maxAssignments)
+		return !thrifty && try(false, maxAssignments) || !a.isStopped() && try(true, maxAssignments)
 	}
 	isCut := a.scarce // the plain assignment takes too many steps
-	if !isCut && try(thrifty, finestFirst, 1) {
+	if !isCut && try(thrifty, 1) {
 		return true
 	}
 	if a.isStopped() {
 		return false
 	}
 	a.setChoice(groups, true)
-	if try(thrifty, heaviestFirst, maxAssignments) || !thrifty && a.steps <= maxSteps && !a.isStopped() && try(true, heaviestFirst, maxAssignments) {
+	if try(thrifty, maxAssignments) || !thrifty && a.steps <= maxSteps && !a.isStopped() && try(true, maxAssignments) {
 		return true
 	}
 	if isCut {
 		return false
 	}
 	a.setChoice(groups, false)
-	return !a.isStopped() && try(true, finestFirst, maxAssignments)
+	return !a.isStopped() && try(true, maxAssignments)
 }
-
-// sequence is the order in which the units of an assignment are placed at first.
-type sequence int
-
-const (
-	finestFirst   sequence = iota // those with the most domains first, leaves without a level of their own last
-	heaviestFirst                 // those with the heaviest pods first
-)
 
 // placeAssigned places the units in the domains of one assignment after another; if the pods are not alike, of at most the given
 // number of them. If a unit does not fit, and the order matters, it is placed first; then it is learned what its domain refuses,
 // and those of the units after it that do not fit either. On failure nothing is placed.
-func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool {
+func (a *arrangement) placeAssigned(base, assignments int) bool {
 	clear(a.refusals)
 	defer clear(a.refusals)
 	domains := len(a.domains)
@@ -173,7 +165,7 @@ func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool
 		if a.isStopped() || !a.assignDomains() {
 			return false
 		}
-		a.setOrder(by)
+		a.setOrder()
 		at, culprits := 0, []int(nil)
 		for {
 			a.setDomains()
@@ -203,8 +195,9 @@ func (a *arrangement) placeAssigned(base int, by sequence, assignments int) bool
 	return false
 }
 
-// setOrder sets the order in which the units are placed.
-func (a *arrangement) setOrder(by sequence) {
+// setOrder sets the order in which the units are placed at first: those with the most domains first, leaves without a level of their
+// own last, and of these the ones with the heaviest pods first.
+func (a *arrangement) setOrder() {
 	a.order = a.order[:0]
 	for i := range a.units {
 		if !a.units[i].isZone {
@@ -223,21 +216,8 @@ func (a *arrangement) setOrder(by sequence) {
 	}
 	slices.SortStableFunc(a.order, func(i, k int) int {
 		x, y := &a.units[i], &a.units[k]
-		finer, heavier := cmp.Compare(rank(x), rank(y)), cmp.Compare(a.heaviestWeight(y), a.heaviestWeight(x))
-		if by == heaviestFirst {
-			return cmp.Or(cmp.Compare(a.restOf(i), a.restOf(k)), heavier, finer)
-		}
-		return cmp.Or(finer, heavier)
+		return cmp.Or(cmp.Compare(rank(x), rank(y)), cmp.Compare(a.heaviestWeight(y), a.heaviestWeight(x)))
 	})
-}
-
-// restOf returns 1 for a single pod on nodes in no domain of the level, else 0. These pods come last: the area in which they are
-// placed contains domains, too.
-func (a *arrangement) restOf(i int) int {
-	if u := &a.units[i]; u.single && int(a.chosen[i]) >= a.tables[u.table].rests {
-		return 1
-	}
-	return 0
 }
 
 // heaviestWeight returns the weight of the unit's heaviest pods, 0 if all are alike.
