@@ -50,7 +50,7 @@ func Explain(p placement.Problem, world World, short *placement.Shortfall) Refus
 	case short.Cut:
 		parts = append(parts, fmt.Sprintf("the search was cut short after %s and goes on", message.Count(short.Attempts, "attempt")))
 	case !short.Exhausted:
-		parts = append(parts, fmt.Sprintf("the search ended after %s", message.Count(short.Attempts, "attempt")))
+		parts = append(parts, fmt.Sprintf("no placement was found in %s", message.Count(short.Attempts, "attempt")))
 	}
 	return Refusal{
 		Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition),

@@ -609,7 +609,7 @@ func TestExplain(t *testing.T) {
 			},
 			capacities: fakeCapacities{room(1, 3)},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
-				Message: "the gang needs 13 nvidia.com/gpu for 13 pods, 3 are free; q: 3 of 8 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; the search ended after 7 attempts"},
+				Message: "the gang needs 13 nvidia.com/gpu for 13 pods, 3 are free; q: 3 of 8 pods can be placed; 5 nodes: Insufficient nvidia.com/gpu; no placement was found in 7 attempts"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
