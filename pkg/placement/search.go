@@ -154,8 +154,8 @@ func (pl *planner) leastSum(g int32, ofLeaf func(leaf int32) int) int {
 }
 
 // tryChoices tries, in this order: the walk in order of preference, the preferred choice, the cheapest choice, other
-// choices, the first of these choices in other orders, and all nodes for their pods. If pods have domains, the walk
-// comes second, because it takes the domain that is best for a single leaf.
+// choices, the first of these choices in other orders, and all nodes for their pods. If pods have domains, there is no
+// walk, because it takes the domain that is best for a single leaf.
 func (s *search) tryChoices() bool {
 	pl := s.planner
 	if !s.shares && !pl.thrifty && s.attemptChoice(s.walkInOrder) {
@@ -176,12 +176,6 @@ func (s *search) tryChoices() bool {
 	}
 	if !pl.thrifty && s.packChoice(preferred) {
 		return true
-	}
-	if s.shares {
-		pl.setNeed(s.needOf(preferred))
-		if s.attemptChoice(s.walkInOrder) {
-			return true
-		}
 	}
 	if s.exploreChoices() {
 		return true
