@@ -122,6 +122,12 @@ test-long: build controlplane ## Run all tests, also those with the tag long, wi
 	ROUNDS=$(LONG_ROUNDS) RACE=all GOFLAGS='$(GOFLAGS) -tags=long' hack/test-unit.sh -timeout 2h $(UNIT)
 	ROUNDS=$(LONG_ROUNDS) SOAK=$(LONG_SOAK) go test -tags long -count 1 -p 1 -timeout 6h -v $(INTEGRATION)
 
+# The controllers of other projects, each with the manifests that it publishes.
+.PHONY: test-workloads
+test-workloads: build controlplane ## Run the real JobSet and LeaderWorkerSet on Muster; builds them the first time
+	@hack/build-controlplane.sh jobset lws
+	go test -tags workloads -count 1 -timeout 60m -run '^TestReal' ./test/integration/workload
+
 .PHONY: bench
 bench: bench-scheduler bench-workload ## Run all benchmarks, with results in bin/bench; takes hours
 
@@ -143,7 +149,7 @@ release-dry-run: linux-binaries ## Make a release for this architecture, start t
 
 .PHONY: lint
 lint: $(LINT) ## Run go vet, staticcheck and the analyzers of hack/lint
-	go vet -tags long -vettool=$(LINT) ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
+	go vet -tags long,workloads -vettool=$(LINT) ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
 	@cd hack/lint && go test -mod=mod .
 
 .PHONY: verify
@@ -171,7 +177,7 @@ vendor: tidy ## Write vendor/ from go.mod
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module
-	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/release hack/tools; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the Go files

@@ -5,10 +5,12 @@
 #
 #   hack/build-controlplane.sh                   # what tests, demo and cluster-up need
 #   hack/build-controlplane.sh kube-scheduler coscheduling   # the named binaries only; benchmarks compare with these
+#   hack/build-controlplane.sh jobset lws                    # controllers of other projects, with the manifests they publish
 #
-# The versions are those of hack/controlplane/go.mod, and for coscheduling, another project's scheduler on an older
-# Kubernetes, of hack/coscheduling/go.mod. A binary is out of date when the go.sum or the source of its module, the Go
-# toolchain or the flags below changed since it was built; bin/.built/NAME remembers.
+# The versions are those of hack/controlplane/go.mod, and for other projects, each with the Kubernetes that it asks for, of
+# hack/coscheduling/go.mod and hack/workloads/NAME/go.mod; the manifests go to bin/NAME.yaml, by bin/kubectl. A binary is
+# out of date when the go.sum or the source of its module, the Go toolchain or the flags below changed since it was built;
+# bin/.built/NAME remembers.
 set -eu
 cd "$(dirname "$0")/.."
 root=$(pwd)
@@ -35,9 +37,17 @@ ldflags_of() { # Kubernetes version
 
 kubernetes_ldflags=$(ldflags_of "$(version_of controlplane k8s.io/kubernetes)")
 
-describe() { # name; sets module, package, ldflags and the time a first build takes on two cores
+describe() { # name; sets module, package, ldflags, manifests and the time a first build takes on two cores
 	module=hack/controlplane
+	manifests= # the directory of a kustomization and the module that has it
 	case $1 in
+	jobset | lws)
+		module=hack/workloads/$1 package=sigs.k8s.io/$1 ldflags= duration="4 minutes"
+		manifests="config/default sigs.k8s.io/$1"
+		case $1 in
+		lws) package=$package/cmd ;;
+		esac
+		;;
 	coscheduling)
 		module=hack/coscheduling package=. duration="5 minutes"
 		ldflags=$(ldflags_of "$(version_of coscheduling k8s.io/kubernetes)")
@@ -48,7 +58,7 @@ describe() { # name; sets module, package, ldflags and the time a first build ta
 	kube-scheduler) package=k8s.io/kubernetes/cmd/kube-scheduler ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	kubectl) package=k8s.io/kubernetes/cmd/kubectl ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	*)
-		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling" >&2
+		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling jobset lws" >&2
 		exit 2
 		;;
 	esac
@@ -58,7 +68,7 @@ toolchain=$(go version)
 stamp_of() { # name
 	describe "$1"
 	source_stamp=$(find "$module" -name go.sum -o -name '*.go' | LC_ALL=C sort | xargs cat | git hash-object --stdin)
-	printf '%s\n%s\n%s\n%s\n' "$source_stamp" "$toolchain" "$GOFLAGS CGO_ENABLED=$CGO_ENABLED" "$package $ldflags"
+	printf '%s\n%s\n%s\n%s\n' "$source_stamp" "$toolchain" "$GOFLAGS CGO_ENABLED=$CGO_ENABLED" "$package $ldflags${manifests:+ $manifests}"
 }
 
 up_to_date() { # name
@@ -89,6 +99,10 @@ for name in $todo; do
 	if [ "$name" = coscheduling ]; then # the API server learns its PodGroups from the file that the project publishes
 		dir=$(cd "$module" && go list -m -f '{{.Dir}}' sigs.k8s.io/scheduler-plugins)
 		install -m 644 "$dir/manifests/coscheduling/crd.yaml" "$bin/coscheduling-podgroups.yaml"
+	fi
+	if [ -n "$manifests" ]; then
+		dir=$(cd "$module" && go list -m -f '{{.Dir}}' "${manifests#* }")
+		"$bin/kubectl" kustomize "$dir/${manifests% *}" >"$bin/$name.yaml"
 	fi
 	mv -f "$bin/.built/$name.new" "$bin/$name"
 	stamp_of "$name" >"$bin/.built/$name"

@@ -183,13 +183,7 @@ func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	objects = slices.DeleteFunc(objects, func(object *unstructured.Unstructured) bool { return object.Object["webhooks"] == nil })
-	for _, object := range objects {
-		for _, webhook := range object.Object["webhooks"].([]any) {
-			clientConfig := webhook.(map[string]any)["clientConfig"].(map[string]any)
-			clientConfig["url"] = address + clientConfig["service"].(map[string]any)["path"].(string)
-			delete(clientConfig, "service")
-		}
-	}
+	callAt(objects, address, nil)
 	return objects, nil
 }
 

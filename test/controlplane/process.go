@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -143,6 +144,24 @@ func (p *Process) WaitReady(ctx context.Context) error {
 		return fmt.Errorf("waiting for %s: %w (%s says: %w); the end of its log:\n%s", p.Name, err, p.ReadyURL, answer, p.LogTail(15))
 	}
 	return err
+}
+
+// waitListening returns when a server of the process takes connections at the address; see WaitReady.
+func (p *Process) waitListening(ctx context.Context, address string) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
+		if !p.Running() {
+			return false, p.EndedEarly()
+		}
+		connection, err := net.DialTimeout("tcp", address, 5*time.Second)
+		if err != nil {
+			return false, nil //nolint:nilerr // not yet
+		}
+		return true, connection.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the webhooks of %s: %w; the end of its log:\n%s", p.Name, err, p.LogTail(15))
+	}
+	return nil
 }
 
 // probes sends readiness checks, without a certificate, like those of a kubelet: a server of Kubernetes logs an error about a
