@@ -115,8 +115,11 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 		return v2alpha2.ReasonTooLarge, t.tooLargeText()
 	}
 	now := t.holdsMinimum(false, false)
-	if now == yes {
-		return v2alpha2.ReasonFragmented, "" // other rules keep the pods out: the reasons of the nodes say which
+	if now == yes { // other rules keep the pods out: the reasons of the nodes say which
+		if closed := t.closedText(true); closed != "" && t.openingHelps(blocked) {
+			return v2alpha2.ReasonNodesUnavailable, closed
+		}
+		return v2alpha2.ReasonFragmented, ""
 	}
 	if closed := t.closedText(true); closed != "" && t.holdsMinimum(false, true) == yes {
 		return v2alpha2.ReasonNodesUnavailable, closed + "; " + t.besideText(true)
@@ -391,6 +394,23 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 		return no
 	}
 	return unknown
+}
+
+// openingHelps reports whether the minimum would fit, by the numbers of each class, with the closed nodes and without the
+// classes that have room and that other rules refuse. false: no class is refused like that.
+func (t *together) openingHelps(blocked []placement.LeafShortfall) bool {
+	present, open, refused := t.world(false, false), t.world(false, true), map[int]bool{}
+	for _, l := range blocked {
+		if listFilterReasons(l.Refusal) != "" && present.Capacity(l.Class).Pods > 0 {
+			refused[l.Class] = true
+		}
+	}
+	return len(refused) > 0 && placement.MayFit(t.Problem, func(class int) int {
+		if refused[class] {
+			return 0
+		}
+		return open.Capacity(class).Pods
+	})
 }
 
 // search returns why the nodes do not hold the minimum, as far as a search without a limit of time tells. nil: they do.

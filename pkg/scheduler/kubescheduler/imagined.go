@@ -263,13 +263,10 @@ func (v *imagined) orderOf(number int) *imaginedOrder {
 	return o
 }
 
-// maxListed is up to how many nodes are listed: to try all of them.
-const maxListed = 16
-
 // Nodes implements placement.World.
 func (v *imagined) Nodes(number, most int) []string {
 	order := v.orderOf(number).nodes
-	if len(order) > min(most, maxListed) {
+	if len(order) > most {
 		return nil
 	}
 	names := make([]string, len(order))

@@ -395,3 +395,45 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 		t.Errorf("only these reasons occurred: %v", seen)
 	}
 }
+
+// TestClosedNodesBesideOtherRules: of two sub-groups one is enough. Other rules keep the one out for which there is
+// room; the other one lacks only that its node is opened.
+func TestClosedNodesBesideOtherRules(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		gpus int64 // of the node that is cordoned
+		want v2alpha2.Reason
+		says string
+	}{
+		"it would fit there": {8, v2alpha2.ReasonNodesUnavailable, "1 node cordoned (shut; 8 nvidia.com/gpu, 8 free): uncordon it; the gang: 0 of the 1 sub-groups it needs can be placed; "},
+		"it would not":       {2, v2alpha2.ReasonFragmented, "the gang: 0 of the 1 sub-groups it needs can be placed; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, wrappers.MakeNode("open").GPUs(8).Label("pool", "a").Label(corev1.LabelHostname, "open").Obj(),
+				wrappers.MakeNode("shut").GPUs(tc.gpus).Label("pool", "b").Unschedulable().Obj(),
+				wrappers.MakeNode("full").GPUs(8).Label("pool", "b").Obj())
+			c.bind(classPod("y").Obj(), "y", "open")
+			c.bind(classPod("z").GPUs(8).Obj(), "z", "full")
+			p := placement.Problem{Tree: buildTree(t, gang.Node{MinSubGroup: new(int32(1))}, leafNode("a", "", 2), leafNode("b", "", 1)),
+				Pods: map[string][]placement.Pod{"a": waiting(2, 0), "b": waiting(1, 1)}}
+			got := explained(t, p, c.world(classPod("a").GPUs(1).ApartFrom(corev1.LabelHostname, "app", "y").Obj(),
+				classPod("b").GPUs(4).NodeSelector("pool", "b").Obj()))
+			if got.Reason != tc.want || !strings.HasPrefix(got.Message, tc.says) {
+				t.Errorf("%s: %s\nwant %s: %s", got.Reason, got.Message, tc.want, tc.says)
+			}
+		})
+	}
+}
+
+// TestImaginedNodes: all nodes are listed if all are asked for.
+func TestImaginedNodes(t *testing.T) {
+	t.Parallel()
+	v := newRacks(t, 0, []rack{{20, 20, 0}}, 8).Imagine([]int{0}, false, false)
+	if got := len(v.Nodes(0, math.MaxInt)); got != 20 {
+		t.Errorf("%d nodes, want 20", got)
+	}
+	if got := v.Nodes(0, 19); got != nil {
+		t.Errorf("%v: more than are asked for", got)
+	}
+}
