@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,10 +54,11 @@ type dyingMarket struct {
 	left          int // writes before it dies; negative: it has died
 	standby       *Registry
 	stagesAtDeath sets.Set[evictions.Stage]
+	owed          map[*corev1.Pod]string // marked pods of gangs of which a victim was deleted before the death, and the plan by which they end
 }
 
 func newDyingMarket(t *testing.T, writes int, failsOver bool) *dyingMarket {
-	d := &dyingMarket{faultyMarket: newFaultyMarket(t, 1), left: writes, stagesAtDeath: sets.New[evictions.Stage]()}
+	d := &dyingMarket{faultyMarket: newFaultyMarket(t, 1), left: writes, stagesAtDeath: sets.New[evictions.Stage](), owed: map[*corev1.Pod]string{}}
 	d.stop, d.nodes = d.start, map[string]int{"n0": 4, "n1": 4, "n2": 4}
 	clear(d.arrive)
 	clear(d.pods)
@@ -97,6 +99,13 @@ func (d *dyingMarket) die() bool {
 			d.stagesAtDeath.Insert(g.preemption.Stage())
 		}
 	}
+	for _, pod := range d.pods {
+		plan, _ := planOf(pod)
+		isOfGang := func(other *corev1.Pod) bool { return keyOf(pod).Name != "" && keyOf(other) == keyOf(pod) }
+		if pod.DeletionTimestamp == nil && slices.ContainsFunc(d.deleted[plan], isOfGang) {
+			d.owed[pod] = plan
+		}
+	}
 	d.count("the leader dies")
 	d.excuseAll()
 	d.jobs = nil
@@ -118,9 +127,14 @@ func (d *dyingMarket) die() bool {
 	return true
 }
 
-// checkStarted: both preemptors run, and of the others the minimum does or nothing.
+// checkStarted: both preemptors run, and of the others the minimum does or nothing. What had begun to end ends by the same plan.
 func (d *dyingMarket) checkStarted() {
 	d.t.Helper()
+	for pod, plan := range d.owed {
+		if !slices.ContainsFunc(d.deleted[plan], func(other *corev1.Pod) bool { return other.UID == pod.UID }) {
+			d.t.Errorf("%s does not end by plan %s, as others of its gang", pod.Name, plan)
+		}
+	}
 	plain := 0
 	for _, pod := range d.pods {
 		if keyOf(pod) == (Key{}) && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
