@@ -108,6 +108,9 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
 		return err
 	}
+	if err := kubescheduler.RefuseGangGates(gates.Enabled); err != nil {
+		return err
+	}
 	cliflag.PrintFlags(cmd.Flags())
 	if opts.WriteConfigTo != "" {
 		writeConfigOffline(opts)
@@ -138,6 +141,9 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	config, sched, err := app.Setup(ctx, opts, append(slices.Clone(plugins),
 		app.WithPlugin(gangadmission.GateName, newGate), app.WithPlugin(gangadmission.Name, gangs.NewAdmission))...)
 	if err != nil {
+		return err
+	}
+	if err := kubescheduler.RefuseGangPlugins(config.ComponentConfig.Profiles); err != nil {
 		return err
 	}
 	if err := gangs.Attach(sched); err != nil {

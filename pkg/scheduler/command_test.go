@@ -87,3 +87,13 @@ func TestTheGuideShowsASiteScheduler(t *testing.T) {
 		t.Error("docs/configuration.md does not show test/sitescheduler/main.go")
 	}
 }
+
+// TestStartWithGatesOfOtherGangs: the command says it before it looks for a cluster, also when all gates that are alpha are turned on.
+func TestStartWithGatesOfOtherGangs(t *testing.T) { // gates are those of the process
+	cmd := NewCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs([]string{"--feature-gates", "AllAlpha=true"})
+	if err := cmd.Execute(); err == nil || !strings.HasPrefix(err.Error(), "feature gates GenericWorkload, GangScheduling, ") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kubescheduler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/pkg/features"
+	schedconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+)
+
+// gangGates bring kube-scheduler's own gangs into its loop. Each of the others needs the first one.
+var gangGates = []featuregate.Feature{
+	features.GenericWorkload, features.GangScheduling, features.WorkloadAwarePreemption, features.TopologyAwareWorkloadScheduling,
+}
+
+// gangPlugins do the same, when a profile enables them.
+var gangPlugins = []string{names.GangScheduling, names.TopologyPlacementGenerator, names.PodGroupPodsCount}
+
+// RefuseGangGates returns an error if a feature gate is on that brings a second gang logic. Source: docs/decisions, G28.
+func RefuseGangGates(enabled func(featuregate.Feature) bool) error {
+	var on, off []string
+	for _, gate := range gangGates {
+		if enabled(gate) {
+			on, off = append(on, string(gate)), append(off, string(gate)+"=false")
+		}
+	}
+	if len(on) == 0 {
+		return nil
+	}
+	return fmt.Errorf("feature gates %s bring kube-scheduler's own gangs into the queue of muster-scheduler, where two schedulers would bind the pods of one gang: "+
+		"start it with --feature-gates=%s; it reads the PodGroups of scheduling.k8s.io without them", strings.Join(on, ", "), strings.Join(off, ","))
+}
+
+// RefuseGangPlugins returns an error if a profile enables a plugin of kube-scheduler's own gangs.
+func RefuseGangPlugins(profiles []schedconfig.KubeSchedulerProfile) error {
+	for _, p := range profiles {
+		if p.Plugins == nil {
+			continue
+		}
+		for _, set := range []schedconfig.PluginSet{p.Plugins.MultiPoint, p.Plugins.PreEnqueue, p.Plugins.Reserve, p.Plugins.Permit} {
+			for _, plugin := range set.Enabled {
+				if slices.Contains(gangPlugins, plugin.Name) {
+					return fmt.Errorf("profile %s enables plugin %s, which is of kube-scheduler's own gangs: remove it; "+
+						"two schedulers would bind the pods of one gang", p.SchedulerName, plugin.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
