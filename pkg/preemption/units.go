@@ -16,7 +16,9 @@ type Workload struct {
 	Tree     *gang.Tree // nil: a pod without a gang
 	// MinimumProtected: only pods above the minimum may end (semi-preemptible).
 	MinimumProtected bool
-	Pods             []Pod // bound; those of a leaf in order of preference: the last ones end first
+	// Undivided are the names of the groups of the tree whose pods end together or not at all, "" for the root.
+	Undivided map[string]bool
+	Pods      []Pod // bound; those of a leaf in order of preference: the last ones end first
 	// Completed are pods that count in their leaves and cannot end, because they have succeeded. nil: there are none.
 	Completed gang.Counts
 }
@@ -83,7 +85,7 @@ func appendUnits(units []unit, number int, w *Workload, counts gang.Counts, numb
 	if w.Tree == nil {
 		return append(units, unit{workload: number, rung: PlainPod, pods: numbers[:1:1]})
 	}
-	if w.Tree.Satisfied(counts) {
+	if w.Tree.Satisfied(counts) && !w.Undivided[w.Tree.Root().Name()] {
 		units = w.appendSurplusUnits(units, number, counts, numbers)
 	}
 	if w.MinimumProtected || len(w.Pods) == 0 {
@@ -127,7 +129,7 @@ func (w *Workload) appendSurplusUnits(units []unit, number int, counts gang.Coun
 			if pods := podsBelow(child, byLeaf); len(pods) > 0 && (spare || !satisfied) && !w.hasCompletedBelow(child) {
 				groups = append(groups, unit{workload: number, rung: SurplusSubGroup, group: child, pods: pods})
 			}
-			if satisfied {
+			if satisfied && !w.Undivided[child.Name()] {
 				visit(child)
 			}
 		}

@@ -62,6 +62,22 @@ func TestWhichVictims(t *testing.T) {
 			want: []Victim{{1, SurplusPod, []int{3}}},
 		},
 		{
+			name: "a gang that ends as a whole has no surplus", nodes: []int{4}, pods: 1, gpus: 1,
+			fill: func(t *testing.T, i *instance) {
+				i.fill(Workload{Name: "plain"}, root, 0)
+				i.fill(Workload{Name: "gang", Tree: two(t), Undivided: map[string]bool{"": true}}, root, 0, 0, 0)
+			},
+			want: []Victim{{0, PlainPod, []int{0}}},
+		},
+		{
+			name: "a sub-group that ends as a whole has no surplus", nodes: []int{5}, pods: 1, gpus: 1,
+			fill: func(t *testing.T, i *instance) {
+				tree := mustBuild(t, innerOf("", "", 1), leafOf("a", "", 2), leafOf("b", "", 1))
+				i.fill(Workload{Name: "gang", Tree: tree, Undivided: map[string]bool{"b": true}}, []string{"a", "a", "b", "b", "b"}, 0, 0, 0, 0, 0)
+			},
+			want: []Victim{{0, SurplusSubGroup, []int{0, 1}}},
+		},
+		{
 			name: "a plain pod before a gang", nodes: []int{3}, pods: 1, gpus: 1,
 			fill: func(t *testing.T, i *instance) {
 				i.fill(Workload{Name: "gang", Tree: two(t)}, root, 0, 0)

@@ -25,7 +25,27 @@ func (g *gangState) isProtected() bool {
 func (g *gangState) workload(pods []preemption.Pod) preemption.Workload {
 	return preemption.Workload{
 		Tree: g.tree, Pods: pods, Completed: g.completedPods(), MinimumProtected: g.group.Spec.Preemptibility == v2alpha2.SemiPreemptible,
+		Undivided: undivided(&g.group.Spec),
 	}
+}
+
+// undivided returns preemption.Workload.Undivided; nil: none.
+func undivided(spec *v2alpha2.PodGroupSpec) map[string]bool {
+	var names map[string]bool
+	add := func(name string, mode v2alpha2.DisruptionMode) {
+		if mode != v2alpha2.DisruptAll {
+			return
+		}
+		if names == nil {
+			names = map[string]bool{}
+		}
+		names[name] = true
+	}
+	add("", spec.DisruptionMode)
+	for i := range spec.SubGroups {
+		add(spec.SubGroups[i].Name, spec.SubGroups[i].DisruptionMode)
+	}
+	return names
 }
 
 // completedPods returns the pods that count because they have succeeded, by leaf. nil: there are none.

@@ -109,6 +109,12 @@ type PodGroupSpec struct {
 	// +optional
 	Preemptibility Preemptibility `json:"preemptibility,omitempty"`
 
+	// disruptionMode all means that the pods of the gang are preempted together
+	// or not at all, also those above its minimum. Unset or single means that
+	// pods above the minimum may be preempted alone.
+	// +optional
+	DisruptionMode DisruptionMode `json:"disruptionMode,omitempty"`
+
 	// queue is the name of the queue that the gang's quota belongs to. Stored
 	// for manifests written for KAI Scheduler, without effect.
 	// +optional
@@ -198,6 +204,11 @@ type SubGroup struct {
 	// +kubebuilder:validation:Minimum=1
 	MinSubGroup *int32 `json:"minSubGroup,omitempty"`
 
+	// disruptionMode all means that the pods below this sub-group are preempted
+	// together or not at all, also those above its minimum.
+	// +optional
+	DisruptionMode DisruptionMode `json:"disruptionMode,omitempty"`
+
 	// topologyConstraint requests that the pods below this sub-group are placed
 	// close together, inside the domains that the nodes above it request.
 	// +optional
@@ -248,6 +259,20 @@ const (
 	NonPreemptible Preemptibility = "non-preemptible"
 	// SemiPreemptible: pods above the minimum of the tree may be preempted.
 	SemiPreemptible Preemptibility = "semi-preemptible"
+)
+
+// DisruptionMode defines which pods of a gang are preempted together, beside
+// those of a minimum.
+//
+// +kubebuilder:validation:Enum=single;all
+type DisruptionMode string
+
+const (
+	// DisruptSingle: pods above the minimum may be preempted alone. It is the
+	// default.
+	DisruptSingle DisruptionMode = "single"
+	// DisruptAll: all pods below are preempted, or none.
+	DisruptAll DisruptionMode = "all"
 )
 
 // PodGroupStatus is the observed state of the gang.
