@@ -106,8 +106,10 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  leases.coordination.k8s.io           grove-operator-leader-election  get list watch
 //	  events.events.k8s.io                 create patch
 //	  jobs.batch, statefulsets.apps, deployments.apps, leaderworkersets.leaderworkerset.x-k8s.io,
-//	  jobsets.jobset.x-k8s.io, rayclusters.ray.io, podgroups.scheduling.x-k8s.io, podgroups.scheduling.volcano.sh
+//	  jobsets.jobset.x-k8s.io, rayclusters.ray.io, podgroups.scheduling.x-k8s.io, podgroups.scheduling.volcano.sh,
+//	  podgroups.scheduling.k8s.io, compositepodgroups.scheduling.k8s.io
 //	                                       get list watch; of the --grouped-kinds
+//	  podgroups/status.scheduling.k8s.io   patch
 //	  roles, rolebindings.rbac.authorization.k8s.io
 //	                                       get list watch create update; for sets with a start order
 //	always: discovery (/api, /apis), which every authenticated user may read

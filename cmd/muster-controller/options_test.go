@@ -45,7 +45,7 @@ func TestValidateOptions(t *testing.T) {
 		"no class": {change: func(o *options) { o.classes.Class = "" }, want: []string{"--controller-class"}},
 		"kinds that are unknown": {
 			change: func(o *options) { o.groupedKinds = []string{"Job", "Pod"} },
-			want:   []string{`--grouped-kinds has "Pod": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, RayCluster, PodGroup.scheduling.x-k8s.io, PodGroup.scheduling.volcano.sh`},
+			want:   []string{`--grouped-kinds has "Pod": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, RayCluster, PodGroup.scheduling.x-k8s.io, PodGroup.scheduling.volcano.sh, PodGroup.scheduling.k8s.io, CompositePodGroup.scheduling.k8s.io`},
 		},
 		"a file of rules that is not there": {change: func(o *options) { o.kindRules = "nowhere.yaml" }, want: []string{"--kind-rules: open nowhere.yaml"}},
 		"no kinds":                          {change: func(o *options) { o.groupedKinds = nil }},

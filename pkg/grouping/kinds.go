@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +27,10 @@ type Kind struct {
 	gangs func(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error)
 }
 
+// IsNative reports whether objects of the kind are groups of Kubernetes itself, which form trees, and are read in whatever version is
+// served: the kind has none.
+func (k Kind) IsNative() bool { return k.Group == membership.NativeGroup }
+
 // plan is what a controller will create for a workload.
 type plan struct {
 	template template
@@ -40,8 +45,9 @@ type template struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
-		SchedulerName     string `json:"schedulerName"`
-		PriorityClassName string `json:"priorityClassName"`
+		SchedulerName     string                     `json:"schedulerName"`
+		PriorityClassName string                     `json:"priorityClassName"`
+		SchedulingGroup   *corev1.PodSchedulingGroup `json:"schedulingGroup"`
 	} `json:"spec"`
 }
 
@@ -54,6 +60,8 @@ var kinds = []Kind{
 	{schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayCluster"}, gangOfRayCluster},
 	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, podGroupKind), gangOfCoscheduling},
 	{schema.FromAPIVersionAndKind(membership.Volcano.APIVersion, podGroupKind), gangOfVolcano},
+	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: podGroupKind}},
+	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: compositeKind}},
 }
 
 // podGroupKind is the kind of PodGroups, of Muster and of others.
@@ -61,7 +69,7 @@ const podGroupKind = "PodGroup"
 
 // Name returns what the kind is called: "Job", or "PodGroup.scheduling.x-k8s.io" for the PodGroups of another scheduler.
 func (k Kind) Name() string {
-	if k.Kind == podGroupKind {
+	if k.Kind == podGroupKind || k.IsNative() {
 		return k.GroupKind().String()
 	}
 	return k.Kind
@@ -147,7 +155,9 @@ func convert(object *unstructured.Unstructured, to any) error {
 func Strip(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
-		delete(u.Object, "status")
+		if u.GroupVersionKind().Group != membership.NativeGroup { // whose conditions are written
+			delete(u.Object, "status")
+		}
 		annotations := u.GetAnnotations()
 		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 		u.SetAnnotations(annotations)
@@ -162,7 +172,7 @@ func stripPodSpecs(node any) {
 	case map[string]any:
 		if _, isPodSpec := node["containers"]; isPodSpec {
 			for key := range node {
-				if key != "schedulerName" && key != "priorityClassName" {
+				if key != "schedulerName" && key != "priorityClassName" && key != "schedulingGroup" {
 					delete(node, key)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -37,7 +38,18 @@ const all = "all"
 // nothing asks for it, its pods name another one, or it has no pods now. The error is a *RefusedError if a user has to decide.
 // Source: docs/decisions, W13.
 func (k Kind) PodGroups(object *unstructured.Unstructured) ([]*v2alpha2.PodGroup, error) {
-	gangs, err := k.gangs(object)
+	return k.PodGroupsIn(object, nil)
+}
+
+// PodGroupsIn is PodGroups of an object that may be in a tree with others of its namespace. nil: there are no others.
+func (k Kind) PodGroupsIn(object *unstructured.Unstructured, in *NativeGroups) ([]*v2alpha2.PodGroup, error) {
+	var gangs map[string]v2alpha2.PodGroupSpec
+	var err error
+	if k.IsNative() {
+		gangs, err = gangOfNative(object, in)
+	} else {
+		gangs, err = k.gangs(object)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +64,7 @@ func (k Kind) PodGroups(object *unstructured.Unstructured) ([]*v2alpha2.PodGroup
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: object.GetNamespace(), Name: name, Labels: map[string]string{LabelManagedBy: LabelManagedByValue},
 				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}},
+					APIVersion: object.GetAPIVersion(), Kind: k.Kind, Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}},
 			},
 			Spec: spec,
 		})
@@ -104,7 +116,9 @@ func checkObject(object *unstructured.Unstructured, in ...membership.Minimum) er
 // isGrouped reports whether the PodGroups of the template's pods are made for them: they name none, do not opt out, and a
 // scheduler of Muster may schedule them.
 func (t template) isGrouped() bool {
-	return t.isOurs() && !membership.NamesGroup(t.Metadata.Labels, t.Metadata.Annotations) && !membership.OptsOut(t.Metadata.Labels, t.Metadata.Annotations)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}}
+	pod.Spec.SchedulingGroup = t.Spec.SchedulingGroup
+	return t.isOurs() && !membership.NamesGroup(pod) && !membership.OptsOut(pod.Labels, pod.Annotations)
 }
 
 // podsOf returns the number of pods that a mark asks for, of a workload with so many.

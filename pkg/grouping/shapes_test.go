@@ -247,7 +247,7 @@ func inWordsOf(constraint *v2alpha2.TopologyConstraint) string {
 func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
 	t.Helper()
 	name := object.GetKind()
-	if name == podGroupKind {
+	if name == podGroupKind || name == compositeKind {
 		name = object.GroupVersionKind().GroupKind().String()
 	}
 	kinds, err := Select([]string{name})
@@ -330,7 +330,7 @@ func TestSelect(t *testing.T) {
 	if kinds, err := Select([]string{"Deployment", "Job"}); err != nil || len(kinds) != 2 || kinds[1].Group != "batch" {
 		t.Error(kinds, err)
 	}
-	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, RayCluster, PodGroup.scheduling.x-k8s.io, PodGroup.scheduling.volcano.sh, each at most once`
+	const want = `"Pod", "Job": the kinds are Job, StatefulSet, Deployment, LeaderWorkerSet, JobSet, RayCluster, PodGroup.scheduling.x-k8s.io, PodGroup.scheduling.volcano.sh, PodGroup.scheduling.k8s.io, CompositePodGroup.scheduling.k8s.io, each at most once`
 	if _, err := Select([]string{"Pod", "Job", "Job"}); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
@@ -19,10 +20,14 @@ type Dialect struct {
 	Place string
 
 	// name returns what is in that place.
-	name func(labels, annotations map[string]string) string
+	name func(pod *corev1.Pod) string
 	// prefix is what the name of the PodGroup that is made from the named one begins with. "": pods name that of Muster itself.
 	prefix string
 }
+
+// CompositeAnnotation is where pods of Kubernetes' own PodGroups that are in a CompositePodGroup name the topmost one:
+// muster-controller writes it, since pods name only the PodGroup, which is a leaf then.
+const CompositeAnnotation = "scheduling.run.ai/composite-pod-group"
 
 // AnnotationTask is where pods of Volcano name their task, which is a leaf.
 const AnnotationTask = "volcano.sh/task-spec"
@@ -34,6 +39,11 @@ const (
 	annotationVolcanoAlias = "scheduling.volcano.sh/group-name"
 
 	volcano = "scheduling.volcano.sh/v1beta1"
+
+	// NativeGroup is the API group of the PodGroups and CompositePodGroups of Kubernetes itself.
+	NativeGroup = "scheduling.k8s.io"
+	native      = NativeGroup + "/v1beta1"
+	placeNative = "field spec.schedulingGroup.podGroupName"
 )
 
 var (
@@ -46,21 +56,59 @@ var (
 	Volcano      = Dialect{volcano, "annotation " + annotationVolcano, annotated(annotationVolcano), "volcano"}
 	volcanoAlias = Dialect{volcano, "annotation " + annotationVolcanoAlias, annotated(annotationVolcanoAlias), Volcano.prefix}
 
-	// dialects are in the order of precedence.
-	dialects = []Dialect{muster, Coscheduling, Volcano, volcanoAlias}
+	// Native is the dialect of Kubernetes itself, whatever version of it is served.
+	Native = Dialect{native, placeNative, nativeName(false), "kubernetes"}
+
+	// nativeOfOwner is the same of pods that the PodGroup owns: the Job controller has made both, and nobody has asked for
+	// that gang. Every other mark precedes it.
+	nativeOfOwner = Dialect{native, placeNative, nativeName(true), Native.prefix}
+
+	// composite is the prefix of the PodGroups that are made from CompositePodGroups.
+	composite = Dialect{prefix: "composite"}
+
+	// named are the dialects of pods that were written to name a PodGroup, in the order of precedence.
+	named    = []Dialect{muster, Native, Coscheduling, Volcano, volcanoAlias}
+	dialects = append(slices.Clone(named), nativeOfOwner)
 
 	// Annotations are those of pods that determine their gang and leaf.
-	Annotations = []string{v2alpha2.PodGroupAnnotation, annotationVolcano, annotationVolcanoAlias, AnnotationTask, v2alpha2.MinMemberKey, annotationKAI, v2alpha2.GangKey,
-		jobSetExclusiveTopology, jobSetNodeSelector, completionIndex}
+	Annotations = []string{v2alpha2.PodGroupAnnotation, CompositeAnnotation, annotationVolcano, annotationVolcanoAlias, AnnotationTask,
+		v2alpha2.MinMemberKey, annotationKAI, v2alpha2.GangKey, jobSetExclusiveTopology, jobSetNodeSelector, completionIndex}
 )
 
-func annotated(key string) func(labels, annotations map[string]string) string {
-	return func(_, annotations map[string]string) string { return annotations[key] }
+func annotated(key string) func(pod *corev1.Pod) string {
+	return func(pod *corev1.Pod) string { return pod.Annotations[key] }
 }
 
-func labelled(key string) func(labels, annotations map[string]string) string {
-	return func(labels, _ map[string]string) string { return labels[key] }
+func labelled(key string) func(pod *corev1.Pod) string {
+	return func(pod *corev1.Pod) string { return pod.Labels[key] }
 }
+
+// nativeName returns a function for Dialect.name, of pods that the PodGroup owns, or of all others.
+func nativeName(owned bool) func(pod *corev1.Pod) string {
+	return func(pod *corev1.Pod) string {
+		group := pod.Spec.SchedulingGroup
+		if group == nil || group.PodGroupName == nil {
+			return ""
+		}
+		owns := slices.ContainsFunc(pod.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			return ref.Kind == "PodGroup" && ref.Name == *group.PodGroupName && strings.HasPrefix(ref.APIVersion, NativeGroup+"/")
+		})
+		if owns != owned {
+			return ""
+		}
+		return *group.PodGroupName
+	}
+}
+
+// CompositeGroupName returns the name of the PodGroup that is made from a topmost CompositePodGroup.
+func CompositeGroupName(name string) string { return composite.GroupName(name) }
+
+// maxLeaf is the maximum length of the name of a sub-group.
+const maxLeaf = 63
+
+// NativeLeaf returns the name of the leaf that is made from a PodGroup of Kubernetes in a CompositePodGroup. A long one ends in a
+// hash of it.
+func NativeLeaf(podGroup string) string { return shorten(podGroup, maxLeaf) }
 
 // GroupName returns the name of Muster's PodGroup for one of the dialect: that itself, or the one that is made from it. It has
 // no UID in it, because pods name none.
@@ -73,15 +121,18 @@ func (d Dialect) GroupName(name string) string {
 
 func (d Dialect) mark() mark {
 	return mark{d.Place, func(pod *corev1.Pod) string {
-		name := d.name(pod.Labels, pod.Annotations)
-		if name == "" || d.prefix != "" && OptsOut(pod.Labels, pod.Annotations) {
+		name := d.name(pod)
+		switch {
+		case name == "" || d.prefix != "" && OptsOut(pod.Labels, pod.Annotations):
 			return ""
+		case d.APIVersion == native && pod.Annotations[CompositeAnnotation] != "":
+			return CompositeGroupName(pod.Annotations[CompositeAnnotation])
 		}
 		return d.GroupName(name)
 	}}
 }
 
-func marksOfDialects() []mark {
+func marksOf(dialects ...Dialect) []mark {
 	all := make([]mark, 0, len(dialects))
 	for _, d := range dialects {
 		all = append(all, d.mark())
@@ -89,20 +140,20 @@ func marksOfDialects() []mark {
 	return all
 }
 
-// NamesGroup reports whether pods with these labels and annotations name their PodGroup, so that none is made for their workload.
-func NamesGroup(labels, annotations map[string]string) bool {
-	return slices.ContainsFunc(dialects, func(d Dialect) bool { return d.name(labels, annotations) != "" })
+// NamesGroup reports whether pods like this one name their PodGroup, so that none is made for their workload.
+func NamesGroup(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(named, func(d Dialect) bool { return d.name(pod) != "" })
 }
 
 // NamedBy returns the dialect by which a pod that is in a gang names its PodGroup, and the name. ok is false if the workload of
 // the pod determines the gang.
 func NamedBy(pod *corev1.Pod) (d Dialect, name string, ok bool) {
 	place := Mark(pod)
-	i := slices.IndexFunc(dialects, func(d Dialect) bool { return d.Place == place })
+	i := slices.IndexFunc(dialects, func(d Dialect) bool { return d.Place == place && d.name(pod) != "" })
 	if i < 0 {
 		return Dialect{}, "", false
 	}
-	return dialects[i], dialects[i].name(pod.Labels, pod.Annotations), true
+	return dialects[i], dialects[i].name(pod), true
 }
 
 // Name is the name of a PodGroup in a place of a pod.
@@ -112,8 +163,8 @@ type Name struct{ Place, Name string }
 // the first one counts, as of all marks.
 func Contradiction(pod *corev1.Pod) []Name {
 	first := Name{}
-	for _, d := range dialects {
-		name := d.name(pod.Labels, pod.Annotations)
+	for _, d := range named {
+		name := d.name(pod)
 		switch {
 		case name == "" || name == first.Name || d.prefix != "" && OptsOut(pod.Labels, pod.Annotations):
 		case first.Name == "":

@@ -20,21 +20,21 @@ type mark struct {
 
 // marks are in the order of precedence: the first by which a pod names a PodGroup decides. They are listed in
 // docs/workloads.md; a test compares the two.
-var marks = slices.Concat(marksOfDialects(), []mark{
+var marks = slices.Concat(marksOf(named...), []mark{
 	{placeOfReplica, groupOfReplica},
 	{placeOfJobSet, groupOfJobSet},
 	{placeOfRay, groupOfRayCluster},
 	{placeOfLabel, groupOfWorkload(placeOfLabel)},
 	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
 	{placeOfKAI, groupOfWorkload(placeOfKAI)},
-})
+}, marksOf(nativeOfOwner))
 
 // Written returns the places of the marks that users write into pod templates, beside those of Muster's own PodGroups: "label KEY" or
 // "annotation KEY".
 func Written() []string {
 	written := []string{placeOfLabel, placeOfAnnotation, placeOfKAI, "label " + v2alpha2.GangKey, "annotation " + v2alpha2.GangKey}
-	for _, d := range dialects {
-		if d.prefix != "" {
+	for _, d := range named {
+		if d.prefix != "" && d.APIVersion != native { // a field
 			written = append(written, d.Place)
 		}
 	}
@@ -56,7 +56,8 @@ func Mark(pod *corev1.Pod) string {
 // Leaf returns the sub-group that the pod names, "" for none. Whether it is a leaf of its PodGroup depends on that.
 func Leaf(pod *corev1.Pod) string {
 	leaf := pod.Labels[v2alpha2.SubGroupLabel]
-	if leaf != "" || pod.Labels[labelLWS] == "" && pod.Labels[labelJobSet] == "" && pod.Labels[labelRayCluster] == "" && pod.Annotations[AnnotationTask] == "" { // most pods
+	if leaf != "" || pod.Labels[labelLWS] == "" && pod.Labels[labelJobSet] == "" && pod.Labels[labelRayCluster] == "" &&
+		pod.Annotations[AnnotationTask] == "" && pod.Annotations[CompositeAnnotation] == "" { // most pods
 		return leaf
 	}
 	switch Mark(pod) {
@@ -68,14 +69,23 @@ func Leaf(pod *corev1.Pod) string {
 		return pod.Labels[labelRayGroup]
 	case Volcano.Place, volcanoAlias.Place:
 		return pod.Annotations[AnnotationTask]
+	case placeNative:
+		if pod.Annotations[CompositeAnnotation] != "" {
+			return NativeLeaf(*pod.Spec.SchedulingGroup.PodGroupName)
+		}
 	}
 	return ""
 }
 
 // LeafPlace returns where a pod names its leaf: "label kai.scheduler/subgroup-name".
 func LeafPlace(pod *corev1.Pod) string {
-	if d, _, ok := NamedBy(pod); ok && d.APIVersion == volcano && pod.Labels[v2alpha2.SubGroupLabel] == "" {
+	d, _, _ := NamedBy(pod)
+	switch {
+	case pod.Labels[v2alpha2.SubGroupLabel] != "":
+	case d.APIVersion == volcano:
 		return "annotation " + AnnotationTask
+	case d.APIVersion == native:
+		return placeNative
 	}
 	return "label " + v2alpha2.SubGroupLabel
 }

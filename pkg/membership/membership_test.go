@@ -19,10 +19,17 @@ func owned(kind, name string, meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return meta
 }
 
+// ownedToo returns the metadata with a PodGroup of Kubernetes as an owner, as the Job controller writes it.
+func ownedToo(podGroup string, meta metav1.ObjectMeta) metav1.ObjectMeta {
+	meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{APIVersion: "scheduling.k8s.io/v1alpha3", Kind: "PodGroup", Name: podGroup, UID: "group"})
+	return meta
+}
+
 func TestGang(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		pod                metav1.ObjectMeta
+		field              string // spec.schedulingGroup.podGroupName
 		group, leaf, place string
 	}{
 		"no mark": {pod: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}},
@@ -164,11 +171,43 @@ func TestGang(t *testing.T) {
 				"scheduling.x-k8s.io/pod-group": "a", "jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/jobset-uid": "uid"}},
 			group: "coscheduling-a", place: "label scheduling.x-k8s.io/pod-group",
 		},
+		"of Kubernetes": {
+			pod:   owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all"}}),
+			field: "a", group: "kubernetes-a", place: "field spec.schedulingGroup.podGroupName",
+		},
+		"of Kubernetes, in a tree whose root is known": {
+			pod:   metav1.ObjectMeta{Annotations: map[string]string{"scheduling.run.ai/composite-pod-group": "root"}},
+			field: "a", group: "composite-root", leaf: "a", place: "field spec.schedulingGroup.podGroupName",
+		},
+		"of Kubernetes, in a tree, of a long name": {
+			pod:   metav1.ObjectMeta{Annotations: map[string]string{"scheduling.run.ai/composite-pod-group": "root"}},
+			field: strings.Repeat("a.", 40) + "b", group: "composite-root", leaf: strings.Repeat("a.", 22) + "a-db4af43bc83e8195", place: "field spec.schedulingGroup.podGroupName",
+		},
+		"a root without the field is no mark": {pod: metav1.ObjectMeta{Annotations: map[string]string{"scheduling.run.ai/composite-pod-group": "root"}}},
+		"of Kubernetes, opted out": {
+			pod:   metav1.ObjectMeta{Annotations: map[string]string{"scheduling.run.ai/gang": "false"}},
+			field: "a",
+		},
+		"of Kubernetes and ours, of the same name": {
+			pod:   metav1.ObjectMeta{Annotations: map[string]string{"pod-group-name": "a"}},
+			field: "a", group: "a", place: "annotation pod-group-name",
+		},
+		"of Kubernetes, made by the Job controller": {
+			pod:   ownedToo("a", owned("Job", "train", metav1.ObjectMeta{})),
+			field: "a", group: "kubernetes-a", place: "field spec.schedulingGroup.podGroupName",
+		},
+		"of Kubernetes, made by the Job controller for a Job with a minimum": {
+			pod:   ownedToo("a", owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all"}})),
+			field: "a", group: "job-train-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
 		"a label is no mark": {pod: metav1.ObjectMeta{Labels: map[string]string{"pod-group-name": "train"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := &corev1.Pod{ObjectMeta: tc.pod}
+			if tc.field != "" {
+				pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &tc.field}
+			}
 			if group, leaf, place := Group(pod), Leaf(pod), Mark(pod); group != tc.group || leaf != tc.leaf || place != tc.place {
 				t.Errorf("PodGroup %q, leaf %q by %q; want %q, %q by %q", group, leaf, place, tc.group, tc.leaf, tc.place)
 			}
@@ -183,21 +222,28 @@ func TestContradiction(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels, annotations keys
 		want                string
+		field               string
 	}{
 		"none":                        {labels: keys{"app": "web"}},
 		"one":                         {labels: keys{"scheduling.x-k8s.io/pod-group": "a"}},
-		"two of one name":             {keys{"scheduling.x-k8s.io/pod-group": "a"}, keys{"pod-group-name": "a"}, ""},
+		"two of one name":             {labels: keys{"scheduling.x-k8s.io/pod-group": "a"}, annotations: keys{"pod-group-name": "a"}, want: ""},
 		"both of Volcano, alike":      {annotations: keys{"scheduling.k8s.io/group-name": "a", "scheduling.volcano.sh/group-name": "a"}},
 		"both of Volcano":             {annotations: keys{"scheduling.k8s.io/group-name": "a", "scheduling.volcano.sh/group-name": "b"}, want: "a b"},
-		"ours and Coscheduling":       {keys{"scheduling.x-k8s.io/pod-group": "b"}, keys{"pod-group-name": "a"}, "a b"},
-		"Coscheduling and Volcano":    {keys{"scheduling.x-k8s.io/pod-group": "a"}, keys{"scheduling.k8s.io/group-name": "b"}, "a b"},
-		"three":                       {keys{"scheduling.x-k8s.io/pod-group": "a"}, keys{"pod-group-name": "a", "scheduling.k8s.io/group-name": "b"}, "a b"},
-		"opted out of the others":     {keys{"scheduling.x-k8s.io/pod-group": "b", "scheduling.run.ai/gang": "false"}, keys{"pod-group-name": "a"}, ""},
-		"a workload is no name":       {keys{"scheduling.x-k8s.io/pod-group": "a", "scheduling.run.ai/min-member": "all", "jobset.sigs.k8s.io/jobset-uid": "u", "jobset.sigs.k8s.io/jobset-name": "j"}, nil, ""},
-		"of Kueue: no mark of a gang": {keys{"kueue.x-k8s.io/pod-group-name": "b"}, keys{"pod-group-name": "a"}, ""},
+		"ours and Coscheduling":       {labels: keys{"scheduling.x-k8s.io/pod-group": "b"}, annotations: keys{"pod-group-name": "a"}, want: "a b"},
+		"Coscheduling and Volcano":    {labels: keys{"scheduling.x-k8s.io/pod-group": "a"}, annotations: keys{"scheduling.k8s.io/group-name": "b"}, want: "a b"},
+		"three":                       {labels: keys{"scheduling.x-k8s.io/pod-group": "a"}, annotations: keys{"pod-group-name": "a", "scheduling.k8s.io/group-name": "b"}, want: "a b"},
+		"opted out of the others":     {labels: keys{"scheduling.x-k8s.io/pod-group": "b", "scheduling.run.ai/gang": "false"}, annotations: keys{"pod-group-name": "a"}, want: ""},
+		"a workload is no name":       {labels: keys{"scheduling.x-k8s.io/pod-group": "a", "scheduling.run.ai/min-member": "all", "jobset.sigs.k8s.io/jobset-uid": "u", "jobset.sigs.k8s.io/jobset-name": "j"}, annotations: nil, want: ""},
+		"of Kueue: no mark of a gang": {labels: keys{"kueue.x-k8s.io/pod-group-name": "b"}, annotations: keys{"pod-group-name": "a"}},
+		"ours and Kubernetes":         {annotations: keys{"pod-group-name": "a"}, field: "b", want: "a b"},
+		"Kubernetes and Coscheduling": {labels: keys{"scheduling.x-k8s.io/pod-group": "b"}, field: "a", want: "a b"},
 	} {
 		got := ""
-		if names := Contradiction(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels, Annotations: tc.annotations}}); names != nil {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels, Annotations: tc.annotations}}
+		if tc.field != "" {
+			pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &tc.field}
+		}
+		if names := Contradiction(pod); names != nil {
 			got = names[0].Name + " " + names[1].Name
 		}
 		if got != tc.want {

@@ -50,13 +50,18 @@ func (w Workload) GroupName() string {
 		h.Write([]byte(w.UID))
 		name += fmt.Sprintf("-%08x", h.Sum32())
 	}
-	if len(name) > maxName {
-		h := fnv.New64a()
-		h.Write([]byte(name))
-		end := fmt.Sprintf("-%016x", h.Sum64())
-		name = strings.TrimRight(name[:maxName-len(end)], "-.") + end
+	return shorten(name, maxName)
+}
+
+// shorten returns the name, with a hash instead of its end if it is longer than max.
+func shorten(name string, max int) string {
+	if len(name) <= max {
+		return name
 	}
-	return name
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	end := fmt.Sprintf("-%016x", h.Sum64())
+	return strings.TrimRight(name[:max-len(end)], "-.") + end
 }
 
 const (

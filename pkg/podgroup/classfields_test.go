@@ -33,7 +33,7 @@ var notFiltered = map[reflect.Type]sets.Set[string]{
 		"EnableServiceLinks",
 		"Volumes",         // see VolumeSource; here each has all sources
 		"SchedulingGates", // a pod that has one is not planned
-		"SchedulingGroup", // of the stock scheduler's own gangs, which muster-scheduler does not support
+		"SchedulingGroup", // names the gang
 	),
 	reflect.TypeFor[corev1.Container](): sets.New(
 		"Name", "Command", "Args", "WorkingDir", "EnvFrom", "Env", // what runs

@@ -101,8 +101,11 @@ func DescribeRefusal(pod *corev1.Pod) string {
 // NoSuchLeaf returns why a pod counts towards no leaf: its PodGroup has none of the name that the pod has in a place.
 func NoSuchLeaf(name, place string) string {
 	what := "sub-group"
-	if place == "annotation "+membership.AnnotationTask {
+	switch place {
+	case "annotation " + membership.AnnotationTask:
 		what = "task"
+	case membership.Native.Place:
+		what = "PodGroup of Kubernetes"
 	}
 	return fmt.Sprintf("carries %s %q, which the PodGroup does not have", what, message.Truncate(name, message.MaxName))
 }
@@ -117,8 +120,11 @@ func LabelAdvice(why string) string {
 	case strings.HasPrefix(why, "has no "):
 		return "add it"
 	}
-	if strings.HasPrefix(why, "carries task ") {
+	switch {
+	case strings.HasPrefix(why, "carries task "):
 		return "correct annotation " + membership.AnnotationTask + ", or add it to minTaskMember"
+	case strings.HasPrefix(why, "carries PodGroup of Kubernetes "):
+		return "create it in the CompositePodGroup that annotation " + membership.CompositeAnnotation + " names"
 	}
 	return "correct label " + v2alpha2.SubGroupLabel
 }

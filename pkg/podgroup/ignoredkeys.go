@@ -72,9 +72,6 @@ var otherKeys = []otherKey{
 	{false, "leaderworkerset.sigs.k8s.io/exclusive-topology", ofGang, leaderDeadlock},
 }
 
-// schedulingGroup is the field of pods by which Kubernetes' own gang scheduling names a gang.
-const schedulingGroup = "spec.schedulingGroup.podGroupName"
-
 func (k otherKey) keyPlace() string {
 	if k.label {
 		return "label " + k.key
@@ -132,9 +129,6 @@ func IgnoredKeys(pod *corev1.Pod) string {
 		}
 	}
 	if !inGang {
-		if g := pod.Spec.SchedulingGroup; g != nil {
-			wheres, effects = append(wheres, schedulingGroup), append(effects, nameThePodGroup)
-		}
 		for kind, keys := range map[string]map[string]string{"label": pod.Labels, "annotation": pod.Annotations} {
 			for key := range keys {
 				if effect := misspelling(kind, key); effect != "" {

@@ -18,7 +18,6 @@ func TestIgnoredKeys(t *testing.T) {
 	type keys = map[string]string
 	for name, tc := range map[string]struct {
 		labels, annotations keys
-		field               bool
 		owner               metav1.OwnerReference
 		want                string
 	}{
@@ -31,8 +30,6 @@ func TestIgnoredKeys(t *testing.T) {
 		"of Volcano, in a gang":                     {annotations: keys{"pod-group-name": "g", "scheduling.k8s.io/group-name": "g"}},
 		"of Kueue":                                  {labels: keys{"kueue.x-k8s.io/pod-group-name": "g"}, want: "label kueue.x-k8s.io/pod-group-name: Kueue admits the pods together, but " + podGroup},
 		"of Kueue, in a gang":                       {labels: keys{"kueue.x-k8s.io/pod-group-name": "g"}, annotations: keys{"pod-group-name": "g"}},
-		"of Kubernetes":                             {field: true, want: "spec.schedulingGroup.podGroupName: " + podGroup},
-		"of Kubernetes, in a gang":                  {field: true, annotations: keys{"pod-group-name": "g"}},
 		"a share of a GPU":                          {annotations: keys{"pod-group-name": "g", "gpu-fraction": "0.5"}, want: "annotation gpu-fraction: it would get none, and waits: request whole GPUs, or a resource that the device plugin offers for shares"},
 		"a share, as a label":                       {labels: keys{"gpu-fraction": "0.5"}},
 		"a queue":                                   {labels: keys{"kai.scheduler/queue": "q"}, annotations: keys{"pod-group-name": "g"}, want: "label kai.scheduler/queue: Muster has no queues: limit namespaces with a ResourceQuota, or admit the workload with Kueue"},
@@ -80,9 +77,6 @@ func TestIgnoredKeys(t *testing.T) {
 				tc.owner.Controller = ptr.To(true)
 				pod.OwnerReferences = []metav1.OwnerReference{tc.owner}
 			}
-			if tc.field {
-				pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To("g")}
-			}
 			if got := IgnoredKeys(pod); got != tc.want {
 				t.Errorf("IgnoredKeys() = %q,\nwant %q", got, tc.want)
 			}
@@ -102,8 +96,5 @@ func TestGuideListsIgnoredKeys(t *testing.T) {
 		if row := kind + " `" + key + "`"; !strings.Contains(string(guide), row) {
 			t.Errorf("docs/workloads.md does not contain %q", row)
 		}
-	}
-	if !strings.Contains(string(guide), "`"+schedulingGroup+"`") {
-		t.Errorf("docs/workloads.md does not contain %s", schedulingGroup)
 	}
 }

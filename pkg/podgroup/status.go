@@ -288,7 +288,7 @@ func explainMissingPods(f Facts, missing int) (reason v2alpha2.Reason, text, adv
 // IsTranslated reports whether a PodGroup was made from one of another scheduler.
 func IsTranslated(group *v2alpha2.PodGroup) bool {
 	ref := metav1.GetControllerOfNoCopy(group)
-	return ref != nil && ref.Kind == "PodGroup"
+	return ref != nil && (ref.Kind == "PodGroup" || ref.Kind == "CompositePodGroup")
 }
 
 // placeOfName returns where pods name a PodGroup: "annotation pod-group-name".

@@ -35,8 +35,8 @@ type Options struct {
 
 	// AuditPolicy is an audit.k8s.io/v1 Policy as YAML; the log is at AuditLog(). Empty: no audit.
 	AuditPolicy string
-	// ControllerManagerArgs come last and override others.
-	ControllerManagerArgs []string
+	// APIServerArgs and ControllerManagerArgs come last and override others.
+	APIServerArgs, ControllerManagerArgs []string
 
 	// Verbose gets one line per step. nil: no output.
 	Verbose io.Writer

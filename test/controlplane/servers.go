@@ -111,7 +111,7 @@ func (cp *ControlPlane) describeAPIServer() (string, []string, error) {
 		// One file: by default it is rotated after 100 MB, and tests that count requests would miss the earlier ones.
 		args = append(args, "--audit-policy-file="+policy, "--audit-log-path="+cp.AuditLog(), "--audit-log-maxsize=0")
 	}
-	return "https://" + cp.apiAddress + "/readyz", args, nil
+	return "https://" + cp.apiAddress + "/readyz", append(args, cp.options.APIServerArgs...), nil
 }
 
 // disabledAdmission returns the admission plugins that need a controller that does not run here.

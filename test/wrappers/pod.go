@@ -44,6 +44,12 @@ func MakePod(name, namespace string) *PodWrapper {
 // Obj returns a copy of the pod built so far.
 func (w *PodWrapper) Obj() *corev1.Pod { return w.pod.DeepCopy() }
 
+// NativeGroup makes the pod name a PodGroup of Kubernetes.
+func (w *PodWrapper) NativeGroup(name string) *PodWrapper {
+	w.pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
+	return w
+}
+
 // Gang makes the pod a member of the PodGroup of that name in its namespace.
 func (w *PodWrapper) Gang(podGroup string) *PodWrapper {
 	return w.Annotation(v2alpha2.PodGroupAnnotation, podGroup)

@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -31,7 +33,9 @@ import (
 type Reconciler struct {
 	kind      grouping.Kind
 	workloads client.Reader // reads workloads from their cache, as unstructured objects
+	native    *Native       // nil, unless the kind is of Kubernetes itself
 	children  *children.Client
+	podGroups client.Client
 	live      client.Reader
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
@@ -40,29 +44,61 @@ type Reconciler struct {
 // New returns a Reconciler. workloads reads workloads of the kind, c PodGroups, both from caches; live reads from the API
 // server.
 func New(kind grouping.Kind, workloads client.Reader, c client.Client, live client.Reader, o children.Options, recorder events.EventRecorder) *Reconciler {
-	return &Reconciler{kind: kind, workloads: workloads, children: o.NewClient(c, live), live: live, clock: o.Clock, recorder: recorder}
+	return &Reconciler{kind: kind, workloads: workloads, children: o.NewClient(c, live), podGroups: c, live: live, clock: o.Clock, recorder: recorder}
+}
+
+// InTrees lets the Reconciler, whose kind is of Kubernetes itself, read the groups that form a tree with one.
+func (r *Reconciler) InTrees(n *Native) *Reconciler {
+	r.native = n
+	return r
 }
 
 // Setup registers a controller for each of the grouped kinds. Workloads have a cache of their own: if it cannot be filled, because
 // muster-controller may not read a kind, the other controllers do not wait for it.
 func Setup(mgr ctrl.Manager, o children.Options) error {
+	native, nativeSources, err := nativeSources(mgr, o)
+	if err != nil {
+		return err
+	}
 	for _, kind := range o.Grouped {
-		workloads, source, err := children.WorkloadSource(mgr, &handler.EnqueueRequestForObject{}, grouping.Strip, kind.GroupVersionKind)
-		if err != nil {
-			return err
+		owned, sources := children.ChangeHandler{Map: ownerOf(kind), Urgency: children.SpecChanged}, nativeSources[kind.Kind]
+		var workloads client.Reader
+		if kind.IsNative() {
+			workloads, owned.Urgency = native.reader(kind), statusChanged
+		} else {
+			of, source, err := children.WorkloadSource(mgr, &handler.EnqueueRequestForObject{}, grouping.Strip, kind.GroupVersionKind)
+			if err != nil {
+				return err
+			}
+			workloads, sources = of, append(sources[:0:0], source)
 		}
 		r := New(kind, workloads, mgr.GetClient(), mgr.GetAPIReader(), o, mgr.GetEventRecorder("muster-controller"))
-		owned := children.ChangeHandler{Map: children.Owner(kind.Kind), Urgency: children.SpecChanged}
-		if err := ctrl.NewControllerManagedBy(mgr).
+		if kind.IsNative() {
+			r.InTrees(native)
+		}
+		b := ctrl.NewControllerManagedBy(mgr).
 			Named("grouper-"+kind.Name()).
-			WatchesRawSource(source).
 			Watches(&v2alpha2.PodGroup{}, owned.Handler()).
-			WithOptions(children.ControllerOptions(8)).
-			Complete(r.children.Awake(r)); err != nil {
+			WithOptions(children.ControllerOptions(8))
+		for _, source := range sources {
+			b = b.WatchesRawSource(source)
+		}
+		if err := b.Complete(r.children.Awake(r)); err != nil {
 			return fmt.Errorf("setting up the controller that groups %ss: %w", kind.Name(), err)
 		}
 	}
 	return nil
+}
+
+// ownerOf maps a PodGroup to its controlling owner, if that is of the kind: there are PodGroups of several API groups.
+func ownerOf(kind grouping.Kind) func(context.Context, client.Object) []types.NamespacedName {
+	return func(_ context.Context, o client.Object) []types.NamespacedName {
+		ref := metav1.GetControllerOfNoCopy(o)
+		if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != kind.GroupKind() {
+			return nil
+		}
+		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: ref.Name}}
+	}
 }
 
 // Reconcile creates, updates and deletes the PodGroups of a workload.
@@ -78,7 +114,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case workload.GetDeletionTimestamp() != nil:
 		return ctrl.Result{}, nil
 	}
-	want, err := r.kind.PodGroups(workload)
+	var in *grouping.NativeGroups
+	if r.native != nil {
+		if in, err = r.native.groupsOf(ctx, workload); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	want, err := r.kind.PodGroupsIn(workload, in)
 	if refused := (*grouping.RefusedError)(nil); errors.As(err, &refused) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", refused.Error())
 		return ctrl.Result{}, nil // pods that run keep their gang, as it was before the edit
@@ -92,7 +134,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if children.IsRefusal(err) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", message.Shorten("its pods wait: "+err.Error(), message.MaxCondition))
 	}
-	return r.children.Result(ctx, request.NamespacedName, r.clock.Now(), after, err)
+	var told error
+	if r.native != nil {
+		told = r.tell(ctx, workload, in, want)
+	}
+	return r.children.Result(ctx, request.NamespacedName, r.clock.Now(), after, err, told)
 }
 
 // othersInterval is how often it is checked whether a user's PodGroup still has a name that a workload needs: there is no event

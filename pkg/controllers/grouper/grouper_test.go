@@ -50,7 +50,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 			panic(err)
 		}
 	}
-	for _, kind := range []schema.GroupVersionKind{lwsKind, jobSetKind} {
+	for _, kind := range []schema.GroupVersionKind{lwsKind, jobSetKind, nativeKind, nativeComposite} {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
@@ -59,7 +59,9 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 
 func newClient(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
-	builder := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...)
+	withStatus := &unstructured.Unstructured{}
+	withStatus.SetGroupVersionKind(nativeKind)
+	builder := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).WithStatusSubresource(withStatus)
 	return builder.WithIndex(&v2alpha2.PodGroup{}, "controller.uid", func(o client.Object) []string {
 		if ref := metav1.GetControllerOf(o); ref != nil {
 			return []string{string(ref.UID)}
@@ -85,7 +87,15 @@ func (b *bed) pass(kind, name string) ctrl.Result {
 	if b.cache != nil {
 		reader, cached = b.cache, readsFrom{b.api, b.cache}
 	}
-	r := New(kinds[0], reader, cached, b.api, children.Options{Clock: testclock.NewFakePassiveClock(metav1.Now().Time)}, b.recorder)
+	native := &Native{Groups: inVersion{reader, nativeKind}, Composites: inVersion{reader, nativeComposite}, Pods: reader}
+	workloads := reader
+	if kinds[0].IsNative() {
+		workloads = native.reader(kinds[0])
+	}
+	r := New(kinds[0], workloads, cached, b.api, children.Options{Clock: testclock.NewFakePassiveClock(metav1.Now().Time)}, b.recorder)
+	if kinds[0].IsNative() {
+		r.InTrees(native)
+	}
 	result, err := r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}})
 	if err != nil {
 		b.t.Fatalf("%s %s: %v", kind, name, err)

@@ -107,6 +107,25 @@ var livingKinds = []livingKind{
 			return units
 		},
 	},
+	{
+		GroupVersionKind: nativeKind,
+		spec: func(size int64) map[string]any {
+			return map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": size}}}
+		},
+		scale: func(o *unstructured.Unstructured, size int64) {
+			o.Object["spec"].(map[string]any)["schedulingPolicy"].(map[string]any)["gang"].(map[string]any)["minCount"] = max(size, 1)
+		},
+		units: func(o *unstructured.Unstructured) []unit {
+			n, _, _ := unstructured.NestedInt64(o.Object, "spec", "schedulingPolicy", "gang", "minCount")
+			u := unit{name: string(o.GetUID())}
+			for range n {
+				pod := podOf("Job", o.GetName(), o.GetUID(), nil)
+				pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(o.GetName())}
+				u.pods = append(u.pods, pod)
+			}
+			return []unit{u}
+		},
+	},
 	{GroupVersionKind: jobSetKind, name: "d", spec: jobSetSpec(false), scale: suspend, units: func(o *unstructured.Unstructured) []unit {
 		driver, workers := podsOfJobs(o, "driver", 1), podsOfJobs(o, "workers", 2)
 		return []unit{{string(o.GetUID()), append(driver, workers...)}}
@@ -334,7 +353,7 @@ func (l *life) hasStarted(unit string, pods int) bool {
 			pods--
 		}
 	}
-	return pods == 0
+	return pods <= 0 // fewer than there are, of one that was scaled in
 }
 
 func (l *life) must(err error) {
@@ -367,7 +386,11 @@ func (l *life) reconcile(workload *unstructured.Unstructured) {
 		cached = append(cached, l.cachedGroups[i].DeepCopy())
 	}
 	l.cache = newClient(l.t, cached...)
-	l.pass(workload.GetKind(), workload.GetName())
+	kind := workload.GetKind()
+	if kind == nativeKind.Kind {
+		kind = nativeKind.GroupKind().String()
+	}
+	l.pass(kind, workload.GetName())
 }
 
 // collectGarbage deletes at most n objects without an owner.
@@ -440,7 +463,7 @@ func (l *life) schedule(note func(string, ...any), startedOf map[string]int) {
 			}
 			l.started[pods[i].UID] = true
 			for i := range livingKinds {
-				if kind := livingKinds[i].Kind; strings.HasPrefix(name, strings.ToLower(kind)+"-") {
+				if kind := livingKinds[i].Kind; strings.HasPrefix(name, strings.ToLower(kind)+"-") || kind == nativeKind.Kind && strings.HasPrefix(name, "kubernetes-") {
 					startedOf[kind]++
 					break
 				}

@@ -85,6 +85,8 @@ func TestEndedPodsKeepTheirLeaf(t *testing.T) {
 		wrappers.MakePod("named", "ml").Gang("g").SubGroup("a"), ofJobSet("of-a-job"),
 		ofJobSet("leader").Annotation("alpha.jobset.sigs.k8s.io/exclusive-topology", "rack").Annotation("batch.kubernetes.io/job-completion-index", "0"),
 		ofJobSet("by-selectors").Annotation("alpha.jobset.sigs.k8s.io/exclusive-topology", "rack").Annotation("alpha.jobset.sigs.k8s.io/node-selector", "true"),
+		wrappers.MakePod("native", "ml").NativeGroup("a"),
+		wrappers.MakePod("in-a-tree", "ml").NativeGroup("a").Annotation(membership.CompositeAnnotation, "root"),
 		wrappers.MakePod("asks", "ml").Annotation(v2alpha2.MinMemberKey, "2"), ofJobSet("out").Annotation(v2alpha2.GangKey, "false"),
 	} {
 		kept, err := stripEndedPod(pod.Obj())

@@ -29,7 +29,7 @@ func TestManifestsOfTheGuides(t *testing.T) {
 		case "configuration.md", "preemption.md":
 			continue // their manifests change the cluster for all
 		case "migration.md":
-			continue // its manifests need CRDs of others: TestFromCoscheduling, TestFromVolcano
+			continue // its manifests need CRDs of others: TestFromCoscheduling, TestFromVolcano, TestFromTheInTreeGangScheduler
 		}
 		content, err := os.ReadFile(file)
 		if err != nil {

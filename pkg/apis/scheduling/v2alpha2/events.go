@@ -56,8 +56,8 @@ const (
 	// that created it, names the PodGroup in a place where the name has no
 	// effect.
 	EventPodGroupNotNamed = "PodGroupNotNamed"
-	// EventIgnoredKeys: pods of this scheduler have labels, annotations or the
-	// field spec.schedulingGroup of other schedulers, which have no effect, or a
+	// EventIgnoredKeys: pods of this scheduler have labels or annotations of
+	// other schedulers, which have no effect, or a
 	// misspelled annotation pod-group-name. There is one event for each
 	// controller of such pods, or for the pod if it has none. On a PodGroup of
 	// another scheduler: fields of it have no effect.

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grouper
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/grouping"
+	"github.com/muster-project/muster/pkg/membership"
+)
+
+var (
+	nativeKind      = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1beta1", Kind: "PodGroup"}
+	nativeComposite = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1alpha3", Kind: "CompositePodGroup"}
+)
+
+// inVersion reads objects of one kind.
+type inVersion struct {
+	client.Reader
+	kind schema.GroupVersionKind
+}
+
+func (r inVersion) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	o.GetObjectKind().SetGroupVersionKind(r.kind)
+	return r.Reader.Get(ctx, key, o, options...)
+}
+
+func (r inVersion) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	list.GetObjectKind().SetGroupVersionKind(r.kind.GroupVersion().WithKind(r.kind.Kind + "List"))
+	return r.Reader.List(ctx, list, options...)
+}
+
+// nativeObject returns a group of Kubernetes that needs n pods or groups.
+func nativeObject(kind schema.GroupVersionKind, name, parent string, n int64) *unstructured.Unstructured {
+	field := map[string]string{"PodGroup": "minCount", "CompositePodGroup": "minGroupCount"}[kind.Kind]
+	spec := map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{field: n}}}
+	if parent != "" {
+		spec["parentCompositePodGroupName"] = parent
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace("ns")
+	o.SetName(name)
+	o.SetUID(types.UID("uid-of-" + name))
+	return o
+}
+
+func podIn(name, group string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To(group)}}}
+}
+
+// TestTreeOfKubernetes: the life of a tree whose objects come one after the other, and what its pods and PodGroups are told.
+func TestTreeOfKubernetes(t *testing.T) {
+	t.Parallel()
+	const groups, composites = "PodGroup.scheduling.k8s.io", "CompositePodGroup.scheduling.k8s.io"
+	b := newBed(t, nativeObject(nativeKind, "a", "root", 2), podIn("a-0", "a"), podIn("a-1", "a"), podIn("b-0", "b"), podIn("other", "x"))
+	inTree := func() string {
+		list := &corev1.PodList{}
+		if err := b.api.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for i := range list.Items {
+			pod := &list.Items[i]
+			out = append(out, fmt.Sprintf("%s: %s %s", pod.Name, membership.Group(pod), membership.Leaf(pod)))
+		}
+		return strings.Join(out, "; ")
+	}
+	b.pass(groups, "a")
+	const want = `Warning GangNotMade it is in CompositePodGroup "root", which does not exist: its pods wait; create it`
+	if got := <-b.recorder.Events; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	create := func(o client.Object) {
+		if err := b.api.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(nativeObject(nativeComposite, "root", "", 2))
+	b.pass(composites, "root")
+	if got := b.groups(); got != "composite-root needs 3" { // a, and what is missing
+		t.Error(got)
+	}
+	create(nativeObject(nativeKind, "b", "root", 1))
+	b.pass(groups, "b")
+	b.pass(composites, "root")
+	if got := b.groups(); got != "composite-root needs 3" { // a and b
+		t.Error(got)
+	}
+	if got, want := inTree(), "a-0: composite-root a; a-1: composite-root a; b-0: composite-root b; other: kubernetes-x "; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+
+	made := &v2alpha2.PodGroup{}
+	if err := b.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "composite-root"}, made); err != nil {
+		t.Fatal(err)
+	}
+	made.Status.Conditions = []metav1.Condition{{Type: v2alpha2.ConditionAdmitted, Status: metav1.ConditionTrue, Reason: "Admitted"}}
+	made.Status.SubGroups = []v2alpha2.SubGroupStatus{{Name: "a", Admitted: true}, {Name: "b"}}
+	if err := b.api.Update(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for range 2 {
+		b.pass(composites, "root")
+		for _, name := range []string{"a", "b"} {
+			group := nativeObject(nativeKind, name, "", 1)
+			if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(group), group); err != nil {
+				t.Fatal(err)
+			}
+			values, _, _ := unstructured.NestedSlice(group.Object, "status", "conditions")
+			started := slices.ContainsFunc(values, func(v any) bool {
+				return v.(map[string]any)["type"] == "PodGroupInitiallyScheduled" && v.(map[string]any)["status"] == "True"
+			})
+			if started != (name == "a") {
+				t.Errorf("PodGroup %s: conditions %v", name, values)
+			}
+			if before := versions[name]; before != "" && before != group.GetResourceVersion() {
+				t.Errorf("PodGroup %s is written again", name)
+			}
+			versions[name] = group.GetResourceVersion()
+		}
+	}
+	if err := b.api.Delete(t.Context(), nativeObject(nativeKind, "b", "", 1)); err != nil {
+		t.Fatal(err)
+	}
+	b.pass(composites, "root")
+	if got := b.groups(); got != "composite-root needs 3" { // a, and what is missing again: nobody ends
+		t.Error(got)
+	}
+}
+
+// TestOwnerOfOneGroup: a PodGroup is mapped to its owner by the controller of that kind alone, among the PodGroups of several groups.
+func TestOwnerOfOneGroup(t *testing.T) {
+	t.Parallel()
+	made := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kubernetes-a", OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "scheduling.k8s.io/v1alpha2", Kind: "PodGroup", Name: "a", Controller: ptr.To(true)}}}}
+	for _, name := range grouping.Names() {
+		kinds, err := grouping.Select([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := ownerOf(kinds[0])(t.Context(), made)
+		if (len(keys) == 1 && keys[0].Name == "a") != (name == "PodGroup.scheduling.k8s.io") {
+			t.Errorf("%s: %v", name, keys)
+		}
+	}
+}
