@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -388,4 +389,30 @@ func TestThePodThatMayNotPreemptIsNotNominated(t *testing.T) {
 		return err == nil && pod.Status.NominatedNodeName == ""
 	})
 	c.pod(wrappers.MakePod("low", "ml").GPUs(3)).eventually("a pod of lower priority runs", c.isBound("low"))
+}
+
+// A gang that is being bound cannot be preempted yet. No event wakes the pod when it is bound, but it preempts then.
+func TestThePodPreemptsAGangThatWasBeingBound(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	release, posted := make(chan struct{}), make(chan string, 2)
+	c.answer = func(_ context.Context, pod string) error {
+		if strings.HasPrefix(pod, "low") {
+			posted <- pod
+			<-release
+		}
+		return nil
+	}
+	failed := c.countFailures()
+	c.node(wrappers.MakeNode("other").GPUs(1)).pod(wrappers.MakePod("other", "ml").GPUs(1).Node("other")) // of a lower priority, and of no use
+	c.node(wrappers.MakeNode("n0").GPUs(2)).run().gang("low", 2)
+	<-posted
+	<-posted
+	tried := failed.Load()
+	c.pod(wrappers.MakePod("high", "ml").GPUs(2).Priority(100)).eventually("it is refused", func() bool { return failed.Load() > tried })
+	if got := c.evicted(); len(got) > 0 {
+		t.Fatalf("%v end while they are being bound", got)
+	}
+	close(release)
+	c.eventually("it runs", c.isBound("high"))
 }

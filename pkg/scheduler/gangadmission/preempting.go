@@ -138,10 +138,14 @@ func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuse
 		pl.registry.RecordPodCut(work, pl.gangs.clock.Since(now), now)
 		return nil, nothing("the search for victims took too long")
 	}
+	if s.candidates.Unsettled { // what the gangs have on nodes is known in a moment, and no event of the queue follows
+		pl.registry.RetryPodPreemption(pod, unneededPause, now)
+	}
 	return kubescheduler.Nominate(""), nothing(cmp.Or(s.why, "no pod on a node has a lower priority"))
 }
 
-// unneededPause is the time after which an attempt is repeated for which the room of ending pods seems to be enough.
+// unneededPause is the time after which an attempt is repeated for which the room of ending pods seems to be enough, or that found no
+// victims among gangs of which it was not known what they lose or get.
 const unneededPause = 5 * time.Second
 
 // abortPause is the time after which an attempt is repeated for which plans were aborted.

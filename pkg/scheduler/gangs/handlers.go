@@ -71,7 +71,7 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 		e.add(r.removeMember(m, now))
 		m = nil
 		if key.Name == "" {
-			r.leftGang[pod.UID] = formerMember{pod: pod, since: now}
+			r.leftGang[pod.UID] = pendingPod{pod: pod, since: now}
 			e.Activate = append(e.Activate, pod)
 			return e
 		}

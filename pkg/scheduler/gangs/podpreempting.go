@@ -55,7 +55,8 @@ func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, 
 	switch {
 	case x != nil && x.paused != "":
 		return nil, x.paused, x.cuts > 0, e
-	case priority <= r.lowest:
+	case priority <= r.lowest: // the cycle may see one that was not observed yet, and no event follows that wakes the pod
+		r.beneath.pods[pod.UID] = pendingPod{pod: pod, since: r.now}
 		return nil, "no pod on a node has a lower priority", false, e
 	case x != nil && x.cuts > 0 && !r.searches.isOpen(maxSpent, now):
 		x.again = r.searches.spent
@@ -146,6 +147,7 @@ func (r *Registry) retryPod(pod *corev1.Pod, after time.Duration) *podPreemptor 
 func (r *Registry) endForPod(x *podPreemptor, outcome evictions.Outcome, after time.Duration) Effects {
 	p := x.eviction
 	x.eviction, x.again = nil, r.now.Add(after)
+	r.retryBeside(x.node)
 	r.plainVictims.Forget(r.now)
 	return r.endEviction(p, outcome)
 }
@@ -167,12 +169,9 @@ func (r *Registry) retryPreemptors() Effects {
 	for uid, x := range r.preemptors {
 		p := x.eviction
 		switch {
-		case p != nil && x.ended.IsZero() && !r.now.Before(p.Until()): // afterwards, its next cycle tells whether it fits
-			after := time.Duration(0)
-			if x.wasted > 0 {
-				after = wastedPause(x.wasted)
-			}
-			e.add(r.endInVain(x, after))
+		case p != nil && x.ended.IsZero() && !r.now.Before(p.Until()): // its next cycle tells whether it fits, and is nominated no more
+			e.add(r.endInVain(x, wastedPause(x.wasted)))
+			e.Activate = append(e.Activate, x.pod)
 		case p != nil && x.ended.IsZero() && p.Stage() == evictions.Deleted && !p.IsAwaiting(r.isEnding):
 			x.ended = r.now
 			ended.Insert(x.node)
@@ -195,6 +194,36 @@ func (r *Registry) retryPreemptors() Effects {
 	return e
 }
 
+// beneathPods are pods without a gang that could not preempt because no pod on a node was known to have a lower priority.
+type beneathPods struct {
+	pods     map[types.UID]pendingPod
+	lowest   int32 // Registry.lowest when they were last reviewed
+	reviewed time.Time
+}
+
+// beneathMemory is how long such a pod is remembered. The stock queue tries all pods again within five minutes, and one whose deletion was
+// observed before it was refused is not tried any more.
+const beneathMemory = 10 * time.Minute
+
+// retryBeneath activates those of them that may preempt by now.
+func (r *Registry) retryBeneath() (e Effects) {
+	b := &r.beneath
+	if r.lowest == b.lowest && r.now.Sub(b.reviewed) < beneathMemory {
+		return Effects{}
+	}
+	b.lowest, b.reviewed = r.lowest, r.now
+	for uid, x := range b.pods {
+		switch {
+		case count.PodPriority(x.pod) > r.lowest:
+			delete(b.pods, uid)
+			e.Activate = append(e.Activate, x.pod)
+		case r.now.Sub(x.since) >= beneathMemory:
+			delete(b.pods, uid)
+		}
+	}
+	return e
+}
+
 // reviewPreemptor ends the eviction of a pod without a gang that needs it no more.
 func (r *Registry) reviewPreemptor(pod *corev1.Pod) Effects {
 	switch {
@@ -211,6 +240,7 @@ func (r *Registry) reviewPreemptor(pod *corev1.Pod) Effects {
 
 // forgetPreemptor ends what is known of a pod without a gang as a preemptor, if anything is.
 func (r *Registry) forgetPreemptor(uid types.UID, outcome func(*evictions.Eviction) evictions.Outcome) Effects {
+	delete(r.beneath.pods, uid)
 	if r.searching == uid {
 		r.searching = ""
 	}
@@ -222,7 +252,18 @@ func (r *Registry) forgetPreemptor(uid types.UID, outcome func(*evictions.Evicti
 	if x.eviction == nil {
 		return Effects{}
 	}
+	r.retryBeside(x.node)
 	return r.endEviction(x.eviction, outcome(x.eviction))
+}
+
+// retryBeside lets pods be tried again, whose victims have ended, when another one with the same node waits for its own no more, and its
+// cycle had time to give up the nomination.
+func (r *Registry) retryBeside(node string) {
+	for _, x := range r.preemptors {
+		if x.eviction != nil && x.node == node && !x.ended.IsZero() && x.again.IsZero() {
+			x.again = r.now.Add(observedLate)
+		}
+	}
 }
 
 // preemptor returns what texts call the preemptor.

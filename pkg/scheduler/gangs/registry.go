@@ -128,19 +128,19 @@ type Registry struct {
 	members map[types.UID]*member
 	left    map[types.UID]*Plan // plans of pods that left their gang and have not been released
 
-	committing      *Plan                      // the one plan whose members are being handed out; nil = none
-	doomed          []*Plan                    // plans that will be aborted; some may have been aborted (doomed.go)
-	unexplained     map[types.UID]*Plan        // members that failed for a reason that is not known yet, and their plans
-	cycles          uint64                     // of leaders that have begun
-	unwinding       int                        // members of aborted plans that are still assumed
-	vanished        map[types.UID]time.Time    // bound pods that vanished from the scheduler's informer, and when
-	vanishedInOrder []vanishedPod              // the same in chronological order; some may be resolved already
-	leftGang        map[types.UID]formerMember // waiting pods that left their gang and may still be gated in the queue
-	planSeq         uint64                     // ID of the newest plan
-	unanswered      Key                        // a gang with a binding that the API server did not answer; zero = none
-	cancelled       []types.UID                // for the next Effects
-	vacated         []*corev1.Pod              // likewise
-	resume          bool                       // likewise: a gang that others let go first was tried
+	committing      *Plan                    // the one plan whose members are being handed out; nil = none
+	doomed          []*Plan                  // plans that will be aborted; some may have been aborted (doomed.go)
+	unexplained     map[types.UID]*Plan      // members that failed for a reason that is not known yet, and their plans
+	cycles          uint64                   // of leaders that have begun
+	unwinding       int                      // members of aborted plans that are still assumed
+	vanished        map[types.UID]time.Time  // bound pods that vanished from the scheduler's informer, and when
+	vanishedInOrder []vanishedPod            // the same in chronological order; some may be resolved already
+	leftGang        map[types.UID]pendingPod // waiting pods that left their gang and may still be gated in the queue
+	planSeq         uint64                   // ID of the newest plan
+	unanswered      Key                      // a gang with a binding that the API server did not answer; zero = none
+	cancelled       []types.UID              // for the next Effects
+	vacated         []*corev1.Pod            // likewise
+	resume          bool                     // likewise: a gang that others let go first was tried
 
 	reserved     *reservations.Set // room for replacement pods
 	haveReserved atomic.Bool       // false: reserved is empty, as Reservations has returned
@@ -161,6 +161,7 @@ type Registry struct {
 	plainVictims evictions.Pods          // pods that are to be preempted as those without a gang, and, of those that end, the ones that are no members
 	renamed      map[*member]Key         // bound members whose pods name another PodGroup by now, or none
 	preemptors   map[types.UID]*podPreemptor
+	beneath      beneathPods
 	searching    types.UID // the pod without a gang for which victims are searched for; "": there is none, or it is gone
 
 	index   indices
@@ -185,7 +186,7 @@ func New() *Registry {
 		left:        map[types.UID]*Plan{},
 		unexplained: map[types.UID]*Plan{},
 		vanished:    map[types.UID]time.Time{},
-		leftGang:    map[types.UID]formerMember{},
+		leftGang:    map[types.UID]pendingPod{},
 		reserved:    reservations.NewSet(),
 
 		searches:     budget{share: searchShare},
@@ -196,6 +197,7 @@ func New() *Registry {
 		plainVictims: evictions.Pods{},
 		renamed:      map[*member]Key{},
 		preemptors:   map[types.UID]*podPreemptor{},
+		beneath:      beneathPods{pods: map[types.UID]pendingPod{}, lowest: math.MaxInt32},
 		departed:     map[types.UID]int32{},
 
 		index:   newIndices(),
@@ -250,9 +252,9 @@ type vanishedPod struct {
 	since time.Time
 }
 
-// formerMember is a pod whose PodGroup annotation was removed. The queue gated it, and checks it again only if it is
-// activated.
-type formerMember struct {
+// pendingPod is a pod that the queue checks again only if it is activated: the queue gated it, and its PodGroup annotation was removed, or
+// it could not preempt.
+type pendingPod struct {
 	pod   *corev1.Pod
 	since time.Time
 }

@@ -37,6 +37,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 		}
 	}
 	e.add(r.retryPreemptors())
+	e.add(r.retryBeneath())
 	r.freeReserved(r.reserved.Expire(now))
 	if r.retried != r.mayHelp {
 		r.retried = r.mayHelp

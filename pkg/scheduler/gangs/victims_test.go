@@ -251,7 +251,7 @@ func TestAPodThatPreempts(t *testing.T) {
 	s.r.RecordMarked(p, nil, s.now)
 	s.r.RecordEvicted(p, nil, s.now)
 	s.after(p.Until().Sub(s.now))
-	wantTried("it has given up", false)
+	wantTried("it has given up, so that its nomination ends", true)
 	wantStep("others, which may not end either, are spared for a time", evictedInVain)
 	s.after(wastedPause(3))
 	wantTried("after the pause", true)
@@ -271,13 +271,17 @@ func TestAPodWaitsForTheVictimsOfOthersOnItsNode(t *testing.T) {
 		priority int32
 		ends     func(s *story, p *evictions.Eviction) // how it ends that the other one waits
 		waits    bool
-		tried    bool // at once
+		tried    bool // at once, and once more
+		later    bool // once
 	}{
 		"the other victim ends": {node: "n", priority: 100, waits: true, tried: true, ends: func(s *story, _ *evictions.Eviction) { s.r.RecordPlainPodGone("b") }},
-		"the other pod is gone": {node: "n", priority: 100, waits: true, ends: func(s *story, _ *evictions.Eviction) { s.effects = s.r.RemovePod("other", s.now) }},
+		"the other pod is gone": {node: "n", priority: 100, waits: true, later: true, ends: func(s *story, _ *evictions.Eviction) { s.effects = s.r.RemovePod("other", s.now) }},
 		"the other victim never ends": {
-			node: "n", priority: 100, waits: true, ends: func(s *story, p *evictions.Eviction) { s.after(p.Until().Sub(s.now)) },
+			node: "n", priority: 100, waits: true, later: true, ends: func(s *story, p *evictions.Eviction) { s.after(p.Until().Sub(s.now)) },
 		},
+		"the other pod is bound elsewhere": {node: "n", priority: 100, waits: true, later: true, ends: func(s *story, _ *evictions.Eviction) {
+			s.pods(wrappers.MakePod("other", testNamespace).UID("other").Priority(100).Node("m"))
+		}},
 		"the other pod is on another node":    {node: "m", priority: 100},
 		"the other pod has a lower priority":  {node: "n", priority: 99},
 		"the other pod has a higher priority": {node: "n", priority: 101, waits: true, tried: true, ends: func(s *story, _ *evictions.Eviction) { s.r.RecordPlainPodGone("b") }},
@@ -319,8 +323,8 @@ func TestAPodWaitsForTheVictimsOfOthersOnItsNode(t *testing.T) {
 			if s.after(0); isTried() != tc.tried {
 				t.Errorf("it is tried at once: %t", isTried())
 			}
-			if s.after(observedLate); tc.tried && !isTried() {
-				t.Error("it is not tried when the end of the other victim can be seen")
+			if s.after(observedLate); (tc.tried || tc.later) && !isTried() {
+				t.Error("it is not tried when the end of the other victim, or of the other nomination, can be seen")
 			}
 			if waits() {
 				t.Error("it still waits")
@@ -448,5 +452,47 @@ func TestNoPodOfAHigherPriorityEndsForAPod(t *testing.T) {
 		if got := strings.Join(kept, "+"); got != name {
 			t.Errorf("%q are no victims, want %q", got, name)
 		}
+	}
+}
+
+// The informer handlers of the scheduler may be ahead of the registry's: the cycle of a pod sees a pod of a lower priority that was not
+// observed yet. No event of the queue follows, so the registry lets the pod be tried again.
+func TestAPodIsTriedWhenALowerPriorityIsObserved(t *testing.T) {
+	t.Parallel()
+	high := func() *wrappers.PodWrapper {
+		return wrappers.MakePod("high", testNamespace).UID("high").Priority(100)
+	}
+	low := func(priority int32) *wrappers.PodWrapper {
+		return wrappers.MakePod("low", testNamespace).UID("low").Priority(priority).Node("n")
+	}
+	for name, tc := range map[string]struct {
+		then func(s *story)
+		want bool
+	}{
+		"one is observed":           {then: func(s *story) { s.pods(low(0)) }, want: true},
+		"a plain pod is bound":      {then: func(s *story) { s.pods(low(0).Node("")).pods(low(99)) }, want: true},
+		"one that is not lower":     {then: func(s *story) { s.pods(low(100)) }},
+		"it is deleted meanwhile":   {then: func(s *story) { s.gone("high").pods(low(0)) }},
+		"it is bound meanwhile":     {then: func(s *story) { s.pods(high().Node("m"), low(0)) }},
+		"it joins a gang meanwhile": {then: func(s *story) { s.pods(high().Gang("g"), low(0)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t)
+			if w, why, _, _ := s.r.BeginPodPreemption(high().Obj(), s.now); w != nil || why != "no pod on a node has a lower priority" {
+				t.Fatalf("%v, %q", w, why)
+			}
+			tc.then(s.after(time.Second))
+			s.after(0)
+			if got := slices.ContainsFunc(s.effects.Activate, func(pod *corev1.Pod) bool { return pod.Name == "high" }); got != tc.want {
+				t.Errorf("it is tried: %t", got)
+			}
+			if s.after(0); len(s.effects.Activate) > 0 {
+				t.Error("it is tried once more")
+			}
+			if s.after(beneathMemory); len(s.r.beneath.pods) > 0 {
+				t.Error("it is remembered")
+			}
+		})
 	}
 }
