@@ -189,6 +189,11 @@ func TestThePodLooksAtASampleFirst(t *testing.T) {
 				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(2).Priority(10), wrappers.MakePod(name+"-second", "ml").GPUs(2).Priority(10)}
 			},
 		},
+		"fewer GPUs, beside free ones": {
+			other: func(name string) []*wrappers.PodWrapper {
+				return []*wrappers.PodWrapper{wrappers.MakePod(name, "ml").GPUs(2).Priority(10)}
+			},
+		},
 		"fewer GPUs": {
 			p: wrappers.MakePod("p", "ml").GPUs(2).Priority(100),
 			other: func(name string) []*wrappers.PodWrapper {

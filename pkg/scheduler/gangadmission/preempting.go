@@ -205,20 +205,20 @@ func (s *search) collectPods(logger klog.Logger) {
 }
 
 // findSampledVictim searches for victims of a pod without a gang: gangs, and pods on a sample of the nodes. It finds none, although there
-// may be some, unless one pod suffices that has no more of the extended resources than is requested, and there is nothing better elsewhere
+// may be some, unless one pod suffices that has no more of the extended resource than any node lacks, and there is nothing better elsewhere
 // but in how long it may take to end and has run (docs/decisions, G15).
 func (s *search) findSampledVictim(limit *deadline, now time.Time) (*preemption.Decision, searchResult) {
 	if s.work.Pod == nil {
 		return nil, hopeless
 	}
-	nodes, priority := s.snapshot.Sample(s.priorities)
+	nodes, priority, least := s.snapshot.Sample(s.priorities)
 	if nodes == nil {
 		return nil, hopeless
 	}
 	sample := *s
 	sample.collectCandidates(gangs.PreemptDecide, func(id int) bool { return nodes[s.snapshot.NodeOf(id)] }, now)
 	d, result := sample.findVictims(limit)
-	if result == decided && (d.Cost.Pods > 1 || d.Cost.Violations > 0 || d.Cost.Priority > priority || d.Cost.Amount > s.snapshot.Amount(0)) {
+	if result == decided && (d.Cost.Pods > 1 || d.Cost.Violations > 0 || d.Cost.Priority > priority || d.Cost.Amount > least) {
 		return nil, hopeless
 	}
 	if result != hopeless {

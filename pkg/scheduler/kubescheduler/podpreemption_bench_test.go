@@ -122,7 +122,7 @@ func (c *cluster) decideAsGang(b *testing.B, registry *gangs.Registry, cache *Fi
 	if !w.MayFitWithout(p, screening.MayEnd) {
 		b.Fatal("hopeless")
 	}
-	sample, _ := w.Sample(screening.Priorities)
+	sample, _, _ := w.Sample(screening.Priorities)
 	var running []*corev1.Pod
 	w.VisitPods(func(_ int, pod *corev1.Pod) { running = append(running, pod) })
 	candidates := registry.Candidates(&preemptor, gangs.RunningPods{

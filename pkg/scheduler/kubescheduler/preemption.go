@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"math"
 	"slices"
+	"sort"
 
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -29,35 +30,70 @@ func MayPreempt(profile Profile, statuses fwk.NodeToStatusReader) (nodes []fwk.N
 const leastSampled, sampledShare = 100, 10
 
 // Sample returns some nodes, by number, on which victims without a gang are looked for at first for a pod, and the lowest
-// priority of a victim that may suffice on any node, by numbers. priorities are gangs.Screening.Priorities. nil: all nodes are
-// looked at, because they are few, or because more than the pods on a node decide whether it takes the pod.
-func (w *Snapshot) Sample(priorities []int32) (nodes []bool, priority int32) {
+// priority of a victim that may suffice on any node, by numbers, and the least that victims have of the extended resource.
+// priorities are gangs.Screening.Priorities. nil: all nodes are looked at, because those that lack least are few, or because more than the
+// pods on a node decide whether it takes the pod.
+func (w *Snapshot) Sample(priorities []int32) (nodes []bool, priority int32, least int64) {
 	if w.Kind(0) != placement.Independent {
-		return nil, 0
+		return nil, 0, 0
 	}
 	most, c := max(leastSampled, w.CountNodes()/sampledShare), w.classes[0]
-	distinct := slices.Clone(priorities)
+	distinct := slices.DeleteFunc(slices.Clone(priorities), func(p int32) bool { return p == math.MinInt32 || p == math.MaxInt32 })
 	slices.Sort(distinct)
-	for _, priority = range slices.Compact(distinct) {
-		if priority == math.MinInt32 || priority == math.MaxInt32 {
-			continue
-		}
+	distinct = slices.Compact(distinct)
+	var may []int32
+	n := sort.Search(len(distinct), func(n int) bool {
 		ends := make([]bool, len(priorities))
 		for h, p := range priorities {
-			ends[h] = p <= priority
+			ends[h] = p <= distinct[n]
 		}
-		if may := w.nodesWithout(c, ends); len(may) > most {
-			nodes = make([]bool, w.CountNodes())
-			first := int(crc32.ChecksumIEEE([]byte(c.info.Pod.UID))) % (len(may) - most + 1) // each pod has others
-			for _, i := range may[first : first+most] {
-				nodes[i] = true
+		of := w.nodesWithout(c, ends)
+		if len(of) > 0 {
+			may = of // of the lowest priority so far
+		}
+		return len(of) > 0
+	})
+	if n == len(distinct) {
+		return nil, 0, 0
+	}
+	if may, least = w.leastLacking(c, may, priorities); len(may) <= most {
+		return nil, 0, 0
+	}
+	nodes = make([]bool, w.CountNodes())
+	first := int(crc32.ChecksumIEEE([]byte(c.info.Pod.UID))) % (len(may) - most + 1) // each pod has others
+	for _, i := range may[first : first+most] {
+		nodes[i] = true
+	}
+	return nodes, distinct[n], least
+}
+
+// leastLacking returns those of the nodes that lack least of the main extended resource of the class, and how much, beside pods that are
+// nominated for them, and without those that are terminating.
+func (w *Snapshot) leastLacking(c *class, nodes []int32, priorities []int32) (of []int32, least int64) {
+	if !isExtended(c.resource) {
+		return nodes, 0
+	}
+	t := w.usage()
+	column := t.columnOf(c.resource)
+	least = math.MaxInt64
+	for _, i := range nodes {
+		total, used := t.read(int(i))
+		lacks := c.request - (total[column] - used[column])
+		for k, h := range t.pods[i].holders {
+			if priorities[h] == math.MinInt32 {
+				lacks -= t.usesOf(int(i), k)[column]
 			}
-			return nodes, priority
-		} else if len(may) > 0 {
-			break
+		}
+		var nominated reservations.Amount
+		w.addNominated(&nominated, c, int(i))
+		if lacks = max(0, lacks+nominated.Resources[c.resource]); lacks < least {
+			of, least = of[:0], lacks
+		}
+		if lacks == least {
+			of = append(of, i)
 		}
 	}
-	return nil, 0
+	return of, least
 }
 
 // nodesWithout returns the nodes that may take a pod of the class, beside those that are nominated for them, if all pods of some
