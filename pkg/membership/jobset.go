@@ -15,6 +15,7 @@ const (
 	labelJobSetUID     = "jobset.sigs.k8s.io/jobset-uid"
 	labelReplicatedJob = "jobset.sigs.k8s.io/replicatedjob-name"
 	labelJobIndex      = "jobset.sigs.k8s.io/job-index"
+	labelRestarts      = "jobset.sigs.k8s.io/restart-attempt"
 
 	jobSetExclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
@@ -58,6 +59,18 @@ func jobSetOf(pod *corev1.Pod) Workload {
 		return Workload{}
 	}
 	return Workload{Kind: jobSet, Name: name, UID: types.UID(uid)}
+}
+
+// Run returns how often the workload of the pod's gang had been restarted when the pod was made, 0 if the pod does not tell.
+func Run(pod *corev1.Pod) int {
+	if pod.Labels[labelRestarts] == "" || Mark(pod) != placeOfJobSet {
+		return 0
+	}
+	run, err := strconv.ParseUint(pod.Labels[labelRestarts], 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(run)
 }
 
 // groupOfJobSet is the mark.group of pods of JobSets.

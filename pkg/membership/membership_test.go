@@ -273,6 +273,31 @@ func TestLeaveWorkload(t *testing.T) {
 	}
 }
 
+func TestRun(t *testing.T) {
+	t.Parallel()
+	jobSet := func(restarts string, annotations map[string]string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: annotations, Labels: map[string]string{
+			"jobset.sigs.k8s.io/jobset-name": "j", "jobset.sigs.k8s.io/jobset-uid": "u", "jobset.sigs.k8s.io/restart-attempt": restarts}}}
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want int
+	}{
+		"first":                         {jobSet("0", nil), 0},
+		"restarted":                     {jobSet("12", nil), 12},
+		"no number":                     {jobSet("x", nil), 0},
+		"negative":                      {jobSet("-1", nil), 0},
+		"too large":                     {jobSet("99999999999999999999", nil), 0},
+		"of an older JobSet":            {jobSet("", nil), 0},
+		"several JobSets may be a gang": {jobSet("3", map[string]string{"pod-group-name": "all"}), 0},
+		"no JobSet":                     {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"jobset.sigs.k8s.io/restart-attempt": "3"}}}, 0},
+	} {
+		if got := Run(tc.pod); got != tc.want {
+			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 // TestAnnotations: the list of annotations that are kept of pods contains every one that is a mark.
 func TestAnnotations(t *testing.T) {
 	t.Parallel()

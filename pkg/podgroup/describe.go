@@ -39,7 +39,7 @@ func podsNamed(noun string, names []string, total int) string {
 
 // inPlural converts the cause of one pod to the plural.
 func inPlural(why string) string {
-	return strings.NewReplacer("carries sub-group ", "carry sub-group ", "carries task ", "carry task ", contradicts, "name PodGroup ", "has no label ", "have no label ", "has no annotation ", "have no annotation ").Replace(why)
+	return strings.NewReplacer("belongs to ", "belong to ", "carries sub-group ", "carry sub-group ", "carries task ", "carry task ", contradicts, "name PodGroup ", "has no label ", "have no label ", "has no annotation ", "have no annotation ").Replace(why)
 }
 
 // describeMisplaced describes which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group
@@ -75,6 +75,9 @@ func leafNames(tree *gang.Tree) string {
 	}
 	return "the leaves are " + message.ListNames(names, maxNamed, len(leaves), ", ")
 }
+
+// FormerRun is why a pod does not count that belongs to a former run of its workload.
+const FormerRun = "belongs to a run before the last restart of the workload"
 
 // contradicts and asksForShare are the beginnings of the texts of DescribeRefusal.
 const (
@@ -113,6 +116,8 @@ func NoSuchLeaf(name, place string) string {
 // LabelAdvice returns the advice for a pod that counts towards no leaf. why is WaitingPod.Misplaced.
 func LabelAdvice(why string) string {
 	switch {
+	case why == FormerRun:
+		return "the workload deletes such pods"
 	case strings.HasPrefix(why, contradicts):
 		return "remove all but one"
 	case strings.HasPrefix(why, asksForShare):

@@ -113,10 +113,10 @@ func (g *gangState) recordAdmitted() {
 		g.admitAllGroups()
 		return
 	// Pods in sub-groups that were removed from the tree still belong to the admitted gang.
-	case g.admitted && n.Bound.Pods(root) == 0 && n.Flagged(count.IsStanding) == 0:
+	case g.admitted && n.Bound.Pods(root) == 0 && n.Flagged(count.IsStanding) == n.Flagged(count.IsFormer):
 		g.admitted = false
 		g.admittedGroups.Clear()
-	case !g.admitted && n.Flagged(count.IsStanding) == 0:
+	case !g.admitted && n.Flagged(count.IsStanding) == n.Flagged(count.IsFormer):
 		g.broken = false
 	}
 	if !g.admitted {

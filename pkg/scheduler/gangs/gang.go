@@ -63,6 +63,7 @@ type gangState struct {
 	attempt
 	backoff
 	partial
+	runs
 	indexed
 }
 

@@ -139,8 +139,9 @@ func (r *Registry) recordName(m *member, key Key) {
 func (r *Registry) addMember(pod *corev1.Pod, key Key, now time.Time) *member {
 	g := r.findOrAddGang(key)
 	g.arrivedAt = now
-	m := &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
+	m := &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod), run: membership.Run(pod)}
 	r.members[pod.UID], g.members[pod.UID] = m, m
+	r.addToRun(m)
 	return m
 }
 
@@ -400,6 +401,7 @@ func (r *Registry) removeMember(m *member, now time.Time) Effects {
 	delete(r.renamed, m)
 	delete(g.departing, m)
 	delete(r.members, m.pod.UID)
+	r.removeFromRun(m)
 	r.ranks.Delete(m.pod.UID)
 	if g.leader == m.pod.UID {
 		r.enterPhase(g, Complete)
@@ -441,6 +443,10 @@ func (r *Registry) endPlanOf(m *member) {
 // setLeaf determines the leaf of a member, or the reason why it has none. A pod that runs keeps its place whatever it names.
 func (m *member) setLeaf() {
 	m.leaf, m.misplaced = "", ""
+	if m.isFormer() {
+		m.misplaced = podgroup.FormerRun
+		return
+	}
 	if m.pod.Spec.NodeName == "" {
 		m.misplaced = podgroup.DescribeRefusal(m.pod)
 	}

@@ -139,7 +139,7 @@ func (g *gangState) holdsNone() bool {
 	}
 	controllers := g.numbers.LiveControllers()
 	for _, m := range g.members {
-		if m.mark.GroupUID == g.group.UID && (m.isBound() || m.state == count.Succeeded && !m.isOfEarlierRun(controllers)) {
+		if m.mark.GroupUID == g.group.UID && (m.isBound() || m.state == count.Succeeded) && !m.isOfEarlierRun(controllers) {
 			return false
 		}
 	}

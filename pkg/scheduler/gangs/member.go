@@ -29,6 +29,7 @@ type member struct {
 	leaving   bool   // bound, but released (partial.go): it does not count from that decision on
 	parting   parting
 
+	run      int        // see membership.Run
 	tag      uint64     // identifies it in marks
 	mark     marks.Mark // verified, or the mark of the plan whose binding was posted; zero = none
 	markText string     // the annotation that mark was read from
@@ -85,7 +86,8 @@ func (m *member) recount() {
 func (m *member) counted() count.Pod {
 	p := count.Pod{
 		Pod: m.pod, State: m.state, Mark: m.mark.PlanID(), GPUs: m.gpus, IsReleased: m.leaving, IsGated: m.gate != "",
-		IsOurs: m.gang.profiles.Has(m.pod.Spec.SchedulerName), IsOwn: m.gang.group != nil && m.gang.wasPlaced(m),
+		IsFormer: m.isFormer(),
+		IsOurs:   m.gang.profiles.Has(m.pod.Spec.SchedulerName), IsOwn: m.gang.group != nil && m.gang.wasPlaced(m),
 	}
 	if m.misplaced == "" {
 		p.Leaf = m.gang.countingTree().Group(m.leaf)

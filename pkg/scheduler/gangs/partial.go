@@ -56,7 +56,7 @@ func (g *gangState) partialState() *partial {
 	p.fresh, p.holds = true, false
 	p.proofs++
 	for _, m := range g.members {
-		p.holds = p.holds || m.isBound() && m.mark.GroupUID == g.group.UID
+		p.holds = p.holds || m.isBound() && !m.isFormer() && m.mark.GroupUID == g.group.UID
 	}
 	p.known = p.holds && (p.known && !g.completedPlan() || g.provesPartial())
 	p.neverWhole = p.known
@@ -104,10 +104,10 @@ func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
 // wasNeverBound reports whether the member has never been bound.
 func (m *member) wasNeverBound() bool { return m.state == count.Pending || m.state == count.Assumed }
 
-// isOfEarlierRun reports whether the member succeeded in a finished run, given the controllers of the current one
+// isOfEarlierRun reports whether the member succeeded in a finished run, given the controllers of the current one, or belongs to a former one
 // (docs/decisions, G9).
 func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
-	return m.state == count.Succeeded && len(controllers) > 0 && !controllers.Has(count.Controller(m.pod))
+	return m.isFormer() || m.state == count.Succeeded && len(controllers) > 0 && !controllers.Has(count.Controller(m.pod))
 }
 
 // NeedsRelease reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and pods
@@ -227,7 +227,7 @@ func (g *gangState) inFirstBurst() bool {
 
 // wasPlaced reports whether the member is bound, and its mark proves that this scheduler bound it for this PodGroup.
 func (g *gangState) wasPlaced(m *member) bool {
-	return m.isBound() && m.state == count.Bound && m.markText != "" && m.mark.GroupUID == g.group.UID
+	return m.isBound() && !m.isFormer() && m.state == count.Bound && m.markText != "" && m.mark.GroupUID == g.group.UID
 }
 
 // PlacedFor returns the gang of a bound pod. It returns false if the pod is unknown, or was bound for an earlier

@@ -37,6 +37,7 @@ type Pod struct {
 	IsGated    bool         // a plugin keeps it from the scheduling queue
 	IsOurs     bool         // it names a profile of this scheduler
 	IsOwn      bool         // it was bound by a plan for its current PodGroup
+	IsFormer   bool         // it belongs to a former run, and has no Leaf
 }
 
 // IsBound reports whether a pod is bound: nodeName is set (or the binding was accepted), and the pod is neither
@@ -130,6 +131,7 @@ const (
 	IsLeaving                       // is bound, and is being deleted
 	IsWaiting                       // waits for one of our profiles, in a plan or not
 	IsOurs                          // names one of our profiles, in any state
+	IsFormer                        // is bound, and belongs to a former run
 	nFlags        = iota
 )
 
@@ -138,8 +140,8 @@ func (s *Share) has(f Flags) bool { return s.Flags&f != 0 }
 
 // ShareOf returns the contribution of a pod.
 func ShareOf(p *Pod) Share {
-	deleted, failed, done := p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodFailed, p.State == Succeeded
-	standing := IsBound(p.Pod, p.State, p.IsReleased)
+	failed, done, standing := p.Status.Phase == corev1.PodFailed, p.State == Succeeded, IsBound(p.Pod, p.State, p.IsReleased)
+	deleted := p.DeletionTimestamp != nil || p.IsFormer && !standing && !done
 	s := Share{Leaf: p.Leaf, controller: Controller(p.Pod), mark: p.Mark}
 	set := func(f Flags, is bool) {
 		if is {
@@ -172,11 +174,12 @@ func ShareOf(p *Pod) Share {
 	}
 	set(hasPriority, !done)
 	set(HasEnded, done)
-	set(IsLive, !done && !deleted)
+	set(IsLive, !done && !deleted && !p.IsFormer)
 	set(isMarked, standing && p.Mark.GroupUID != "")
 	set(IsOwn, p.IsOwn)
 	set(IsStanding, standing)
 	set(IsOurs, p.IsOurs)
+	set(IsFormer, standing && p.IsFormer)
 	switch p.State {
 	case Bound:
 		set(IsReleased, p.IsReleased && NeedsDeletion(p.Pod) && !failed)
