@@ -33,6 +33,7 @@ type family struct {
 	wide      bool // one gang has up to 8 sub-groups
 	mixed     bool // each workload has another priority
 	grace     bool // victims take up to an hour to end
+	undivided bool // some groups end as a whole
 	seeds     int
 	equal     float64 // share of the decisions that must be as cheap as the cheapest
 }
@@ -53,6 +54,7 @@ var families = []family{
 	{name: "wide trees", like: true, trees: true, wide: true, protected: true, seeds: 300, equal: 0.95},
 	{name: "mixed priorities", like: true, trees: true, mixed: true, protected: true, seeds: 1000, equal: 0.95},
 	{name: "grace periods", like: true, trees: true, grace: true, seeds: 1000, equal: 0.95},
+	{name: "ends as a whole", like: true, trees: true, undivided: true, protected: true, seeds: 1000, equal: 0.95},
 	{name: "spread", trees: true, labels: true, spread: true, protected: true, seeds: 1500, equal: 0.95},
 }
 
@@ -106,6 +108,12 @@ func randomInstance(r *rand.Rand, f family) *instance {
 		} else if f.trees && r.IntN(4) > 0 {
 			w.Tree, leaves = randomTree(r)
 			w.MinimumProtected = f.protected && r.IntN(3) == 0
+			if f.undivided {
+				w.Undivided = map[string]bool{}
+				for _, g := range w.Tree.Groups() {
+					w.Undivided[g.Name()] = r.IntN(3) == 0
+				}
+			}
 		}
 		pods := 1
 		if w.Tree != nil {
@@ -323,6 +331,7 @@ func lossesOf(w *Workload) [][]int {
 			broken := false
 			for _, g := range w.Tree.Groups() {
 				pods, had := podsIn(g, left), podsIn(g, before)
+				broken = broken || w.Undivided[g.Name()] && pods > 0 && pods < had
 				switch {
 				case g.Satisfied(before):
 					broken = broken || pods > 0 && !g.Satisfied(left)
