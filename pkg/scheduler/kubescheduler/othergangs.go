@@ -42,7 +42,8 @@ func RefuseGangPlugins(profiles []schedconfig.KubeSchedulerProfile) error {
 		if p.Plugins == nil {
 			continue
 		}
-		for _, set := range []schedconfig.PluginSet{p.Plugins.MultiPoint, p.Plugins.PreEnqueue, p.Plugins.Reserve, p.Plugins.Permit} {
+		for _, set := range []schedconfig.PluginSet{p.Plugins.MultiPoint, p.Plugins.PreEnqueue, p.Plugins.Reserve, p.Plugins.Permit,
+			p.Plugins.PlacementGenerate, p.Plugins.PlacementScore} {
 			for _, plugin := range set.Enabled {
 				if slices.Contains(gangPlugins, plugin.Name) {
 					return fmt.Errorf("profile %s enables plugin %s, which is of kube-scheduler's own gangs: remove it; "+

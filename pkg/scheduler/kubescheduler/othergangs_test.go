@@ -51,6 +51,11 @@ func TestPluginsOfOtherGangs(t *testing.T) {
 	if err := RefuseGangPlugins(enabled("GangAdmission")); err != nil {
 		t.Error(err)
 	}
+	placement := []schedconfig.KubeSchedulerProfile{{SchedulerName: "s", Plugins: &schedconfig.Plugins{
+		PlacementGenerate: schedconfig.PluginSet{Enabled: []schedconfig.Plugin{{Name: "TopologyPlacementGenerator"}}}}}}
+	if err := RefuseGangPlugins(placement); err == nil || !strings.Contains(err.Error(), "profile s enables plugin TopologyPlacementGenerator") {
+		t.Error(err)
+	}
 	if err := RefuseGangPlugins(enabled("GangScheduling")); err == nil || !strings.Contains(err.Error(), "profile s enables plugin GangScheduling") {
 		t.Error(err)
 	}
