@@ -116,6 +116,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	var in *grouping.NativeGroups
 	if r.native != nil {
+		if workload.GetKind() == podGroupKind && grouping.ParentOf(workload) != "" {
+			if err := r.deleteFormer(ctx, workload); err != nil {
+				return ctrl.Result{}, err
+			}
+		}
 		if in, err = r.native.groupsOf(ctx, workload); err != nil {
 			return ctrl.Result{}, err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/grouping"
+	"github.com/muster-project/muster/pkg/membership"
 )
 
 // Native reads the groups of Kubernetes, which form trees, and the pods that are in trees. Each field reads one kind, of any version, as
@@ -82,13 +83,13 @@ func (n *Native) reader(kind grouping.Kind) client.Reader {
 	return n.Groups
 }
 
-// list returns the objects of a namespace; of no reader none.
+// list returns the objects of a namespace, which belong to the cache and must not be modified; of no reader none.
 func list(ctx context.Context, reader client.Reader, namespace string) ([]*unstructured.Unstructured, error) {
 	if reader == nil {
 		return nil, nil
 	}
 	found := &unstructured.UnstructuredList{}
-	if err := reader.List(ctx, found, client.InNamespace(namespace)); err != nil {
+	if err := reader.List(ctx, found, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	objects := make([]*unstructured.Unstructured, 0, len(found.Items))
@@ -215,6 +216,22 @@ func (r *Reconciler) tell(ctx context.Context, object *unstructured.Unstructured
 		return nil // a user's
 	}
 	return children.ForEach(len(groups), maxParallel, func(i int) error { return r.writeConditions(ctx, groups[i], made) })
+}
+
+// deleteFormer deletes the PodGroup that was made of a former PodGroup of Kubernetes of the same name, where this one has none: its pods
+// would start by it.
+func (r *Reconciler) deleteFormer(ctx context.Context, object *unstructured.Unstructured) error {
+	former := &v2alpha2.PodGroup{}
+	name := membership.Native.GroupName(object.GetName())
+	if err := r.podGroups.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, former); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	owner := metav1.GetControllerOfNoCopy(former)
+	if former.Labels[grouping.LabelManagedBy] != grouping.LabelManagedByValue || owner == nil || owner.Kind != podGroupKind ||
+		owner.Name != object.GetName() || owner.UID == object.GetUID() {
+		return nil
+	}
+	return r.children.Delete(ctx, former)
 }
 
 func (r *Reconciler) writeConditions(ctx context.Context, group *unstructured.Unstructured, made *v2alpha2.PodGroup) error {

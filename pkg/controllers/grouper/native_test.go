@@ -144,6 +144,31 @@ func TestTreeOfKubernetes(t *testing.T) {
 	}
 }
 
+// TestFormerGroupOfKubernetes: pods of a group that is created again in a tree do not meet the PodGroup of the former one, by which they
+// would start alone.
+func TestFormerGroupOfKubernetes(t *testing.T) {
+	t.Parallel()
+	const groups = "PodGroup.scheduling.k8s.io"
+	former := nativeObject(nativeKind, "a", "", 1)
+	b := newBed(t, former)
+	b.pass(groups, "a")
+	if got := b.groups(); got != "kubernetes-a needs 1" {
+		t.Fatal(got)
+	}
+	if err := b.api.Delete(t.Context(), former); err != nil {
+		t.Fatal(err)
+	}
+	again := nativeObject(nativeKind, "a", "root", 1)
+	again.SetUID("uid-again")
+	if err := b.api.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	b.pass(groups, "a")
+	if got := b.groups(); got != "" {
+		t.Error(got)
+	}
+}
+
 // TestOwnerOfOneGroup: a PodGroup is mapped to its owner by the controller of that kind alone, among the PodGroups of several groups.
 func TestOwnerOfOneGroup(t *testing.T) {
 	t.Parallel()
