@@ -275,7 +275,7 @@ func NativeConditions(object *unstructured.Unstructured, made *v2alpha2.PodGroup
 	switch {
 	case preempted != nil && preempted.Status == metav1.ConditionTrue && preempted.Reason == string(v2alpha2.ReasonGangPreempted):
 		set(conditionDisruption, metav1.ConditionTrue, reasonPreempted, more)
-	case meta.IsStatusConditionTrue(conditions, conditionDisruption):
+	case meta.IsStatusConditionTrue(conditions, conditionDisruption) && hasStarted(made, object.GetName()):
 		set(conditionDisruption, metav1.ConditionFalse, reasonScheduled, "")
 	}
 	if !changed {
@@ -293,9 +293,11 @@ func hasStarted(made *v2alpha2.PodGroup, name string) bool {
 	return len(made.Spec.SubGroups) == 0 || i >= 0 && made.Status.SubGroups[i].Admitted
 }
 
-// JoinTree returns the patch by which a pod finds the tree of its PodGroup of Kubernetes, nil if it needs none.
+// JoinTree returns the patch by which a pod finds the tree of its PodGroup of Kubernetes, nil if it needs none, as one of the
+// default scheduler.
 func JoinTree(pod *unstructured.Unstructured, root string) []byte {
-	if pod.GetAnnotations()[membership.CompositeAnnotation] == root || pod.GetDeletionTimestamp() != nil {
+	scheduler, _, _ := unstructured.NestedString(pod.Object, "spec", "schedulerName")
+	if pod.GetAnnotations()[membership.CompositeAnnotation] == root || pod.GetDeletionTimestamp() != nil || scheduler == defaultScheduler {
 		return nil
 	}
 	return fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.GetUID(), membership.CompositeAnnotation, root)
@@ -326,5 +328,7 @@ func StripPod(object any) (any, error) {
 	if root := u.GetAnnotations()[membership.CompositeAnnotation]; root != "" {
 		kept.SetAnnotations(map[string]string{membership.CompositeAnnotation: root})
 	}
-	return kept, unstructured.SetNestedField(kept.Object, name, "spec", "schedulingGroup", "podGroupName")
+	scheduler, _, _ := unstructured.NestedString(u.Object, "spec", "schedulerName")
+	kept.Object["spec"] = map[string]any{"schedulerName": scheduler, "schedulingGroup": map[string]any{"podGroupName": name}}
+	return kept, nil
 }

@@ -245,6 +245,7 @@ func TestNativeConditions(t *testing.T) {
 		"preempted": {
 			is: []string{"PodGroupInitiallyScheduled=True Scheduled ", "Other=True Mine x"}, made: []metav1.Condition{condition(v2alpha2.ConditionPreempted, metav1.ConditionTrue, v2alpha2.ReasonGangPreempted)},
 			want: []string{"PodGroupInitiallyScheduled=True Scheduled ", "Other=True Mine x", "DisruptionTarget=True PreemptionByScheduler kubectl describe podgroups.scheduling.run.ai kubernetes-a says more"}},
+		"another scheduler's, which was preempted": {is: []string{"DisruptionTarget=True PreemptionByScheduler x"}, made: unsatisfied(v2alpha2.ReasonWaitingForPods)},
 		"lost surplus": {is: []string{"PodGroupInitiallyScheduled=True Scheduled "}, made: []metav1.Condition{condition(v2alpha2.ConditionPreempted, metav1.ConditionTrue, v2alpha2.ReasonSurplusPreempted)}},
 		"runs again": {
 			is: []string{"PodGroupInitiallyScheduled=True Scheduled ", "DisruptionTarget=True PreemptionByScheduler x"}, made: admitted,
@@ -301,5 +302,14 @@ func TestJoinTree(t *testing.T) {
 	}
 	if got := JoinTree(pod, "old"); got != nil {
 		t.Errorf("%s", got)
+	}
+	others := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"schedulerName": "default-scheduler", "schedulingGroup": map[string]any{"podGroupName": "a"}, "containers": []any{}}}}
+	stripped, err = StripPod(others)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := JoinTree(stripped.(*unstructured.Unstructured), "root"); got != nil {
+		t.Errorf("a pod of the default scheduler: %s", got)
 	}
 }

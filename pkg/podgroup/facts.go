@@ -58,7 +58,7 @@ type Facts struct {
 	// Pods is the number of pods that name the PodGroup, in any state.
 	Pods int
 	// NotOurs: there are pods, and all of them name another scheduler, none the stock scheduler, which is the default
-	// of a pod without a schedulerName. The PodGroup belongs to another product.
+	// of a pod without a schedulerName, unless the PodGroup was made from one of another scheduler. The PodGroup belongs to another product.
 	NotOurs bool
 	// Unattended: all pods name another scheduler, and none has bound one of them, or reported anything about one, for a
 	// while: perhaps the name is wrong.

@@ -246,8 +246,9 @@ func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
 func (g *gangState) addOtherSchedulers(f *podgroup.Facts, now time.Time) {
 	f.Foreign, f.ForeignNames = g.numbers.WaitingForOthers(f.Profile)
 	f.BoundByOthers, f.OtherNames = g.numbers.BoundByOthers()
-	if slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName) {
-		f.NotOurs = false // the stock scheduler does not support PodGroups: the pods lack a schedulerName
+	ofStock := slices.Contains(f.ForeignNames, corev1.DefaultSchedulerName) || slices.Contains(f.OtherNames, corev1.DefaultSchedulerName)
+	if ofStock && (g.group == nil || !podgroup.IsTranslated(g.group)) {
+		f.NotOurs = false // the stock scheduler does not support PodGroups of Muster: the pods lack a schedulerName
 	}
 	if f.NotOurs && g.group != nil {
 		if due := g.unattendedAt(); !due.IsZero() {

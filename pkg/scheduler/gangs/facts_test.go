@@ -175,6 +175,11 @@ func TestFacts(t *testing.T) {
 				OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 2}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1},
 			},
 		},
+		"pods of the stock scheduler in a PodGroup of Kubernetes are its own": {
+			group: flat(1).Controller("PodGroup", "a", "1"), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("default-scheduler").Node("n1")},
+			want: podgroup.Facts{NotOurs: true, Admitted: true, BoundByOthers: 1, OtherNames: []string{"default-scheduler"}, OurNames: []string{"muster-scheduler"},
+				Created: gang.Counts{"": 1}, Usable: gang.Counts{"": 1}, Bound: gang.Counts{"": 1}},
+		},
 		"a gang of another scheduler only": {
 			group: flat(1), pods: []*wrappers.PodWrapper{pod("a").SchedulerName("z")},
 			want: podgroup.Facts{NotOurs: true, UnattendedAt: now.Add(time.Minute), Foreign: 1, ForeignNames: []string{"z"}, OurNames: []string{"muster-scheduler"}, Created: gang.Counts{"": 1}},
