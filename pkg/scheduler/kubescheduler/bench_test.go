@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -478,10 +479,18 @@ func BenchmarkExplain(b *testing.B) {
 	})
 }
 
-// BenchmarkFree decides which pods end for a gang on 5,000 nodes that are full with 40,000 pods of 5,000 gangs of three priorities, of
-// which each needs six of its eight pods. The pods of a gang are on two neighbouring nodes. The time is that of all that the scheduling
+// BenchmarkFree decides which pods end for a gang on 5,000 nodes that are full with 40,000 pods of three priorities: of 5,000 gangs that
+// need six of their eight pods, on two neighbouring nodes, without and with a PodDisruptionBudget for each gang; or of 1,000 gangs of 40
+// sub-groups of a pod, of which 30 are needed, on ten neighbouring nodes. The time is that of all that the scheduling
 // loop does for it: the snapshot, the screening, the candidates, of which the share is printed, and the search.
 func BenchmarkFree(b *testing.B) {
+	b.Run("gangs", func(b *testing.B) { benchmarkFree(b, 8, false) })
+	b.Run("budgets", func(b *testing.B) { benchmarkFree(b, 8, true) })
+	b.Run("sub-groups", func(b *testing.B) { benchmarkFree(b, 40, false) })
+}
+
+// benchmarkFree has gangs of so many pods each; those of more than eight have a sub-group for each pod.
+func benchmarkFree(b *testing.B, size int, budgets bool) {
 	c := newCluster(b)
 	for i := range 5000 {
 		c.sched.Cache.AddNode(klog.Background(), wrappers.MakeNode(fmt.Sprintf("n%05d", i)).GPUs(8).Label("rack", fmt.Sprintf("r%d", i/16)).Obj())
@@ -491,13 +500,31 @@ func BenchmarkFree(b *testing.B) {
 	registry.Configure(gangs.Options{PreemptionTimeout: 30 * time.Second})
 	registry.AddProfile(wrappers.SchedulerName)
 	registry.SetGroup(wrappers.MakePodGroup("high", "ml").UID("high").MinMember(1).Obj(), now)
-	for g := range 5000 {
+	budgetOf := map[types.UID][]int{}
+	var allowed []int
+	for g := range 40000 / size {
 		group := fmt.Sprintf("gang-%05d", g)
-		registry.SetGroup(wrappers.MakePodGroup(group, "ml").UID(group).MinMember(6).Obj(), now)
-		for p := range 8 {
+		allowed = append(allowed, 1)
+		made := wrappers.MakePodGroup(group, "ml").UID(group)
+		if size > 8 {
+			made.MinSubGroup(30)
+			for p := range size {
+				made.SubGroup(fmt.Sprintf("s%d", p), 1)
+			}
+		} else {
+			made.MinMember(6)
+		}
+		registry.SetGroup(made.Obj(), now)
+		for p := range size {
 			name := fmt.Sprintf("g%d-%d", g, p)
 			pod := worker(0).Gang(group).Priority(int32(g % 3)).Obj()
-			pod.Name, pod.UID, pod.Spec.NodeName = name, types.UID(name), fmt.Sprintf("n%05d", (g+p%2)%5000)
+			pod.Name, pod.UID, pod.Spec.NodeName = name, types.UID(name), fmt.Sprintf("n%05d", (g*size/8+p%max(2, size/4))%5000)
+			if size > 8 {
+				pod.Labels[v2alpha2.SubGroupLabel] = fmt.Sprintf("s%d", p)
+			}
+			if budgets {
+				budgetOf[pod.UID] = []int{g}
+			}
 			pod.Status.StartTime = &metav1.Time{Time: now.Add(-time.Duration(g%97) * time.Second)}
 			if err := c.sched.Cache.AddPod(klog.Background(), pod); err != nil {
 				b.Fatal(err)
@@ -539,12 +566,14 @@ func BenchmarkFree(b *testing.B) {
 					collects := cpuTime(b)
 					var running []*corev1.Pod
 					w.VisitPods(func(_ int, pod *corev1.Pod) { running = append(running, pod) })
-					candidates := registry.Candidates(&preemptor, gangs.RunningPods{Pods: running, Amount: w.ExtendedAmounts()}, false, now)
+					candidates := registry.Candidates(&preemptor, gangs.RunningPods{
+						Pods: running, Amount: w.ExtendedAmounts(), Budgets: func(id int) []int { return budgetOf[running[id].UID] },
+					}, false, now)
 					collecting += cpuTime(b) - collects
-					if len(candidates.Workloads) != 5000 {
+					if len(candidates.Workloads) != 40000/size {
 						b.Fatalf("%d candidates", len(candidates.Workloads))
 					}
-					d, _ = preemption.FindVictims(preemption.Input{Problem: p, Workloads: candidates.Workloads}, w, preemption.Budget{})
+					d, _ = preemption.FindVictims(preemption.Input{Problem: p, Workloads: candidates.Workloads, Allowed: allowed}, w, preemption.Budget{})
 				}
 				cpu += cpuTime(b) - start
 			}
