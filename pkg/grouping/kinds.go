@@ -58,18 +58,18 @@ var kinds = []Kind{
 	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas},
 	{schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}, gangOfJobSet},
 	{schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayCluster"}, gangOfRayCluster},
-	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, podGroupKind), gangOfCoscheduling},
-	{schema.FromAPIVersionAndKind(membership.Volcano.APIVersion, podGroupKind), gangOfVolcano},
-	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: podGroupKind}},
-	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: compositeKind}},
+	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, PodGroupKind), gangOfCoscheduling},
+	{schema.FromAPIVersionAndKind(membership.Volcano.APIVersion, PodGroupKind), gangOfVolcano},
+	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: PodGroupKind}},
+	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: CompositeKind}},
 }
 
-// podGroupKind is the kind of PodGroups, of Muster and of others.
-const podGroupKind = "PodGroup"
+// PodGroupKind is the kind of PodGroups, of Muster and of others.
+const PodGroupKind = "PodGroup"
 
 // Name returns what the kind is called: "Job", or "PodGroup.scheduling.x-k8s.io" for the PodGroups of another scheduler.
 func (k Kind) Name() string {
-	if k.Kind == podGroupKind || k.IsNative() {
+	if k.Kind == PodGroupKind || k.IsNative() {
 		return k.GroupKind().String()
 	}
 	return k.Kind

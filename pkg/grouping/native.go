@@ -19,7 +19,8 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-const compositeKind = "CompositePodGroup"
+// CompositeKind is the kind of groups of PodGroups of Kubernetes.
+const CompositeKind = "CompositePodGroup"
 
 // nativeGroup is what is read of a PodGroup or CompositePodGroup of Kubernetes, of any version.
 type nativeGroup struct {
@@ -52,7 +53,7 @@ type NativeGroups struct {
 func NewNativeGroups(groups ...*unstructured.Unstructured) *NativeGroups {
 	n := &NativeGroups{composites: map[string]*unstructured.Unstructured{}, children: map[string][]*unstructured.Unstructured{}}
 	for _, g := range groups {
-		if g.GetKind() == compositeKind {
+		if g.GetKind() == CompositeKind {
 			n.composites[g.GetName()] = g
 		}
 		if parent := ParentOf(g); parent != "" {
@@ -83,15 +84,15 @@ func (n *NativeGroups) RootOf(group *unstructured.Unstructured) (string, error) 
 		composite := n.composites[parent]
 		switch {
 		case composite == nil:
-			return "", refuse("it is in %s %q, which does not exist: its pods wait; create it", compositeKind, message.Truncate(parent, message.MaxName))
+			return "", refuse("it is in %s %q, which does not exist: its pods wait; create it", CompositeKind, message.Truncate(parent, message.MaxName))
 		case levels > len(n.composites):
 			return "", refuse("the parents from %s %q on form a cycle: the pods below wait; a parent cannot be edited: create one of them again without it",
-				compositeKind, message.Truncate(parent, message.MaxName))
+				CompositeKind, message.Truncate(parent, message.MaxName))
 		}
 		root, parent = parent, ParentOf(composite)
 	}
 	if levels > maxNativeLevels {
-		return "", refuse("it is on level %d below %s %q, and Kubernetes has %d: its pods wait; use fewer levels", levels, compositeKind,
+		return "", refuse("it is on level %d below %s %q, and Kubernetes has %d: its pods wait; use fewer levels", levels, CompositeKind,
 			message.Truncate(root, message.MaxName), maxNativeLevels)
 	}
 	return root, nil
@@ -101,7 +102,7 @@ func (n *NativeGroups) RootOf(group *unstructured.Unstructured) (string, error) 
 func (n *NativeGroups) PodGroupsIn(composite string) []string {
 	var names []string
 	for _, child := range n.children[composite] {
-		if child.GetKind() == compositeKind {
+		if child.GetKind() == CompositeKind {
 			names = append(names, n.PodGroupsIn(child.GetName())...)
 		} else {
 			names = append(names, child.GetName())
@@ -136,7 +137,7 @@ func gangOfNative(object *unstructured.Unstructured, in *NativeGroups) (map[stri
 	if group.Spec.PreemptionPolicy == "Never" {
 		spec.PreemptionDelay = &metav1.Duration{Duration: never}
 	}
-	if object.GetKind() != compositeKind {
+	if object.GetKind() != CompositeKind {
 		spec.MinMember = ptr.To(group.minimum())
 		return map[string]v2alpha2.PodGroupSpec{membership.Native.GroupName(object.GetName()): spec}, nil
 	}
@@ -166,7 +167,7 @@ func (n *NativeGroups) subGroups(name string, composite nativeGroup, parent *str
 			return nil, nil, err
 		}
 		sub := v2alpha2.SubGroup{Name: membership.NativeLeaf(child.GetName()), Parent: parent, TopologyConstraint: group.topology(), DisruptionMode: group.disruption()}
-		if child.GetKind() != compositeKind {
+		if child.GetKind() != CompositeKind {
 			sub.MinMember = ptr.To(group.minimum())
 			subGroups = append(subGroups, sub)
 			continue
@@ -219,7 +220,7 @@ func (g nativeGroup) disruption() v2alpha2.DisruptionMode {
 			break
 		}
 	}
-	if strings.EqualFold(mode, "all") || mode == podGroupKind {
+	if strings.EqualFold(mode, "all") || mode == PodGroupKind {
 		return v2alpha2.DisruptAll
 	}
 	return ""

@@ -60,7 +60,7 @@ func (k Kind) PodGroupsIn(object *unstructured.Unstructured, in *NativeGroups) (
 			return nil, err
 		}
 		groups = append(groups, &v2alpha2.PodGroup{
-			TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: podGroupKind},
+			TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: PodGroupKind},
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: object.GetNamespace(), Name: name, Labels: map[string]string{LabelManagedBy: LabelManagedByValue},
 				OwnerReferences: []metav1.OwnerReference{{

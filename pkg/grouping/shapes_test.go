@@ -247,7 +247,7 @@ func inWordsOf(constraint *v2alpha2.TopologyConstraint) string {
 func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
 	t.Helper()
 	name := object.GetKind()
-	if name == podGroupKind || name == compositeKind {
+	if name == PodGroupKind || name == CompositeKind {
 		name = object.GroupVersionKind().GroupKind().String()
 	}
 	kinds, err := Select([]string{name})

@@ -116,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	var in *grouping.NativeGroups
 	if r.native != nil {
-		if workload.GetKind() == podGroupKind && grouping.ParentOf(workload) != "" {
+		if workload.GetKind() == grouping.PodGroupKind && grouping.ParentOf(workload) != "" {
 			if err := r.deleteFormer(ctx, workload); err != nil {
 				return ctrl.Result{}, err
 			}
@@ -194,13 +194,13 @@ func (r *Reconciler) replaceFormer(ctx context.Context, want *v2alpha2.PodGroup,
 	} else if err != nil {
 		return false, fmt.Errorf("reading PodGroup %s, whose name is needed: %w", want.Name, err)
 	}
-	owner, next := metav1.GetControllerOfNoCopy(former), metav1.GetControllerOfNoCopy(want)
+	next := metav1.GetControllerOfNoCopy(want)
 	switch {
 	case former.DeletionTimestamp != nil:
 		return false, conflict
-	case former.Labels[grouping.LabelManagedBy] == grouping.LabelManagedByValue && owner == nil:
+	case isMade(former) && metav1.GetControllerOfNoCopy(former) == nil:
 		return true, children.CreateOrUpdate(ctx, r.children, former, want)
-	case former.Labels[grouping.LabelManagedBy] == grouping.LabelManagedByValue && owner.Kind == next.Kind && owner.Name == next.Name && owner.UID != next.UID:
+	case isOfFormer(former, next.Kind, next.Name, next.UID):
 		if err := r.children.Delete(ctx, former); err != nil {
 			return false, err
 		}
@@ -208,4 +208,15 @@ func (r *Reconciler) replaceFormer(ctx context.Context, want *v2alpha2.PodGroup,
 	}
 	klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want))
 	return false, nil
+}
+
+// isMade reports whether muster-controller made a PodGroup for a workload.
+func isMade(g *v2alpha2.PodGroup) bool {
+	return g.Labels[grouping.LabelManagedBy] == grouping.LabelManagedByValue
+}
+
+// isOfFormer reports whether a PodGroup was made for a former workload of the same kind and name.
+func isOfFormer(made *v2alpha2.PodGroup, kind, name string, uid types.UID) bool {
+	owner := metav1.GetControllerOfNoCopy(made)
+	return isMade(made) && owner != nil && owner.Kind == kind && owner.Name == name && owner.UID != uid
 }

@@ -44,22 +44,22 @@ func nativeSources(mgr ctrl.Manager, o children.Options) (*Native, map[string][]
 		}
 		served[kind.Kind] = k
 	}
-	groups, composites := served[podGroupKind], served[compositeKind]
+	groups, composites := served[grouping.PodGroupKind], served[grouping.CompositeKind]
 	native, sources := &Native{}, map[string][]source.Source{}
 	if groups != nil {
 		native.Groups = groups
-		sources[podGroupKind] = append(sources[podGroupKind], groups.Source(&handler.EnqueueRequestForObject{}))
+		sources[grouping.PodGroupKind] = append(sources[grouping.PodGroupKind], groups.Source(&handler.EnqueueRequestForObject{}))
 	}
 	if composites == nil {
 		return native, sources, nil
 	}
 	native.Composites = composites
 	always := func(_, _ client.Object) children.Urgency { return children.Prompt }
-	sources[compositeKind] = append(sources[compositeKind],
+	sources[grouping.CompositeKind] = append(sources[grouping.CompositeKind],
 		composites.Source(children.ChangeHandler{Map: native.selfAndRoot, Urgency: always}.Handler()))
 	if groups != nil {
-		sources[podGroupKind] = append(sources[podGroupKind], composites.Source(children.ChangeHandler{Map: native.groupsIn, Urgency: always}.Handler()))
-		sources[compositeKind] = append(sources[compositeKind], groups.Source(children.ChangeHandler{Map: native.root, Urgency: always}.Handler()))
+		sources[grouping.PodGroupKind] = append(sources[grouping.PodGroupKind], composites.Source(children.ChangeHandler{Map: native.groupsIn, Urgency: always}.Handler()))
+		sources[grouping.CompositeKind] = append(sources[grouping.CompositeKind], groups.Source(children.ChangeHandler{Map: native.root, Urgency: always}.Handler()))
 	}
 	pods, ofPods, err := composites.WhileServed(mgr, children.ChangeHandler{Map: native.rootOfPod, Urgency: always, DelayCreate: true}.Handler(),
 		grouping.StripPod, corev1.SchemeGroupVersion.WithKind("Pod"))
@@ -67,17 +67,12 @@ func nativeSources(mgr ctrl.Manager, o children.Options) (*Native, map[string][]
 		return nil, nil, err
 	}
 	native.Pods = pods
-	sources[compositeKind] = append(sources[compositeKind], ofPods)
+	sources[grouping.CompositeKind] = append(sources[grouping.CompositeKind], ofPods)
 	return native, sources, nil
 }
 
-const (
-	podGroupKind  = "PodGroup"
-	compositeKind = "CompositePodGroup"
-)
-
 func (n *Native) reader(kind grouping.Kind) client.Reader {
-	if kind.Kind == compositeKind {
+	if kind.Kind == grouping.CompositeKind {
 		return n.Composites
 	}
 	return n.Groups
@@ -102,14 +97,14 @@ func list(ctx context.Context, reader client.Reader, namespace string) ([]*unstr
 // groupsOf returns the groups that decide about the gang of an object: those above it, and of a topmost one all below it. nil: it is a
 // PodGroup in no tree.
 func (n *Native) groupsOf(ctx context.Context, object *unstructured.Unstructured) (*grouping.NativeGroups, error) {
-	if object.GetKind() == podGroupKind && grouping.ParentOf(object) == "" {
+	if object.GetKind() == grouping.PodGroupKind && grouping.ParentOf(object) == "" {
 		return nil, nil
 	}
 	composites, err := list(ctx, n.Composites, object.GetNamespace())
 	if err != nil {
 		return nil, fmt.Errorf("listing CompositePodGroups of namespace %s: %w", object.GetNamespace(), err)
 	}
-	if object.GetKind() == podGroupKind || grouping.ParentOf(object) != "" { // its ancestors suffice
+	if object.GetKind() == grouping.PodGroupKind || grouping.ParentOf(object) != "" { // its ancestors suffice
 		return grouping.NewNativeGroups(composites...), nil
 	}
 	groups, err := list(ctx, n.Groups, object.GetNamespace())
@@ -166,7 +161,7 @@ func (n *Native) rootOfPod(ctx context.Context, o client.Object) []types.Namespa
 		return nil
 	}
 	group := &unstructured.Unstructured{}
-	group.SetKind(podGroupKind)
+	group.SetKind(grouping.PodGroupKind)
 	if err := n.Groups.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, group); err != nil {
 		return nil // when it comes, its tree is looked at
 	}
@@ -191,7 +186,7 @@ func (r *Reconciler) tell(ctx context.Context, object *unstructured.Unstructured
 		return nil
 	}
 	groups := []*unstructured.Unstructured{object}
-	if object.GetKind() == compositeKind {
+	if object.GetKind() == grouping.CompositeKind {
 		names := in.PodGroupsIn(object.GetName())
 		if err := r.joinPods(ctx, object, names); err != nil {
 			return err
@@ -226,9 +221,7 @@ func (r *Reconciler) deleteFormer(ctx context.Context, object *unstructured.Unst
 	if err := r.podGroups.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, former); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	owner := metav1.GetControllerOfNoCopy(former)
-	if former.Labels[grouping.LabelManagedBy] != grouping.LabelManagedByValue || owner == nil || owner.Kind != podGroupKind ||
-		owner.Name != object.GetName() || owner.UID == object.GetUID() {
+	if !isOfFormer(former, grouping.PodGroupKind, object.GetName(), object.GetUID()) {
 		return nil
 	}
 	return r.children.Delete(ctx, former)
