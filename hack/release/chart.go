@@ -59,18 +59,29 @@ func (r Release) manifests(k kustomization) (map[string]manifest, error) {
 		return nil, err
 	}
 	objects := map[string]manifest{}
-	for _, document := range strings.Split(string(rendered), "\n---\n") {
+	return objects, addManifests(objects, string(rendered), "muster-system")
+}
+
+// addManifests adds the objects of a file by kind and name, and by namespace if it is another one than that of Muster.
+func addManifests(objects map[string]manifest, file, namespace string) error {
+	for document := range strings.SplitSeq("\n"+file, "\n---\n") {
 		var object manifest
 		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-			return nil, err
+			return fmt.Errorf("%w in\n%s", err, document)
 		}
-		key := fmt.Sprintf("%s/%s", object["kind"], field(object, "metadata", "name"))
-		if namespace, ok := field(object, "metadata", "namespace").(string); ok && namespace != "muster-system" {
-			key += "." + namespace
+		if len(object) == 0 {
+			continue
+		}
+		key := fmt.Sprintf("%s/%s", object["kind"], fieldAt(object, "metadata", "name"))
+		if in, ok := fieldAt(object, "metadata", "namespace").(string); ok && in != namespace {
+			key += "." + in
+		}
+		if objects[key] != nil {
+			return fmt.Errorf("%s twice", key)
 		}
 		objects[key] = object
 	}
-	return objects, nil
+	return nil
 }
 
 // chart returns its files by name.
@@ -91,7 +102,7 @@ func (r Release) chart() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, ok := field(whole["ConfigMap/muster-scheduler-config"], "data", "config.yaml").(string)
+	config, ok := fieldAt(whole["ConfigMap/muster-scheduler-config"], "data", "config.yaml").(string)
 	if !ok {
 		return nil, fmt.Errorf("the ConfigMap muster-scheduler-config has no config.yaml")
 	}
@@ -176,9 +187,9 @@ func template(object manifest) (string, error) {
 	}
 	switch object["kind"] {
 	case "Deployment":
-		program := strings.TrimPrefix(field(object, "metadata", "name").(string), "muster-")
+		program := strings.TrimPrefix(fieldAt(object, "metadata", "name").(string), "muster-")
 		value := ".Values." + program
-		spec := field(object, "spec", "template", "spec")
+		spec := fieldAt(object, "spec", "template", "spec")
 		blank(object["spec"], "replicas", "{{ "+value+".replicas }}")
 		blank(spec, "imagePullSecrets", "{{- toYaml .Values.imagePullSecrets | nindent 8 }}")
 		blank(spec, "priorityClassName", "{{ "+value+".priorityClassName }}")
@@ -188,7 +199,7 @@ func template(object manifest) (string, error) {
 		blank(container(spec), "resources", "{{- toYaml "+value+".resources | nindent 10 }}")
 		blank(container(spec), "image",
 			"{{ .Values.registry }}/muster-"+program+":{{ .Values.tag | default .Chart.AppVersion }}")
-		args := field(container(spec), "args").([]any)
+		args := fieldAt(container(spec), "args").([]any)
 		for i, arg := range args {
 			if strings.HasPrefix(arg.(string), "--wait-image=") {
 				args[i] = "--wait-image=BLANK-WAIT"
@@ -199,7 +210,7 @@ func template(object manifest) (string, error) {
 		blanks["- BLANK-ARGS"] = "{{- with " + value + ".extraArgs }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}"
 		if program == "scheduler" { // its configuration is read at start
 			annotations := map[string]any{}
-			field(object, "spec", "template", "metadata").(map[string]any)["annotations"] = annotations
+			fieldAt(object, "spec", "template", "metadata").(map[string]any)["annotations"] = annotations
 			blank(annotations, "checksum/config", "{{ .Values.scheduler.config | sha256sum | quote }}")
 		}
 	case "ConfigMap":

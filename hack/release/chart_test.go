@@ -45,22 +45,8 @@ func install(out, namespace, valuesYAML string) (map[string]manifest, error) {
 	}
 	objects := map[string]manifest{}
 	for file, text := range rendered {
-		for document := range strings.SplitSeq("\n"+text, "\n---\n") {
-			var object manifest
-			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-				return nil, fmt.Errorf("%s: %w\n%s", file, err, document)
-			}
-			if len(object) == 0 {
-				continue
-			}
-			key := fmt.Sprintf("%s/%s", object["kind"], field(object, "metadata", "name"))
-			if in, ok := field(object, "metadata", "namespace").(string); ok && in != namespace {
-				key += "." + in
-			}
-			if objects[key] != nil {
-				return nil, fmt.Errorf("%s twice", key)
-			}
-			objects[key] = object
+		if err := addManifests(objects, text, namespace); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return objects, nil

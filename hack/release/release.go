@@ -40,7 +40,7 @@ type Release struct {
 //	PROGRAM-VERSION-linux-ARCH.cdx.json      the modules in it (CycloneDX)
 //	SHA256SUMS
 func (r Release) Write() error {
-	if err := clear(r.Out); err != nil {
+	if err := emptyFolder(r.Out); err != nil {
 		return err
 	}
 	for _, program := range programs {
@@ -57,8 +57,8 @@ func (r Release) Write() error {
 	return writeChecksums(r.Out)
 }
 
-// clear empties the folder if Write has written it: nobody loses a folder by a wrong flag.
-func clear(out string) error {
+// emptyFolder empties the folder if Write has written it: nobody loses a folder by a wrong flag.
+func emptyFolder(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

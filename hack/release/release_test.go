@@ -38,8 +38,8 @@ func release(t *testing.T) Release {
 	}
 }
 
-// write writes a release and returns its folder.
-func write(t *testing.T) string {
+// writeRelease writes a release and returns its folder.
+func writeRelease(t *testing.T) string {
 	t.Helper()
 	r := release(t)
 	if err := r.Write(); err != nil {
@@ -48,8 +48,8 @@ func write(t *testing.T) string {
 	return r.Out
 }
 
-// files returns the files below the folder with their content.
-func files(t *testing.T, folder string) map[string]string {
+// readFiles returns the files below the folder with their content.
+func readFiles(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -68,8 +68,8 @@ func files(t *testing.T, folder string) map[string]string {
 }
 
 func TestRelease(t *testing.T) {
-	out := write(t)
-	t.Run("the same binaries give the same bytes", func(t *testing.T) { testEqual(t, out, write(t)) })
+	out := writeRelease(t)
+	t.Run("the same binaries give the same bytes", func(t *testing.T) { testEqual(t, out, writeRelease(t)) })
 	t.Run("the programs start from their images", func(t *testing.T) { testPrograms(t, out) })
 	t.Run("the images can be pushed", func(t *testing.T) { testPush(t, out) })
 	t.Run("the chart installs what the kustomizations do", func(t *testing.T) { testChart(t, out) })
@@ -77,7 +77,7 @@ func TestRelease(t *testing.T) {
 }
 
 func testEqual(t *testing.T, out, again string) {
-	one, two := files(t, out), files(t, again)
+	one, two := readFiles(t, out), readFiles(t, again)
 	if len(one) != len(two) {
 		t.Errorf("%d files, then %d", len(one), len(two))
 	}

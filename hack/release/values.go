@@ -17,7 +17,7 @@ type value struct {
 	byDefault   any
 }
 
-// values returns those of the chart, in the order of its files. What the manifests say is the default: deployments has
+// values returns those of the chart; those of one section are beside each other. What the manifests say is the default: deployments has
 // "scheduler" and "controller", config the configuration of muster-scheduler.
 func values(registry string, deployments map[string]map[string]any, config string) []value {
 	all := []value{
@@ -29,25 +29,30 @@ func values(registry string, deployments map[string]map[string]any, config strin
 		{"userRoles.enabled", "Let the roles view, edit and admin of the cluster read and change PodGroups and PodCliqueSets.", true},
 		{"priorityClasses", "PriorityClasses to create: [{name: ..., value: ..., preemptionPolicy: ..., globalDefault: ...}].", []any{}},
 		{"certManager.enabled", "Let cert-manager make the certificate of the webhooks. False: muster-controller does.", false},
-		{"controller.enabled", "False: muster-scheduler alone, without PodCliqueSets and webhooks.", true},
 	}
 	for _, program := range []string{"scheduler", "controller"} {
-		template := field(deployments[program], "spec", "template", "spec")
+		if program == "controller" {
+			all = append(all, value{"controller.enabled", "False: muster-scheduler alone, without PodCliqueSets and webhooks.", true})
+		}
+		template := fieldAt(deployments[program], "spec", "template", "spec")
 		all = append(all,
-			value{program + ".replicas", "One leads, the others wait.", field(deployments[program], "spec", "replicas")},
-			value{program + ".resources", "Of its container.", field(container(template), "resources")},
-			value{program + ".priorityClassName", "", field(template, "priorityClassName")},
+			value{program + ".replicas", "One leads, the others wait.", fieldAt(deployments[program], "spec", "replicas")},
+			value{program + ".resources", "Of its container.", fieldAt(container(template), "resources")},
+			value{program + ".priorityClassName", "", fieldAt(template, "priorityClassName")},
 			value{program + ".nodeSelector", "", map[string]any{}},
 			value{program + ".tolerations", "", []any{}},
-			value{program + ".affinity", "", field(template, "affinity")},
+			value{program + ".affinity", "", fieldAt(template, "affinity")},
 			value{program + ".extraArgs", "Flags behind those of the chart; the last one counts.", []any{}},
 		)
+		if program == "scheduler" {
+			all = append(all, value{"scheduler.config", "The KubeSchedulerConfiguration: docs/configuration.md.", config})
+		}
 	}
-	return append(all, value{"scheduler.config", "The KubeSchedulerConfiguration: docs/configuration.md.", config})
+	return all
 }
 
-// field returns what is at the path of an object, nil if there is nothing.
-func field(object any, path ...string) any {
+// fieldAt returns what is at the path of an object, nil if there is nothing.
+func fieldAt(object any, path ...string) any {
 	for _, key := range path {
 		fields, _ := object.(map[string]any)
 		object = fields[key]
@@ -55,14 +60,14 @@ func field(object any, path ...string) any {
 	return object
 }
 
-func container(template any) any { return field(template, "containers").([]any)[0] }
+func container(template any) any { return fieldAt(template, "containers").([]any)[0] }
 
 // valuesFile returns values.yaml, with the descriptions as comments.
 func valuesFile(all []value) ([]byte, error) {
 	var out strings.Builder
 	out.WriteString("# Values of the chart; README.md has them in a table.\n")
 	last := ""
-	for _, v := range sections(all) {
+	for _, v := range all {
 		section, name, nested := strings.Cut(v.path, ".")
 		indent := ""
 		if !nested {
@@ -85,25 +90,6 @@ func valuesFile(all []value) ([]byte, error) {
 		}
 	}
 	return []byte(out.String()), nil
-}
-
-// sections returns the values with those of one section beside each other.
-func sections(all []value) []value {
-	var ordered []value
-	done := map[string]bool{}
-	for _, first := range all {
-		section, _, _ := strings.Cut(first.path, ".")
-		if done[section] {
-			continue
-		}
-		done[section] = true
-		for _, v := range all {
-			if s, _, _ := strings.Cut(v.path, "."); s == section {
-				ordered = append(ordered, v)
-			}
-		}
-	}
-	return ordered
 }
 
 // valuesSchema returns the JSON schema of the values: a misspelled one is refused.
@@ -145,7 +131,7 @@ func typeOf(v any) string {
 func valuesTable(all []value) (string, error) {
 	var out strings.Builder
 	out.WriteString("| value | default | |\n|---|---|---|\n")
-	for _, v := range sections(all) {
+	for _, v := range all {
 		byDefault, err := json.Marshal(v.byDefault)
 		if err != nil {
 			return "", err
