@@ -105,8 +105,11 @@ func TestFromCoscheduling(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, both), "deleting the pod")
 	w.untilReadyPods(5)
 
-	w.must(w.client.Delete(w.ctx, group), "deleting the PodGroup of Coscheduling")
+	// In the foreground, which shows that the garbage collector knows the kind by now: it deletes what the objects of a kind owned
+	// that goes before it looked at it only when the kind is back.
+	w.must(w.client.Delete(w.ctx, group, client.PropagationPolicy(metav1.DeletePropagationForeground)), "deleting the PodGroup of Coscheduling")
 	w.untilNames(podGroups, "nginx")
+	w.untilNames(group.GroupVersionKind().GroupVersion().WithResource("podgroups"))
 	w.untilReadyPods(5)
 	again := guide(w, "From Coscheduling")[0]
 	w.must(w.client.Create(w.ctx, again), "creating it again")
@@ -133,10 +136,12 @@ func TestFromCoscheduling(t *testing.T) {
 	w.untilGone()
 
 	crd = install(w, "scheduling.x-k8s.io", "v1alpha1", "PodGroup")
-	createWhenServed(w, guide(w, "From Coscheduling")[0])
+	last := guide(w, "From Coscheduling")[0]
+	createWhenServed(w, last)
 	w.untilNames(podGroups, "coscheduling-nginx")
-	w.must(w.client.Delete(w.ctx, crd), "removing Coscheduling again")
+	w.must(w.client.Delete(w.ctx, last), "deleting the PodGroup of Coscheduling that is back")
 	w.untilGone()
+	w.must(w.client.Delete(w.ctx, crd), "removing Coscheduling again")
 }
 
 // TestFromVolcano: a PodGroup of Volcano with tasks, and Jobs of which each makes the pods of a task. What of the PodGroup has no
