@@ -43,6 +43,8 @@ type Eviction struct {
 
 	// Asked: an attempt was asked to check the victims. If it does not confirm any of them, the eviction is over.
 	Asked bool
+	// Refused: an attempt failed although all victims had ended. The next one decides: this one may not have seen all of their room.
+	Refused bool
 	// Taken: a gang of higher priority was placed on its nodes, or pods of its gang end for one, or others could use the room that was
 	// free already.
 	Taken bool

@@ -517,6 +517,45 @@ func TestAVictimThatEndsMeanwhile(t *testing.T) {
 	}
 }
 
+// The last victim ends during an attempt, which did not see its room, or the cache hears of it last: the gang tries once more before its
+// evictions count as in vain.
+func TestTheLastVictimEndsDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	l := newLargePreemption(t, podsOfNode)
+	outcomes := map[evictions.Outcome]int{}
+	l.r.opts.PreemptionEnded = func(_ *evictions.Eviction, o evictions.Outcome) { outcomes[o]++ }
+	l.decide(PreemptDecide)
+	l.decide(PreemptConfirm)
+	var work *Work
+	calls := 0
+	l.evict(func() {
+		if calls++; calls == 4 {
+			l.apply(l.r.RetryWaiting([]Shape{l}, []Topic{Anything}, Key{}, l.now))
+			work = l.attempt()
+		}
+	})
+	if work == nil {
+		t.Fatal("no attempt before the last victim ended")
+	}
+	refuse := func() {
+		uid := l.leader.UID
+		l.leader = nil
+		l.apply(l.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{Topics: []Topic{Anything}}, l.now))
+		l.r.RecordCycleFailed(uid, l.now)
+	}
+	refuse()
+	if l.r.gangs[work.Gang].preemption == nil || len(outcomes) > 0 {
+		t.Fatalf("after an attempt that did not see all room: %v", outcomes)
+	}
+	l.now = l.now.Add(2 * retryInterval)
+	l.apply(l.r.Tick(l.now))
+	work = l.attempt()
+	refuse()
+	if l.r.gangs[work.Gang].preemption != nil || outcomes[evictions.Wasted] != 1 {
+		t.Errorf("after one that saw it: %v", outcomes)
+	}
+}
+
 // Victims without a gang whose deletion an earlier process had begun, for a preemptor that is gone: only the deletion that was cut off is
 // completed.
 func TestVictimsWithoutAGangOfAnEarlierProcess(t *testing.T) {

@@ -540,8 +540,8 @@ func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Ef
 	return Effects{}
 }
 
-// reviewRefused ends the preemption of a gang that does not fit although all victims have ended: it may decide anew. A
-// decision that could not be confirmed is given up.
+// reviewRefused ends the preemption of a gang that does not fit, twice, although all victims have ended: it may decide anew. A decision
+// that could not be confirmed is given up.
 func (r *Registry) reviewRefused(g *gangState) Effects {
 	p := g.preemption
 	if p == nil {
@@ -555,6 +555,10 @@ func (r *Registry) reviewRefused(g *gangState) Effects {
 		return Effects{}
 	case p.Taken:
 		return r.replacePreemption(g, p.Failure())
+	case !p.Refused:
+		p.Refused = true
+		g.changed = true // it is tried again
+		return Effects{}
 	}
 	g.changed = g.changed || p.Priority > g.roomPriority // pods of a lower priority may fit: leastPriority
 	return r.endPreemption(g, p.Failure())
