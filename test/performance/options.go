@@ -90,7 +90,7 @@ func (s shape) plan(args []string) (p plan, shapes string, err error) {
 	flags.IntVar(&o.gpus, "gpus", 8, "GPUs per node")
 	flags.IntVar(&o.gangs, "gangs", o.gangs, "gangs")
 	flags.IntVar(&o.podsPerGang, "pods-per-gang", o.podsPerGang, "pods per gang")
-	flags.StringVar(&variants, "variants", s.variants, "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, levels:N, preemptors:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS, preempt gangs and pods:N")
+	flags.StringVar(&variants, "variants", s.variants, "forms of the shape, separated by commas; waiting has none, gangs:N, images:N, levels:N, preemptors:N, trees:NxSUBGROUPS and plain:N, huge-gang pods:N and subgroups:NxPODS, preempt gangs, gangs:N and pods:N")
 	flags.IntVar(&o.probes, "probes", o.probes, "pods and gangs that are timed, of each kind")
 	flags.IntVar(&o.churn, "churn", 5, "pods replaced each second while gangs wait")
 	flags.IntVar(&o.kills, "kills", 3, "restarts in one run of the shape restart")

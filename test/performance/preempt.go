@@ -46,8 +46,11 @@ func runningGangs(o options, v variant) []gang {
 	return gangs
 }
 
-// preemptors returns what arrives: gangs, one after the other, or so many pods without a gang at once.
-func preemptors(o options, v variant) []gang {
+// preemptors returns what arrives, one after the other: gangs, so many gangs at once, or so many pods without a gang at once.
+func preemptors(o options, v variant) [][]gang {
+	if v.kind == "gangs" && v.n > 0 {
+		o.gangs = v.n
+	}
 	gangs := o.equalGangs()
 	if v.kind == "pods" {
 		gangs = []gang{{name: "pod", pods: v.n, gpus: 1, plain: true}}
@@ -55,11 +58,14 @@ func preemptors(o options, v variant) []gang {
 	for i := range gangs {
 		gangs[i].priorityClass = highPriority
 	}
-	return gangs
+	if v.n > 0 {
+		return [][]gang{gangs}
+	}
+	return slices.Collect(slices.Chunk(gangs, 1))
 }
 
-// measurePreemption creates gangs of higher priority, each after the one before it was bound, or pods at once, and measures how long that
-// takes and which pods end for it.
+// measurePreemption creates what preempts, each after the one before it was bound, and measures how long that takes and which pods end for
+// it.
 func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 	pause(ctx, cl.o.settle)                                    // the status of the running gangs is written
 	outcomes := func(metric, label string) map[string]sample { // of muster only
@@ -76,8 +82,8 @@ func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 	defer cl.profileScheduler(ctx)()
 	for i := range arriving {
 		began := time.Now()
-		cl.createGangs(ctx, arriving[i])
-		_, whole := cl.untilBound(ctx, arriving[i])
+		cl.createGangs(ctx, arriving[i]...)
+		_, whole := cl.untilBound(ctx, arriving[i]...)
 		bound.add(began, whole)
 		pause(ctx, 10*probeGap) // the scheduler counts the outcome and writes the status
 		now := searches()
@@ -92,7 +98,7 @@ func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 		out.add("preemptions_placed", results["placed"].sum)
 		out.add(preemptionWasted, results["wasted"].sum)
 	}
-	cl.addVictims(out, arriving)
+	cl.addVictims(out, slices.Concat(arriving...))
 	cl.usage().add(out, before)
 }
 

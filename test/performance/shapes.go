@@ -143,8 +143,8 @@ var allShapes = []shape{
 		targets: []target{{key: lastBind, variant: "claims", otherVariant: "resources", bound: 1.5}, {key: lastBind, variant: "claims", contestant: stock}},
 	},
 	{
-		name: "preempt", about: "20 gangs of 32 arrive, one after the other, on 1,000 nodes full of gangs of lower priority; and 1,000 pods at once, on 1,000 nodes full of pods",
-		defaults: options{nodes: 1000, gangs: 20, podsPerGang: 32}, variants: "gangs,pods:1000",
+		name: "preempt", about: "20 gangs of 32 arrive, one after the other, on 1,000 nodes full of gangs of lower priority, or 40 at once; and 1,000 pods at once, on 1,000 nodes full of pods",
+		defaults: options{nodes: 1000, gangs: 20, podsPerGang: 32}, variants: "gangs,gangs:40,pods:1000",
 		prepare: preparePreemption, measure: measurePreemption, noFloor: true,
 		targets: []target{
 			{key: at(decided, 0.5), bound: 100}, {key: victimsPerPod, bound: 1}, {key: preemptionWasted}, {key: gangsCut},
