@@ -42,7 +42,7 @@ func TestManifestsOfTheGuides(t *testing.T) {
 			applied++
 			w := newWorld(t, 0)
 			names, err := cp.CreateNodes(w.ctx, controlplane.NodeOptions{Count: 8, GPUs: 8, NamePrefix: w.namespace, Labels: map[string]string{
-				"world": w.namespace, "nvidia.com/gpu.clique": w.namespace, "topology.example.com/leaf": "l0", "topology.example.com/spine": "s0",
+				"world": w.namespace, "topology.example.com/leaf": "l0", "topology.example.com/spine": "s0",
 			}})
 			w.must(err, "creating nodes")
 			w.nodes = names
