@@ -61,16 +61,13 @@ func jobSetOf(pod *corev1.Pod) Workload {
 	return Workload{Kind: jobSet, Name: name, UID: types.UID(uid)}
 }
 
-// Run returns how often the workload of the pod's gang had been restarted when the pod was made, 0 if the pod does not tell.
-func Run(pod *corev1.Pod) int {
-	if pod.Labels[labelRestarts] == "" || Mark(pod) != placeOfJobSet {
-		return 0
-	}
-	run, err := strconv.ParseUint(pod.Labels[labelRestarts], 10, 31)
+// runOfJobSet is Run of a pod of a JobSet: one more than its restart attempt.
+func runOfJobSet(pod *corev1.Pod) (run int, begins bool) {
+	attempt, err := strconv.ParseUint(pod.Labels[labelRestarts], 10, 31)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return int(run)
+	return int(attempt) + 1, true
 }
 
 // groupOfJobSet is the mark.group of pods of JobSets.

@@ -74,6 +74,22 @@ func groupOfReplica(pod *corev1.Pod) string {
 	return ReplicaGroupName(set, index)
 }
 
+// clockSkew is by how many seconds the clocks of API servers may differ: one creates the leader of a replica, and another its workers.
+const clockSkew = 60
+
+// runOfReplica is Run of a pod of a LeaderWorkerSet. The workers belong to their leader, after which they are created, and go with it,
+// but later: by a rollout, too, the next leader may be there before any of them is deleted. Nothing else of a pod tells them apart.
+func runOfReplica(pod *corev1.Pod) (run int, begins bool) {
+	created := int(pod.CreationTimestamp.Unix())
+	switch {
+	case pod.CreationTimestamp.IsZero(), Joined(pod.Labels, pod.Annotations): // of many leaders
+		return 0, false
+	case pod.Labels[labelLWSWorker] == leaderOfAReplica:
+		return created - clockSkew, true
+	}
+	return created, false
+}
+
 // IsOfASet reports whether a pod template is one that a LeaderWorkerSet has given to its StatefulSets, or a JobSet to its Jobs.
 func IsOfASet(labels map[string]string) bool {
 	return labels[labelLWS] != "" || labels[labelJobSetUID] != ""

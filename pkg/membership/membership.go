@@ -77,6 +77,21 @@ func Leaf(pod *corev1.Pod) string {
 	return ""
 }
 
+// Run returns a number from 1 that is higher for pods of a later run of the gang's workload, and whether the pod shows that a run has
+// begun, to which no pod with a lower number belongs. 0, false: the pod tells nothing.
+func Run(pod *corev1.Pod) (run int, begins bool) {
+	if pod.Labels[labelLWS] == "" && pod.Labels[labelRestarts] == "" { // most pods
+		return 0, false
+	}
+	switch Mark(pod) {
+	case placeOfJobSet:
+		return runOfJobSet(pod)
+	case placeOfReplica:
+		return runOfReplica(pod)
+	}
+	return 0, false
+}
+
 // LeafPlace returns where a pod names its leaf: "label kai.scheduler/subgroup-name".
 func LeafPlace(pod *corev1.Pod) string {
 	d, _, _ := NamedBy(pod)

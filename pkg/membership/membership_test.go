@@ -279,21 +279,33 @@ func TestRun(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: annotations, Labels: map[string]string{
 			"jobset.sigs.k8s.io/jobset-name": "j", "jobset.sigs.k8s.io/jobset-uid": "u", "jobset.sigs.k8s.io/restart-attempt": restarts}}}
 	}
+	const created = 1_700_000_000
+	replica := func(worker string, annotations map[string]string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(created, 0), Annotations: annotations, Labels: map[string]string{
+			"leaderworkerset.sigs.k8s.io/name": "l", "leaderworkerset.sigs.k8s.io/group-index": "0", "leaderworkerset.sigs.k8s.io/worker-index": worker}}}
+	}
 	for name, tc := range map[string]struct {
-		pod  *corev1.Pod
-		want int
+		pod    *corev1.Pod
+		want   int
+		begins bool
 	}{
-		"first":                         {jobSet("0", nil), 0},
-		"restarted":                     {jobSet("12", nil), 12},
-		"no number":                     {jobSet("x", nil), 0},
-		"negative":                      {jobSet("-1", nil), 0},
-		"too large":                     {jobSet("99999999999999999999", nil), 0},
-		"of an older JobSet":            {jobSet("", nil), 0},
-		"several JobSets may be a gang": {jobSet("3", map[string]string{"pod-group-name": "all"}), 0},
-		"no JobSet":                     {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"jobset.sigs.k8s.io/restart-attempt": "3"}}}, 0},
+		"first":                         {jobSet("0", nil), 1, true},
+		"restarted":                     {jobSet("12", nil), 13, true},
+		"no number":                     {jobSet("x", nil), 0, false},
+		"negative":                      {jobSet("-1", nil), 0, false},
+		"too large":                     {jobSet("99999999999999999999", nil), 0, false},
+		"of an older JobSet":            {jobSet("", nil), 0, false},
+		"several JobSets may be a gang": {jobSet("3", map[string]string{"pod-group-name": "all"}), 0, false},
+		"no JobSet":                     {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"jobset.sigs.k8s.io/restart-attempt": "3"}}}, 0, false},
+		"a leader, before whose workers the clock may be one minute behind": {replica("0", nil), created - 60, true},
+		"a worker":                        {replica("3", nil), created, false},
+		"several replicas are a gang":     {replica("0", map[string]string{"scheduling.run.ai/gang": "joined"}), 0, false},
+		"several sets may be a gang":      {replica("0", map[string]string{"pod-group-name": "all"}), 0, false},
+		"a replica that is no gang":       {replica("0", map[string]string{"scheduling.run.ai/gang": "false"}), 0, false},
+		"a leader that is not stored yet": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: replica("0", nil).Labels}}, 0, false},
 	} {
-		if got := Run(tc.pod); got != tc.want {
-			t.Errorf("%s: %d, want %d", name, got, tc.want)
+		if got, begins := Run(tc.pod); got != tc.want || begins != tc.begins {
+			t.Errorf("%s: %d, %t; want %d, %t", name, got, begins, tc.want, tc.begins)
 		}
 	}
 }

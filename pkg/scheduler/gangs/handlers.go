@@ -139,7 +139,8 @@ func (r *Registry) recordName(m *member, key Key) {
 func (r *Registry) addMember(pod *corev1.Pod, key Key, now time.Time) *member {
 	g := r.findOrAddGang(key)
 	g.arrivedAt = now
-	m := &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod), run: membership.Run(pod)}
+	m := &member{gang: g, pod: pod, since: now, entry: count.Entry{UID: pod.UID}, tag: marks.PodTag(pod.UID), gpus: podgroup.GPUs(pod)}
+	m.run, m.beginsRun = membership.Run(pod)
 	r.members[pod.UID], g.members[pod.UID] = m, m
 	r.addToRun(m)
 	return m

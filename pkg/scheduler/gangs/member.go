@@ -29,10 +29,11 @@ type member struct {
 	leaving   bool   // bound, but released (partial.go): it does not count from that decision on
 	parting   parting
 
-	run      int        // see membership.Run
-	tag      uint64     // identifies it in marks
-	mark     marks.Mark // verified, or the mark of the plan whose binding was posted; zero = none
-	markText string     // the annotation that mark was read from
+	run       int        // see membership.Run
+	beginsRun bool       // the same
+	tag       uint64     // identifies it in marks
+	mark      marks.Mark // verified, or the mark of the plan whose binding was posted; zero = none
+	markText  string     // the annotation that mark was read from
 
 	entry count.Entry // its place in the gang's numbers
 	row   int         // 1 + its index in gangState.rows; 0: none

@@ -177,3 +177,74 @@ func TestAnAttemptThatIsBoundInPartIsReleased(t *testing.T) {
 		t.Errorf("released %v, want %v", released, want)
 	}
 }
+
+// replicaPod returns a pod of the only replica of a LeaderWorkerSet, of the run that began at the time. node "": it waits.
+func replicaPod(began time.Time, worker int, node string) *corev1.Pod {
+	name := fmt.Sprintf("llm-0-%d-of-%d", worker, began.Unix())
+	pod := wrappers.MakePod(name, testNamespace).UID(name).GPUs(1).Controller("StatefulSet", "llm", "set").Node(node).Obj()
+	pod.CreationTimestamp = metav1.NewTime(began.Add(time.Duration(worker) * time.Second))
+	pod.Labels = map[string]string{"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "0",
+		"leaderworkerset.sigs.k8s.io/worker-index": strconv.Itoa(worker)}
+	return pod
+}
+
+// A rollout, or whoever deletes the leader of a replica, has the next leader made while no worker is marked as deleted yet.
+func TestNextLeaderOfAReplicaWaitsForItsWorkers(t *testing.T) {
+	t.Parallel()
+	const size = 3
+	for name, tc := range map[string]struct {
+		later   time.Duration // than the former leader the next one is made
+		created time.Duration // of the next workers, relative to their leader
+		alone   bool          // it starts as a replacement among the former workers
+	}{
+		"an hour later":   {time.Hour, time.Second, false},
+		"clocks differ":   {time.Hour, -30 * time.Second, false},
+		"too soon to say": {30 * time.Second, time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, restarted := range []bool{false, true} {
+				s := begin(t)
+				key := Key{Namespace: testNamespace, Name: membership.Group(replicaPod(s.now, 0, ""))}
+				s.group(wrappers.MakePodGroup(key.Name, testNamespace).UID("group").Generation(1).MinMember(size))
+				former := s.now
+				next := replicaPod(former.Add(tc.later), 0, "")
+				if restarted { // a list has any order
+					s.r.SetPod(next, s.now)
+				} else {
+					s.r.SetPod(replicaPod(former, 0, "n"), s.now)
+				}
+				for worker := 1; worker < size; worker++ {
+					s.r.SetPod(replicaPod(former, worker, "n"), s.now)
+				}
+				g := s.r.gangs[key]
+				if !restarted {
+					if !g.admitted {
+						t.Fatal("the replica does not run")
+					}
+					s.r.RemovePod(replicaPod(former, 0, "").UID, s.now)
+					s.r.SetPod(next, s.now)
+				}
+				s.after(time.Minute)
+				if alone := g.leader != ""; alone != tc.alone {
+					t.Fatalf("restarted %t: the next leader may start among the former workers: %t (%s)", restarted, alone, g.task)
+				}
+				for worker := 1; worker < size; worker++ {
+					s.r.RemovePod(replicaPod(former, worker, "").UID, s.now)
+				}
+				s.after(time.Minute)
+				if started := g.leader != ""; started && !tc.alone {
+					t.Fatal("the next leader may start without workers")
+				}
+				for worker := 1; worker < size; worker++ {
+					pod := replicaPod(former.Add(tc.later), worker, "")
+					pod.CreationTimestamp = metav1.NewTime(next.CreationTimestamp.Add(tc.created))
+					s.r.SetPod(pod, s.now)
+				}
+				if g.leader == "" || g.task != Minimum {
+					t.Errorf("restarted %t: the leader is %q for %s; want the minimum", restarted, g.leader, g.task)
+				}
+			}
+		})
+	}
+}
