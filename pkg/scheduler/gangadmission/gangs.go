@@ -75,6 +75,8 @@ type Gangs struct {
 	noWorkloads bool                 // see IgnoreWorkloads
 	bindClient  kubernetes.Interface // nil: that of the profile
 	end         func(error)          // ends the process
+	// connect connects the core to the cluster when the first plugin is made.
+	connect func(context.Context, fwk.Handle) error
 
 	mu       sync.Mutex
 	args     *config.GangAdmissionArgs // nil until the first NewAdmission
@@ -86,7 +88,7 @@ type Gangs struct {
 
 // New returns the shared core of one scheduler.
 func New() *Gangs {
-	return &Gangs{
+	g := &Gangs{
 		clock: clock.RealClock{},
 		end: func(err error) {
 			klog.Background().Error(err, "muster: ending the process")
@@ -101,6 +103,8 @@ func New() *Gangs {
 
 		othersGates: othersGates{pods: map[types.UID]*corev1.Pod{}},
 	}
+	g.connect = g.start
+	return g
 }
 
 var errNotAttached = errors.New("the plugins " + GateName + " and " + Name + " run in a scheduler that was not given to Gangs.Attach: gangs would not be scheduled as a whole; build the scheduler with pkg/scheduler.NewCommand")
@@ -189,7 +193,7 @@ func (g *Gangs) NewAdmission(ctx context.Context, obj runtime.Object, h fwk.Hand
 	if g.args == nil {
 		g.args = args.DeepCopy()
 		g.binds = newBindLimiter(g.clock, int(args.BindParallelism))
-		if err := g.start(ctx, h); err != nil {
+		if err := g.connect(ctx, h); err != nil {
 			return nil, err
 		}
 	} else if !reflect.DeepEqual(g.args, args) {

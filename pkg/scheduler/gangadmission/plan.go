@@ -21,6 +21,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
+	"github.com/muster-project/muster/pkg/topology"
 )
 
 // plan searches for nodes for the pods that the gang needs next, and puts a plan in force if it finds one. It reports
@@ -41,17 +42,9 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.gangs.recordGates(logger, gates)
 		return false
 	}
-	levelsOf := podgroup.WithListed(work.Group, pl.gangs.topologies.LevelsOf)
-	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, levelsOf, pl.gangs.topologies.Unread())
-	if unknown != nil {
-		pl.refuse(logger, work, *unknown, backlog.Attempt{Took: pl.gangs.clock.Since(start), OwnChange: true})
-		return false
-	}
-	work.SetLevels(required, preferred)
-	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, start)
-	if err != nil {
-		logger.Error(err, "Failed to plan a gang")
-		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}, backlog.Attempt{Took: time.Second, Cut: true})
+	snapshot, limit, refused := pl.prepare(ctx, work, nodes, start)
+	if refused != nil {
+		pl.refuse(logger, work, refused.why, refused.attempt)
 		return false
 	}
 	work.TakesMoreThanRoom = snapshot.TakesMoreThanRoom()
@@ -65,19 +58,11 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		return drop("it needs more than room")
 	}
 	placements, refusal, cut := pl.place(work, snapshot, limit)
-	extender, partial := snapshot.ExtenderFailure()
 	if refusal != nil && work.Passes() {
 		return drop(string(refusal.Reason))
 	}
 	if refusal != nil {
-		if extender != nil {
-			refusal = &podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
-		}
-		if podgroup.MayLackDomain(*refusal) {
-			if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, work.Group)); found {
-				*refusal = podgroup.WithUnnestedLabels(*refusal, labels)
-			}
-		}
+		extender, partial := snapshot.ExtenderFailure()
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RefusedBy: snapshot.RefusedBy, Pods: work.Pods, VolumeClaim: snapshot.VolumeClaim,
@@ -90,7 +75,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		pl.refuse(logger, work, *refusal, a)
 		return false
 	}
-	pl.orderByRank(work, levelsOf, snapshot.LabelsOf, placements)
+	pl.orderByRank(work, pl.levelsOf(work), snapshot.LabelsOf, placements)
 	if err := shareClaims(ctx, pl.profile, work, snapshot, placements); err != nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		pl.refuse(logger, work, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}, backlog.Attempt{Took: pl.gangs.clock.Since(start), Cut: true})
@@ -102,6 +87,33 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	}
 	result = "committed"
 	return true
+}
+
+// refusedEarly is a refusal without a look at the nodes.
+type refusedEarly struct {
+	why     podgroup.Refusal
+	attempt backlog.Attempt
+}
+
+// levelsOf returns the levels of the Topologies that the gang may name, nil of one that is not known.
+func (pl *Admission) levelsOf(work *gangs.Work) func(name string) topology.Levels {
+	return podgroup.WithListed(work.Group, pl.gangs.topologies.LevelsOf)
+}
+
+// prepare determines the topology levels of the work, and returns the state of the cluster for its plan, and its deadline.
+func (pl *Admission) prepare(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, *deadline, *refusedEarly) {
+	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, pl.levelsOf(work), pl.gangs.topologies.Unread())
+	if unknown != nil {
+		return nil, nil, &refusedEarly{*unknown, backlog.Attempt{Took: pl.gangs.clock.Since(start), OwnChange: true}}
+	}
+	work.SetLevels(required, preferred)
+	snapshot, limit, err := pl.newSnapshot(ctx, work, nodes, start)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to plan a gang", "podGroup", work.Gang)
+		why := podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: err.Error()}
+		return nil, nil, &refusedEarly{why, backlog.Attempt{Took: time.Second, Cut: true}}
+	}
+	return snapshot, limit, nil
 }
 
 // domainsOf returns what the topology levels that a gang requires mean for its next attempt.
@@ -217,8 +229,18 @@ func (pl *Admission) commit(ctx context.Context, logger klog.Logger, work *gangs
 // place searches for nodes until the time is over. Without a plan it returns the reason, and whether only time was
 // lacking.
 func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline) (placements []placement.Placement, refusal *podgroup.Refusal, cut bool) {
-	budget := placement.Budget{Placements: int(pl.args.PlanBudget), Expired: limit.isOver, PreferencesExpired: limit.preferencesExpired}
-	var short *placement.Shortfall
+	placements, short, cut := pl.findNodes(work, snapshot, placement.Budget{
+		Placements: int(pl.args.PlanBudget), Expired: limit.isOver, PreferencesExpired: limit.preferencesExpired,
+	})
+	if len(placements) > 0 {
+		return placements, nil, false
+	}
+	return nil, pl.explain(work, snapshot, short), cut
+}
+
+// findNodes searches for nodes within the budget. Without a plan it returns what the minimum lacks, nil if the work is not about the
+// minimum, and whether only time was lacking.
+func (pl *Admission) findNodes(work *gangs.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) (placements []placement.Placement, short *placement.Shortfall, cut bool) {
 	switch work.Task {
 	case gangs.LostUnit, gangs.SurplusUnit:
 		placements, cut = placeUnit(work, snapshot, budget)
@@ -235,16 +257,27 @@ func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, l
 			placements, cut = placeUnit(work, snapshot, budget)
 		}
 	}
-	switch {
-	case len(placements) > 0:
-		return placements, nil, false
-	case short != nil:
-		why := podgroup.WithFormerNodes(podgroup.Explain(work.Problem, snapshot, short), formerNodes(work, snapshot))
-		return nil, &why, short.Cut
-	default:
-		why := podgroup.WithFormerNodes(podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot), formerNodes(work, snapshot))
-		return nil, &why, cut
+	return placements, short, cut || short != nil && short.Cut
+}
+
+// explain returns why there is no plan. short: what findNodes returned.
+func (pl *Admission) explain(work *gangs.Work, snapshot *kubescheduler.Snapshot, short *placement.Shortfall) *podgroup.Refusal {
+	var why podgroup.Refusal
+	if short != nil {
+		why = podgroup.Explain(work.Problem, snapshot, short)
+	} else {
+		why = podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot)
 	}
+	why = podgroup.WithFormerNodes(why, formerNodes(work, snapshot))
+	if extender, _ := snapshot.ExtenderFailure(); extender != nil {
+		why = podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
+	}
+	if podgroup.MayLackDomain(why) {
+		if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, work.Group)); found {
+			why = podgroup.WithUnnestedLabels(why, labels)
+		}
+	}
+	return &why
 }
 
 // formerNodes returns the nodes of the lost pods that a Refill replaces, the latest first.

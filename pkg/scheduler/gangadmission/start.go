@@ -37,13 +37,12 @@ const ticksPerSecond = int(time.Second / tickInterval)
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	registerAllMetrics()
 	logger := klog.FromContext(ctx)
-	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses()
-	g.classes, g.budgets = classes.Lister(), h.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
+	g.useListers(h)
 	g.evictions = evictionRunner{
 		ctx: ctx, running: make(chan struct{}, parallelPreemptions),
 		evictor: evict.New(evict.Options{Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock}),
 	}
-	g.configureRegistry(logger, h.SharedInformerFactory().Core().V1().Nodes().Lister())
+	g.configureRegistry(logger, h.SharedInformerFactory().Core().V1().Nodes().Lister(), func() { g.keys.RequestRead() })
 	g.keys = secret.NewKeySource(secret.Options{
 		Secrets: h.ClientSet().CoreV1().Secrets(secret.Namespace()), Clock: g.clock,
 		SetKeys: func(keys *marks.Keys) {
@@ -68,7 +67,8 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 		return fmt.Errorf("reading ended pods: %w", err)
 	}
 	g.reporter = g.newReporter(h, client, endedInformer)
-	synced, err := g.addHandlers(logger, pods, nodes, endedInformer, groups, classes.Informer())
+	classes := h.SharedInformerFactory().Scheduling().V1().PriorityClasses().Informer()
+	synced, err := g.addHandlers(logger, pods, nodes, endedInformer, groups, classes)
 	if err != nil {
 		return fmt.Errorf("watching the objects of gangs: %w", err)
 	}
@@ -88,6 +88,12 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	go g.runWhenSynced(ctx, synced)
 	go g.runWhenLeading(ctx, h, client, synced)
 	return nil
+}
+
+// useListers makes the core read what its decisions need beside pods, nodes and PodGroups from the scheduler's informers.
+func (g *Gangs) useListers(h fwk.Handle) {
+	g.classes = h.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
+	g.budgets = h.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
 }
 
 // configureInformers configures the scheduler's informers of pods and nodes for what the core reads, and returns them.
@@ -133,7 +139,8 @@ func waitFor(ctx context.Context, closed <-chan struct{}) bool {
 	}
 }
 
-func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeLister) {
+// configureRegistry gives the registry its limits and dependencies. unknownKey: gangs.Options.UnknownKey.
+func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeLister, unknownKey func()) {
 	var unverified sync.Once
 	g.registry.Configure(gangs.Options{
 		Clock:              g.clock,
@@ -173,7 +180,7 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 			return node.Labels
 		},
 		LevelsOf:   func(name string) topology.Levels { return g.topologies.LevelsOf(name) },
-		UnknownKey: func() { g.keys.RequestRead() },
+		UnknownKey: unknownKey,
 		Unverified: func(pod *corev1.Pod) {
 			unverified.Do(func() { // there may be as many as pods
 				logger.Info("Pod has a mark that was not signed for it with a known key: it is ignored, and so are others like it, which are not logged", "pod", klog.KObj(pod))
