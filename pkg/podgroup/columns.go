@@ -55,9 +55,12 @@ func GPUs(pod *corev1.Pod) int64 {
 }
 
 // containerGPUs returns how many GPUs a container requests. Requests and limits of extended resources are equal.
-func containerGPUs(c *corev1.Container) int64 {
+func containerGPUs(c *corev1.Container) int64 { return NodeGPUs(c.Resources.Requests) }
+
+// NodeGPUs returns how many GPUs are among resources, for example those that a node offers, as GPUs counts them.
+func NodeGPUs(resources corev1.ResourceList) int64 {
 	n := int64(0)
-	for name, amount := range c.Resources.Requests {
+	for name, amount := range resources {
 		domain, kind, extended := strings.Cut(string(name), "/")
 		if extended && (strings.Contains(kind, "gpu") || strings.HasPrefix(domain, "gpu.") || strings.HasPrefix(kind, "mig-")) {
 			n += amount.Value()

@@ -95,3 +95,32 @@ func (r *Registry) RecordPopped(uid types.UID) {
 		r.reindex(m.gang)
 	}
 }
+
+// Leader returns the pod whose cycle plans the gang next; nil: there is nothing to plan, or not now.
+func (r *Registry) Leader(key Key) *corev1.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gangs[key]
+	if g == nil || g.members[g.leader] == nil {
+		return nil
+	}
+	return g.members[g.leader].pod
+}
+
+// InOrder returns the gangs that have a leader, in the order of the queue.
+func (r *Registry) InOrder() []Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var waiting []*gangState
+	for _, g := range r.gangs {
+		if g.leader != "" {
+			waiting = append(waiting, g)
+		}
+	}
+	sortGangs(waiting)
+	keys := make([]Key, len(waiting))
+	for i, g := range waiting {
+		keys[i] = g.key
+	}
+	return keys
+}

@@ -131,3 +131,15 @@ func (t *Topologies) LevelsOf(name string) topology.Levels {
 
 // Unread returns why Topologies cannot be read, with the remedy. "": they were read.
 func (t *Topologies) Unread() string { return *t.unread.Load() }
+
+// FixedTopologies returns Topologies that were read already and do not change. unread: see Topologies.Unread.
+func FixedTopologies(all []*topologyv1alpha1.Topology, unread string) (*Topologies, error) {
+	t := &Topologies{Informer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &topologyv1alpha1.Topology{}, 0, cache.Indexers{}), changed: func() {}}
+	t.setUnread(unread)
+	for _, topology := range all {
+		if err := t.Informer.GetIndexer().Add(topology); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
