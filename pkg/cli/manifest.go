@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	kubeyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	grovev1alpha1 "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/lifecycle"
+	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/naming"
+	"github.com/muster-project/muster/pkg/snapshot"
+	"github.com/muster-project/muster/pkg/workload"
+)
+
+// manifest is what the objects of files become: PodGroups, and pods that wait.
+type manifest struct {
+	groups []*v2alpha2.PodGroup
+	pods   []*corev1.Pod
+	// ignored are objects of kinds that make no pods, "ConfigMap x".
+	ignored []string
+}
+
+// readManifest reads files, - being the standard input, and all YAML and JSON files of folders.
+func (o *options) readManifest(names []string, namespace string) (*manifest, error) {
+	m := &manifest{}
+	for _, name := range names {
+		files := []string{name}
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			files = nil
+			for _, pattern := range []string{"*.yaml", "*.yml", "*.json"} {
+				found, _ := filepath.Glob(filepath.Join(name, pattern))
+				files = append(files, found...)
+			}
+			slices.Sort(files)
+		}
+		for _, file := range files {
+			if err := o.readFile(m, file, namespace); err != nil {
+				return nil, fmt.Errorf("reading %s: %w", file, err)
+			}
+		}
+	}
+	if len(m.groups) == 0 && len(m.pods) == 0 {
+		return nil, errors.New("the files have no objects that make pods")
+	}
+	return m, nil
+}
+
+func (o *options) readFile(m *manifest, name, namespace string) error {
+	in := o.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		in = file
+	}
+	documents := kubeyaml.NewYAMLReader(bufio.NewReader(in))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(bytes.TrimSpace(document)) == 0 {
+			continue
+		}
+		if err := m.add(document, namespace); err != nil {
+			return err
+		}
+	}
+}
+
+// add adds the object of a document, or those of a list.
+func (m *manifest) add(document []byte, namespace string) error {
+	var object struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Items             []runtime.RawExtension `json:"items"`
+	}
+	if err := yaml.Unmarshal(document, &object); err != nil {
+		return fmt.Errorf("it is no Kubernetes object: %w", err)
+	}
+	if strings.HasSuffix(object.Kind, "List") {
+		for _, item := range object.Items {
+			if err := m.add(item.Raw, namespace); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	group, _, _ := strings.Cut(object.APIVersion, "/")
+	decode := func(into metav1.Object) error {
+		if err := yaml.UnmarshalStrict(document, into); err != nil {
+			return fmt.Errorf("%s %s: %w", object.Kind, object.Name, err)
+		}
+		if into.GetNamespace() == "" {
+			into.SetNamespace(namespace)
+		}
+		if into.GetName() == "" {
+			into.SetName(into.GetGenerateName() + "x")
+		}
+		into.SetUID(types.UID(fmt.Sprintf("manifest-%s-%s", strings.ToLower(object.Kind), into.GetName())))
+		return nil
+	}
+	switch {
+	case group == v2alpha2.GroupName && object.Kind == "PodGroup":
+		g := &v2alpha2.PodGroup{}
+		if err := decode(g); err != nil {
+			return err
+		}
+		g.Generation = 1
+		m.groups = append(m.groups, g)
+		return nil
+	case group == grovev1alpha1.GroupName && object.Kind == "PodCliqueSet":
+		set := &grovev1alpha1.PodCliqueSet{}
+		if err := decode(set); err != nil {
+			return err
+		}
+		return m.addSet(set)
+	}
+	switch object.Kind {
+	case "Pod":
+		pod := &corev1.Pod{}
+		if err := decode(pod); err != nil {
+			return err
+		}
+		m.pods = append(m.pods, pod)
+	case "Job":
+		job := &batchv1.Job{}
+		if err := decode(job); err != nil {
+			return err
+		}
+		n := int32(1)
+		if job.Spec.Parallelism != nil {
+			n = *job.Spec.Parallelism
+		}
+		if job.Spec.Completions != nil {
+			n = min(n, *job.Spec.Completions)
+		}
+		if job.Spec.Suspend != nil && *job.Spec.Suspend {
+			n = 0
+		}
+		return m.addPods(job, object.APIVersion, object.Kind, &job.Spec.Template, n)
+	case "StatefulSet":
+		set := &appsv1.StatefulSet{}
+		if err := decode(set); err != nil {
+			return err
+		}
+		return m.addPods(set, object.APIVersion, object.Kind, &set.Spec.Template, replicas(set.Spec.Replicas))
+	case "ReplicaSet":
+		set := &appsv1.ReplicaSet{}
+		if err := decode(set); err != nil {
+			return err
+		}
+		return m.addPods(set, object.APIVersion, object.Kind, &set.Spec.Template, replicas(set.Spec.Replicas))
+	case "Deployment":
+		d := &appsv1.Deployment{}
+		if err := decode(d); err != nil {
+			return err
+		}
+		return m.addPods(d, object.APIVersion, object.Kind, &d.Spec.Template, replicas(d.Spec.Replicas))
+	case "JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "PyTorchJob", "MPIJob", "TrainJob", "CronJob", "DaemonSet", "PodClique":
+		return fmt.Errorf("%s %s: what-if does not make the pods of this kind: give its PodGroup and pods", object.Kind, object.Name)
+	default:
+		m.ignored = append(m.ignored, object.Kind+" "+object.Name)
+	}
+	return nil
+}
+
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// addPods adds pods of a template, as their controller makes them.
+func (m *manifest) addPods(owner metav1.Object, version, kind string, template *corev1.PodTemplateSpec, n int32) error {
+	isController := true
+	for i := range n {
+		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
+		pod.Namespace, pod.Name = owner.GetNamespace(), fmt.Sprintf("%s-%d", owner.GetName(), i)
+		pod.UID = types.UID(fmt.Sprintf("%s-%d", owner.GetUID(), i))
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &isController}}
+		m.pods = append(m.pods, pod)
+	}
+	return nil
+}
+
+// addSet adds the PodGroups and pods that muster-controller makes of a PodCliqueSet.
+func (m *manifest) addSet(set *grovev1alpha1.PodCliqueSet) error {
+	grovev1alpha1.SetDefaults(set, grovev1alpha1.DefaultSchedulerName)
+	if len(set.Spec.Template.TopologyConstraints()) > 0 {
+		return fmt.Errorf("PodCliqueSet %s: what-if does not read the topology constraints of PodCliqueSets: give its PodGroups and pods", set.Name)
+	}
+	revision := workload.NewRevision(set, grovev1alpha1.DefaultSchedulerName, nil, nil)
+	for i := range int(set.Spec.Replicas) {
+		group := workload.PodGroup(set, i, workload.Children{})
+		if group == nil {
+			continue
+		}
+		group.Generation, group.UID = 1, types.UID("manifest-podgroup-"+group.Name)
+		m.groups = append(m.groups, group)
+		cliques := workload.PodCliques(set, revision, i, nil, nil)
+		for _, g := range workload.ScalingGroups(set, revision, i, nil, nil) {
+			for j := range int(g.Spec.Replicas) {
+				cliques = append(cliques, workload.MemberPodCliques(set, revision, g, j, nil, nil, false)...)
+			}
+		}
+		for _, clique := range cliques {
+			for k := range int(clique.Spec.Replicas) {
+				pod, err := workload.Pod(clique, lifecycle.NewPod{Index: k}, workload.PodOptions{})
+				if err != nil {
+					return err
+				}
+				pod.Name = naming.PodHostname(clique.Name, k)
+				pod.UID = types.UID("manifest-pod-" + pod.Name)
+				m.pods = append(m.pods, pod)
+			}
+		}
+	}
+	return nil
+}
+
+// complete gives the pods what an API server would: requests, a priority, and a phase.
+func (m *manifest) complete(s *snapshot.Snapshot) error {
+	classes := map[string]*schedulingv1.PriorityClass{}
+	def := &schedulingv1.PriorityClass{}
+	for _, class := range snapshot.All[*schedulingv1.PriorityClass](s) {
+		if classes[class.Name] = class; class.GlobalDefault {
+			def = class
+		}
+	}
+	for _, pod := range m.pods {
+		class := def
+		if name := pod.Spec.PriorityClassName; name != "" {
+			if class = classes[name]; class == nil {
+				return fmt.Errorf("pod %s: there is no PriorityClass %s", pod.Name, name)
+			}
+		}
+		if pod.Spec.Priority == nil {
+			value := class.Value
+			pod.Spec.Priority, pod.Spec.PriorityClassName = &value, class.Name
+		}
+		if pod.Spec.PreemptionPolicy == nil {
+			pod.Spec.PreemptionPolicy = class.PreemptionPolicy
+		}
+		if pod.Spec.SchedulerName == "" {
+			pod.Spec.SchedulerName = corev1.DefaultSchedulerName
+		}
+		if pod.CreationTimestamp.IsZero() {
+			pod.CreationTimestamp = metav1.NewTime(s.Taken)
+		}
+		pod.Status.Phase, pod.Spec.NodeName = corev1.PodPending, ""
+		for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+			for i := range containers {
+				r := &containers[i].Resources
+				for name, amount := range r.Limits {
+					if _, ok := r.Requests[name]; !ok {
+						if r.Requests == nil {
+							r.Requests = corev1.ResourceList{}
+						}
+						r.Requests[name] = amount
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// copyOf returns the manifest with other names, so that it can be there beside the original.
+func (m *manifest) copyOf(n int) *manifest {
+	suffix := fmt.Sprintf("-copy-%d", n)
+	c := &manifest{}
+	for _, g := range m.groups {
+		g = g.DeepCopy()
+		g.Name, g.UID = g.Name+suffix, g.UID+types.UID(suffix)
+		c.groups = append(c.groups, g)
+	}
+	for _, pod := range m.pods {
+		p := pod.DeepCopy()
+		p.Name, p.UID = p.Name+suffix, p.UID+types.UID(suffix)
+		if name := membership.Group(pod); name != "" {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, v2alpha2.PodGroupAnnotation, name+suffix)
+		}
+		c.pods = append(c.pods, p)
+	}
+	return c
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+)
+
+// Top is who uses the GPUs of the cluster.
+type Top struct {
+	typeMeta `json:",inline"`
+	GPUs     int64 `json:"gpus"`
+	Used     int64 `json:"used"`
+	// Incomplete are those of Used that gangs hold whose minimum is not bound; Ending those of pods that are being deleted.
+	Incomplete int64 `json:"incomplete"`
+	Ending     int64 `json:"ending"`
+	// Free are free on nodes that take pods, Closed on those that are cordoned or not ready.
+	Free   int64 `json:"free"`
+	Closed int64 `json:"closed"`
+	// Fits is, by the number of GPUs of a pod (1, 2, 4, 8, 16), how many such pods the free GPUs hold.
+	Fits  map[string]int64 `json:"fits"`
+	Nodes []TopNode        `json:"nodes"`
+	// Gangs hold GPUs, those that hold most first; Waiting wait.
+	Gangs   []TopGang `json:"gangs"`
+	Waiting []TopGang `json:"waiting"`
+	Taken   time.Time `json:"taken"`
+}
+
+// TopNode is a node with GPUs.
+type TopNode struct {
+	Name  string `json:"name"`
+	Where string `json:"where,omitempty"` // its domains, the outermost first: "zone-a/rack-3"
+	GPUs  int64  `json:"gpus"`
+	// Cells has one letter for each GPU: that of the gang in Top.Gangs, "+" of a gang without a letter, "o" of a pod without a gang, "." free, "x"
+	// free on a node that takes no pods.
+	Cells string `json:"cells"`
+	State string `json:"state,omitempty"` // "cordoned", "not ready"
+}
+
+// TopGang is a gang that holds GPUs, or waits for them.
+type TopGang struct {
+	Letter   string    `json:"letter,omitempty"`
+	Gang     string    `json:"gang"`
+	GPUs     int64     `json:"gpus"`
+	HeldGPUs int64     `json:"heldGPUs"`
+	Reason   string    `json:"reason,omitempty"`
+	Message  string    `json:"message,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+}
+
+// letters are those of the gangs that hold most.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnpqrstuvwyz"
+
+func newTop(o *options) *cobra.Command {
+	lines := 0
+	cmd := &cobra.Command{
+		Use: "top", Short: "Show who uses the GPUs: nodes with a cell for each GPU, gangs that hold and that wait",
+		Long: `Show the nodes with GPUs, one cell for each: a letter for the gang that uses it, + for one of the gangs without a letter, o for a pod
+without a gang, . if it is free, x if it is free on a node that takes no pods. Then the gangs that hold GPUs, and those that wait, with the
+reasons that muster-scheduler has written.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := o.world(cmd.Context())
+			if err != nil {
+				return err
+			}
+			t := w.top()
+			return o.print(t, func(out io.Writer) { o.printTop(out, t, lines) })
+		},
+	}
+	cmd.Flags().IntVar(&lines, "lines", 40, "How many nodes, and how many gangs of each kind, are listed. 0: all.")
+	return cmd
+}
+
+// domainLabels are the node labels by which nodes are sorted, the outermost first.
+var domainLabels = []string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}
+
+// top counts the GPUs.
+func (w *world) top() *Top {
+	t := &Top{typeMeta: metaOf("Top"), Fits: map[string]int64{}, Taken: w.snapshot.Taken}
+	held := map[gangs.Key]int64{}
+	onNode := map[string]map[gangs.Key]int64{}
+	for key, pods := range w.Pods {
+		for _, pod := range pods {
+			n := podgroup.GPUs(pod)
+			if n == 0 {
+				continue
+			}
+			held[key] += n
+			if onNode[pod.Spec.NodeName] == nil {
+				onNode[pod.Spec.NodeName] = map[gangs.Key]int64{}
+			}
+			onNode[pod.Spec.NodeName][key] += n
+			if pod.DeletionTimestamp != nil {
+				t.Ending += n
+			}
+		}
+	}
+	holding := slices.SortedFunc(maps.Keys(held), func(a, b gangs.Key) int {
+		return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a.String(), b.String()))
+	})
+	letter := map[gangs.Key]string{{}: "o"}
+	for _, key := range holding {
+		if key.Name == "" {
+			continue
+		}
+		g := TopGang{Gang: key.String(), GPUs: held[key], HeldGPUs: held[key]}
+		if len(t.Gangs) < len(letters) {
+			g.Letter = letters[len(t.Gangs) : len(t.Gangs)+1]
+		}
+		letter[key] = cmp.Or(g.Letter, "+")
+		if facts, ok := w.Offline.Facts(key); ok {
+			g.GPUs = facts.GPUs
+			if facts.Tree != nil && !facts.Tree.Satisfied(facts.Bound) {
+				t.Incomplete += held[key]
+				g.Reason = "below its minimum"
+			}
+		}
+		t.Gangs = append(t.Gangs, g)
+	}
+	w.topNodes(t, onNode, letter)
+	for _, g := range w.waitingGangs() {
+		t.Waiting = append(t.Waiting, g.TopGang)
+	}
+	return t
+}
+
+// topNodes adds the nodes.
+func (w *world) topNodes(t *Top, onNode map[string]map[gangs.Key]int64, letter map[gangs.Key]string) {
+	for _, size := range []int64{1, 2, 4, 8, 16} {
+		t.Fits[fmt.Sprint(size)] = 0
+	}
+	for _, node := range w.Nodes {
+		gpus := podgroup.NodeGPUs(node.Status.Allocatable)
+		if gpus == 0 {
+			continue
+		}
+		n := TopNode{Name: node.Name, GPUs: gpus, State: closedState(node)}
+		var where []string
+		for _, label := range domainLabels {
+			if v := node.Labels[label]; v != "" {
+				where = append(where, v)
+			}
+		}
+		n.Where = strings.Join(where, "/")
+		users := slices.SortedFunc(maps.Keys(onNode[node.Name]), func(a, b gangs.Key) int { return cmp.Compare(letter[a]+a.String(), letter[b]+b.String()) })
+		var cells strings.Builder
+		used := int64(0)
+		for _, key := range users {
+			cells.WriteString(strings.Repeat(letter[key], int(onNode[node.Name][key])))
+			used += onNode[node.Name][key]
+		}
+		free := max(0, gpus-used)
+		t.GPUs, t.Used = t.GPUs+gpus, t.Used+used
+		if n.State != "" {
+			t.Closed += free
+			cells.WriteString(strings.Repeat("x", int(free)))
+		} else {
+			t.Free += free
+			cells.WriteString(strings.Repeat(".", int(free)))
+			for _, size := range []int64{1, 2, 4, 8, 16} {
+				t.Fits[fmt.Sprint(size)] += free / size
+			}
+		}
+		n.Cells = cells.String()
+		t.Nodes = append(t.Nodes, n)
+	}
+	slices.SortFunc(t.Nodes, func(a, b TopNode) int { return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Name, b.Name)) })
+}
+
+// closedState is why a node takes no pods, "" if it does.
+func closedState(node *corev1.Node) string {
+	if node.Spec.Unschedulable {
+		return "cordoned"
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return "not ready"
+		}
+	}
+	return ""
+}
+
+// waitingGang is a gang that waits, with what its status says.
+type waitingGang struct {
+	TopGang
+	key gangs.Key
+}
+
+// waitingGangs returns the gangs with pods that wait for their minimum, those that want most GPUs first, with what muster-scheduler has
+// written about their present specs.
+func (w *world) waitingGangs() []waitingGang {
+	seen := map[gangs.Key]bool{}
+	var waiting []waitingGang
+	for _, pod := range w.pods {
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: membership.Group(pod)}
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		if pod.Spec.NodeName != "" || key.Name == "" || seen[key] || ended {
+			continue
+		}
+		seen[key] = true
+		facts, ok := w.Offline.Facts(key)
+		if !ok || facts.Group == nil || facts.NotOurs || facts.Tree != nil && facts.Tree.Satisfied(facts.Bound) {
+			continue
+		}
+		g := waitingGang{TopGang{Gang: key.String(), GPUs: facts.GPUs, HeldGPUs: facts.HeldGPUs, Since: waitingSince(&facts)}, key}
+		if status := &facts.Group.Status; status.ObservedGeneration == facts.Group.Generation {
+			g.Reason = string(status.Reason)
+			if c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied); c != nil {
+				g.Message = message.FirstClause(c.Message)
+			}
+		}
+		waiting = append(waiting, g)
+	}
+	slices.SortFunc(waiting, func(a, b waitingGang) int { return cmp.Or(cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(a.Gang, b.Gang)) })
+	return waiting
+}
+
+func (o *options) printTop(w io.Writer, t *Top, lines int) {
+	line := fmt.Sprintf("GPUs %d: %d used, %d free", t.GPUs, t.Used, t.Free)
+	for _, part := range []struct {
+		n    int64
+		text string
+	}{{t.Closed, "free on nodes that take no pods"}, {t.Incomplete, "held by gangs below their minimum"}, {t.Ending, "of pods that are ending"}} {
+		if part.n > 0 {
+			line += fmt.Sprintf(", %d %s", part.n, part.text)
+		}
+	}
+	fmt.Fprintln(w, line)
+	var fits []string
+	for _, size := range []string{"1", "2", "4", "8", "16"} {
+		fits = append(fits, fmt.Sprintf("%d x %s", t.Fits[size], size))
+	}
+	fmt.Fprintf(w, "fits now: %s\n\n", strings.Join(fits, ", "))
+	most := func(n int) int {
+		if lines <= 0 {
+			return n
+		}
+		return min(n, lines)
+	}
+	rest := func(n int, what string) {
+		if more := n - most(n); more > 0 {
+			fmt.Fprintf(w, "… and %s\n", message.Count(more, what))
+		}
+	}
+	rows := [][]string{{"NODE", "WHERE", "GPUS", "STATE"}}
+	for _, n := range t.Nodes[:most(len(t.Nodes))] {
+		rows = append(rows, []string{n.Name, n.Where, n.Cells, n.State})
+	}
+	if len(t.Nodes) > 0 {
+		o.table(w, rows)
+	}
+	rest(len(t.Nodes), "more node")
+	rows = [][]string{{"", "HOLDS", "GPUS", "STATE"}}
+	for _, g := range t.Gangs[:most(len(t.Gangs))] {
+		rows = append(rows, []string{cmp.Or(g.Letter, "+"), g.Gang, fmt.Sprintf("%d/%d", g.HeldGPUs, g.GPUs), g.Reason})
+	}
+	if len(t.Gangs) > 0 {
+		fmt.Fprintln(w)
+		o.table(w, rows)
+	}
+	rest(len(t.Gangs), "more gang")
+	rows = [][]string{{"WAITS", "GPUS", "SINCE", "REASON", "MESSAGE"}}
+	for _, g := range t.Waiting[:most(len(t.Waiting))] {
+		rows = append(rows, []string{g.Gang, fmt.Sprint(g.GPUs), age(g.Since, t.Taken), g.Reason, g.Message})
+	}
+	if len(t.Waiting) > 0 {
+		fmt.Fprintln(w)
+		o.table(w, rows)
+	}
+	rest(len(t.Waiting), "more gang")
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/muster-project/muster/pkg/advice"
+	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
+)
+
+// WhatIf is what would become of gangs.
+type WhatIf struct {
+	typeMeta `json:",inline"`
+	// Fits: all of them start, or go on.
+	Fits  bool         `json:"fits"`
+	Gangs []WhatIfGang `json:"gangs"`
+	// Copies is how many times the files would fit, with --count.
+	Copies *int      `json:"copies,omitempty"`
+	Taken  time.Time `json:"taken"`
+}
+
+// WhatIfGang is what would become of one gang.
+type WhatIfGang struct {
+	Gang string `json:"gang"`
+	// Verdict is Starts, Preempts (others would end for it), Waits, or Runs (a drain does not affect its minimum).
+	Verdict string `json:"verdict"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Nodes are those of the pods of the minimum.
+	Nodes    []WhatIfNode `json:"nodes,omitempty"`
+	Preempts []string     `json:"preempts,omitempty"`
+}
+
+// WhatIfNode is a node with the pods that would be placed on it.
+type WhatIfNode struct {
+	Node string   `json:"node"`
+	Pods []string `json:"pods"`
+}
+
+func newWhatIf(o *options) *cobra.Command {
+	var files, drain []string
+	count := 0
+	cmd := &cobra.Command{
+		Use: "what-if -f FILE... [--drain NODE...]", Short: "Say whether gangs would start, where, and whom they would displace",
+		Long: `Say whether the gangs of manifests would start if they were created now, on which nodes, and which gangs of lower priority would end for
+them; or what becomes of the gangs on nodes that are drained. Nothing is written. The files have PodGroups and pods, or Jobs, StatefulSets,
+Deployments and PodCliqueSets. Gangs are planned one after another, in the order of the files; only their minimums are planned.`,
+		Example: `  kubectl muster what-if -f train.yaml && kubectl create -f train.yaml
+  kubectl muster what-if -f train.yaml --count 100
+  kubectl muster what-if --drain node-0003,node-0004`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(files) == 0 && len(drain) == 0 {
+				return errors.New("name files with -f, or nodes with --drain")
+			}
+			return o.whatIf(cmd.Context(), files, drain, count)
+		},
+	}
+	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "Manifests: files, folders, or - for the standard input.")
+	cmd.Flags().StringSliceVar(&drain, "drain", nil, "Nodes that are drained before.")
+	cmd.Flags().IntVar(&count, "count", 0, "Say how many copies of the manifests would start beside each other, up to this number.")
+	return cmd
+}
+
+func (o *options) whatIf(ctx context.Context, files, drain []string, count int) error {
+	var m *manifest
+	var err error
+	if len(files) > 0 {
+		if m, err = o.readManifest(files, o.namespace()); err != nil {
+			return err
+		}
+	}
+	w, err := o.world(ctx)
+	if err != nil {
+		return err
+	}
+	x := &WhatIf{typeMeta: metaOf("WhatIf"), Fits: true, Taken: w.snapshot.Taken}
+	if len(drain) > 0 {
+		if err := w.drain(ctx, drain, x); err != nil {
+			return err
+		}
+	}
+	if m != nil {
+		if err := m.complete(w.snapshot); err != nil {
+			return err
+		}
+		if len(m.ignored) > 0 {
+			fmt.Fprintf(o.Err, "warning: ignored, they make no pods: %s\n", strings.Join(m.ignored, ", "))
+		}
+		if err := w.start(ctx, m, x); err != nil {
+			return err
+		}
+		if count > 0 {
+			copies, err := w.countCopies(ctx, m, x, count)
+			if err != nil {
+				return err
+			}
+			x.Copies = &copies
+		}
+	}
+	if err := o.print(x, func(out io.Writer) { o.printWhatIf(out, x) }); err != nil {
+		return err
+	}
+	if !x.Fits {
+		return errBlocked
+	}
+	return nil
+}
+
+// create adds the objects of a manifest, and returns its gangs in order, and its pods without one.
+func (w *world) create(m *manifest) (keys []gangs.Key, single []*corev1.Pod, err error) {
+	seen := sets.New[gangs.Key]()
+	note := func(key gangs.Key) {
+		if !seen.Has(key) {
+			seen.Insert(key)
+			keys = append(keys, key)
+		}
+	}
+	for _, g := range m.groups {
+		key := client.ObjectKeyFromObject(g)
+		if facts, ok := w.Offline.Facts(key); ok && facts.Group != nil {
+			return nil, nil, fmt.Errorf("PodGroup %s exists already: choose another name or namespace", key)
+		}
+		w.Offline.SetGroup(g)
+		note(key)
+	}
+	for _, pod := range m.pods {
+		if name := membership.Group(pod); name != "" {
+			w.Offline.SetPod(pod)
+			note(gangs.Key{Namespace: pod.Namespace, Name: name})
+			continue
+		}
+		single = append(single, pod)
+	}
+	return keys, single, nil
+}
+
+// start plans the gangs of a manifest.
+func (w *world) start(ctx context.Context, m *manifest, x *WhatIf) error {
+	keys, single, err := w.create(m)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		g, err := w.tryGang(ctx, key)
+		if err != nil {
+			return err
+		}
+		x.Fits = x.Fits && g.Verdict != verdictWaits
+		x.Gangs = append(x.Gangs, *g)
+	}
+	if len(single) > 0 && len(keys) == 0 {
+		return fmt.Errorf("pod %s and %d others name no PodGroup: each of them would be scheduled alone, which what-if does not plan",
+			single[0].Name, len(single)-1)
+	}
+	return nil
+}
+
+// tryGang plans a gang, and lets it start if it can.
+func (w *world) tryGang(ctx context.Context, key gangs.Key) (*WhatIfGang, error) {
+	out, err := w.Offline.Try(ctx, key, gangadmission.Options{Explain: true, Preempt: true, Record: true})
+	if err != nil {
+		return nil, err
+	}
+	g := &WhatIfGang{Gang: key.String()}
+	switch {
+	case len(out.Placements) > 0:
+		g.Verdict, g.Nodes = verdictStarts, nodesOf(out)
+		return g, w.Offline.Start(out)
+	case out.Preempting != nil:
+		g.Verdict, g.Preempts = verdictPreempts, advice.Victims(out)
+		out.Placements = out.Preempting.Placements
+		g.Nodes = nodesOf(out)
+		return g, nil
+	case out.Waits:
+		g.Verdict, g.Message = verdictStarts, "on the room of pods that are ending"
+		return g, nil
+	}
+	g.Verdict = verdictWaits
+	if facts, ok := w.Offline.Facts(key); !ok || facts.Group == nil {
+		g.Reason, g.Message = "PodGroupNotFound", fmt.Sprintf("there is no PodGroup %s", key)
+		return g, nil
+	}
+	x, err := w.explainFacts(key)
+	if err != nil {
+		return nil, err
+	}
+	if x.Verdict == verdictRuns {
+		g.Verdict = verdictRuns
+	}
+	g.Reason, g.Message = x.Reason, x.Message
+	return g, nil
+}
+
+// nodesOf returns the nodes of a plan, with the pods on each.
+func nodesOf(out *gangadmission.Outcome) []WhatIfNode {
+	pods := map[string][]string{}
+	for _, p := range out.Placements {
+		pods[p.Node] = append(pods[p.Node], out.Work.Pods[p.Pod.Index].Name)
+	}
+	var nodes []WhatIfNode
+	for _, node := range slices.Sorted(maps.Keys(pods)) {
+		slices.Sort(pods[node])
+		nodes = append(nodes, WhatIfNode{node, pods[node]})
+	}
+	return nodes
+}
+
+// countCopies returns how many times the manifest starts without an eviction, at most limit; it has been tried once.
+func (w *world) countCopies(ctx context.Context, m *manifest, x *WhatIf, limit int) (int, error) {
+	if slices.ContainsFunc(x.Gangs, func(g WhatIfGang) bool { return g.Verdict != verdictStarts }) {
+		return 0, nil
+	}
+	n := 1
+	for ; n < limit; n++ {
+		keys, _, err := w.create(m.copyOf(n))
+		if err != nil {
+			return n, err
+		}
+		for _, key := range keys {
+			out, err := w.Offline.Try(ctx, key, gangadmission.Options{})
+			if err != nil || len(out.Placements) == 0 {
+				return n, err
+			}
+			if err := w.Offline.Start(out); err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// drain takes the pods off nodes and plans the gangs that lose some: their controllers create them again, as they are.
+func (w *world) drain(ctx context.Context, names []string, x *WhatIf) error {
+	drained := sets.New(names...)
+	for _, name := range names {
+		node := w.Nodes[name]
+		if node == nil {
+			return fmt.Errorf("there is no node %s", name)
+		}
+		closed := node.DeepCopy()
+		closed.Spec.Unschedulable = true
+		w.Offline.SetNode(closed)
+	}
+	affected := map[gangs.Key]int{}
+	for key, pods := range w.Pods {
+		for _, pod := range pods {
+			if !drained.Has(pod.Spec.NodeName) || isOfDaemonSet(pod) {
+				continue
+			}
+			if err := w.Offline.FreeRoom(pod); err != nil {
+				return err
+			}
+			w.Offline.Replace(pod, replacementOf(pod, w.snapshot.Taken))
+			if key.Name != "" {
+				affected[key]++
+			}
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(affected), func(a, b gangs.Key) int { return cmp.Compare(a.String(), b.String()) }) {
+		g, err := w.tryGang(ctx, key)
+		if err != nil {
+			return err
+		}
+		x.Fits = x.Fits && g.Verdict != verdictWaits
+		x.Gangs = append(x.Gangs, *g)
+	}
+	return nil
+}
+
+func isOfDaemonSet(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
+}
+
+// replacementOf returns the pod that its controller creates instead of an evicted one.
+func replacementOf(pod *corev1.Pod, now time.Time) *corev1.Pod {
+	p := pod.DeepCopy()
+	p.Name, p.UID, p.Spec.NodeName, p.CreationTimestamp = p.Name+"-again", p.UID+types.UID("-again"), "", metav1.NewTime(now)
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	p.DeletionTimestamp = nil
+	return p
+}
+
+func (o *options) printWhatIf(w io.Writer, x *WhatIf) {
+	if len(x.Gangs) == 0 {
+		fmt.Fprintln(w, "No gang is affected.")
+	}
+	for _, g := range x.Gangs {
+		verdict := map[string]string{
+			verdictRuns: o.colour(green, "GOES ON"), verdictStarts: o.colour(green, "STARTS"), verdictPreempts: o.colour(yellow, "PREEMPTS"),
+			verdictWaits: o.colour(red, "WAITS"),
+		}[g.Verdict]
+		fmt.Fprintln(w, o.colour(bold, g.Gang)+"  "+verdict)
+		if g.Reason != "" && g.Verdict == verdictWaits {
+			o.section(w, "why", clauses(g.Reason+": "+g.Message)...)
+		} else if g.Message != "" {
+			o.section(w, "", g.Message)
+		}
+		if len(g.Preempts) > 0 {
+			o.section(w, "ends", "for it: "+message.ListNames(g.Preempts, maxListed, len(g.Preempts), ", "))
+		}
+		var nodes []string
+		for _, n := range g.Nodes {
+			nodes = append(nodes, fmt.Sprintf("%s: %s", n.Node, message.ListNames(n.Pods, maxListed, len(n.Pods), ", ")))
+		}
+		if more := len(nodes) - maxNodes; more > 0 {
+			nodes = append(nodes[:maxNodes], "and "+message.Count(more, "more node"))
+		}
+		if len(nodes) > 0 {
+			o.section(w, "where", nodes...)
+		}
+	}
+	if x.Copies != nil {
+		fmt.Fprintf(w, "\n%s would start beside each other\n", fmt.Sprint(*x.Copies)+message.Plural(*x.Copies, " copy", " copies"))
+	}
+}
+
+// maxNodes is the number of nodes that a text lists.
+const maxNodes = 20

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"github.com/muster-project/muster/pkg/advice"
+	"github.com/muster-project/muster/pkg/apis/config/profile"
+	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
+	"github.com/muster-project/muster/pkg/snapshot"
+	"github.com/muster-project/muster/pkg/version"
+)
+
+// world is the cluster that a command is about.
+type world struct {
+	*advice.Cluster
+	snapshot *snapshot.Snapshot
+	pods     []*corev1.Pod
+}
+
+// read returns what the scheduler reads of the cluster, or the snapshot of --snapshot.
+func (o *options) read(ctx context.Context) (*snapshot.Snapshot, error) {
+	if o.snapshot == "" {
+		config, err := o.config().ClientConfig()
+		if err != nil {
+			return nil, fmt.Errorf("finding the cluster: %w", err)
+		}
+		config.UserAgent = "kubectl-muster/" + version.Version
+		return snapshot.Take(ctx, config, version.String(), o.now())
+	}
+	file := io.NopCloser(o.In)
+	if o.snapshot != "-" {
+		f, err := os.Open(o.snapshot)
+		if err != nil {
+			return nil, err
+		}
+		file = f
+	}
+	defer file.Close()
+	s, err := snapshot.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading snapshot %s: %w", o.snapshot, err)
+	}
+	return s, nil
+}
+
+// newWorld returns the world of a snapshot. It uses resources until ctx ends.
+func newWorld(ctx context.Context, s *snapshot.Snapshot) (*world, error) {
+	config, err := profile.Default()
+	if err != nil {
+		return nil, err
+	}
+	unread := ""
+	if why := s.IsUnread("topologies.kai.scheduler"); why != "" && why != snapshot.WhyMissing {
+		unread = "allow yourself to list topologies.kai.scheduler"
+	}
+	offline, err := gangadmission.NewOffline(ctx, gangadmission.OfflineInput{Config: config, Objects: s.Objects, UnreadTopologies: unread, Read: s.Taken})
+	if err != nil {
+		return nil, err
+	}
+	classes := map[string]int32{}
+	for _, class := range snapshot.All[*schedulingv1.PriorityClass](s) {
+		classes[class.Name] = class.Value
+	}
+	w := &world{snapshot: s, pods: snapshot.All[*corev1.Pod](s)}
+	w.Cluster = advice.NewCluster(offline, snapshot.All[*corev1.Node](s), w.pods, classes)
+	return w, nil
+}
+
+// world reads the cluster and returns it.
+func (o *options) world(ctx context.Context) (*world, error) {
+	s, err := o.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWorld(ctx, s)
+	if err == nil {
+		o.warnUnread(s)
+	}
+	return w, err
+}
+
+// warnUnread says what is not known because of missing rights.
+func (o *options) warnUnread(s *snapshot.Snapshot) {
+	for _, u := range s.Unread {
+		if u.Why != snapshot.WhyMissing {
+			fmt.Fprintf(o.Err, "warning: %s could not be listed (%s): answers are given without %s\n", u.Resource, u.Why, u.Without)
+		}
+	}
+}
