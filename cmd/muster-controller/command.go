@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/http/pprof"
 
 	"github.com/spf13/cobra"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -112,6 +114,9 @@ by url. It makes and renews its certificate itself unless told otherwise.`,
 //	  podgroups/status.scheduling.k8s.io   patch
 //	  roles, rolebindings.rbac.authorization.k8s.io
 //	                                       get list watch create update; for sets with a start order
+//	--metrics-bind-address (default), of who reads metrics and profiles:
+//	  tokenreviews.authentication.k8s.io, subjectaccessreviews.authorization.k8s.io
+//	                                       create
 //	always: discovery (/api, /apis), which every authenticated user may read
 //
 // list and watch are restricted by name where one is given: the requests carry
@@ -131,9 +136,8 @@ func runManager(ctx context.Context, o *options) error {
 	managerOptions := ctrl.Options{
 		Scheme:                        newScheme(),
 		Logger:                        logger,
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		Metrics:                       o.metricsServer(),
 		HealthProbeBindAddress:        o.healthAddress,
-		PprofBindAddress:              o.pprofAddress,
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              o.leaderElectLease,
 		LeaderElectionNamespace:       o.namespace,
@@ -208,6 +212,24 @@ func runManager(ctx context.Context, o *options) error {
 	}
 	logger.Info("Stopped muster-controller")
 	return nil
+}
+
+// metricsServer serves metrics and profiles as kube-scheduler does: by HTTPS with a certificate that it signs itself, to those whom
+// the API server knows and allows to get the path.
+func (o *options) metricsServer() metricsserver.Options {
+	server := metricsserver.Options{
+		BindAddress: o.metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+	}
+	if o.profiling {
+		server.ExtraHandlers = map[string]http.Handler{
+			"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+			"/debug/pprof/cmdline": http.HandlerFunc(pprof.Cmdline),
+			"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+			"/debug/pprof/symbol":  http.HandlerFunc(pprof.Symbol),
+			"/debug/pprof/trace":   http.HandlerFunc(pprof.Trace),
+		}
+	}
+	return server
 }
 
 // restConfig finds the API server as kubectl does, and inside a pod by its

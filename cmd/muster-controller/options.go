@@ -58,8 +58,8 @@ type options struct {
 	certRenewBefore time.Duration
 
 	metricsAddress string
+	profiling      bool
 	healthAddress  string
-	pprofAddress   string
 
 	leaderElect         bool
 	leaderElectLease    string
@@ -85,9 +85,9 @@ func defaultOptions() *options {
 		certSecret:           "muster-webhooks-tls",
 		certValidity:         365 * 24 * time.Hour,
 		certRenewBefore:      90 * 24 * time.Hour,
-		metricsAddress:       ":8080",
+		metricsAddress:       ":8443",
+		profiling:            true,
 		healthAddress:        ":8081",
-		pprofAddress:         "0",
 		leaderElect:          true,
 		leaderElectLease:     "muster-controller",
 		leaderLeaseDuration:  15 * time.Second,
@@ -150,11 +150,11 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"How long before its end a certificate is renewed with --cert-management=self.")
 
 	fs.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
-		"Address to serve /metrics on, by plain HTTP. 0 turns it off.")
+		"Address to serve /metrics on, by HTTPS, to those whom the API server allows to get that path. 0 turns it off.")
+	fs.BoolVar(&o.profiling, "profiling", o.profiling,
+		"Serve Go profiles at /debug/pprof/ of the address of /metrics, to those whom the API server allows to get that path.")
 	fs.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
 		"Address to serve /healthz and /readyz on, by plain HTTP. 0 turns it off.")
-	fs.StringVar(&o.pprofAddress, "pprof-bind-address", o.pprofAddress,
-		"Address to serve Go profiles (/debug/pprof) on, by plain HTTP and without authentication. 0 turns it off.")
 
 	fs.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Let one replica at a time run what must not run twice. Webhooks are served by every replica.")

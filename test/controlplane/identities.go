@@ -50,6 +50,32 @@ func (cp *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, nam
 	return config, nil
 }
 
+// metricsReader is a service account that may read metrics and profiles, of the programs and of the API server, and nothing else.
+const metricsReader = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: metrics-reader, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: metrics-reader}
+rules: [{nonResourceURLs: [/metrics, /debug/*], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: metrics-reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: metrics-reader}
+subjects: [{kind: ServiceAccount, name: metrics-reader, namespace: default}]
+`
+
+// MetricsConfig returns the configuration of a client that may read metrics and profiles, and nothing else.
+func (cp *ControlPlane) MetricsConfig(ctx context.Context) (*rest.Config, error) {
+	if err := cp.ApplyYAML(ctx, metricsReader); err != nil {
+		return nil, err
+	}
+	return cp.ServiceAccountConfig(ctx, metav1.NamespaceDefault, "metrics-reader")
+}
+
 // Kubeconfig writes the kubeconfig of a user, see UserConfig, and returns its path.
 func (cp *ControlPlane) Kubeconfig(name string, groups ...string) (string, error) {
 	config, err := cp.UserConfig(name, groups...)

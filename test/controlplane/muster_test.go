@@ -4,10 +4,12 @@ package controlplane
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +32,12 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 	if err := cp.InstallMuster(ctx); err != nil {
 		t.Fatal(err)
 	}
-	controller, err := cp.StartMusterController(ctx, ControllerOptions{}) // returns when its webhook is called
+	metrics, _, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It returns when its webhook is called.
+	controller, err := cp.StartMusterController(ctx, ControllerOptions{Args: []string{"--metrics-bind-address=" + metrics}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +65,9 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	schedulePod("after")
+	for _, address := range []string{"https://" + metrics, strings.TrimSuffix(scheduler.ReadyURL, "/readyz")} {
+		checkReaders(t, cp, address)
+	}
 
 	for _, p := range []*Process{controller, scheduler} {
 		log := p.LogTail(1 << 20)
@@ -69,6 +79,50 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 			if errorLine.MatchString(line) && !strings.Contains(line, stockError) {
 				t.Errorf("%s logs an error: %s", p.Name, line)
 			}
+		}
+	}
+}
+
+// checkReaders fails the test unless a program serves metrics and profiles by HTTPS, and only to those who may get these paths.
+func checkReaders(t *testing.T, cp *ControlPlane, address string) {
+	t.Helper()
+	reader, err := cp.MetricsConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant, err := cp.ServiceAccountConfig(t.Context(), MusterNamespace, "muster-controller") // a service account without these rights
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		config  *rest.Config
+		answers []int
+	}{
+		"nobody":         {cp.anonymous(), []int{http.StatusUnauthorized, http.StatusForbidden}},
+		"a tenant":       {tenant, []int{http.StatusForbidden}},
+		"who may get it": {reader, []int{http.StatusOK}},
+	} {
+		tc.config.Insecure, tc.config.CAData = true, nil // the programs sign their own certificates
+		client, err := rest.HTTPClientFor(tc.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/metrics", "/debug/pprof/heap"} {
+			response, err := client.Get(address + path)
+			if err != nil {
+				t.Errorf("%s gets %s: %v", name, address+path, err)
+				continue
+			}
+			response.Body.Close()
+			if !slices.Contains(tc.answers, response.StatusCode) {
+				t.Errorf("%s gets %s: %s, want %d", name, address+path, response.Status, tc.answers)
+			}
+		}
+	}
+	if response, err := probes.Get("http" + strings.TrimPrefix(address, "https") + "/metrics"); err == nil {
+		response.Body.Close()
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("by plain HTTP %s answers %s", address, response.Status)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (s shape) run(ctx context.Context, o options, c contest, earlier outcome, o
 	cp := got(controlplane.Start(ctx, s.servers))
 	defer cp.Stop()
 	cl := &cluster{o: o, c: c, variant: out.variant, earlier: earlier, cp: cp, failed: make(chan error, maxFailures)}
-	cl.connect()
+	cl.connect(ctx)
 	cl.nodes = got(cp.CreateNodes(ctx, controlplane.NodeOptions{Count: o.nodes, GPUs: o.gpus}))
 	// Muster's custom resources are there for every contestant: they cost the API server something.
 	must(cp.InstallMuster(ctx))
@@ -190,16 +190,16 @@ func (cl *cluster) untilObjects(ctx context.Context, kind schema.GroupVersionRes
 }
 
 // connect makes the clients, without a rate limit; the typed one speaks protobuf, as the schedulers do.
-func (cl *cluster) connect() {
+func (cl *cluster) connect(ctx context.Context) {
 	config, scheme := cl.cp.Admin(), runtime.NewScheme()
 	config.UserAgent = "muster-bench"
 	must(errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v2alpha2.AddToScheme(scheme)))
 	cl.objects = got(client.New(config, client.Options{Scheme: scheme}))
 	cl.dynamic = got(dynamic.NewForConfig(config))
 	cl.server = config.Host
-	anyone := rest.CopyConfig(config)
-	anyone.Insecure, anyone.CAData = true, nil // a scheduler signs its own certificate
-	cl.http = got(rest.HTTPClientFor(anyone))
+	reader := got(cl.cp.MetricsConfig(ctx))
+	reader.Insecure, reader.CAData = true, nil // the programs sign their own certificates
+	cl.http = got(rest.HTTPClientFor(reader))
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	cl.client = got(kubernetes.NewForConfig(config))

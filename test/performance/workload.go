@@ -63,19 +63,16 @@ func measureWorkload(ctx context.Context, cl *cluster, out *outcome) {
 
 // muster runs the steps with muster-controller and muster-scheduler, and keeps the objects that they created in the first.
 func (w *workload) muster(ctx context.Context) {
-	port, pprofPort := got(controlplane.FreePort()), got(controlplane.FreePort())
+	address := fmt.Sprintf("127.0.0.1:%d", got(controlplane.FreePort()))
 	w.process = got(w.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"-v=0", anyoneReads}}))
-	args := []string{"-v=0", fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", port)}
-	if w.o.profiles != "" {
-		args = append(args, fmt.Sprintf("--pprof-bind-address=127.0.0.1:%d", pprofPort))
-	}
+	args := []string{"-v=0", "--metrics-bind-address=" + address}
 	w.controller = got(w.cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: args}))
-	w.address = fmt.Sprintf("http://127.0.0.1:%d", port)
+	w.address = "https://" + address
 	w.failWith(w.process)
 	w.failWith(w.controller)
 	defer w.profile(ctx, 15*time.Second, map[string]string{
 		"workload-muster-scheduler":  addressOf(w.process.ReadyURL),
-		"workload-muster-controller": fmt.Sprintf("http://127.0.0.1:%d", pprofPort),
+		"workload-muster-controller": w.address,
 		"workload-kube-apiserver":    w.server,
 	})()
 
