@@ -168,7 +168,7 @@ manifests: $(CONTROLLER_GEN) ## Write the CRDs of the API types
 	go run ./hack/crds manifests/crds
 
 .PHONY: docs
-docs: ## Write docs/events.md from the constants of the API packages
+docs: ## Write docs/events.md from the constants of the API packages, and docs/chart.md from the values of the chart
 	go run ./hack/eventdoc docs/events.md
 
 .PHONY: vendor
@@ -180,6 +180,7 @@ tidy: ## Run go mod tidy in every module
 	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
+	@cd hack/release && go run -mod=mod . -manifests ../../manifests -readme ../../docs/chart.md
 fmt: ## Format the Go files
 	gofmt -w cmd hack manifests pkg test
 

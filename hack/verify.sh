@@ -68,7 +68,7 @@ quietly() {
 	}
 }
 
-eventdoc() { regenerated docs docs; }
+generated_docs() { regenerated docs docs; }
 
 tidied() { (cd "$1" && GOFLAGS=-mod=mod go mod tidy -diff); }
 vendor() { GOFLAGS=-mod=mod go mod vendor -o "$work/vendor"; }
@@ -90,7 +90,7 @@ licensed() { hack/license-headers.sh; }
 
 check "deepcopy functions of the API types" "make generate" deepcopy
 check "CRDs of the API types" "make manifests" crds
-check "docs/events.md" "make docs" eventdoc
+check "docs/events.md, docs/chart.md" "make docs" generated_docs
 check "go.mod and go.sum of every module" "make vendor" modules
 check "vendor/" "make vendor" vendored
 check "formatting" "make fmt" formatted

@@ -10,10 +10,15 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 )
 
@@ -43,7 +48,31 @@ func (r Release) writeChart() error {
 	if err := zip.Close(); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.Out, "muster-"+r.chartVersion()+".tgz"), archive.Bytes(), 0o644)
+	return os.WriteFile(r.chartFile(), archive.Bytes(), 0o644)
+}
+
+func (r Release) chartFile() string { return filepath.Join(r.Out, "muster-"+r.chartVersion()+".tgz") }
+
+// renderChart returns what helm install creates in the namespace with these values (YAML), by file of the chart.
+func renderChart(file, namespace, values string) (map[string]string, error) {
+	archive, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer archive.Close()
+	chart, err := loader.LoadArchive(archive)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		return nil, err
+	}
+	all, err := util.ToRenderValues(chart, given, common.ReleaseOptions{Name: "muster", Namespace: namespace}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(chart, all)
 }
 
 // chartVersion is the version as Helm wants it.
@@ -84,6 +113,12 @@ func addManifests(objects map[string]manifest, file, namespace string) error {
 	return nil
 }
 
+// components are those of manifests/components that the chart has, with the value that turns each of them on. Its PriorityClasses
+// are a list.
+var components = map[string]string{
+	"cert-manager": "certManager.enabled", "monitoring": "monitoring.enabled", "networkpolicy": "networkPolicy.enabled",
+}
+
 // chart returns its files by name.
 func (r Release) chart() (map[string][]byte, error) {
 	crds, err := r.manifests(kustomization{folders: []string{"crds"}})
@@ -98,15 +133,26 @@ func (r Release) chart() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	certified, err := r.manifests(kustomization{folders: []string{"."}, components: []string{"samples/cert-manager"}})
-	if err != nil {
-		return nil, err
+	all := map[string]manifest{}               // objects of the base and of all components
+	optional := map[string]string{}            // the value that an object depends on
+	for component, value := range components { // no two change the same object
+		with, err := r.manifests(kustomization{folders: []string{"."}, components: []string{"components/" + component}})
+		if err != nil {
+			return nil, err
+		}
+		for key, object := range with {
+			if !reflect.DeepEqual(object, whole[key]) {
+				all[key], optional[key] = object, value
+			} else if optional[key] == "" {
+				all[key] = object
+			}
+		}
 	}
 	config, ok := fieldAt(whole["ConfigMap/muster-scheduler-config"], "data", "config.yaml").(string)
 	if !ok {
 		return nil, fmt.Errorf("the ConfigMap muster-scheduler-config has no config.yaml")
 	}
-	all := values(r.Registry, map[string]map[string]any{
+	given := values(r.Registry, map[string]map[string]any{
 		"scheduler":  whole["Deployment/muster-scheduler"],
 		"controller": whole["Deployment/muster-controller"],
 	}, strings.ReplaceAll(config, "muster-system", "{{ .Release.Namespace }}"))
@@ -122,7 +168,7 @@ func (r Release) chart() (map[string][]byte, error) {
 			"metadata:\n  annotations:\n    {{- if .Values.crds.keep }}\n    helm.sh/resource-policy: keep\n    {{- end }}\n", 1)
 		files[fileOf(key)] = []byte("{{- if .Values.crds.enabled }}\n" + text + "{{- end }}\n")
 	}
-	for key, object := range certified { // it has all objects of the others
+	for key, object := range all {
 		if key == "Namespace/muster-system" {
 			continue // helm install --namespace
 		}
@@ -130,11 +176,15 @@ func (r Release) chart() (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if text, err = variant(text, whole[key], "certManager.enabled"); err != nil {
-			return nil, err
+		if value := optional[key]; value != "" {
+			if text, err = variant(text, whole[key], value); err != nil {
+				return nil, err
+			}
 		}
-		if text, err = variant(text, alone[key], "controller.enabled"); err != nil {
-			return nil, err
+		if whole[key] != nil || fieldAt(object, "metadata", "labels", "app.kubernetes.io/name") == "muster-controller" {
+			if text, err = variant(text, alone[key], "controller.enabled"); err != nil {
+				return nil, err
+			}
 		}
 		if strings.HasPrefix(key, "ClusterRole/muster-view") || strings.HasPrefix(key, "ClusterRole/muster-edit") {
 			text = "{{- if .Values.userRoles.enabled }}\n" + text + "{{- end }}\n"
@@ -142,13 +192,13 @@ func (r Release) chart() (map[string][]byte, error) {
 		files[fileOf(key)] = []byte(text)
 	}
 
-	if files["values.yaml"], err = valuesFile(all); err != nil {
+	if files["values.yaml"], err = valuesFile(given); err != nil {
 		return nil, err
 	}
-	if files["values.schema.json"], err = valuesSchema(all); err != nil {
+	if files["values.schema.json"], err = valuesSchema(given); err != nil {
 		return nil, err
 	}
-	table, err := valuesTable(all)
+	table, err := valuesTable(given)
 	if err != nil {
 		return nil, err
 	}
@@ -249,11 +299,16 @@ appVersion: %s
 home: https://github.com/muster-project/muster
 `
 
-const chartReadme = `# Muster
+const chartReadme = `<!-- Written by "make docs" from hack/release. Do not edit. -->
 
-    helm install muster muster-VERSION.tgz --namespace muster-system --create-namespace
+# The Helm chart
 
-One Muster serves a cluster: the names of its roles and webhooks are fixed.
+` + "```" + `
+helm install muster muster-VERSION.tgz --namespace muster-system --create-namespace
+` + "```" + `
+
+The chart has what install.yaml has. One Muster serves a cluster: the names of its roles and webhooks are fixed. A value that is misspelled,
+or of another type, is refused.
 
 %s`
 

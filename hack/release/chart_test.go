@@ -6,40 +6,17 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 )
 
 // install returns the objects that helm install creates in the namespace, by kind and name.
 func install(out, namespace, valuesYAML string) (map[string]manifest, error) {
-	archive, err := os.Open(filepath.Join(out, "muster-"+strings.TrimPrefix(version, "v")+".tgz"))
-	if err != nil {
-		return nil, err
-	}
-	defer archive.Close()
-	chart, err := loader.LoadArchive(archive)
-	if err != nil {
-		return nil, err
-	}
-	given := map[string]any{}
-	if err := yaml.Unmarshal([]byte(valuesYAML), &given); err != nil {
-		return nil, err
-	}
-	values, err := util.ToRenderValues(chart, given, common.ReleaseOptions{Name: "muster", Namespace: namespace}, nil)
-	if err != nil {
-		return nil, err
-	}
-	rendered, err := engine.Render(chart, values)
+	rendered, err := renderChart(Release{Version: version, Out: out}.chartFile(), namespace, valuesYAML)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +97,11 @@ func testChart(t *testing.T, out string) {
 		{"the scheduler alone", "controller: {enabled: false}\ncrds: {enabled: false}", kustomization{folders: []string{"scheduler"}}},
 		{
 			"with cert-manager", "certManager: {enabled: true}\ncrds: {enabled: false}",
-			kustomization{folders: []string{"."}, components: []string{"samples/cert-manager"}},
+			kustomization{folders: []string{"."}, components: []string{"components/cert-manager"}},
+		},
+		{
+			"with all options", "certManager: {enabled: true}\nmonitoring: {enabled: true}\nnetworkPolicy: {enabled: true}\ncrds: {enabled: false}",
+			kustomization{folders: []string{"."}, components: []string{"components/cert-manager", "components/monitoring", "components/networkpolicy"}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,8 @@
 // binaries that are built already. No container engine is needed.
 //
 //	release -version v0.1.0 -commit 1a2b -created 2026-03-01T10:00:00Z -binaries bin -out dist
+//	release -files -version v0.1.0 -out dist
+//	release -readme docs/chart.md
 //	release -push registry.example.com/muster -version v0.1.0 -out dist
 //
 // The same binaries give the same bytes: the only time in what is written is that of -created. It is a module of its own,
@@ -34,6 +36,9 @@ func runCommand(ctx context.Context, args []string) error {
 	var (
 		r       Release
 		push    string
+		files   bool
+		given   string
+		readme  string
 		created string
 		archs   string
 	)
@@ -46,6 +51,9 @@ func runCommand(ctx context.Context, args []string) error {
 	flags.StringVar(&r.Binaries, "binaries", "bin", "Folder with the programs of each architecture in linux-ARCH.")
 	flags.StringVar(&r.Manifests, "manifests", "manifests", "Folder of the kustomizations.")
 	flags.StringVar(&r.Out, "out", "dist", "Folder to write; what is there is replaced.")
+	flags.BoolVar(&files, "files", false, "Write only what needs no binaries, and chart.yaml, which is what the chart installs.")
+	flags.StringVar(&given, "values", "", "Values of the chart for chart.yaml, as YAML.")
+	flags.StringVar(&readme, "readme", "", "Write only the README of the chart, with the table of its values, into this file.")
 	flags.StringVar(&push, "push", "", "Push the images in -out to this registry instead of writing them.")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -53,11 +61,17 @@ func runCommand(ctx context.Context, args []string) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unknown arguments %q: there are only flags", flags.Args())
 	}
+	if readme != "" {
+		return r.WriteReadme(readme)
+	}
 	if r.Version == "" {
 		return errors.New("-version is missing")
 	}
 	if push != "" {
 		return Push(ctx, r.Out, r.Version, push)
+	}
+	if files {
+		return r.WriteFiles(given)
 	}
 	if r.Architectures = strings.Fields(archs); len(r.Architectures) == 0 {
 		return errors.New("-architectures is empty")

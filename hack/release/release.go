@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,6 +30,43 @@ type Release struct {
 	// Binaries is a folder with linux-ARCH/PROGRAM, Manifests that of the
 	// kustomizations, Out the folder that Write writes.
 	Binaries, Manifests, Out string
+}
+
+// WriteFiles writes into Out, which has to be empty, what needs no binaries: install.yaml, uninstall.yaml, the chart, and
+// chart.yaml, which is what the chart installs in muster-system with these values (YAML).
+func (r Release) WriteFiles(values string) error {
+	if err := emptyFolder(r.Out); err != nil {
+		return err
+	}
+	if err := r.writeInstallFiles(); err != nil {
+		return err
+	}
+	if err := r.writeChart(); err != nil {
+		return fmt.Errorf("chart: %w", err)
+	}
+	rendered, err := renderChart(r.chartFile(), "muster-system", values)
+	if err != nil {
+		return fmt.Errorf("rendering the chart: %w", err)
+	}
+	var all strings.Builder
+	for _, file := range slices.Sorted(maps.Keys(rendered)) {
+		fmt.Fprintf(&all, "---\n%s\n", rendered[file])
+	}
+	return os.WriteFile(filepath.Join(r.Out, "chart.yaml"), []byte(all.String()), 0o644)
+}
+
+// WriteReadme writes the README of the chart, which is the same for all versions.
+func (r Release) WriteReadme(file string) (err error) {
+	r.Version = "v0.0.0"
+	if r.Out, err = os.MkdirTemp("", "release"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.Out)
+	chart, err := r.chart()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, chart["README.md"], 0o644)
 }
 
 // Write replaces Out by:

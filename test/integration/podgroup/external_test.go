@@ -115,7 +115,7 @@ func TestExternalCertificates(t *testing.T) {
 // TestCertManagerSample renders the component for cert-manager together with the base, as kubectl apply -k would.
 func TestCertManagerSample(t *testing.T) {
 	t.Parallel()
-	objects := renderBesideBase(t, "resources: [BASE]\ncomponents: [BASE/samples/cert-manager]\n")
+	objects := renderBesideBase(t, "resources: [BASE]\ncomponents: [BASE/components/cert-manager]\n")
 	into := func(content map[string]any, typed any) {
 		t.Helper()
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {

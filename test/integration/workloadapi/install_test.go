@@ -4,9 +4,11 @@ package workloadapi
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +29,7 @@ type installation struct {
 	*user
 	cp      *controlplane.ControlPlane
 	running []*controlplane.Process
+	times   int // that the programs were installed
 }
 
 // kubectl runs the kubectl of bin/ as the administrator.
@@ -39,26 +42,88 @@ func (i *installation) kubectl(arguments string) {
 	}
 }
 
-// install applies the manifests and runs both programs. The webhooks are called at the address of the process instead of
-// the Service, whose pods no kubelet runs here.
-func (i *installation) install(ctx context.Context) {
+// released returns the folder of the files that make release writes, with chart.yaml, which is what the chart installs with these
+// values.
+func (i *installation) released(ctx context.Context, values string) string {
+	i.t.Helper()
+	out := i.t.TempDir()
+	command := exec.CommandContext(ctx, "go", "run", "-mod=mod", ".", "-files", "-version=v0.0.0-test", "-manifests=../../manifests", "-out="+out, "-values="+values)
+	command.Dir = "../../../hack/release"
+	if output, err := command.CombinedOutput(); err != nil {
+		i.t.Fatalf("writing the files of a release: %v\n%s", err, output)
+	}
+	return out
+}
+
+// install applies a file and runs a pod of each Deployment as a process: with its flags, its configuration, and the rights of its
+// service account. The webhooks are called at the address of the process instead of the Service, which nothing routes here.
+func (i *installation) install(ctx context.Context, file string) {
 	i.t.Helper()
 	for _, p := range i.running {
 		p.Kill()
 	}
-	i.kubectl("apply --server-side -k ../../../manifests/crds")
-	i.kubectl("wait --for=condition=Established crd --all")
-	i.kubectl("apply --server-side -k ../../../manifests")
+	i.times++
+	i.kubectl("apply --server-side -f " + file)
 	i.kubectl("delete validatingwebhookconfiguration,mutatingwebhookconfiguration muster-webhooks")
-	scheduler, err := i.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{})
+	i.kubectl("wait --for=condition=Established crd --all")
+	config, err := i.cp.Client().CoreV1().ConfigMaps(controlplane.MusterNamespace).Get(ctx, "muster-scheduler-config", metav1.GetOptions{})
+	check(i.t, err)
+	scheduler, err := i.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{
+		Name: fmt.Sprint("muster-scheduler-", i.times), Config: []byte(config.Data["config.yaml"]), LeaderElect: true,
+		Args: slices.DeleteFunc(i.admitted(ctx, "muster-scheduler"), func(arg string) bool { return strings.HasPrefix(arg, "--config=") }),
+	})
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	controller, err := i.cp.StartMusterController(ctx, controlplane.ControllerOptions{})
+	controller, err := i.cp.StartMusterController(ctx, controlplane.ControllerOptions{
+		Name: fmt.Sprint("muster-controller-", i.times), Args: i.admitted(ctx, "muster-controller"),
+	})
 	if err != nil {
 		i.t.Fatal(err)
 	}
 	i.running = []*controlplane.Process{scheduler, controller}
+}
+
+// admitted returns the flags of a program as soon as the API server has admitted a pod of its Deployment to the namespace,
+// which enforces the restricted Pod Security profile. It would not admit a pod that asks for more.
+func (i *installation) admitted(ctx context.Context, program string) []string {
+	i.t.Helper()
+	deployment, err := i.cp.Client().AppsV1().Deployments(controlplane.MusterNamespace).Get(ctx, program, metav1.GetOptions{})
+	check(i.t, err)
+	var pod *corev1.Pod
+	if err := controlplane.Until(ctx, i.cp.Client().CoreV1().Pods(controlplane.MusterNamespace), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + program},
+		func(pods []*corev1.Pod) bool {
+			for _, p := range pods {
+				if p.DeletionTimestamp == nil && p.Spec.Containers[0].Image == deployment.Spec.Template.Spec.Containers[0].Image {
+					pod = p
+				}
+			}
+			return pod != nil
+		}); err != nil {
+		i.t.Fatalf("waiting for a pod of Deployment %s: %v", program, err)
+	}
+	if pod.Spec.ServiceAccountName != program {
+		i.t.Errorf("a pod of %s runs as service account %q", program, pod.Spec.ServiceAccountName)
+	}
+	greedy := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "greedy"}, Spec: *deployment.Spec.Template.Spec.DeepCopy()}
+	greedy.Spec.Containers[0].SecurityContext.Capabilities = nil
+	_, err = i.cp.Client().CoreV1().Pods(controlplane.MusterNamespace).Create(ctx, greedy, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err == nil || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
+		i.t.Errorf("a pod that keeps its capabilities: %v, want that Pod Security refuses it", err)
+	}
+	return pod.Spec.Containers[0].Args
+}
+
+// checkRights fails the test if a program was refused something.
+func (i *installation) checkRights() {
+	i.t.Helper()
+	for _, p := range i.running {
+		for line := range strings.Lines(p.LogTail(1 << 20)) {
+			if strings.Contains(line, "is forbidden") {
+				i.t.Errorf("%s lacks a right: %s", p.Name, line)
+			}
+		}
+	}
 }
 
 // pods returns the UIDs of the user's pods that do not terminate, by name, as soon as there are n which are ready.
@@ -111,8 +176,9 @@ func (i *installation) collected(ctx context.Context, name string, owner metav1.
 	}
 }
 
-// TestInstallAndUninstall follows docs/configuration.md: deleting the programs leaves running workloads,
-// a new installation manages them again, and deleting the CRDs deletes them.
+// TestInstallAndUninstall follows docs/configuration.md: install.yaml installs Muster, over what kubectl -k had applied; uninstall.yaml
+// leaves running workloads; the chart installs it again, and it manages them again; deleting the CRDs deletes them. The programs
+// run as the Deployments say.
 func TestInstallAndUninstall(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -126,16 +192,18 @@ func TestInstallAndUninstall(t *testing.T) {
 	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 2, GPUs: 8}); err != nil {
 		t.Fatal(err)
 	}
+	release := i.released(ctx, "priorityClasses: [{name: training, value: 100, preemptionPolicy: Never}]\nnetworkPolicy: {enabled: true}")
 	i.kubectl("apply -k ../../../manifests/crds") // client-side; a later server-side apply takes over its fields
 	i.kubectl("wait --for=condition=Established crd --all")
 	i.kubectl("apply -k ../../../manifests")
-	i.install(ctx)
+	i.install(ctx, release+"/install.yaml")
 
 	pcs := i.typed() // 3 frontends, and 2 replicas of a leader and 4 workers
 	i.create(pcs)
 	before := i.pods(ctx, 13)
+	i.checkRights()
 
-	i.kubectl("delete -k ../../../manifests")
+	i.kubectl("delete -f " + release + "/uninstall.yaml")
 	i.collectGarbage(ctx)
 	if diff := cmp.Diff(before, i.pods(ctx, 13)); diff != "" {
 		t.Errorf("pods after the programs were deleted (-before +after):\n%s", diff)
@@ -146,7 +214,9 @@ func TestInstallAndUninstall(t *testing.T) {
 		t.Errorf("the PodCliqueSet is another one or terminates: %+v", live.ObjectMeta)
 	}
 
-	i.install(ctx)
+	i.kubectl("create namespace " + controlplane.MusterNamespace) // helm install --create-namespace
+	i.kubectl("label namespace " + controlplane.MusterNamespace + " pod-security.kubernetes.io/enforce=restricted")
+	i.install(ctx, release+"/chart.yaml")
 	frontend := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: "svc-0-frontend", Namespace: i.namespace}}
 	check(t, i.scale(frontend, 5))
 	after := i.pods(ctx, 15)
@@ -158,12 +228,14 @@ func TestInstallAndUninstall(t *testing.T) {
 
 	job := i.typed()
 	job.Name, job.Spec.WorkloadType = "job", v1alpha1.WorkloadTypeTraining
+	job.Spec.Template.PriorityClassName = "training"
 	job.Spec.Template.Cliques, job.Spec.Template.PodCliqueScalingGroupConfigs = job.Spec.Template.Cliques[:1], nil
 	i.create(job)
 	i.pods(ctx, 15+int(job.Spec.Template.Cliques[0].Spec.Replicas))
+	i.checkRights()
 
 	i.knowPodCliques(ctx)
-	i.kubectl("delete -k ../../../manifests")
+	i.kubectl("delete -f " + release + "/uninstall.yaml")
 	for _, p := range i.running {
 		p.Kill()
 	}
