@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -294,42 +295,36 @@ func hasStarted(made *v2alpha2.PodGroup, name string) bool {
 	return len(made.Spec.SubGroups) == 0 || i >= 0 && made.Status.SubGroups[i].Admitted
 }
 
-// JoinTree returns the patch by which a pod finds the tree of its PodGroup of Kubernetes, nil if it needs none, as one of the
-// default scheduler.
-func JoinTree(pod *unstructured.Unstructured, root string) []byte {
-	scheduler, _, _ := unstructured.NestedString(pod.Object, "spec", "schedulerName")
-	if pod.GetAnnotations()[membership.CompositeAnnotation] == root || pod.GetDeletionTimestamp() != nil || scheduler == defaultScheduler {
+// PodsInTrees selects the pods for which JoinTree is asked: neither those of the default scheduler nor those that have ended.
+const PodsInTrees = "spec.schedulerName!=" + defaultScheduler + ",status.phase!=Succeeded,status.phase!=Failed"
+
+// JoinTree returns the patch by which a pod finds the tree of its PodGroup of Kubernetes, nil if it needs none.
+func JoinTree(pod *corev1.Pod, root string) []byte {
+	if pod.Annotations[membership.CompositeAnnotation] == root || pod.DeletionTimestamp != nil {
 		return nil
 	}
-	return fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.GetUID(), membership.CompositeAnnotation, root)
+	return fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.UID, membership.CompositeAnnotation, root)
 }
 
 // NativeGroupOf returns the PodGroup of Kubernetes that a pod names, "" for none.
-func NativeGroupOf(pod *unstructured.Unstructured) string {
-	name, _, _ := unstructured.NestedString(pod.Object, "spec", "schedulingGroup", "podGroupName")
-	return name
+func NativeGroupOf(pod *corev1.Pod) string {
+	if pod.Spec.SchedulingGroup == nil {
+		return ""
+	}
+	return ptr.Deref(pod.Spec.SchedulingGroup.PodGroupName, "")
 }
 
-// StripPod removes from a stored pod all that JoinTree and NativeGroupOf do not read. It changes the object, and returns others as they are.
+// StripPod removes from a stored pod all that JoinTree and NativeGroupOf do not read. It returns other objects as they are.
 func StripPod(object any) (any, error) {
-	u, is := object.(*unstructured.Unstructured)
+	pod, is := object.(*corev1.Pod)
 	if !is {
 		return object, nil
 	}
-	kept := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
-	kept.SetNamespace(u.GetNamespace())
-	kept.SetName(u.GetName())
-	kept.SetUID(u.GetUID())
-	kept.SetResourceVersion(u.GetResourceVersion())
-	kept.SetDeletionTimestamp(u.GetDeletionTimestamp())
-	name := NativeGroupOf(u)
-	if name == "" {
-		return kept, nil
+	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp}}
+	kept.Spec.SchedulingGroup = pod.Spec.SchedulingGroup
+	if root := pod.Annotations[membership.CompositeAnnotation]; root != "" {
+		kept.Annotations = map[string]string{membership.CompositeAnnotation: root}
 	}
-	if root := u.GetAnnotations()[membership.CompositeAnnotation]; root != "" {
-		kept.SetAnnotations(map[string]string{membership.CompositeAnnotation: root})
-	}
-	scheduler, _, _ := unstructured.NestedString(u.Object, "spec", "schedulerName")
-	kept.Object["spec"] = map[string]any{"schedulerName": scheduler, "schedulingGroup": map[string]any{"podGroupName": name}}
 	return kept, nil
 }

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -285,15 +287,14 @@ func TestNativeConditions(t *testing.T) {
 // TestJoinTree: which pods get the annotation.
 func TestJoinTree(t *testing.T) {
 	t.Parallel()
-	pod := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"schedulingGroup": map[string]any{"podGroupName": "a"}, "containers": []any{}}}}
-	pod.SetUID("u1")
-	pod.SetAnnotations(map[string]string{"scheduling.run.ai/composite-pod-group": "old", "other": "x"})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u1", Annotations: map[string]string{"scheduling.run.ai/composite-pod-group": "old", "other": "x"}},
+		Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To("a")}, NodeName: "n"}}
 	stripped, err := StripPod(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod = stripped.(*unstructured.Unstructured)
-	if NativeGroupOf(pod) != "a" {
+	pod = stripped.(*corev1.Pod)
+	if NativeGroupOf(pod) != "a" || NativeGroupOf(&corev1.Pod{}) != "" || pod.Spec.NodeName != "" {
 		t.Error(pod)
 	}
 	const want = `{"metadata":{"uid":"u1","annotations":{"scheduling.run.ai/composite-pod-group":"root"}}}`
@@ -303,13 +304,21 @@ func TestJoinTree(t *testing.T) {
 	if got := JoinTree(pod, "old"); got != nil {
 		t.Errorf("%s", got)
 	}
-	others := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"schedulerName": "default-scheduler", "schedulingGroup": map[string]any{"podGroupName": "a"}, "containers": []any{}}}}
-	stripped, err = StripPod(others)
+}
+
+// TestPodsInTrees: of which pods the API server tells, by fields that it can select.
+func TestPodsInTrees(t *testing.T) {
+	t.Parallel()
+	selector, err := fields.ParseSelector(PodsInTrees)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := JoinTree(stripped.(*unstructured.Unstructured), "root"); got != nil {
-		t.Errorf("a pod of the default scheduler: %s", got)
+	for pod, want := range map[[2]string]bool{
+		{"muster-scheduler", "Pending"}: true, {"muster-scheduler", "Running"}: true, {"muster-scheduler", "Succeeded"}: false,
+		{"muster-scheduler", "Failed"}: false, {"default-scheduler", "Pending"}: false,
+	} {
+		if got := selector.Matches(fields.Set{"spec.schedulerName": pod[0], "status.phase": pod[1]}); got != want {
+			t.Errorf("%v: %v", pod, got)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -43,7 +44,7 @@ type ServedKind struct {
 
 // NewServedKind returns a kind. transform shortens its objects.
 func NewServedKind(mgr ctrl.Manager, c clock.PassiveClock, transform toolscache.TransformFunc, kind schema.GroupKind) (*ServedKind, error) {
-	separate, err := separateCache(mgr, nil, transform)
+	separate, err := separateCache(mgr, cache.Options{DefaultTransform: transform})
 	if err != nil {
 		return nil, err
 	}
@@ -150,16 +151,18 @@ func (k *ServedKind) Source(h handler.EventHandler) source.Source {
 	return follows{k, func(version string) source.Source { return source.Kind[client.Object](k.cache, k.object(version), h) }}
 }
 
-// WhileServed returns a source of events about objects of another kind, which are read from the cache that is returned too. It starts
-// when this kind is served first.
-func (k *ServedKind) WhileServed(mgr ctrl.Manager, h handler.EventHandler, transform toolscache.TransformFunc, kind schema.GroupVersionKind) (client.Reader, source.Source, error) {
-	separate, err := separateCache(mgr, nil, transform)
+// WhileServed returns a source of events about objects of another kind, those that the field selector selects, which are read from the
+// cache that is returned too. It starts when this kind is served first.
+func (k *ServedKind) WhileServed(mgr ctrl.Manager, h handler.EventHandler, object client.Object, selector string, transform toolscache.TransformFunc) (client.Reader, source.Source, error) {
+	selected, err := fields.ParseSelector(selector)
 	if err != nil {
 		return nil, nil, err
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	return separate, served{source.Kind[client.Object](separate, object, h), func() bool { return k.Version() != "" }}, nil
+	separate, err := separateCache(mgr, cache.Options{DefaultFieldSelector: selected, DefaultTransform: transform})
+	if err != nil {
+		return nil, nil, err
+	}
+	return separate, served{source.Kind(separate, object, h), func() bool { return k.Version() != "" }}, nil
 }
 
 // follows starts a source for each version that is served after the other.

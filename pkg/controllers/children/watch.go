@@ -240,7 +240,7 @@ func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.G
 // WorkloadSource is ServedSources for all objects of a kind, which are read, as unstructured objects, from the cache that is
 // returned too. transform shortens them.
 func WorkloadSource(mgr ctrl.Manager, h handler.EventHandler, transform toolscache.TransformFunc, kind schema.GroupVersionKind) (client.Reader, source.Source, error) {
-	separate, err := separateCache(mgr, nil, transform)
+	separate, err := separateCache(mgr, cache.Options{DefaultTransform: transform})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -249,12 +249,10 @@ func WorkloadSource(mgr ctrl.Manager, h handler.EventHandler, transform toolscac
 	return separate, servedSource(mgr, source.Kind[client.Object](separate, object, h), kind), nil
 }
 
-// separateCache returns a cache of its own, of the objects that the selector selects; nil: all.
-func separateCache(mgr ctrl.Manager, selector labels.Selector, transform toolscache.TransformFunc) (cache.Cache, error) {
-	separate, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultLabelSelector: selector, DefaultTransform: transform,
-	})
+// separateCache returns a cache of its own, with these selectors and this transformation.
+func separateCache(mgr ctrl.Manager, o cache.Options) (cache.Cache, error) {
+	o.HTTPClient, o.Scheme, o.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
+	separate, err := cache.New(mgr.GetConfig(), o)
 	if err != nil {
 		return nil, fmt.Errorf("making a cache: %w", err)
 	}
@@ -266,7 +264,7 @@ func separateCache(mgr ctrl.Manager, selector labels.Selector, transform toolsca
 
 // separateSources returns sources with a cache of their own.
 func separateSources(mgr ctrl.Manager, h handler.EventHandler, selector labels.Selector, kinds []schema.GroupVersionKind) ([]source.Source, error) {
-	separate, err := separateCache(mgr, selector, cache.TransformStripManagedFields())
+	separate, err := separateCache(mgr, cache.Options{DefaultLabelSelector: selector, DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,7 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// Native reads the groups of Kubernetes, which form trees, and the pods that are in trees. Each field reads one kind, of any version, as
-// unstructured objects.
+// Native reads the groups of Kubernetes, which form trees, of any version, as unstructured objects, and the pods that are in trees.
 type Native struct {
 	Groups, Composites client.Reader
 	Pods               client.Reader
@@ -62,7 +61,7 @@ func nativeSources(mgr ctrl.Manager, o children.Options) (*Native, map[string][]
 		sources[grouping.CompositeKind] = append(sources[grouping.CompositeKind], groups.Source(children.ChangeHandler{Map: native.root, Urgency: always}.Handler()))
 	}
 	pods, ofPods, err := composites.WhileServed(mgr, children.ChangeHandler{Map: native.rootOfPod, Urgency: always, DelayCreate: true}.Handler(),
-		grouping.StripPod, corev1.SchemeGroupVersion.WithKind("Pod"))
+		&corev1.Pod{}, grouping.PodsInTrees, grouping.StripPod)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +151,7 @@ func (n *Native) groupsIn(ctx context.Context, o client.Object) []types.Namespac
 
 // rootOfPod maps a pod to the tree that it is in.
 func (n *Native) rootOfPod(ctx context.Context, o client.Object) []types.NamespacedName {
-	pod, is := o.(*unstructured.Unstructured)
+	pod, is := o.(*corev1.Pod)
 	if !is || n.Groups == nil {
 		return nil
 	}
@@ -253,31 +252,24 @@ func (r *Reconciler) writeConditions(ctx context.Context, group *unstructured.Un
 
 // joinPods lets the pods of the PodGroups find the tree of a topmost CompositePodGroup.
 func (r *Reconciler) joinPods(ctx context.Context, root *unstructured.Unstructured, groups []string) error {
-	pods, err := list(ctx, podsIn{r.native.Pods}, root.GetNamespace())
-	if err != nil {
+	pods := &corev1.PodList{}
+	if err := r.native.Pods.List(ctx, pods, client.InNamespace(root.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the pods of CompositePodGroup %s: %w", root.GetName(), err)
 	}
 	slices.Sort(groups)
-	return children.ForEach(len(pods), maxParallel, func(i int) error {
-		if _, is := slices.BinarySearch(groups, grouping.NativeGroupOf(pods[i])); !is {
+	return children.ForEach(len(pods.Items), maxParallel, func(i int) error {
+		if _, is := slices.BinarySearch(groups, grouping.NativeGroupOf(&pods.Items[i])); !is {
 			return nil
 		}
-		patch := grouping.JoinTree(pods[i], root.GetName())
+		patch := grouping.JoinTree(&pods.Items[i], root.GetName())
 		if patch == nil {
 			return nil
 		}
-		pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pods[i].GetNamespace(), Name: pods[i].GetName()}}
+		pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: root.GetNamespace(), Name: pods.Items[i].Name}}
 		if err := client.IgnoreNotFound(r.podGroups.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))); err != nil {
 			return fmt.Errorf("writing to pod %s which CompositePodGroup it is in: %w", pod.Name, err)
 		}
 		return nil
 	})
-}
-
-// podsIn reads lists of pods.
-type podsIn struct{ client.Reader }
-
-func (p podsIn) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
-	list.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	return p.Reader.List(ctx, list, options...)
 }
