@@ -36,6 +36,8 @@ type plan struct {
 	template template
 	// pods is the number of pods that exist at the same time; 0: none, now.
 	pods int32
+	// asksNative: a field of the workload asks for a gang of Kubernetes.
+	asksNative bool
 }
 
 // template is what is read of a pod template.
@@ -107,6 +109,7 @@ type jobSpec struct {
 	Parallelism *int32   `json:"parallelism"`
 	Completions *int32   `json:"completions"`
 	Suspend     bool     `json:"suspend"`
+	Scheduling  any      `json:"scheduling"` // what the Job controller writes into the PodGroup of Kubernetes that it makes
 	Template    template `json:"template"`
 }
 
@@ -128,7 +131,7 @@ func readJob(object *unstructured.Unstructured) (plan, error) {
 		Spec jobSpec `json:"spec"`
 	}
 	err := convert(object, &job)
-	return plan{job.Spec.Template, job.Spec.pods()}, err
+	return plan{job.Spec.Template, job.Spec.pods(), job.Spec.Scheduling != nil}, err
 }
 
 // readReplicas reads a workload that consists of replicas of a pod.
@@ -140,7 +143,7 @@ func readReplicas(object *unstructured.Unstructured) (plan, error) {
 		} `json:"spec"`
 	}
 	err := convert(object, &set)
-	return plan{set.Spec.Template, ptr.Deref(set.Spec.Replicas, 1)}, err
+	return plan{set.Spec.Template, ptr.Deref(set.Spec.Replicas, 1), false}, err
 }
 
 func convert(object *unstructured.Unstructured, to any) error {

@@ -328,3 +328,21 @@ func StripPod(object any) (any, error) {
 	}
 	return kept, nil
 }
+
+// HasPods reports whether the pods of the Job for which the Job controller made a PodGroup of Kubernetes belong to the gang of that: a
+// scheduler of Muster may schedule them, and they have no other mark.
+func HasPods(group, job *unstructured.Unstructured) bool {
+	var read struct {
+		Spec jobSpec `json:"spec"`
+	}
+	if err := convert(job, &read); err != nil {
+		return true
+	}
+	template := read.Spec.Template
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: template.Metadata.Labels, Annotations: template.Metadata.Annotations,
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: job.GetAPIVersion(), Kind: job.GetKind(), Name: job.GetName(), UID: job.GetUID(), Controller: ptr.To(true)},
+			{APIVersion: group.GetAPIVersion(), Kind: group.GetKind(), Name: group.GetName()}}}}
+	pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(group.GetName())}
+	return template.isOurs() && membership.Group(pod) == membership.Native.GroupName(group.GetName())
+}

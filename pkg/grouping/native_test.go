@@ -322,3 +322,32 @@ func TestPodsInTrees(t *testing.T) {
 		}
 	}
 }
+
+// TestHasPods: the Job controller makes a PodGroup for any Job, whose pods may belong to another gang, or to none.
+func TestHasPods(t *testing.T) {
+	t.Parallel()
+	group := nativeObjects(t, "v1beta1", "PodGroup/pi: {schedulingPolicy: {basic: {}}}")[0]
+	const ours = "schedulerName: muster-scheduler"
+	for name, tc := range map[string]struct {
+		metadata, spec string // of the pod template
+		want           bool
+	}{
+		"nothing but the scheduler":            {"{}", ours, true},
+		"of the default scheduler":             {"{}", "", false},
+		"by its name":                          {"{}", "schedulerName: default-scheduler", false},
+		"a minimum":                            {"{annotations: {scheduling.run.ai/min-member: all}}", ours, false},
+		"a PodGroup of ours":                   {"{annotations: {pod-group-name: a}}", ours, false},
+		"a PodGroup of Coscheduling":           {"{labels: {scheduling.x-k8s.io/pod-group: a}}", ours, false},
+		"opted out":                            {"{labels: {scheduling.run.ai/gang: \"false\"}}", ours, false},
+		"another label, and another scheduler": {"{labels: {app: a}}", "schedulerName: site-scheduler", true},
+	} {
+		job := &unstructured.Unstructured{}
+		manifest := "{apiVersion: batch/v1, kind: Job, metadata: {name: pi, uid: u2}, spec: {template: {metadata: " + tc.metadata + ", spec: {" + tc.spec + "}}}}"
+		if err := yaml.Unmarshal([]byte(manifest), &job.Object); err != nil {
+			t.Fatal(err)
+		}
+		if got := HasPods(group, job); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

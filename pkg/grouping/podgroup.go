@@ -87,6 +87,9 @@ func oneGang(read func(*unstructured.Unstructured) (plan, error)) func(*unstruct
 		if err := checkObject(object, marked); err != nil || marked.Value == "" {
 			return nil, err
 		}
+		if p.asksNative {
+			return nil, refuse("spec.scheduling and %s of the pod template both say which pods start together: its pods wait; recreate it with one of the two", marked.Place)
+		}
 		minimum, err := podsOf(marked, p.pods)
 		if err != nil || p.pods <= 0 {
 			return nil, err

@@ -54,6 +54,11 @@ func TestShapes(t *testing.T) {
 		"a Job that asks for more pods than it has waits, and its PodGroup says why": {
 			job + "spec: {parallelism: 8, template: {metadata: {labels: {scheduling.run.ai/min-member: \"12\"}}, " + ours + "}}",
 			"job-pi-0442a7f3 needs 12", "job-pi-0442a7f3"},
+		"a Job that asks Kubernetes for a gang, too": {
+			job + "spec: {parallelism: 8, scheduling: {schedulingPolicy: {gang: {minCount: 4}}}, " + allPods + "}",
+			"refused: spec.scheduling and annotation scheduling.run.ai/min-member of the pod template both say which pods start together", "job-pi-0442a7f3"},
+		"a Job that asks Kubernetes for a gang": {
+			job + "spec: {parallelism: 8, scheduling: {schedulingPolicy: {gang: {minCount: 4}}}, template: {" + ours + "}}", "", "-"},
 		"a suspended Job": {
 			job + "spec: {suspend: true, parallelism: 8, " + allPods + "}", "", "job-pi-0442a7f3"},
 		"a Job of no pods": {

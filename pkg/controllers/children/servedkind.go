@@ -153,7 +153,8 @@ func (k *ServedKind) Source(h handler.EventHandler) source.Source {
 
 // WhileServed returns a source of events about objects of another kind, those that the field selector selects, which are read from the
 // cache that is returned too. It starts when this kind is served first.
-func (k *ServedKind) WhileServed(mgr ctrl.Manager, h handler.EventHandler, object client.Object, selector string, transform toolscache.TransformFunc) (client.Reader, source.Source, error) {
+func (k *ServedKind) WhileServed(mgr ctrl.Manager, h handler.EventHandler, object client.Object, selector string,
+	transform toolscache.TransformFunc) (client.Reader, source.Source, error) {
 	selected, err := fields.ParseSelector(selector)
 	if err != nil {
 		return nil, nil, err

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,11 +67,14 @@ func Setup(mgr ctrl.Manager, o children.Options) error {
 		if kind.IsNative() {
 			workloads, owned.Urgency = native.reader(kind), statusChanged
 		} else {
-			of, source, err := children.WorkloadSource(mgr, &handler.EnqueueRequestForObject{}, grouping.Strip, kind.GroupVersionKind)
+			of, ofKind, err := children.WorkloadSource(mgr, &handler.EnqueueRequestForObject{}, grouping.Strip, kind.GroupVersionKind)
 			if err != nil {
 				return err
 			}
-			workloads, sources = of, append(sources[:0:0], source)
+			workloads, sources = of, append(sources[:0:0], ofKind)
+			if kind.GroupKind() == batchv1.SchemeGroupVersion.WithKind("Job").GroupKind() {
+				native.Jobs = of
+			}
 		}
 		r := New(kind, workloads, mgr.GetClient(), mgr.GetAPIReader(), o, mgr.GetEventRecorder("muster-controller"))
 		if kind.IsNative() {
@@ -115,17 +119,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	var in *grouping.NativeGroups
+	hasPods := true
 	if r.native != nil {
 		if workload.GetKind() == grouping.PodGroupKind && grouping.ParentOf(workload) != "" {
 			if err := r.deleteFormer(ctx, workload); err != nil {
 				return ctrl.Result{}, err
 			}
 		}
+		if hasPods, err = r.hasPods(ctx, workload); err != nil {
+			return ctrl.Result{}, err
+		}
 		if in, err = r.native.groupsOf(ctx, workload); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	want, err := r.kind.PodGroupsIn(workload, in)
+	var want []*v2alpha2.PodGroup
+	if hasPods {
+		want, err = r.kind.PodGroupsIn(workload, in)
+	}
 	if refused := (*grouping.RefusedError)(nil); errors.As(err, &refused) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", refused.Error())
 		return ctrl.Result{}, nil // pods that run keep their gang, as it was before the edit

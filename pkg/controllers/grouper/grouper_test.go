@@ -87,7 +87,7 @@ func (b *bed) pass(kind, name string) ctrl.Result {
 	if b.cache != nil {
 		reader, cached = b.cache, readsFrom{b.api, b.cache}
 	}
-	native := &Native{Groups: inVersion{reader, nativeKind}, Composites: inVersion{reader, nativeComposite}, Pods: reader}
+	native := &Native{Groups: inVersion{reader, nativeKind}, Composites: inVersion{reader, nativeComposite}, Pods: reader, Jobs: reader}
 	workloads := reader
 	if kinds[0].IsNative() {
 		workloads = native.reader(kinds[0])

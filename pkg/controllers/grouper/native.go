@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,12 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// Native reads the groups of Kubernetes, which form trees, of any version, as unstructured objects, and the pods that are in trees.
+// Native reads the groups of Kubernetes, which form trees, of any version, as unstructured objects, the pods that are in trees, and the
+// Jobs for which the Job controller makes groups.
 type Native struct {
 	Groups, Composites client.Reader
 	Pods               client.Reader
+	Jobs               client.Reader // unstructured; nil: read from the API server
 }
 
 // nativeSources returns what reads the groups of Kubernetes, and the sources of events by kind.
@@ -210,6 +213,30 @@ func (r *Reconciler) tell(ctx context.Context, object *unstructured.Unstructured
 		return nil // a user's
 	}
 	return children.ForEach(len(groups), maxParallel, func(i int) error { return r.writeConditions(ctx, groups[i], made) })
+}
+
+// hasPods reports whether pods may belong to the gang of a group. Those of a Job whose controller has made the group may have another
+// mark, or another scheduler; then nothing is made of it.
+func (r *Reconciler) hasPods(ctx context.Context, group *unstructured.Unstructured) (bool, error) {
+	owner := metav1.GetControllerOfNoCopy(group)
+	if owner == nil || owner.APIVersion != batchv1.SchemeGroupVersion.String() || owner.Kind != "Job" {
+		return true, nil
+	}
+	for _, reader := range []client.Reader{r.native.Jobs, r.live} { // the cache may not know it yet
+		if reader == nil {
+			continue
+		}
+		job := &unstructured.Unstructured{}
+		job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind(owner.Kind))
+		switch err := reader.Get(ctx, client.ObjectKey{Namespace: group.GetNamespace(), Name: owner.Name}, job); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return false, fmt.Errorf("reading Job %s, for which PodGroup %s of Kubernetes was made: %w", owner.Name, group.GetName(), err)
+		case job.GetUID() == owner.UID:
+			return grouping.HasPods(group, job), nil
+		}
+	}
+	return false, nil // it has gone, and the pods go too
 }
 
 // deleteFormer deletes the PodGroup that was made of a former PodGroup of Kubernetes of the same name, where this one has none: its pods

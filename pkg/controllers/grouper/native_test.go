@@ -169,6 +169,43 @@ func TestFormerGroupOfKubernetes(t *testing.T) {
 	}
 }
 
+// TestGroupOfAJob: of a PodGroup that the Job controller has made nothing is made if the pods of the Job belong elsewhere, also while
+// the cache does not know the Job, or knows a former one. When the Job is gone, what was made goes.
+func TestGroupOfAJob(t *testing.T) {
+	t.Parallel()
+	const groups = "PodGroup.scheduling.k8s.io"
+	of := func(name, job string) *unstructured.Unstructured {
+		group := nativeObject(nativeKind, name, "", 1)
+		group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job, UID: types.UID("uid-of-" + job), Controller: ptr.To(true)}})
+		return group
+	}
+	marked := job("marked", "uid-of-marked", 4, map[string]string{v2alpha2.MinMemberKey: "all"})
+	plain, others := job("plain", "uid-of-plain", 4, nil), job("others", "uid-of-others", 4, nil)
+	others.Spec.Template.Spec.SchedulerName = ""
+	objects := []client.Object{of("a", "marked"), of("b", "plain"), of("c", "others"), of("d", "gone"), nativeObject(nativeKind, "e", "", 1)}
+	b := newBed(t, append(objects, marked, plain, others)...)
+	b.cache = newClient(t, append(objects, job("marked", "uid-of-former", 4, nil))...)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		b.pass(groups, name)
+	}
+	if got, want := b.groups(), "kubernetes-b needs 1, kubernetes-e needs 1"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	b.cache = nil
+	b.pass("Job", "marked")
+	b.pass(groups, "a")
+	if got := b.groups(); !strings.HasPrefix(got, "job-marked-") || !strings.HasSuffix(got, " needs 4, kubernetes-b needs 1, kubernetes-e needs 1") {
+		t.Error(got)
+	}
+	if err := b.api.Delete(t.Context(), plain); err != nil {
+		t.Fatal(err)
+	}
+	b.pass(groups, "b")
+	if got := b.groups(); strings.Contains(got, "kubernetes-b") {
+		t.Error(got)
+	}
+}
+
 // TestOwnerOfOneGroup: a PodGroup is mapped to its owner by the controller of that kind alone, among the PodGroups of several groups.
 func TestOwnerOfOneGroup(t *testing.T) {
 	t.Parallel()
