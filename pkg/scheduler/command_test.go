@@ -71,23 +71,6 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-// The guide shows the scheduler of a site that a test runs.
-func TestTheGuideShowsASiteScheduler(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("../../test/sitescheduler/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(source), "package main\n")
-	if !strings.Contains(string(page), "package main\n"+code) {
-		t.Error("docs/configuration.md does not show test/sitescheduler/main.go")
-	}
-}
-
 // TestStartWithGatesOfOtherGangs: the command says it before it looks for a cluster, also when all gates that are alpha are turned on.
 func TestStartWithGatesOfOtherGangs(t *testing.T) { // gates are those of the process
 	cmd := NewCommand()

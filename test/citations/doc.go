@@ -7,6 +7,5 @@
 //   - a document that is named (docs/updates.md) is in the repository, and so is the heading or anchor behind a #;
 //   - a test that a document names exists, and has the case behind a /;
 //   - a proposal that is cited is listed in docs/decisions/README.md;
-//   - the program in docs/configuration.md is the one that a test builds;
 //   - the descriptions in the CRDs, which kubectl explain prints, state rules and cite no codes.
 package citations
