@@ -10,9 +10,10 @@ LONG_ROUNDS   ?= 50
 # How long the soak of make test-long lasts.
 LONG_SOAK     ?= 1h
 
-# release: the architectures of the images, and the registry that install.yaml names.
-ARCHS    ?= amd64 arm64
-REGISTRY ?= ghcr.io/muster-project
+# release: the architectures of the images, the platforms of the plugin of kubectl, and the registry that install.yaml names.
+ARCHS     ?= amd64 arm64
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+REGISTRY  ?= ghcr.io/muster-project
 
 # cluster-up
 NODES ?= 32
@@ -86,10 +87,18 @@ linux-binaries:
 
 RELEASE := cd hack/release && go run -mod=mod . -version $(VERSION) -out ../../dist
 
+.PHONY: plugin-binaries
+plugin-binaries: linux-binaries
+	@for platform in $(filter-out $(addprefix linux/,$(ARCHS)),$(PLATFORMS)); do \
+		echo "building kubectl-muster for $$platform"; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} \
+			go build -ldflags '-s -w $(LDFLAGS)' -o bin/$$(echo $$platform | tr / -)/ ./cmd/kubectl-muster || exit 1; \
+	done
+
 .PHONY: release
-release: linux-binaries ## Write images, install.yaml and checksums into dist/: make release REGISTRY=registry.example.com/team
+release: plugin-binaries ## Write images, install.yaml, chart, plugin and checksums into dist/: make release REGISTRY=registry.example.com/team
 	@$(RELEASE) -commit $(COMMIT) -created "$$(TZ=UTC git log -1 --date=iso-strict-local --format=%cd)" -registry $(REGISTRY) \
-		-architectures '$(ARCHS)' -binaries ../../bin -manifests ../../manifests
+		-architectures '$(ARCHS)' -platforms '$(PLATFORMS)' -binaries ../../bin -manifests ../../manifests
 
 .PHONY: images
 images: release ## The same

@@ -3,9 +3,6 @@
 package main
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"fmt"
 	"maps"
 	"os"
@@ -28,27 +25,15 @@ func (r Release) writeChart() error {
 	if err != nil {
 		return err
 	}
-	var archive bytes.Buffer
-	zip := gzip.NewWriter(&archive)
-	w := tar.NewWriter(zip)
+	var sorted []file
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		header := tar.Header{
-			Typeflag: tar.TypeReg, Name: "muster/" + name, Mode: 0o644, Size: int64(len(files[name])), ModTime: r.Created,
-		}
-		if err := w.WriteHeader(&header); err != nil {
-			return err
-		}
-		if _, err := w.Write(files[name]); err != nil {
-			return err
-		}
+		sorted = append(sorted, file{"muster/" + name, 0o644, files[name]})
 	}
-	if err := w.Close(); err != nil {
+	archive, err := r.archive(sorted)
+	if err != nil {
 		return err
 	}
-	if err := zip.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(r.chartFile(), archive.Bytes(), 0o644)
+	return os.WriteFile(r.chartFile(), archive, 0o644)
 }
 
 func (r Release) chartFile() string { return filepath.Join(r.Out, "muster-"+r.chartVersion()+".tgz") }

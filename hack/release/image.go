@@ -98,7 +98,7 @@ func (r Release) image(p program, architecture, binary string) (v1.Image, error)
 		"org.opencontainers.image.description": p.description,
 		"org.opencontainers.image.version":     r.Version,
 		"org.opencontainers.image.revision":    r.Commit,
-		"org.opencontainers.image.source":      "https://github.com/muster-project/muster",
+		"org.opencontainers.image.source":      repository,
 		"org.opencontainers.image.licenses":    "Apache-2.0",
 	}
 	return mutate.ConfigFile(image, config)

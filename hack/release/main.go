@@ -41,6 +41,7 @@ func runCommand(ctx context.Context, args []string) error {
 		readme  string
 		created string
 		archs   string
+		plugins string
 	)
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&r.Version, "version", "", "The tag of the images.")
@@ -48,7 +49,8 @@ func runCommand(ctx context.Context, args []string) error {
 	flags.StringVar(&created, "created", "", "The time of the commit, RFC 3339.")
 	flags.StringVar(&r.Registry, "registry", DefaultRegistry, "Where install.yaml finds the images.")
 	flags.StringVar(&archs, "architectures", "amd64 arm64", "Those of the images, separated by spaces.")
-	flags.StringVar(&r.Binaries, "binaries", "bin", "Folder with the programs of each architecture in linux-ARCH.")
+	flags.StringVar(&plugins, "platforms", "linux/amd64 linux/arm64", "Those of the plugin of kubectl, separated by spaces.")
+	flags.StringVar(&r.Binaries, "binaries", "bin", "Folder with the programs of each platform in SYSTEM-ARCH.")
 	flags.StringVar(&r.Manifests, "manifests", "manifests", "Folder of the kustomizations.")
 	flags.StringVar(&r.Out, "out", "dist", "Folder to write; what is there is replaced.")
 	flags.BoolVar(&files, "files", false, "Write only what needs no binaries, and chart.yaml, which is what the chart installs.")
@@ -76,6 +78,7 @@ func runCommand(ctx context.Context, args []string) error {
 	if r.Architectures = strings.Fields(archs); len(r.Architectures) == 0 {
 		return errors.New("-architectures is empty")
 	}
+	r.Platforms = strings.Fields(plugins)
 	var err error
 	if r.Created, err = time.Parse(time.RFC3339, created); err != nil {
 		return fmt.Errorf("-created: %w", err)

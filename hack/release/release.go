@@ -3,6 +3,9 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -16,6 +19,9 @@ import (
 	"time"
 )
 
+// repository is where the project and the files of its releases are.
+const repository = "https://github.com/muster-project/muster"
+
 // DefaultRegistry is the one whose images the manifests name.
 const DefaultRegistry = "ghcr.io/muster-project"
 
@@ -27,9 +33,36 @@ type Release struct {
 	Registry string
 	// Architectures are those of the images, such as "amd64".
 	Architectures []string
-	// Binaries is a folder with linux-ARCH/PROGRAM, Manifests that of the
+	// Platforms are those of the plugin of kubectl, such as "darwin/arm64".
+	Platforms []string
+	// Binaries is a folder with SYSTEM-ARCH/PROGRAM, Manifests that of the
 	// kustomizations, Out the folder that Write writes.
 	Binaries, Manifests, Out string
+}
+
+// file is one of an archive.
+type file struct {
+	name    string
+	mode    int64
+	content []byte
+}
+
+// archive returns a .tar.gz of the files, with the time of the commit.
+func (r Release) archive(files []file) ([]byte, error) {
+	var archive bytes.Buffer
+	zip := gzip.NewWriter(&archive)
+	w := tar.NewWriter(zip)
+	for _, f := range files {
+		header := tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.content)), ModTime: r.Created}
+		if err := w.WriteHeader(&header); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := errors.Join(w.Close(), zip.Close())
+	return archive.Bytes(), err
 }
 
 // WriteFiles writes into Out, which has to be empty, what needs no binaries: install.yaml, uninstall.yaml, the chart, and
@@ -77,6 +110,8 @@ func (r Release) WriteReadme(file string) (err error) {
 //	images/PROGRAM/                          an OCI layout for all architectures
 //	PROGRAM-VERSION-linux-ARCH.tar           the same for docker load, ctr images import and kind load image-archive
 //	PROGRAM-VERSION-linux-ARCH.cdx.json      the modules in it (CycloneDX)
+//	kubectl-muster-VERSION-SYSTEM-ARCH...    the plugin of kubectl for each platform (.tar.gz), and its modules
+//	.krew.yaml                               with which krew installs the plugin
 //	SHA256SUMS
 func (r Release) Write() error {
 	if err := emptyFolder(r.Out); err != nil {
@@ -92,6 +127,9 @@ func (r Release) Write() error {
 	}
 	if err := r.writeChart(); err != nil {
 		return fmt.Errorf("chart: %w", err)
+	}
+	if err := r.writePlugin(); err != nil {
+		return fmt.Errorf("plugin of kubectl: %w", err)
 	}
 	return writeChecksums(r.Out)
 }

@@ -4,13 +4,16 @@ package main
 
 import (
 	"archive/tar"
+	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -25,6 +28,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"sigs.k8s.io/yaml"
 )
 
 const version = "v0.0.0-test"
@@ -34,7 +38,7 @@ func release(t *testing.T) Release {
 	return Release{
 		Version: version, Commit: "1a2b", Created: time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC),
 		Registry:      "registry.example.com/team",
-		Architectures: []string{runtime.GOARCH}, Binaries: "../../bin", Manifests: "../../manifests", Out: t.TempDir(),
+		Architectures: []string{runtime.GOARCH}, Platforms: []string{"linux/" + runtime.GOARCH}, Binaries: "../../bin", Manifests: "../../manifests", Out: t.TempDir(),
 	}
 }
 
@@ -71,6 +75,7 @@ func TestRelease(t *testing.T) {
 	out := writeRelease(t)
 	t.Run("the same binaries give the same bytes", func(t *testing.T) { testEqual(t, out, writeRelease(t)) })
 	t.Run("the programs start from their images", func(t *testing.T) { testPrograms(t, out) })
+	t.Run("krew installs the plugin of kubectl", func(t *testing.T) { testPlugin(t, out) })
 	t.Run("the images can be pushed", func(t *testing.T) { testPush(t, out) })
 	t.Run("the chart installs what the kustomizations do", func(t *testing.T) { testChart(t, out) })
 	t.Run("install.yaml has the images", func(t *testing.T) { testInstallFile(t, out) })
@@ -125,6 +130,55 @@ func testPrograms(t *testing.T, out string) {
 				t.Errorf("%v: %s", err, output)
 			}
 		})
+	}
+}
+
+// testPlugin does what krew does: it takes the archive of this platform, whose checksum the manifest has, and runs the program in it.
+func testPlugin(t *testing.T, out string) {
+	data, err := os.ReadFile(filepath.Join(out, ".krew.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest struct {
+		Metadata struct{ Name string }
+		Spec     struct {
+			Version   string
+			Platforms []struct {
+				Selector         struct{ MatchLabels map[string]string }
+				URI, SHA256, Bin string
+			}
+		}
+	}
+	if err := yaml.Unmarshal(data, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Metadata.Name != "muster" || manifest.Spec.Version != version || len(manifest.Spec.Platforms) != 1 {
+		t.Fatalf("%s", data)
+	}
+	platform := manifest.Spec.Platforms[0]
+	if platform.Selector.MatchLabels["os"] != "linux" || platform.Selector.MatchLabels["arch"] != runtime.GOARCH {
+		t.Errorf("the platform is %v", platform.Selector.MatchLabels)
+	}
+	archive := filepath.Join(out, path.Base(platform.URI))
+	if sum, err := checksum(archive); err != nil || fmt.Sprintf("%x", sum) != platform.SHA256 {
+		t.Errorf("checksum %x, %v, want %s", sum, err, platform.SHA256)
+	}
+	content, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	zip, err := gzip.NewReader(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	unpack(t, zip, root)
+	if _, err := os.Stat(filepath.Join(root, "LICENSE")); err != nil {
+		t.Error(err)
+	}
+	if output, err := exec.Command(filepath.Join(root, platform.Bin), "--version").CombinedOutput(); err != nil || !strings.Contains(string(output), "v") {
+		t.Errorf("%v: %s", err, output)
 	}
 }
 
