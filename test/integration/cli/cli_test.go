@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/cli"
+	"github.com/muster-project/muster/pkg/scheduler/report"
+	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// cluster is a control plane without Muster, shared by the tests of this package.
+var cluster *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, controlplane.Options{WithControllerManager: true}, &cluster))
+}
+
+// run runs kubectl muster with a kubeconfig.
+func run(ctx context.Context, kubeconfig string, args ...string) (code int, out, errs string) {
+	var stdout, stderr bytes.Buffer
+	code = cli.Run(ctx, append([]string{"kubectl-muster", "--kubeconfig", kubeconfig}, args...),
+		cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Width: 120})
+	return code, stdout.String(), stderr.String()
+}
+
+// gang creates two pods of four GPUs that start together.
+func gang(t *testing.T, name string) {
+	t.Helper()
+	group := `{apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, metadata: {name: ` + name + `, namespace: default}, spec: {minMember: 2}}`
+	if err := cluster.ApplyYAML(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range []string{name + "-0", name + "-1"} {
+		p := wrappers.MakePod(pod, "default").Gang(name).GPUs(4).Obj()
+		p.UID = ""
+		if _, err := cluster.Client().CoreV1().Pods("default").Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// allow lets a user list resources, "group/resource".
+func allow(t *testing.T, user string, resources ...string) {
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
+	for _, r := range resources {
+		group, resource, _ := strings.Cut(r, "/")
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"list"}})
+	}
+	roles := cluster.Client().RbacV1()
+	if _, err := roles.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits until the condition is true.
+func until(t *testing.T, what string, is func(ctx context.Context) bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) { return is(ctx), nil })
+	if err != nil {
+		t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
+
+// TestCLI: one story on one cluster, from an API server without Muster to a gang that starts after what was advised.
+func TestCLI(t *testing.T) {
+	t.Parallel()
+	admin := cluster.AdminKubeconfig()
+	if code, _, errs := run(t.Context(), admin, "why", "x"); code != 1 || !strings.Contains(errs, "the API server has no podgroups.scheduling.run.ai: install the CRDs of Muster") {
+		t.Errorf("without the CRDs: exit code %d, %q", code, errs)
+	}
+	if err := cluster.InstallMuster(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	nodes, err := cluster.CreateNodes(t.Context(), controlplane.NodeOptions{Count: 2, GPUs: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cordon := func(is bool) {
+		if err := cluster.ChangeNode(t.Context(), nodes[1], func(n *corev1.Node) { n.Spec.Unschedulable = is }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cordon(true)
+	if _, err := cluster.StartMusterScheduler(t.Context(), controlplane.SchedulerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gang(t, "g")
+
+	// What the scheduler writes is what the command says.
+	groups, err := report.NewPodGroupClient(cluster.Admin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written *metav1.Condition
+	until(t, "the scheduler's reason", func(ctx context.Context) bool {
+		g, err := groups.Get(ctx, "default", "g")
+		if err != nil {
+			return false
+		}
+		written = meta.FindStatusCondition(g.Status.Conditions, v2alpha2.ConditionSatisfied)
+		return written != nil && written.Reason == string(v2alpha2.ReasonNodesUnavailable)
+	})
+	code, out, errs := run(t.Context(), admin, "why", "pod/g-0", "-o", "json")
+	var x cli.Explanation
+	if err := json.Unmarshal([]byte(out), &x); code != 2 || errs != "" || err != nil {
+		t.Fatalf("exit code %d, %q, %v: %s", code, errs, err, out)
+	}
+	if x.Reason != written.Reason || x.Message != written.Message {
+		t.Errorf("the command says %s: %s\nthe scheduler   %s: %s", x.Reason, x.Message, written.Reason, written.Message)
+	}
+	if x.Advice == nil || len(x.Advice.Changes) == 0 || x.Advice.Changes[0].Command != "kubectl uncordon "+nodes[1] {
+		t.Errorf("advice %+v, want that %s is uncordoned first", x.Advice, nodes[1])
+	}
+
+	// A snapshot says the same.
+	file := filepath.Join(t.TempDir(), "cluster.json.gz")
+	if code, out, errs := run(t.Context(), admin, "snapshot", file); code != 0 || !strings.Contains(out, file) {
+		t.Errorf("snapshot: exit code %d, %q, %q", code, out, errs)
+	}
+	_, live, _ := run(t.Context(), admin, "why", "g")
+	if _, later, _ := run(t.Context(), admin, "why", "g", "--snapshot", file); strings.SplitN(live, "\n", 2)[1] != strings.SplitN(later, "\n", 2)[1] {
+		t.Errorf("live:\n%s\nfrom the snapshot:\n%s", live, later)
+	}
+
+	// Users with few rights.
+	none, err := cluster.Kubeconfig("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := run(t.Context(), none, "why", "g"); code != 1 || !strings.Contains(errs, "you may not list nodes of the whole cluster") {
+		t.Errorf("without rights: exit code %d, %q", code, errs)
+	}
+	reader, err := cluster.Kubeconfig("reader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow(t, "reader", "/nodes", "/pods", v2alpha2.GroupName+"/podgroups")
+	until(t, "the rights of the reader", func(ctx context.Context) bool {
+		code, out, errs = run(ctx, reader, "why", "g")
+		return code == 2
+	})
+	if !strings.Contains(out, "NodesUnavailable") || !strings.Contains(errs, "warning: priorityclasses.scheduling.k8s.io could not be listed (forbidden)") {
+		t.Errorf("a reader sees %q, %q", out, errs)
+	}
+
+	// What was advised lets it start.
+	cordon(false)
+	until(t, "the pods bound", func(ctx context.Context) bool {
+		for _, name := range []string{"g-0", "g-1"} {
+			pod, err := cluster.Client().CoreV1().Pods("default").Get(ctx, name, metav1.GetOptions{})
+			if err != nil || pod.Spec.NodeName == "" {
+				return false
+			}
+		}
+		return true
+	})
+	if code, out, _ := run(t.Context(), admin, "why", "g"); code != 0 || !strings.Contains(out, "default/g  RUNS") {
+		t.Errorf("a gang that runs: exit code %d, %q", code, out)
+	}
+}
