@@ -19,11 +19,10 @@ type item struct {
 // packing is the placement of one choice of leaves: all of their missing pods must be placed.
 type packing struct {
 	*planner
-	items     []item
-	spares    map[int32][]int32 // per leaf: waiting pods that can replace the chosen ones
-	furthest  int               // highest index of an item that failed
-	culprit   item              // the item that failed there
-	completed int               // how often an item was placed completely
+	items    []item
+	spares   map[int32][]int32 // per leaf: waiting pods that can replace the chosen ones
+	furthest int               // highest index of an item that failed
+	culprit  item              // the item that failed there
 }
 
 // ordering is an order of items: by block if blocks is set, then by class, then in the order in which the leaves were
@@ -214,7 +213,6 @@ func (k *packing) place(calls int) bool {
 // placed, the next domain is tried. On failure some pods may remain on the stack.
 func (k *packing) placeFrom(i int) bool {
 	for ; i < len(k.items); i++ {
-		k.bringForward(i)
 		it := k.items[i]
 		switch c := &k.kinds[it.class]; {
 		case c.kind == SharesDomain && c.placed == 0:
@@ -230,19 +228,6 @@ func (k *packing) placeFrom(i int) bool {
 	return true
 }
 
-// bringForward moves an item to index i if the one there has to wait for pods that it must follow: the first item that
-// need not wait.
-func (k *packing) bringForward(i int) {
-	for j := i; j < len(k.items); j++ {
-		it := k.items[j]
-		if c := &k.kinds[it.class]; !c.kind.hasDomains() || k.world.Open(int(it.class), "") {
-			copy(k.items[i+1:j+1], k.items[i:j])
-			k.items[i] = it
-			return
-		}
-	}
-}
-
 // recordFailed records that item i could not be placed.
 func (k *packing) recordFailed(i int) {
 	if i >= k.furthest {
@@ -255,11 +240,8 @@ func (k *packing) placeInSome(i int, it item) bool {
 	mark := len(k.stack)
 	for _, domain := range k.alternatives(it.class) {
 		k.undoAbove(mark)
-		if k.placeItem(it, domain) == len(it.pods) {
-			k.completed++
-			if k.placeFrom(i + 1) {
-				return true
-			}
+		if k.placeItem(it, domain) == len(it.pods) && k.placeFrom(i+1) {
+			return true
 		}
 		if k.isStopped() {
 			break
@@ -270,8 +252,7 @@ func (k *packing) placeInSome(i int, it item) bool {
 }
 
 // placeApart places pods of item i that need not share a domain: as many as fit in one domain, the others in domains
-// that come after it. If the items after it cannot be placed then, it tries fewer pods in that domain. done contains the
-// domains not to be tried again.
+// that come after it. done contains the domains not to be tried again.
 func (k *packing) placeApart(i int, it item, done []string) bool {
 	mark := len(k.stack)
 	for _, domain := range k.alternatives(it.class) {
@@ -283,20 +264,11 @@ func (k *packing) placeApart(i int, it item, done []string) bool {
 		for n < len(it.pods) && k.planner.placePod(it.leaf, it.pods[n], domain) {
 			n++
 		}
-		for ; n > 0; n-- {
-			k.undoAbove(mark + n)
-			before := k.completed
-			if n == len(it.pods) {
-				k.completed++
-				if k.placeFrom(i + 1) {
-					return true
-				}
-			} else if k.placeApart(i, item{it.leaf, it.class, it.pods[n:]}, done) {
-				return true
-			}
-			if k.isStopped() || k.completed == before { // the other domains have no room even for fewer pods
-				break
-			}
+		switch {
+		case n == len(it.pods) && k.placeFrom(i+1):
+			return true
+		case 0 < n && n < len(it.pods) && k.placeApart(i, item{it.leaf, it.class, it.pods[n:]}, done):
+			return true
 		}
 		if k.isStopped() {
 			break
