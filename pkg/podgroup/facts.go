@@ -86,6 +86,8 @@ type Facts struct {
 	FailingSince time.Time
 	// NoHelp is why ending pods of lower priority would not help a refused gang. "": that is not known, or there are none.
 	NoHelp string
+	// MarksRefused is why pods that were to end for a refused gang could not be marked, so that none has ended. "": they could.
+	MarksRefused string
 	// PreemptionForbiddenBy is what keeps a refused gang from preempting by its preemptionPolicy: "pod x" or "PriorityClass x"; "":
 	// nothing does. PreemptsFrom is when its preemptionDelay ends, of which it waits for the end; zero: it does not.
 	PreemptionForbiddenBy string

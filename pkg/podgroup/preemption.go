@@ -234,6 +234,8 @@ func describeNoPreemption(f Facts) string {
 	switch {
 	case f.NoHelp != "":
 		return "preemption would not help: " + f.NoHelp
+	case f.MarksRefused != "":
+		return "it does not preempt for now: " + message.Truncate(f.MarksRefused, maxFailure)
 	case !mayGain:
 		return ""
 	case f.PreemptionForbiddenBy != "":

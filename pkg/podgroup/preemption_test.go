@@ -196,6 +196,11 @@ func TestReasonOfAPreemptor(t *testing.T) {
 			Facts{Created: eight, Usable: eight, Refused: refused, PreemptionForbiddenBy: "pod a-0"},
 			v2alpha2.ReasonInsufficientGPUs, refused.Message, "" + refused.Message,
 		},
+		"the marks of its victims are refused": {
+			Facts{Created: eight, Usable: eight, Refused: held, MarksRefused: "marking as preempted pod ml/a: no"},
+			v2alpha2.ReasonInsufficientGPUs, held.Message + "; it does not preempt for now: marking as preempted pod ml/a: no",
+			"" + held.Message + "; it does not preempt for now: marking as preempted pod ml/a: no",
+		},
 		"no victims would help": {
 			Facts{Created: eight, Usable: eight, Refused: refused, NoHelp: "all that lower priorities hold is 3 nvidia.com/gpu"},
 			v2alpha2.ReasonInsufficientGPUs, refused.Message + "; preemption would not help: all that lower priorities hold is 3 nvidia.com/gpu",

@@ -101,10 +101,7 @@ func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
 	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
 		return e.markVictim(ctx, &eviction, &eviction.Victims[i])
 	})
-	if err := firstFailure("marking as preempted", eviction.Victims, failures); err != nil {
-		return fmt.Errorf("preempting for %s: %w; no victim is deleted", eviction.preemptor(" "), err)
-	}
-	return nil
+	return firstFailure("marking as preempted", eviction.Victims, failures)
 }
 
 // DeleteVictims deletes all victims, and returns how many are terminating or gone. Before any of them one victim of each gang, and

@@ -289,7 +289,7 @@ func TestErrorsNameThePod(t *testing.T) {
 	w := newWard(a, b, c)
 	w.failures["b"], w.failures["c"] = []error{forbidden}, []error{forbidden}
 	err := w.evictor.MarkVictims(t.Context(), evictionOf(a, b, c))
-	want := `preempting for PodGroup default/chat (priority 1000): marking as preempted pod ml/b (and 1 more), for which muster-scheduler needs the ClusterRole of manifests/scheduler/rbac.yaml: pods "a" is forbidden: no; no victim is deleted`
+	want := `marking as preempted pod ml/b (and 1 more), for which muster-scheduler needs the ClusterRole of manifests/scheduler/rbac.yaml: pods "a" is forbidden: no`
 	if err == nil || err.Error() != want || !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want %s", err, want)
 	}

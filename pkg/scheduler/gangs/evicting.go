@@ -53,8 +53,16 @@ func (r *Registry) RecordMarked(p *evictions.Eviction, err error, now time.Time)
 		if g != nil { // otherwise it ended while they were being marked
 			g.recordOwnChange() // it is tried again
 			e.add(r.endPreemption(g, evictions.Cancelled))
+			if err != nil { // the next marks may be refused too
+				g.hopeless = hopeless{refused: err.Error(), until: now.Add(firstHopeless)}
+			}
+			r.reindex(g)
 		} else if r.isAwaited(p) {
-			e.add(r.endForPod(r.preemptors[p.Pod.UID], evictions.Cancelled, retryInterval))
+			x, pause := r.preemptors[p.Pod.UID], retryInterval
+			if err != nil {
+				x.paused, pause = err.Error(), firstHopeless
+			}
+			e.add(r.endForPod(x, evictions.Cancelled, pause))
 		}
 		r.enterStage(p, evictions.Ended)
 		e.add(r.releaseVictims(p))

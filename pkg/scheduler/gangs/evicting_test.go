@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -464,6 +465,41 @@ func TestMarksThatFailAreTakenBack(t *testing.T) {
 	}
 	if n := l.r.Reservations().Len(); n > 0 || l.r.gangs[keyOf(l.low[0])].victimOf != nil {
 		t.Errorf("%d reservations are left, the other gang is a victim of %v", n, l.r.gangs[keyOf(l.low[0])].victimOf)
+	}
+}
+
+// As long as marks are refused, the PodGroup says why nobody ends, and it is decided anew after a pause.
+func TestMarksThatAreRefusedAreTold(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	m.createGang(keyNamed("low"), 4, 4, 0)
+	m.runFor(time.Second)
+	high, refused := keyNamed("high"), errors.New("a policy refuses it")
+	var last time.Time
+	marked := 0
+	m.carryOut = func(e Effects) {
+		for _, p := range e.Mark {
+			if marked++; m.now.Sub(last) < firstHopeless {
+				t.Errorf("they are marked again after %s", m.now.Sub(last))
+			}
+			last = m.now
+			m.apply(m.r.RecordMarked(p, refused, m.now))
+		}
+	}
+	m.createGang(high, 4, 4, 5)
+	for end := m.now.Add(time.Minute); m.now.Before(end); m.step() {
+		f, _ := m.r.Facts(high)
+		if marked > 0 && f.Preempting == nil && f.MarksRefused != refused.Error() {
+			t.Fatalf("%s after the marks the gang says %q", m.now.Sub(last), f.MarksRefused)
+		}
+	}
+	if marked < 6 || m.victims > 0 {
+		t.Errorf("it was decided %d times in a minute, and %d pods were evicted", marked, m.victims)
+	}
+	m.carryOut = nil
+	m.runFor(time.Minute)
+	if f, _ := m.r.Facts(high); m.boundOf(high) != 4 || f.MarksRefused != "" {
+		t.Errorf("%d pods are bound when the marks are accepted, and the gang says %q", m.boundOf(high), f.MarksRefused)
 	}
 }
 

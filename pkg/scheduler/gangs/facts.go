@@ -230,7 +230,7 @@ func (g *gangState) addPreemption(f *podgroup.Facts, now time.Time) {
 	if g.hopeless.waits || now.Before(g.hopeless.until) {
 		f.NoHelp = g.hopeless.why
 	}
-	f.PreemptionForbiddenBy, f.PreemptsFrom = g.abstention.forbiddenBy, g.abstention.until
+	f.PreemptionForbiddenBy, f.PreemptsFrom, f.MarksRefused = g.abstention.forbiddenBy, g.abstention.until, g.hopeless.refused
 	if g.preempted != nil && g.group != nil && g.preempted.IsRecordedIn(&g.group.Status) {
 		g.preempted = nil // from now on it is kept in the status
 	}

@@ -140,7 +140,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	g.assignMark(p)
 	g.recordUnits(p)
 	g.plan, p.passes, r.committing = p, r.committing, p
-	g.refusedAt, g.refusal = time.Time{}, podgroup.Refusal{}
+	g.refusedAt, g.refusal, g.hopeless.refused = time.Time{}, podgroup.Refusal{}, ""
 	g.passed = 0 // after single pods, units come next
 	g.cuts = 0
 	r.enterPhase(g, Committed)

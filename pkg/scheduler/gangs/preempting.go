@@ -53,13 +53,14 @@ type abstention struct {
 	until       time.Time // when the PreemptionDelay ends; zero = it was over
 }
 
-// hopeless is the memory that preemption would not help.
+// hopeless is the memory that preemption would not help, or that nobody can be preempted for now.
 type hopeless struct {
-	why   string
-	until time.Time // no search before
-	pause time.Duration
-	seen  uint64 // no search while Registry.lastHelped is not above this; 0: the result may change without a change that is counted
-	waits bool   // the last attempt made no search for this reason
+	why     string
+	refused string    // why the pods of the last decision could not be marked; "": they could
+	until   time.Time // no search before
+	pause   time.Duration
+	seen    uint64 // no search while Registry.lastHelped is not above this; 0: the result may change without a change that is counted
+	waits   bool   // the last attempt made no search for this reason
 
 	priority int32 // the lowest one at which victims were searched for
 }

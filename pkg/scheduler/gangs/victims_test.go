@@ -172,7 +172,12 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 			if g := s.r.gangs[gangG]; g.victimOf != nil || len(g.departing) > 0 || len(s.r.plainVictims) > 0 {
 				t.Errorf("the gang loses %v to %v, and %v ends", g.departing, g.victimOf, s.r.plainVictims)
 			}
-			s.after(retryInterval)
+			if tc.err != nil && !tc.gone {
+				if w, why, _, _ := s.r.BeginPodPreemption(p.Pod, s.now); w != nil || why != tc.err.Error() {
+					t.Errorf("it may preempt at once: %t, %q", w != nil, why)
+				}
+			}
+			s.after(firstHopeless)
 			if isTried := slices.ContainsFunc(s.effects.Activate, func(pod *corev1.Pod) bool { return pod.UID == "high" }); isTried == tc.gone {
 				t.Errorf("the preemptor is tried again: %t", isTried)
 			}
