@@ -52,17 +52,19 @@ func TestNewReplicaIsOfOneTemplate(t *testing.T) {
 }
 
 // TestScaledOutDuringAnUpdate: what is scaled out while an update is stuck has the new template at once, in the replica that is
-// updated and in one that the update has not reached; what is lost comes back as it was. While the update is paused, and below
-// its partition, what is scaled out has the previous template. Source: docs/decisions, U9.
+// updated and in one that the update has not reached; what is lost comes back as it was. While the update is paused or rejected, and
+// below its partition, what is scaled out has the previous template. Source: docs/decisions, U9.
 func TestScaledOutDuringAnUpdate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		paused    bool
+		rejected  bool
 		partition int32
 		isNew     []bool // of each replica of the set
 	}{
-		"in progress":   {false, 0, []bool{true, true}},
-		"paused":        {true, 0, []bool{false, false}},
-		"the partition": {false, 1, []bool{false, true}},
+		"in progress":   {isNew: []bool{true, true}},
+		"paused":        {paused: true, isNew: []bool{false, false}},
+		"rejected":      {rejected: true, isNew: []bool{false, false}},
+		"the partition": {partition: 1, isNew: []bool{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := wrappers.MakePodCliqueSet("chat", "ns").Replicas(2).Clique("web", 3, wrappers.MinAvailable(1), wrappers.GPUs(1)).
@@ -78,6 +80,9 @@ func TestScaledOutDuringAnUpdate(t *testing.T) {
 			rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, s *v1alpha1.PodCliqueSet) {
 				r.Paused, r.Partition = tc.paused, &tc.partition
 			})
+			if tc.rejected {
+				rejectImages(c, broken+"2")
+			}
 			image(c, set.DeepCopy(), broken+"2", "web", "worker")
 			c.Advance(time.Minute)
 			if untouched := theClique(c, "chat-0-web").Status; untouched.UpdatedReplicas != 0 || untouched.Replicas != 3 {
@@ -104,6 +109,9 @@ func TestScaledOutDuringAnUpdate(t *testing.T) {
 				c.Fatalf("before %v, after pods were lost %v", before, after)
 			}
 			for i, isNew := range tc.isNew {
+				if n := len(podsOf(c, fmt.Sprintf("chat-%d-web", i))); n != 5 {
+					t.Errorf("chat-%d-web has %d pods", i, n)
+				}
 				for clique, pods := range map[string]int{"web": 2, "model-2-worker": 1, "model-3-worker": 1} {
 					n := 0
 					for _, pod := range podsOf(c, fmt.Sprintf("chat-%d-%s", i, clique)) {

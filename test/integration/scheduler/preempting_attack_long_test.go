@@ -268,60 +268,6 @@ func TestKilledWhilePreempting(t *testing.T) {
 	}
 }
 
-// kill -9 when the first victim was marked, that is between the marks and the deletions, or among them.
-func TestKilledBetweenMarksAndDeletions(t *testing.T) {
-	const nodes, size = 6, 3
-	c := newCluster(t, nodes)
-	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
-	c.endHeldPods(2 * time.Second)
-	var ended []string
-	for round := range rounds.Number() {
-		c.startQuick()
-		gangs := c.runGangs(fmt.Sprintf("low-%d", round), low, nodes/size, size, true)
-		chat := fmt.Sprintf("chat-%d", round)
-		c.gangOf(chat, high, size, size, 8)
-		c.until("a victim is marked", 30*time.Second, func(pods []*corev1.Pod) bool {
-			return slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-				return slices.ContainsFunc(p.Status.Conditions, func(x corev1.PodCondition) bool { return x.Type == corev1.DisruptionTarget })
-			})
-		})
-		c.scheduler.Kill()
-		terminating := 0
-		for _, p := range c.pods() {
-			if p.DeletionTimestamp != nil {
-				terminating++
-			}
-		}
-		t.Logf("round %d: killed when %d pods were terminating", round, terminating)
-		c.must(c.scheduler.Start(), "starting muster-scheduler")
-		ended = append(ended, c.untilOneGangEnded(chat, size, gangs, size)...)
-		c.endRound(append(gangs, chat)...)
-	}
-	slices.Sort(ended)
-	c.checkEvicted(ended...)
-}
-
-// kill -9 when the evictions were recorded, one victim was deleted and the deletion of another was refused: the next process
-// deletes the rest.
-func TestKilledBetweenTwoDeletions(t *testing.T) {
-	c := newCluster(t, 2)
-	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)
-	c.startQuick()
-	c.gangOf("train", low, 2, 2, 8)
-	c.untilSatisfied("train")
-	lift := c.refuseDeletions("train-0")
-	c.gangOf("chat", high, 2, 2, 8)
-	c.untilBound("train", 1)
-	c.untilEvicting("chat")
-	c.scheduler.Kill()
-	lift()
-	c.restart()
-	c.untilBound("chat", 2)
-	c.untilBound("train", 0)
-	c.checkEvicted("train-0", "train-1")
-	c.stillSchedulesAfter("chat")
-}
-
 // kill -9 while the victims end in a long grace period. The next process keeps their room: pods and gangs of the same
 // priority do not get it, however short the timeout is, and nobody else is evicted.
 func TestRoomOfVictimsIsKeptAfterARestart(t *testing.T) {
