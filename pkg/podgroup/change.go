@@ -106,14 +106,8 @@ func textChange(before, after string, reason v2alpha2.Reason) Change {
 // numbers.
 func blockingSet(text string) []string {
 	phrases := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(",;:()", r) })
-	for i, p := range phrases {
-		words := strings.Fields(p)
-		for j, w := range words {
-			if strings.Trim(w, "0123456789/.%") == "" {
-				words[j] = "#"
-			}
-		}
-		phrases[i] = strings.Join(words, " ")
+	for i, phrase := range phrases {
+		phrases[i] = withoutNumbers(phrase)
 	}
 	slices.Sort(phrases)
 	return phrases

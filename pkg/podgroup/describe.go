@@ -37,10 +37,33 @@ func podsNamed(noun string, names []string, total int) string {
 	return fmt.Sprintf("%s (%s)", message.Count(total, noun), strings.Join(shown, ", "))
 }
 
-// inPlural converts the cause of one pod to the plural.
-func inPlural(why string) string {
-	return strings.NewReplacer("belongs to ", "belong to ", "carries sub-group ", "carry sub-group ", "carries task ", "carry task ", contradicts, "name PodGroup ", "has no label ", "have no label ", "has no annotation ", "have no annotation ").Replace(why)
+// misplacement is a kind of cause for which pods count towards no leaf: how a text about one pod begins, and one about several; what to
+// do; and the reason of the event.
+type misplacement struct{ one, many, advice, event string }
+
+var misplacements = []misplacement{
+	{"belongs to ", "belong to ", "the workload deletes such pods", v2alpha2.EventSubGroupNotFound},
+	{contradicts, "name PodGroup ", "remove all but one", v2alpha2.EventMarksContradict},
+	{asksForShare, "ask for a share of a GPU by ", noGPUShares, v2alpha2.EventIgnoredKeys},
+	{"has no ", "have no ", "add it", v2alpha2.EventSubGroupNotFound},
+	{"carries task ", "carry task ", "correct annotation " + membership.AnnotationTask + ", or add it to minTaskMember", v2alpha2.EventSubGroupNotFound},
+	{"carries PodGroup of Kubernetes ", "carry PodGroup of Kubernetes ",
+		"create it in the CompositePodGroup that annotation " + membership.CompositeAnnotation + " names", v2alpha2.EventSubGroupNotFound},
+	{"carries ", "carry ", "correct label " + v2alpha2.SubGroupLabel, v2alpha2.EventSubGroupNotFound},
 }
+
+// misplacementOf returns the kind of a cause, WaitingPod.Misplaced.
+func misplacementOf(why string) (m misplacement) {
+	for _, m = range misplacements {
+		if strings.HasPrefix(why, m.one) {
+			break
+		}
+	}
+	return m
+}
+
+// LabelAdvice returns the advice for a pod that counts towards no leaf. why is WaitingPod.Misplaced.
+func LabelAdvice(why string) string { return misplacementOf(why).advice }
 
 // describeMisplaced describes which pods count towards no leaf, why, and what to do: `3 pods (a, b, …) carry sub-group
 // "worker", which the PodGroup does not have: correct label kai.scheduler/subgroup-name; the leaves are leader,
@@ -48,11 +71,11 @@ func inPlural(why string) string {
 func describeMisplaced(noun string, pods []Misplaced, tree *gang.Tree) string {
 	parts := make([]string, 0, len(pods)+1)
 	for _, p := range pods[:min(len(pods), maxNamed)] {
-		why := p.Why
+		why, kind := p.Why, misplacementOf(p.Why)
 		if p.Total > 1 {
-			why = inPlural(why)
+			why = strings.Replace(why, kind.one, kind.many, 1)
 		}
-		parts = append(parts, fmt.Sprintf("%s %s: %s", podsNamed(noun, p.Pods, p.Total), why, LabelAdvice(p.Why)))
+		parts = append(parts, fmt.Sprintf("%s %s: %s", podsNamed(noun, p.Pods, p.Total), why, kind.advice))
 	}
 	if more := len(pods) - maxNamed; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %s", message.Count(more, "further cause")))
@@ -111,27 +134,6 @@ func NoSuchLeaf(name, place string) string {
 		what = "PodGroup of Kubernetes"
 	}
 	return fmt.Sprintf("carries %s %q, which the PodGroup does not have", what, message.Truncate(name, message.MaxName))
-}
-
-// LabelAdvice returns the advice for a pod that counts towards no leaf. why is WaitingPod.Misplaced.
-func LabelAdvice(why string) string {
-	switch {
-	case why == FormerRun:
-		return "the workload deletes such pods"
-	case strings.HasPrefix(why, contradicts):
-		return "remove all but one"
-	case strings.HasPrefix(why, asksForShare):
-		return noGPUShares
-	case strings.HasPrefix(why, "has no "):
-		return "add it"
-	}
-	switch {
-	case strings.HasPrefix(why, "carries task "):
-		return "correct annotation " + membership.AnnotationTask + ", or add it to minTaskMember"
-	case strings.HasPrefix(why, "carries PodGroup of Kubernetes "):
-		return "create it in the CompositePodGroup that annotation " + membership.CompositeAnnotation + " names"
-	}
-	return "correct label " + v2alpha2.SubGroupLabel
 }
 
 // describeGated describes what keeps existing pods out of every plan: their own scheduling gates, or another plugin.

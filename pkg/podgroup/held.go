@@ -51,7 +51,7 @@ func withoutNumbers(text string) string {
 // HeldNotes computes the notes of the waiting pods of one gang.
 type HeldNotes struct {
 	facts  Facts
-	judged *assessment // of the facts; nil: no note needed it yet
+	judged *verdict // of the facts; nil: no note needed it yet
 	byLeaf map[string]HeldNote
 }
 
@@ -65,8 +65,9 @@ func (n *HeldNotes) NoteOf(w WaitingPod) HeldNote {
 	name := message.Truncate(n.facts.Name, message.MaxName)
 	switch {
 	case w.Misplaced != "":
-		text := fmt.Sprintf("does not count in PodGroup %s: it %s: %s", name, w.Misplaced, LabelAdvice(w.Misplaced))
-		return HeldNote{Head: text, Text: text, Kind: reasonOfMisplaced(w.Misplaced)}
+		kind := misplacementOf(w.Misplaced)
+		text := fmt.Sprintf("does not count in PodGroup %s: it %s: %s", name, w.Misplaced, kind.advice)
+		return HeldNote{Head: text, Text: text, Kind: kind.event}
 	case n.facts.Group == nil:
 		text := fmt.Sprintf("waits until PodGroup %s exists and can start", name)
 		return HeldNote{Head: text, Text: text, Kind: v2alpha2.EventPodGroupNotFound}

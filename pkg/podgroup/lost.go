@@ -65,25 +65,15 @@ func FindLostPods(f Facts) []LostPods {
 			lost.Note = nameNotFound(lost.First, f.Namespace) + clauses + waits
 			continue
 		}
-		lost.Reason = reasonOfMisplaced(lost.Cause)
-		lost.Note = fmt.Sprintf("does not count in PodGroup %q: the pod %s: %s", name, lost.Cause, LabelAdvice(lost.Cause))
+		kind := misplacementOf(lost.Cause)
+		lost.Reason = kind.event
+		lost.Note = fmt.Sprintf("does not count in PodGroup %q: the pod %s: %s", name, lost.Cause, kind.advice)
 		if leaves := leafNames(f.Tree); leaves != "" && lost.Reason == v2alpha2.EventSubGroupNotFound {
 			lost.Note += "; " + leaves
 		}
 		lost.Note += "; " + waits
 	}
 	return all
-}
-
-// reasonOfMisplaced returns the reason of an event about pods that have no place in their gang for a cause.
-func reasonOfMisplaced(cause string) string {
-	switch {
-	case strings.HasPrefix(cause, contradicts):
-		return v2alpha2.EventMarksContradict
-	case strings.HasPrefix(cause, asksForShare):
-		return v2alpha2.EventIgnoredKeys
-	}
-	return v2alpha2.EventSubGroupNotFound
 }
 
 // nameNotFound describes that the PodGroup that a pod names does not exist.

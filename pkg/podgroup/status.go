@@ -146,8 +146,8 @@ func staysCompleted(f Facts) bool {
 	return old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) && !f.LastRunFailed
 }
 
-// assessment is the state of a gang in terms of its status.
-type assessment struct {
+// verdict is the state of a gang in terms of its status.
+type verdict struct {
 	phase     v2alpha2.PodGroupPhase
 	satisfied bool
 	reason    v2alpha2.Reason
@@ -157,7 +157,7 @@ type assessment struct {
 }
 
 // briefWith returns what fits into a column of a table: where a gang runs of which the minimum is bound, and the beginning of the summary.
-func (v assessment) briefWith(placement string) string {
+func (v verdict) briefWith(placement string) string {
 	text := strings.TrimPrefix(v.summary, "the gang ")
 	if v.satisfied && placement != "" {
 		text = placement + clauses + text
@@ -166,16 +166,16 @@ func (v assessment) briefWith(placement string) string {
 }
 
 // dominantVerdict determines the dominant reason.
-func dominantVerdict(f Facts) assessment {
+func dominantVerdict(f Facts) verdict {
 	if f.Tree == nil {
 		text := "the spec is not valid"
 		if f.TreeErr != nil {
 			text = f.TreeErr.Error()
 		}
-		return assessment{phase: v2alpha2.PodGroupInvalid, reason: v2alpha2.ReasonInvalid, message: text, summary: text}
+		return verdict{phase: v2alpha2.PodGroupInvalid, reason: v2alpha2.ReasonInvalid, message: text, summary: text}
 	}
 	minimum := f.Tree.MinPods()
-	v := assessment{satisfied: f.Tree.Satisfied(f.Bound)}
+	v := verdict{satisfied: f.Tree.Satisfied(f.Bound)}
 	switch {
 	case f.Ended && v.satisfied:
 		v.phase, v.reason = v2alpha2.PodGroupCompleted, v2alpha2.ReasonCompleted
