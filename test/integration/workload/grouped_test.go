@@ -69,6 +69,7 @@ func TestJobBecomesAGang(t *testing.T) {
 	}
 	w.addNodes(1)
 	w.untilReadyPods(8)
+	w.renamePodGroup(&list.Items[0])
 
 	w.patchJob(`{"spec": {"suspend": true}}`)
 	w.untilNames(podGroups)
@@ -78,6 +79,31 @@ func TestJobBecomesAGang(t *testing.T) {
 
 	w.must(w.dynamic.Resource(jobs).Namespace(w.namespace).Delete(w.ctx, "train", metav1.DeleteOptions{PropagationPolicy: &background}), "deleting the Job")
 	w.untilGone()
+}
+
+// renamePodGroup replaces the PodGroup of a workload that runs by one of another name, as an earlier version of muster-controller may have
+// left it. The gang goes on under the name that its pods look for: no pod ends, and a lost one is replaced alone.
+func (w *world) renamePodGroup(made *v2alpha2.PodGroup) {
+	w.t.Helper()
+	running := map[types.UID]bool{}
+	for _, p := range w.pods() {
+		running[p.UID] = true
+	}
+	former := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "former", Labels: made.Labels, OwnerReferences: made.OwnerReferences}, Spec: made.Spec}
+	w.must(w.client.Create(w.ctx, former), "creating a PodGroup of another name")
+	w.must(w.client.Delete(w.ctx, made), "deleting the PodGroup")
+	w.until("the PodGroup has its name, and its gang runs", podGroups, func(groups []*unstructured.Unstructured) bool {
+		return len(groups) == 1 && groups[0].GetName() == made.Name && groups[0].GetUID() != made.UID &&
+			conditionOf(groups[0], v2alpha2.ConditionSatisfied, "status") == "True"
+	})
+	pods := w.pods()
+	for _, p := range pods {
+		if !running[p.UID] || p.DeletionTimestamp != nil {
+			w.t.Errorf("pod %s was ended, or made", p.Name)
+		}
+	}
+	w.must(w.client.Delete(w.ctx, &pods[0]), "deleting a pod")
+	w.untilReadyPods(8)
 }
 
 // install creates a CRD, as far as muster-controller sees it, and returns it.
