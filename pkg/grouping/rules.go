@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,7 +74,7 @@ func ParseRules(file []byte) ([]Kind, error) {
 				refuse(".%s: %w", field, issues.Err())
 				return nil
 			}
-			if is := ast.OutputType(); !is.IsExactType(result) && !is.IsExactType(cel.DynType) && !is.IsExactType(cel.OptionalType(cel.DynType)) {
+			if is := ast.OutputType(); !result.IsAssignableType(is) && !is.IsExactType(cel.DynType) && !is.IsExactType(cel.OptionalType(cel.DynType)) {
 				refuse(".%s: is of type %s, must be %s", field, is, result)
 				return nil
 			}
@@ -124,7 +126,21 @@ func (p *program) value(expression cel.Program, what string, object *unstructure
 		}
 		value = optional.GetValue()
 	}
-	return value.Value(), nil
+	return plain(value), nil
+}
+
+// plain returns a value of CEL as a decoder of JSON would: maps that an expression itself writes are of CEL's own types.
+func plain(value ref.Val) any {
+	m, is := value.(traits.Mapper)
+	if !is {
+		return value.Value()
+	}
+	fields := map[string]any{}
+	for keys := m.Iterator(); keys.HasNext() == types.True; {
+		key := keys.Next()
+		fields[fmt.Sprint(key.Value())] = plain(m.Get(key))
+	}
+	return fields
 }
 
 // number evaluates an expression whose value is a number of pods.

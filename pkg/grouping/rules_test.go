@@ -75,6 +75,32 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestRuleThatWritesATemplate: a kind without pod templates, of which a rule knows what its controller makes.
+func TestRuleThatWritesATemplate(t *testing.T) {
+	t.Parallel()
+	kinds, err := ParseRules([]byte(`
+kinds:
+- apiVersion: example.com/v1
+  kind: Solver
+  pods:
+  - template: "{'metadata': {'labels': {'scheduling.run.ai/min-member': 'all', 'team': object.spec.team}}, 'spec': {'schedulerName': object.spec.scheduler}}"
+    replicas: object.spec.size
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for scheduler, want := range map[string]string{"muster-scheduler": "solver-a-0442a7f3: 3 pods", "default-scheduler": ""} {
+		solver := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Solver",
+			"spec": map[string]any{"size": int64(3), "team": "x", "scheduler": scheduler}}}
+		solver.SetNamespace("ns")
+		solver.SetName("a")
+		solver.SetUID("u1")
+		if got := treesOf(t, kinds[0], solver); got != want {
+			t.Errorf("%s: %q, want %q", scheduler, got, want)
+		}
+	}
+}
+
 // TestRulesThatAreWrong: every error is listed.
 func TestRulesThatAreWrong(t *testing.T) {
 	t.Parallel()
