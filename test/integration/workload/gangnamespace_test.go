@@ -5,11 +5,14 @@ package workload
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,6 +97,8 @@ func TestNamespaceOfGangs(t *testing.T) {
 		}
 	}
 
+	w.setsOfTheNamespace()
+
 	uids := map[string]types.UID{}
 	for name, size := range map[string]struct {
 		pods   int
@@ -128,4 +133,62 @@ func TestNamespaceOfGangs(t *testing.T) {
 		w.must(w.client.Delete(w.ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, client.PropagationPolicy(background)), "deleting a Job")
 	}
 	w.untilGone()
+}
+
+// setsOfTheNamespace checks which JobSets, LeaderWorkerSets and RayClusters get the scheduler in all of their pod templates.
+func (w *world) setsOfTheNamespace() {
+	w.t.Helper()
+	const (
+		spec    = "spec: {containers: []}"
+		others  = "spec: {schedulerName: volcano, containers: []}"
+		grouped = "metadata: {annotations: {pod-group-name: mine}}, " + spec
+		set     = "apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: s%s}, spec: {replicatedJobs: [{name: a, template: {spec: {template: {%s}}}}, {name: b, template: {spec: {template: {%s}}}}]}"
+		lws     = "apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: s%s}, spec: {leaderWorkerTemplate: {%s workerTemplate: {%s}}}"
+		ray     = "apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: s%s}, spec: {headGroupSpec: {template: {%s}}%s}"
+		of      = ", ownerReferences: [{apiVersion: x/v1, kind: %s, name: o, uid: u, controller: true}]"
+	)
+	for _, kind := range [][3]string{{"jobset.x-k8s.io", "v1alpha2", "JobSet"}, {"leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"}, {"ray.io", "v1", "RayCluster"}} {
+		crd := install(w, kind[0], kind[1], kind[2])
+		defer func() {
+			w.must(w.client.Delete(w.ctx, crd), "removing "+kind[2])
+			w.must(wait.PollUntilContextCancel(w.ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+				err := w.client.Get(ctx, client.ObjectKeyFromObject(crd), crd)
+				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+			}), "waiting until "+kind[2]+" is gone")
+		}()
+	}
+	// created returns how many pod templates of a new workload are of muster-scheduler, -1 if its kind is not served yet.
+	created := func(manifest string) int {
+		stored := read(w, "{"+manifest+"}")
+		err := w.client.Create(w.ctx, stored, client.DryRunAll)
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return -1
+		}
+		w.must(err, "creating "+stored.GetKind())
+		return strings.Count(fmt.Sprint(stored.Object["spec"]), "schedulerName:muster-scheduler")
+	}
+	for _, manifest := range []string{fmt.Sprintf(set, "", spec, spec), fmt.Sprintf(lws, "", "", spec), fmt.Sprintf(ray, "", spec, "")} {
+		w.must(wait.PollUntilContextCancel(w.ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
+			return created(manifest) > 0, nil
+		}), "waiting until the policy holds")
+	}
+	for what, tc := range map[string]struct {
+		manifest string
+		want     int // templates of Muster
+	}{
+		"a JobSet":                              {fmt.Sprintf(set, "", spec, spec), 2},
+		"a JobSet of a TrainJob":                {fmt.Sprintf(set, fmt.Sprintf(of, "TrainJob"), spec, spec), 2},
+		"a JobSet of another controller":        {fmt.Sprintf(set, fmt.Sprintf(of, "Other"), spec, spec), 0},
+		"a JobSet with another scheduler":       {fmt.Sprintf(set, "", spec, others), 0},
+		"a JobSet with a PodGroup":              {fmt.Sprintf(set, "", spec, grouped), 0},
+		"a LeaderWorkerSet":                     {fmt.Sprintf(lws, "", "", spec), 1},
+		"a LeaderWorkerSet with leaders":        {fmt.Sprintf(lws, "", "leaderTemplate: {"+spec+"},", spec), 2},
+		"a RayCluster without workers":          {fmt.Sprintf(ray, "", spec, ""), 1},
+		"a RayCluster of a RayJob":              {fmt.Sprintf(ray, fmt.Sprintf(of, "RayJob"), spec, ", workerGroupSpecs: [{groupName: w, template: {"+spec+"}}]"), 2},
+		"a RayCluster whose workers are others": {fmt.Sprintf(ray, "", spec, ", workerGroupSpecs: [{groupName: w, template: {"+others+"}}]"), 0},
+	} {
+		if got := created(tc.manifest); got != tc.want {
+			w.t.Errorf("%s: %d pod templates of muster-scheduler, want %d", what, got, tc.want)
+		}
+	}
 }
