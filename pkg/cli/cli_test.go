@@ -191,6 +191,10 @@ func TestScreens(t *testing.T) {
 		{"cordoned", []string{"what-if", "-f", "testdata/two-jobs.yaml"}, 0},
 		{"cordoned", []string{"what-if", "-f", "testdata/two-jobs.yaml", "--count", "9"}, 0},
 		{"runs", []string{"what-if", "-f", "testdata/two-jobs.yaml"}, 1}, // it has no PriorityClass high
+		{"runs", []string{"lint", "-f", "testdata/faulty.yaml"}, 2},
+		{"runs", []string{"lint", "-f", "testdata/two-jobs.yaml"}, 0},
+		{"runs", []string{"what-if", "-f", "testdata/faulty.yaml"}, 1},
+		{"cordoned", []string{"doctor"}, 2},
 		{"runs", []string{"what-if", "-f", "../../manifests/samples/podcliqueset.yaml"}, 2},
 	}
 	for _, tc := range tests {
@@ -209,7 +213,7 @@ func TestScreens(t *testing.T) {
 				}
 				out += errs
 				for i, line := range strings.Split(out, "\n") {
-					if n := len([]rune(line)); n > width && !strings.Contains(line, "kubectl ") {
+					if n := len([]rune(line)); n > width && !strings.Contains(line, "kubectl ") && !strings.HasPrefix(line, "error: ") {
 						t.Errorf("line %d has %d characters: %s", i+1, n, line)
 					}
 				}

@@ -120,7 +120,7 @@ func NewCommand(program string, s Streams) *cobra.Command {
 	clientcmd.BindOverrideFlags(&o.overrides, flags, names)
 	flags.StringVar(&o.snapshot, "snapshot", "", "Read this file of kubectl muster snapshot instead of the cluster. -: standard input.")
 	flags.StringVarP(&o.output, "output", "o", "", "json or yaml instead of text.")
-	root.AddCommand(newSnapshot(o), newWhy(o), newTree(o), newWhatIf(o), newTop(o))
+	root.AddCommand(newSnapshot(o), newWhy(o), newTree(o), newWhatIf(o), newTop(o), newLint(o), newDoctor(o))
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return root
 }

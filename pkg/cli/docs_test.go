@@ -3,12 +3,16 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/muster-project/muster/pkg/snapshot"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // The guide has every command and every flag of its own, and its screens are those of the golden files.
@@ -73,5 +77,49 @@ func TestErrors(t *testing.T) {
 	}
 	if code, _, errs := run(t, 80, "top", "--snapshot", "/dev/null"); code != exitError || !strings.Contains(errs, "reading snapshot /dev/null: it is no snapshot of kubectl muster") {
 		t.Errorf("exit code %d, errors %q for a file that is no snapshot", code, errs)
+	}
+}
+
+// A gang of 10,000 pods is one row, and 40 columns are enough.
+func TestTreeOfALargeGang(t *testing.T) {
+	t.Parallel()
+	s := (&scene{}).nodes(2, nil).gang(wrappers.MakePodGroup("huge", "ml").UID("huge").MinMember(10_000), members("huge", 10_000, 1)...)
+	code, out, errs := run(t, 40, "tree", "huge", "-n", "ml", "--snapshot", s.file(t))
+	lines := strings.Split(out, "\n")
+	if code != 0 || errs != "" || len(lines) > 16 || !strings.Contains(out, "10000 pods") {
+		t.Errorf("exit code %d, %q, %d lines:\n%s", code, errs, len(lines), out)
+	}
+}
+
+// Programs read the fields by these names.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	file := scenes["cordoned"]().file(t)
+	for command, want := range map[string][]string{
+		"why mid":                   {"Explanation", "verdict", "reason", "message", "advice", "holders", "priority"},
+		"why --all":                 {"Waiting", "gangs", "gpus", "reasons"},
+		"tree mid":                  {"Tree", "phase", "need", "bound", "exist", "ready"},
+		"top":                       {"Top", "gpus", "used", "free", "closed", "fits", "nodes", "waiting"},
+		"doctor":                    {"Doctor", "checks"},
+		"what-if --drain node-0000": {"WhatIf", "fits", "gangs"},
+	} {
+		args := append(strings.Fields(command), "-n", "ml", "--snapshot", file)
+		_, out, _ := run(t, 80, append(args, "-o", "json")...)
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(out), &fields); err != nil {
+			t.Errorf("%s: %v: %s", command, err, out)
+			continue
+		}
+		if fields["apiVersion"] != snapshot.APIVersion || fields["kind"] != want[0] {
+			t.Errorf("%s: apiVersion %v, kind %v, want %s", command, fields["apiVersion"], fields["kind"], want[0])
+		}
+		for _, name := range want[1:] {
+			if _, ok := fields[name]; !ok {
+				t.Errorf("%s: no field %s in %s", command, name, out)
+			}
+		}
+		if _, yaml, _ := run(t, 80, append(args, "-o", "yaml")...); !strings.Contains(yaml, "apiVersion: "+snapshot.APIVersion) {
+			t.Errorf("%s as YAML: %s", command, yaml)
+		}
 	}
 }

@@ -24,7 +24,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	grovev1alpha1 "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	grovevalidation "github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/naming"
@@ -34,8 +36,11 @@ import (
 
 // manifest is what the objects of files become: PodGroups, and pods that wait.
 type manifest struct {
-	groups []*v2alpha2.PodGroup
-	pods   []*corev1.Pod
+	groups   []*v2alpha2.PodGroup
+	pods     []*corev1.Pod
+	problems []Problem // that validation has found
+	// unplanned is what would have to be known to plan the gangs, and is not: "the pods of JobSet x".
+	unplanned []string
 	// ignored are objects of kinds that make no pods, "ConfigMap x".
 	ignored []string
 }
@@ -59,7 +64,7 @@ func (o *options) readManifest(names []string, namespace string) (*manifest, err
 			}
 		}
 	}
-	if len(m.groups) == 0 && len(m.pods) == 0 {
+	if len(m.groups)+len(m.pods)+len(m.problems)+len(m.unplanned) == 0 {
 		return nil, errors.New("the files have no objects that make pods")
 	}
 	return m, nil
@@ -132,6 +137,8 @@ func (m *manifest) add(document []byte, namespace string) error {
 			return err
 		}
 		g.Generation = 1
+		errs, warnings := validation.ValidatePodGroup(g)
+		m.validated(object.Kind, g.Namespace, g.Name, errs, warnings)
 		m.groups = append(m.groups, g)
 		return nil
 	case group == grovev1alpha1.GroupName && object.Kind == "PodCliqueSet":
@@ -183,7 +190,7 @@ func (m *manifest) add(document []byte, namespace string) error {
 		}
 		return m.addPods(d, object.APIVersion, object.Kind, &d.Spec.Template, replicas(d.Spec.Replicas))
 	case "JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "PyTorchJob", "MPIJob", "TrainJob", "CronJob", "DaemonSet", "PodClique":
-		return fmt.Errorf("%s %s: what-if does not make the pods of this kind: give its PodGroup and pods", object.Kind, object.Name)
+		m.unplanned = append(m.unplanned, fmt.Sprintf("the pods of %s %s", object.Kind, object.Name))
 	default:
 		m.ignored = append(m.ignored, object.Kind+" "+object.Name)
 	}
@@ -213,8 +220,13 @@ func (m *manifest) addPods(owner metav1.Object, version, kind string, template *
 // addSet adds the PodGroups and pods that muster-controller makes of a PodCliqueSet.
 func (m *manifest) addSet(set *grovev1alpha1.PodCliqueSet) error {
 	grovev1alpha1.SetDefaults(set, grovev1alpha1.DefaultSchedulerName)
+	errs, warnings := grovevalidation.ValidatePodCliqueSet(set)
+	if !m.validated(grovev1alpha1.KindPodCliqueSet, set.Namespace, set.Name, errs, warnings) {
+		return nil
+	}
 	if len(set.Spec.Template.TopologyConstraints()) > 0 {
-		return fmt.Errorf("PodCliqueSet %s: what-if does not read the topology constraints of PodCliqueSets: give its PodGroups and pods", set.Name)
+		m.unplanned = append(m.unplanned, fmt.Sprintf("the topology constraints of PodCliqueSet %s", set.Name))
+		return nil
 	}
 	revision := workload.NewRevision(set, grovev1alpha1.DefaultSchedulerName, nil, nil)
 	for i := range int(set.Spec.Replicas) {
@@ -241,6 +253,19 @@ func (m *manifest) addSet(set *grovev1alpha1.PodCliqueSet) error {
 				m.pods = append(m.pods, pod)
 			}
 		}
+	}
+	return nil
+}
+
+// isPlannable returns an error if the gangs cannot be planned.
+func (m *manifest) isPlannable() error {
+	for _, p := range m.problems {
+		if p.Severity == severityError {
+			return fmt.Errorf("%s is not valid: %s", p.Object, p.Message)
+		}
+	}
+	if len(m.unplanned) > 0 {
+		return fmt.Errorf("what-if does not know %s: give the PodGroups and the pods instead", strings.Join(m.unplanned, ", "))
 	}
 	return nil
 }

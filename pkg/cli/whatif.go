@@ -88,6 +88,9 @@ func (o *options) whatIf(ctx context.Context, files, drain []string, count int) 
 		if m, err = o.readManifest(files, o.namespace()); err != nil {
 			return err
 		}
+		if err := m.isPlannable(); err != nil {
+			return err
+		}
 	}
 	w, err := o.world(ctx)
 	if err != nil {
