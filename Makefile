@@ -7,6 +7,8 @@ export GOFLAGS     := -trimpath
 # How often tests repeat what depends on chance or timing: once in the presubmit, and the full number in `make test-long`.
 export ROUNDS ?= 3
 LONG_ROUNDS   ?= 50
+# What make test-upgrade upgrades from: the last release before this commit, until there is one an earlier commit.
+BEFORE        ?= $(shell git describe --tags --match 'v*' --abbrev=0 HEAD~1 2>/dev/null || echo cf73e640d1535b78dcfcf7403b87eacbe3f692a6)
 # How long the soak of make test-long lasts.
 LONG_SOAK     ?= 1h
 
@@ -85,8 +87,6 @@ linux-binaries:
 		GOOS=linux GOARCH=$$arch go build -ldflags '-s -w $(LDFLAGS)' -o bin/linux-$$arch/ ./cmd/... || exit 1; \
 	done
 
-RELEASE := cd hack/release && go run -mod=mod . -version $(VERSION) -out ../../dist
-
 .PHONY: plugin-binaries
 plugin-binaries: linux-binaries
 	@for platform in $(filter-out $(addprefix linux/,$(ARCHS)),$(PLATFORMS)); do \
@@ -94,6 +94,8 @@ plugin-binaries: linux-binaries
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} \
 			go build -ldflags '-s -w $(LDFLAGS)' -o bin/$$(echo $$platform | tr / -)/ ./cmd/kubectl-muster || exit 1; \
 	done
+
+RELEASE := cd hack/release && go run -mod=mod . -version $(VERSION) -out ../../dist
 
 .PHONY: release
 release: plugin-binaries ## Write images, install.yaml, chart, plugin and checksums into dist/: make release REGISTRY=registry.example.com/team
@@ -127,9 +129,17 @@ test-integration: build controlplane ## Run the tests against real control plane
 	go test -count 1 -p 2 -timeout 30m $(INTEGRATION)
 
 .PHONY: test-long
-test-long: build controlplane ## Run all tests, also those with the tag long, with the full number of rounds and the race detector
+test-long: build before controlplane ## Run all tests, also those with the tag long, with the full number of rounds and the race detector
 	ROUNDS=$(LONG_ROUNDS) RACE=all GOFLAGS='$(GOFLAGS) -tags=long' hack/test-unit.sh -timeout 2h $(UNIT)
 	ROUNDS=$(LONG_ROUNDS) SOAK=$(LONG_SOAK) go test -tags long -count 1 -p 1 -timeout 6h -v $(INTEGRATION)
+
+.PHONY: test-upgrade
+test-upgrade: build before controlplane ## Upgrade from an earlier commit, back, and uninstall, under load: make test-upgrade BEFORE=v0.1.0
+	go test -tags long -count 1 -timeout 30m -v -run '^TestUpgrade' ./test/integration/workloadapi
+
+.PHONY: before
+before:
+	@hack/build-before.sh $(BEFORE)
 
 # The controllers of other projects, each with the manifests that it publishes.
 .PHONY: test-workloads
@@ -179,6 +189,7 @@ manifests: $(CONTROLLER_GEN) ## Write the CRDs of the API types
 .PHONY: docs
 docs: ## Write docs/events.md from the constants of the API packages, and docs/chart.md from the values of the chart
 	go run ./hack/eventdoc docs/events.md
+	@cd hack/release && go run -mod=mod . -manifests ../../manifests -readme ../../docs/chart.md
 
 .PHONY: vendor
 vendor: tidy ## Write vendor/ from go.mod
@@ -189,7 +200,6 @@ tidy: ## Run go mod tidy in every module
 	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
-	@cd hack/release && go run -mod=mod . -manifests ../../manifests -readme ../../docs/chart.md
 fmt: ## Format the Go files
 	gofmt -w cmd hack manifests pkg test
 

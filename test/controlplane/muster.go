@@ -53,6 +53,8 @@ func musterManifests(names ...string) ([]*unstructured.Unstructured, error) {
 type SchedulerOptions struct {
 	// Name of the process and its log. Empty: muster-scheduler.
 	Name string
+	// Path of the program. Empty: that of bin/.
+	Path string
 	// Config is a KubeSchedulerConfiguration as YAML. Empty: that of manifests/scheduler. The kubeconfig is filled in.
 	Config []byte
 	// Kubeconfig is the path of a kubeconfig. Empty: one with the scheduler's own identity.
@@ -80,7 +82,7 @@ func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options Schedu
 	if err := writeSchedulerConfig(configFile, options.Config, kubeconfig); err != nil {
 		return nil, err
 	}
-	process, err := SchedulerProcess(name, cp.binary("muster-scheduler"), kubeconfig, append([]string{
+	process, err := SchedulerProcess(name, cmp.Or(options.Path, cp.binary("muster-scheduler")), kubeconfig, append([]string{
 		"--config=" + configFile, fmt.Sprintf("--leader-elect=%v", options.LeaderElect), "-v=2", "--workload-gangs"}, options.Args...)...)
 	if err != nil {
 		return nil, err
@@ -129,6 +131,8 @@ func writeSchedulerConfig(file string, config []byte, kubeconfig string) error {
 type ControllerOptions struct {
 	// Name of the process and its log. Empty: muster-controller.
 	Name string
+	// Path of the program. Empty: that of bin/.
+	Path string
 	// Args come last and override others.
 	Args []string
 }
@@ -157,7 +161,7 @@ func (cp *ControlPlane) StartMusterController(ctx context.Context, options Contr
 	}
 	p := cp.NewProcess(ProcessOptions{
 		Name: cmp.Or(options.Name, "muster-controller"),
-		Path: cp.binary("muster-controller"),
+		Path: cmp.Or(options.Path, cp.binary("muster-controller")),
 		Args: append([]string{
 			"--kubeconfig=" + kubeconfig,
 			"--namespace=" + MusterNamespace,
