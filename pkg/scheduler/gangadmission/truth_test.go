@@ -172,6 +172,13 @@ func TestOfflineTruth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			again, err := o.Try(ctx, key, gangadmission.Options{Explain: true, Preempt: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again.Starts() || again.Refusal.Message != out.Refusal.Message {
+				t.Errorf("seed %d: after all changes were taken back it is refused with %q, want %q", seed, again.Refusal.Message, out.Refusal.Message)
+			}
 			for i := range found.Changes {
 				x := &found.Changes[i]
 				t.Logf("seed %d: %s", seed, x.Text)
