@@ -4,6 +4,7 @@ package grouping
 
 import (
 	"cmp"
+	"math"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -25,7 +26,7 @@ type rayCluster struct {
 			Replicas    *int32 `json:"replicas"`
 			MinReplicas int32  `json:"minReplicas"`
 			MaxReplicas *int32 `json:"maxReplicas"`
-			NumOfHosts  int32  `json:"numOfHosts"`
+			NumOfHosts  *int32 `json:"numOfHosts"`
 		} `json:"workerGroupSpecs"`
 	} `json:"spec"`
 }
@@ -65,18 +66,17 @@ func gangOfRayCluster(object *unstructured.Unstructured) (map[string]v2alpha2.Po
 		return nil, err
 	}
 	for _, g := range cluster.Spec.WorkerGroups {
-		hosts, replicas := max(g.NumOfHosts, 1), max(ptr.Deref(g.Replicas, 0), g.MinReplicas)
-		if g.MaxReplicas != nil {
-			replicas = min(replicas, *g.MaxReplicas)
+		hosts, most := ptr.Deref(g.NumOfHosts, 1), ptr.Deref(g.MaxReplicas, math.MaxInt32) // as KubeRay's definition has them
+		to, replicas := &needed, g.MinReplicas
+		autoscaled := cluster.Spec.Autoscaling && most > 0
+		if !autoscaled {
+			replicas = max(replicas, ptr.Deref(g.Replicas, 0))
 		}
-		to, autoscaled := &needed, cluster.Spec.Autoscaling && ptr.Deref(g.MaxReplicas, 1) > 0
-		if autoscaled {
-			replicas = g.MinReplicas
-		}
+		replicas = min(replicas, most) // KubeRay obeys maxReplicas if minReplicas is larger
 		if replicas <= 0 && autoscaled {
 			to, replicas = &surplus, 1
 		}
-		if g.Suspend || replicas <= 0 {
+		if g.Suspend || replicas <= 0 || hosts <= 0 {
 			continue
 		}
 		if err := add(g.GroupName, replicas*hosts, g.Template, to); err != nil {

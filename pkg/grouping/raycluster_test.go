@@ -36,9 +36,13 @@ func TestRayClusters(t *testing.T) {
 			group + " needs 2 of headgroup.autoscaled 1 of all, headgroup 1, cpu 2, gpu 2"},
 		"replicas of several hosts": {head + "spec: {" + leader + ", workerGroupSpecs: [" + workers("tpu", "replicas: 2, numOfHosts: 4") + "]}",
 			group + " needs 2 of headgroup 1, tpu 8"},
+		"no hosts, no pods": {head + "spec: {" + leader + ", workerGroupSpecs: [" + workers("tpu", "replicas: 2, numOfHosts: 0") + "]}", group + " needs 1 of headgroup 1"},
 		"no more than maxReplicas, no fewer than minReplicas": {
 			head + "spec: {" + leader + ", workerGroupSpecs: [" + workers("a", "replicas: 9, maxReplicas: 5") + ", " + workers("b", "replicas: 0, minReplicas: 2") + ", " + workers("c", "replicas: 0") + "]}",
 			group + " needs 3 of headgroup 1, a 5, b 2"},
+		"autoscaled, no more than maxReplicas": {
+			head + "spec: {enableInTreeAutoscaling: true, " + leader + ", workerGroupSpecs: [" + workers("gpu", "minReplicas: 4, maxReplicas: 2") + "]}",
+			group + " needs 2 of headgroup 1, gpu 2"},
 		"a suspended group": {head + "spec: {" + leader + ", workerGroupSpecs: [" + workers("gpu", "replicas: 4, suspend: true") + "]}", group + " needs 1 of headgroup 1"},
 		"suspended":         {head + "spec: {suspend: true, " + leader + "}", ""},
 		"workers alone are ours": {
