@@ -5,10 +5,10 @@
 #
 #   hack/build-controlplane.sh                   # what tests, demo and cluster-up need
 #   hack/build-controlplane.sh kube-scheduler coscheduling   # the named binaries only; benchmarks compare with these
-#   hack/build-controlplane.sh jobset lws                    # controllers of other projects, with the manifests they publish
+#   hack/build-controlplane.sh jobset kuberay                # controllers of other projects, with the manifests they publish
 #
 # The versions are those of hack/controlplane/go.mod, and for other projects, each with the Kubernetes that it asks for, of
-# hack/coscheduling/go.mod and hack/workloads/NAME/go.mod; the manifests go to bin/NAME.yaml, by bin/kubectl. A binary is
+# hack/coscheduling/go.mod and hack/workloads/NAME/go.mod; the manifests go to bin/NAME.yaml. A binary is
 # out of date when the go.sum or the source of its module, the Go toolchain or the flags below changed since it was built;
 # bin/.built/NAME remembers.
 set -eu
@@ -39,18 +39,32 @@ kubernetes_ldflags=$(ldflags_of "$(version_of controlplane k8s.io/kubernetes)")
 
 describe() { # name; sets module, package, ldflags, manifests and the time a first build takes on two cores
 	module=hack/controlplane
-	manifests= # the directory of a kustomization and the module that has it
+	manifests= # a module, and files and directories of kustomizations in it
 	case $1 in
 	jobset | lws)
 		module=hack/workloads/$1 package=sigs.k8s.io/$1 ldflags= duration="4 minutes"
-		manifests="config/default sigs.k8s.io/$1"
+		manifests="sigs.k8s.io/$1 config/default"
 		case $1 in
 		lws) package=$package/cmd ;;
 		esac
 		;;
+	kuberay)
+		module=hack/workloads/kuberay package=github.com/ray-project/kuberay/ray-operator ldflags= duration="4 minutes"
+		manifests="$package config/default"
+		;;
+	trainer)
+		module=hack/workloads/trainer package=github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager ldflags= duration="4 minutes"
+		manifests="github.com/kubeflow/trainer/v2 manifests/overlays/manager"
+		;;
+	scheduler-plugins)
+		module=hack/coscheduling package=sigs.k8s.io/scheduler-plugins/cmd/controller ldflags= duration="2 minutes"
+		manifests="sigs.k8s.io/scheduler-plugins config/crd/bases/scheduling.x-k8s.io_podgroups.yaml
+			config/crd/bases/scheduling.x-k8s.io_elasticquotas.yaml manifests/install/all-in-one.yaml"
+		;;
 	coscheduling)
 		module=hack/coscheduling package=. duration="5 minutes"
 		ldflags=$(ldflags_of "$(version_of coscheduling k8s.io/kubernetes)")
+		manifests="sigs.k8s.io/scheduler-plugins manifests/coscheduling/crd.yaml" # the API server learns its PodGroups from it
 		;;
 	etcd) package=go.etcd.io/etcd/server/v3 ldflags= duration="10 seconds" ;;
 	kube-apiserver) package=k8s.io/kubernetes/cmd/kube-apiserver ldflags=$kubernetes_ldflags duration="3 minutes" ;;
@@ -58,7 +72,8 @@ describe() { # name; sets module, package, ldflags, manifests and the time a fir
 	kube-scheduler) package=k8s.io/kubernetes/cmd/kube-scheduler ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	kubectl) package=k8s.io/kubernetes/cmd/kubectl ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	*)
-		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling jobset lws" >&2
+		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling" \
+			"jobset lws kuberay trainer scheduler-plugins" >&2
 		exit 2
 		;;
 	esac
@@ -73,6 +88,25 @@ stamp_of() { # name
 
 up_to_date() { # name
 	[ -x "$bin/$1" ] && [ -f "$bin/.built/$1" ] && [ "$(cat "$bin/.built/$1")" = "$(stamp_of "$1")" ]
+}
+
+render() { # a module, and its manifests, as described
+	dir=$(cd "$module" && go list -m -f '{{.Dir}}' "$1")
+	shift
+	for manifest; do
+		echo ---
+		case $manifest in
+		*.yaml) cat "$dir/$manifest" ;;
+		manifests/overlays/manager) # without the JobSet beside it, which it gets from the network
+			copy=$(mktemp -d)
+			cp -R "$dir/manifests" "$copy" && chmod -R u+w "$copy"
+			sed -i '/third-party/d' "$copy/$manifest/kustomization.yaml"
+			"$bin/kubectl" kustomize "$copy/$manifest"
+			rm -r "$copy"
+			;;
+		*) "$bin/kubectl" kustomize "$dir/$manifest" ;;
+		esac
+	done
 }
 
 [ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager etcd kubectl
@@ -96,14 +130,7 @@ for name in $todo; do
 	echo "building $name ($number of $count, about $duration the first time)"
 	# Build beside and rename: a running cluster keeps its old file, an interrupted build leaves nothing half written.
 	(cd "$module" && go build -o "$bin/.built/$name.new" -ldflags "$ldflags" "$package")
-	if [ "$name" = coscheduling ]; then # the API server learns its PodGroups from the file that the project publishes
-		dir=$(cd "$module" && go list -m -f '{{.Dir}}' sigs.k8s.io/scheduler-plugins)
-		install -m 644 "$dir/manifests/coscheduling/crd.yaml" "$bin/coscheduling-podgroups.yaml"
-	fi
-	if [ -n "$manifests" ]; then
-		dir=$(cd "$module" && go list -m -f '{{.Dir}}' "${manifests#* }")
-		"$bin/kubectl" kustomize "$dir/${manifests% *}" >"$bin/$name.yaml"
-	fi
+	[ -z "$manifests" ] || render $manifests >"$bin/$name.yaml"
 	mv -f "$bin/.built/$name.new" "$bin/$name"
 	stamp_of "$name" >"$bin/.built/$name"
 done

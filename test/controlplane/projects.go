@@ -24,7 +24,7 @@ import (
 
 // StartProject applies the manifests that another project publishes, bin/NAME.yaml, and runs its controller, bin/NAME, as its own
 // service account under its own rules, with the webhooks on loopback. It returns when the webhooks answer. Both files come from
-// hack/build-controlplane.sh. edit, if not nil, changes the configuration of the controller.
+// hack/build-controlplane.sh. edit, if not nil, changes the configuration of the controller, if it reads one.
 func (cp *ControlPlane) StartProject(ctx context.Context, name string, edit func(config map[string]any)) (*Process, error) {
 	content, err := os.ReadFile(cp.binary(name + ".yaml"))
 	if err != nil {
@@ -73,31 +73,48 @@ func (cp *ControlPlane) StartProject(ctx context.Context, name string, edit func
 		return nil, err
 	}
 
-	config["internalCertManagement"] = map[string]any{"enable": false}
-	config["leaderElection"] = map[string]any{"leaderElect": false}
-	config["webhook"] = map[string]any{"host": "127.0.0.1", "port": port, "certDir": certificates}
-	config["health"] = map[string]any{"healthProbeBindAddress": healthAddress}
-	config["metrics"] = map[string]any{"bindAddress": "0"}
-	if edit != nil {
-		edit(config)
-	}
-	text, err := yaml.Marshal(config)
-	if err != nil {
-		return nil, err
-	}
-	file := cp.path(name + ".config.yaml")
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return nil, err
+	flags, flagged := projectFlags[name]
+	args := strings.Fields(fmt.Sprintf(flags, healthAddress))
+	if !flagged {
+		webhook := map[string]any{"host": "127.0.0.1", "port": port}
+		if own, found := config["certManagement"].(map[string]any); found { // which reads certificates below its TMPDIR
+			own["enable"] = false
+		} else {
+			webhook["certDir"] = certificates
+			config["internalCertManagement"] = map[string]any{"enable": false}
+		}
+		config["webhook"] = webhook
+		config["leaderElection"] = map[string]any{"leaderElect": false}
+		config["health"] = map[string]any{"healthProbeBindAddress": healthAddress}
+		config["metrics"] = map[string]any{"bindAddress": "0"}
+		if edit != nil {
+			edit(config)
+		}
+		text, err := yaml.Marshal(config)
+		if err != nil {
+			return nil, err
+		}
+		file := cp.path(name + ".config.yaml")
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return nil, err
+		}
+		args = []string{"--config=" + file}
 	}
 	p := cp.NewProcess(ProcessOptions{
-		Name: name, Path: cp.binary(name), Args: []string{"--config=" + file},
-		Env:      []string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + deployment.Namespace},
+		Name: name, Path: cp.binary(name), Args: args,
+		Env:      []string{"KUBECONFIG=" + kubeconfig, "POD_NAMESPACE=" + deployment.Namespace, "TMPDIR=" + cp.path(name+"-serving")},
 		ReadyURL: "http://" + healthAddress + "/readyz",
 	})
-	if err := cp.Restart(ctx, p); err != nil {
-		return nil, err
+	if err := cp.Restart(ctx, p); err != nil || flagged {
+		return p, err
 	}
 	return p, p.waitListening(ctx, address)
+}
+
+// projectFlags are the flags of the programs that read no configuration, and have no webhooks. %s is where they answer probes.
+var projectFlags = map[string]string{
+	"kuberay":           "--health-probe-bind-address=%s --metrics-addr=0 --enable-leader-election=false",
+	"scheduler-plugins": "--probeAddr=%s --metricsAddr=0",
 }
 
 // issueServing writes tls.crt and tls.key of a server on loopback, and returns their directory.
@@ -105,7 +122,7 @@ func (cp *ControlPlane) issueServing(name string) (string, error) {
 	certificate, key, err := cp.authority.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	dir := cp.path(name + "-serving")
+	dir := filepath.Join(cp.path(name+"-serving"), "k8s-webhook-server", "serving-certs") // where controller-runtime looks in TMPDIR
 	return dir, errors.Join(err, os.MkdirAll(dir, 0o700),
 		os.WriteFile(filepath.Join(dir, corev1.TLSCertKey), certificate, 0o600),
 		os.WriteFile(filepath.Join(dir, corev1.TLSPrivateKeyKey), key, 0o600))

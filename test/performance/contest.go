@@ -118,7 +118,7 @@ subjects:
 // coschedulingScheduler is kube-scheduler with the Coscheduling plugin. The plugin reads PodGroups, which the API server begins to
 // serve here, and counts their pods itself; the project's controller only writes the status of PodGroups, and does not run.
 func coschedulingScheduler(ctx context.Context, cp *controlplane.ControlPlane, o options) controlplane.ProcessOptions {
-	must(cp.ApplyYAML(ctx, string(got(os.ReadFile(filepath.Join(bin, "coscheduling-podgroups.yaml"))))))
+	must(cp.ApplyYAML(ctx, string(got(os.ReadFile(filepath.Join(bin, "coscheduling.yaml"))))))
 	must(cp.ApplyYAML(ctx, coschedulingRights))
 	kubeconfig := got(cp.Kubeconfig("system:kube-scheduler"))
 	config := filepath.Join(cp.Dir(), "coscheduling.yaml")
