@@ -23,33 +23,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/test/controlplane"
+	"github.com/muster-project/muster/test/podlife"
 )
 
 // realKind is a kind of workloads whose own controller runs in these tests.
 type realKind struct {
 	// projects are the programs that run, in their order.
 	projects []string
-	// manifest is one of the kind's own documentation, written anew. All that was added to it is the schedulerName.
+	// given is an object that the manifest needs. "": none.
+	given string
+	// manifest is one of the kind's own documentation, written anew. All that was added to it, or to what is given, is the
+	// schedulerName.
 	manifest string
 	// gangs is the number of gangs of the manifest, and size that of the pods of each.
 	gangs, size int
-	// gangOf returns what of a pod tells its gang from others.
+	// later is the number of pods that come when the gangs run, and are in none.
+	later int
+	// gangOf returns what of a pod tells its gang from others. "": the pod is in none.
 	gangOf func(*corev1.Pod) string
-	// resize are merge patches of the workload, one after the other, and the number of pods that run afterwards.
+	// resize are patches of the workload, one after the other.
 	resize []resized
-	// alone: only the pods of one gang are created again when one of them fails, and what they are is in their name.
-	keepsOthers bool
+	// restartsPods: when a pod of a gang fails, it is created again, and the others stay.
+	restartsPods bool
 }
 
 type resized struct {
-	patch string
-	pods  int
+	patch string // a merge patch, or a JSON patch
+	pods  int    // that run afterwards
+	slots int    // for more pods, that are added before
 }
 
 const suspended, resumed = `{"spec": {"suspend": true}}`, `{"spec": {"suspend": false}}`
 
 func byLabels(keys ...string) func(*corev1.Pod) string {
 	return func(p *corev1.Pod) string {
+		if p.Labels[keys[0]] == "" {
+			return ""
+		}
 		values := make([]string, 0, len(keys))
 		for _, key := range keys {
 			values = append(values, p.Labels[key])
@@ -57,6 +67,35 @@ func byLabels(keys ...string) func(*corev1.Pod) string {
 		return strings.Join(values, "/")
 	}
 }
+
+// torchDistributed is a runtime of TrainJobs.
+const torchDistributed = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch-distributed, labels: {trainer.kubeflow.org/framework: torch}}
+spec:
+  mlPolicy: {numNodes: 1, torch: {numProcPerNode: auto}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec:
+            template:
+              spec:
+                schedulerName: muster-scheduler
+                containers: [{name: node, image: "pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"}]
+`
+
+const torchJob = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: torch-ddp}
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer: {image: docker.io/custom-training, command: [torchrun train.py], numNodes: 5}
+`
 
 var realKinds = map[string]realKind{
 	"JobSet": {
@@ -95,7 +134,7 @@ spec:
 `,
 		gangs: 1, size: 5,
 		gangOf: byLabels("jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/restart-attempt"),
-		resize: []resized{{suspended, 0}, {resumed, 5}},
+		resize: []resized{{suspended, 0, 0}, {resumed, 5, 0}},
 	},
 	"LeaderWorkerSet": {
 		projects: []string{"lws"},
@@ -112,17 +151,163 @@ spec:
       spec:
         schedulerName: muster-scheduler
         containers:
-        - {name: nginx2, image: "nginxinc/nginx-unprivileged:1.27", resources: {limits: {cpu: 100m}, requests: {cpu: 50m}}, ports: [{containerPort: 8080}]}
+        - name: nginx2
+          image: nginxinc/nginx-unprivileged:1.27
+          resources: {limits: {cpu: 100m}, requests: {cpu: 50m}}
+          ports: [{containerPort: 8080}]
     workerTemplate:
       spec:
         schedulerName: muster-scheduler
         containers:
-        - {name: nginx, image: "nginxinc/nginx-unprivileged:1.27", resources: {limits: {cpu: 100m}, requests: {cpu: 50m}}, ports: [{containerPort: 8080}]}
+        - name: nginx
+          image: nginxinc/nginx-unprivileged:1.27
+          resources: {limits: {cpu: 100m}, requests: {cpu: 50m}}
+          ports: [{containerPort: 8080}]
 `,
 		gangs: 3, size: 4,
-		gangOf:      byLabels("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
-		resize:      []resized{{`{"spec": {"replicas": 1}}`, 4}, {`{"spec": {"replicas": 3}}`, 12}},
-		keepsOthers: true,
+		gangOf: byLabels("leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+		resize: []resized{{`{"spec": {"replicas": 1}}`, 4, 0}, {`{"spec": {"replicas": 3}}`, 12, 0}},
+	},
+	"RayCluster": {
+		projects: []string{"kuberay"},
+		manifest: `
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: raycluster-sample, labels: {kai.scheduler/queue: team-a}}
+spec:
+  headGroupSpec:
+    template:
+      spec:
+        schedulerName: muster-scheduler
+        containers: [{name: ray-head, image: "rayproject/ray:2.46.0", resources: {requests: {cpu: "1", memory: 2Gi}}}]
+  workerGroupSpecs:
+  - groupName: worker
+    replicas: 2
+    minReplicas: 2
+    template:
+      spec:
+        schedulerName: muster-scheduler
+        containers: [{name: ray-worker, image: "rayproject/ray:2.46.0", resources: {requests: {cpu: "1", memory: 1Gi}}}]
+`,
+		gangs: 1, size: 3,
+		gangOf: byLabels("ray.io/cluster"),
+		resize: []resized{
+			{`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 4}]`, 5, 2},
+			{`[{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 2}]`, 3, 0},
+			{suspended, 0, 0}, {resumed, 3, 0},
+		},
+		restartsPods: true,
+	},
+	// Its submitter waits for an answer of Ray's dashboard, which nobody gives here: the life of the RayJob ends there.
+	"RayJob": {
+		projects: []string{"kuberay"},
+		manifest: `
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: rayjob-sample-0, labels: {ray.io/scheduler-name: volcano, volcano.sh/queue-name: kuberay-test-queue}}
+spec:
+  entrypoint: python /home/ray/samples/sample_code.py
+  shutdownAfterJobFinishes: true
+  submitterPodTemplate:
+    spec:
+      schedulerName: muster-scheduler
+      restartPolicy: Never
+      containers: [{name: my-custom-rayjob-submitter-pod, image: "rayproject/ray:2.46.0"}]
+  rayClusterSpec:
+    rayVersion: 2.46.0
+    headGroupSpec:
+      rayStartParams: {}
+      template:
+        spec:
+          schedulerName: muster-scheduler
+          containers:
+          - name: ray-head
+            image: rayproject/ray:2.46.0
+            ports: [{containerPort: 6379, name: gcs-server}, {containerPort: 8265, name: dashboard}, {containerPort: 10001, name: client}]
+            resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}}
+    workerGroupSpecs:
+    - replicas: 2
+      minReplicas: 2
+      maxReplicas: 2
+      groupName: small-group
+      rayStartParams: {}
+      template:
+        spec:
+          schedulerName: muster-scheduler
+          containers:
+          - name: ray-worker
+            image: rayproject/ray:2.46.0
+            resources: {limits: {cpu: "1", memory: 1Gi}, requests: {cpu: "1", memory: 1Gi}}
+`,
+		gangs: 1, size: 3, later: 1,
+		gangOf:       byLabels("ray.io/cluster"),
+		resize:       []resized{{suspended, 0, 0}, {resumed, 4, 0}},
+		restartsPods: true,
+	},
+	// It serves nothing until Ray's dashboard answers: its RayCluster stays the pending one.
+	"RayService": {
+		projects: []string{"kuberay"},
+		manifest: `
+apiVersion: ray.io/v1
+kind: RayService
+metadata: {name: rayservice-no-ray-serve-replica}
+spec:
+  serveConfigV2: |
+    applications:
+    - name: simple_app
+      import_path: ray-operator.config.samples.ray-serve.single_deployment_dag:DagNode
+      route_prefix: /basic
+      deployments: [{name: BaseService, num_replicas: 1, max_replicas_per_node: 1, ray_actor_options: {num_cpus: 0.1}}]
+  rayClusterConfig:
+    rayVersion: 2.46.0
+    headGroupSpec:
+      rayStartParams: {num-cpus: "0"}
+      template:
+        spec:
+          schedulerName: muster-scheduler
+          containers:
+          - name: ray-head
+            image: rayproject/ray:2.46.0
+            resources: {limits: {cpu: 1, memory: 2Gi}, requests: {cpu: 1, memory: 2Gi}}
+    workerGroupSpecs:
+    - replicas: 2
+      minReplicas: 1
+      maxReplicas: 5
+      groupName: small-group
+      rayStartParams: {}
+      template:
+        spec:
+          schedulerName: muster-scheduler
+          containers:
+          - name: ray-worker
+            image: rayproject/ray:2.46.0
+            resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: 500m, memory: 2Gi}}
+`,
+		gangs: 1, size: 3,
+		gangOf: byLabels("ray.io/cluster"),
+		resize: []resized{{`[{"op": "add", "path": "/spec/rayClusterConfig/workerGroupSpecs/-", "value": {
+			"groupName": "large-group", "replicas": 2, "minReplicas": 1, "maxReplicas": 5, "rayStartParams": {}, "template": {"spec": {
+			"schedulerName": "muster-scheduler", "containers": [{"name": "ray-worker", "image": "rayproject/ray:2.46.0"}]}}}}]`, 5, 2}},
+		restartsPods: true,
+	},
+	"TrainJob": {
+		projects: []string{"jobset", "trainer"},
+		given:    torchDistributed,
+		manifest: torchJob,
+		gangs:    1, size: 5,
+		gangOf:       byLabels("jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/restart-attempt"),
+		resize:       []resized{{suspended, 0, 0}, {resumed, 5, 0}},
+		restartsPods: true,
+	},
+	// Its pods name a PodGroup of Coscheduling, which trainer makes, and whose status the controller of scheduler-plugins writes.
+	"TrainJobOfCoscheduling": {
+		projects: []string{"scheduler-plugins", "jobset", "trainer"},
+		given:    torchDistributed + "  podGroupPolicy: {coscheduling: {}}\n",
+		manifest: torchJob,
+		gangs:    1, size: 5,
+		gangOf:       byLabels("scheduling.x-k8s.io/pod-group", "jobset.sigs.k8s.io/restart-attempt"),
+		resize:       []resized{{suspended, 0, 0}, {resumed, 5, 0}},
+		restartsPods: true,
 	},
 }
 
@@ -163,50 +348,59 @@ func startProjects(t *testing.T, ctx context.Context, projects ...string) {
 // live is the life of one workload, and of ten.
 func (k realKind) live(w *world) {
 	witness := k.watch(w)
-	total := k.gangs * k.size
+	inGangs := k.gangs * k.size
+	total := inGangs + k.later
 	settled := func(what string, pods int) {
 		w.t.Helper()
 		w.t.Logf("%s: %d pods run", what, pods)
-		w.untilReadyPods(pods)
+		w.until(fmt.Sprintf("%d pods run", pods), podsKind, func(all []*unstructured.Unstructured) bool {
+			live := unended(all)
+			return len(live) == pods && !slices.ContainsFunc(live, func(p *unstructured.Unstructured) bool {
+				return p.GetDeletionTimestamp() != nil || conditionOf(p, "Ready", "status") != "True"
+			})
+		})
 		witness.check(what)
+	}
+	if k.given != "" {
+		given := read(w, k.given)
+		given.SetNamespace("") // of no namespace
+		createWhenServed(w, given)
 	}
 
 	// 1. Room for all but one pod of a gang, then for all gangs but one, then for all.
 	w.addSlots(k.size - 1)
 	object := k.create(w, "")
-	w.untilShort(total)
+	w.untilShort(inGangs)
 	if n := w.boundPods(); n > 0 {
 		w.t.Fatalf("%d pods of a gang of %d started, with room for all but one", n, k.size)
 	}
 	if w.addSlots(1); k.gangs > 1 {
 		w.until("one gang runs", podsKind, func(pods []*unstructured.Unstructured) bool { return boundAmong(pods) == k.size })
 		witness.check("one gang runs")
-		w.addSlots((k.gangs - 1) * k.size)
 	}
+	w.addSlots(total - k.size)
 	settled("started", total)
 
 	// 2. One pod fails.
-	before := w.present()
-	var victim *corev1.Pod
-	for _, p := range w.pods() {
-		if victim == nil || p.Name > victim.Name { // a worker
-			victim = &p
-		}
+	before, victim := w.present(), k.worker(w)
+	restarts := func(p *corev1.Pod) bool {
+		return p.UID == victim.UID || !k.restartsPods && k.gangOf(p) == k.gangOf(victim)
 	}
 	w.must(cp.ExitPod(w.ctx, w.namespace, victim.Name, 1), "failing a pod")
-	w.untilRestarted("a pod failed", before, func(p *corev1.Pod) bool { return !k.keepsOthers || k.gangOf(p) == k.gangOf(victim) }, k.gangOf)
+	w.untilRestarted("a pod failed", before, restarts, k.gangOf)
 	settled("a pod failed", total)
 
 	// 3. A node is lost with its pod, and another one comes.
-	lost := ""
-	for _, p := range w.pods() {
-		lost = p.Spec.NodeName
+	lost, restarted := k.worker(w).Spec.NodeName, k.size
+	if k.restartsPods {
+		restarted = 1
 	}
 	w.must(cp.LoseNode(w.ctx, lost), "losing a node")
 	_, err := cp.RemoveNode(w.ctx, lost)
 	w.must(err, "removing the node")
-	w.until("the gang of the lost pod waits as a whole", podsKind, func(pods []*unstructured.Unstructured) bool {
-		return len(pods) == total && boundAmong(pods) == total-k.size && !slices.ContainsFunc(pods, func(p *unstructured.Unstructured) bool {
+	w.until("what was lost waits as a whole", podsKind, func(all []*unstructured.Unstructured) bool {
+		pods := unended(all)
+		return len(pods) == total && boundAmong(pods) == total-restarted && !slices.ContainsFunc(pods, func(p *unstructured.Unstructured) bool {
 			return p.GetDeletionTimestamp() != nil
 		})
 	})
@@ -216,7 +410,12 @@ func (k realKind) live(w *world) {
 
 	// 4. Its size is changed.
 	for _, r := range k.resize {
-		w.must(w.client.Patch(w.ctx, object, client.RawPatch(types.MergePatchType, []byte(r.patch))), "changing the size")
+		w.addSlots(r.slots)
+		kind := types.MergePatchType
+		if strings.HasPrefix(r.patch, "[") {
+			kind = types.JSONPatchType
+		}
+		w.must(w.client.Patch(w.ctx, object, client.RawPatch(kind, []byte(r.patch))), "changing the size")
 		settled(r.patch, r.pods)
 	}
 
@@ -230,7 +429,7 @@ func (k realKind) live(w *world) {
 	for i := range ten {
 		all = append(all, k.create(w, fmt.Sprintf("-%d", i)))
 	}
-	w.untilPodCount(ten * total)
+	w.until("all gangs have their pods", podsKind, func(pods []*unstructured.Unstructured) bool { return len(pods) >= ten*inGangs })
 	w.addSlots((ten - 1) * total)
 	settled("ten", ten*total)
 	for _, o := range all {
@@ -238,6 +437,18 @@ func (k realKind) live(w *world) {
 	}
 	w.untilGone()
 	witness.check("all are deleted")
+}
+
+// worker returns the pod of a gang that has the last name: no leader or head.
+func (k realKind) worker(w *world) *corev1.Pod {
+	w.t.Helper()
+	var last *corev1.Pod
+	for _, p := range w.pods() {
+		if k.gangOf(&p) != "" && !podlife.Over(&p) && (last == nil || p.Name > last.Name) {
+			last = &p
+		}
+	}
+	return last
 }
 
 // create creates the workload of the manifest, with this suffix in its name.
@@ -279,6 +490,14 @@ func (w *world) untilPodCount(n int) {
 	w.until(fmt.Sprintf("there are %d pods", n), podsKind, func(pods []*unstructured.Unstructured) bool { return len(pods) == n })
 }
 
+// unended returns the pods that have not ended: a Job keeps those that have failed.
+func unended(pods []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *unstructured.Unstructured) bool {
+		phase, _, _ := unstructured.NestedString(p.Object, "status", "phase")
+		return phase == string(corev1.PodFailed) || phase == string(corev1.PodSucceeded)
+	})
+}
+
 func boundAmong(pods []*unstructured.Unstructured) int {
 	n := 0
 	for _, p := range pods {
@@ -298,7 +517,7 @@ func (w *world) present() map[types.UID]bool {
 	return uids
 }
 
-// untilRestarted waits until no pod of these UIDs is left that was to be replaced. All others must be there still.
+// untilRestarted waits until no pod of these UIDs runs that was to be replaced. All others must be there still.
 func (w *world) untilRestarted(what string, before map[types.UID]bool, replaced func(*corev1.Pod) bool, gangOf func(*corev1.Pod) string) {
 	w.t.Helper()
 	kept := map[types.UID]string{}
@@ -310,7 +529,7 @@ func (w *world) untilRestarted(what string, before map[types.UID]bool, replaced 
 	ctx, cancel := w.patient()
 	defer cancel()
 	w.must(controlplane.Until(ctx, cp.Client().CoreV1().Pods(w.namespace), metav1.ListOptions{}, func(pods []*corev1.Pod) bool {
-		return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return before[p.UID] && replaced(p) })
+		return !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return before[p.UID] && replaced(p) && !podlife.Over(p) })
 	}), "waiting until the pods are replaced")
 	now := w.present()
 	for uid, gang := range kept {
@@ -354,9 +573,9 @@ func (s *witness) see(pods []*corev1.Pod, gangOf func(*corev1.Pod) string) {
 	defer s.mu.Unlock()
 	bound := map[string]int{}
 	for _, p := range pods {
-		ends := p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
-		if p.Spec.NodeName != "" && !ends {
-			bound[gangOf(p)]++
+		ends := p.DeletionTimestamp != nil || podlife.Over(p)
+		if gang := gangOf(p); gang != "" && p.Spec.NodeName != "" && !ends {
+			bound[gang]++
 		}
 	}
 	for gang, n := range s.bound {
