@@ -174,7 +174,7 @@ func runManager(ctx context.Context, o *options) error {
 	grouped = append(grouped, ruled...)
 	settings := controllers.Options{
 		SchedulerName: o.schedulerName, SchedulerLease: o.schedulerLeaseName(), StandstillLimit: renewDeadline,
-		WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes, Grouped: grouped}
+		WaitImage: o.waitImage, StalledUpdateAfter: o.stalledUpdateAfter, Classes: o.classes, Grouped: grouped, OtherSchedulers: o.otherSchedulers}
 	controllers.AddCacheOptions(&managerOptions.Cache, settings)
 
 	if err := metrics.Register(); err != nil {

@@ -42,6 +42,7 @@ type options struct {
 	waitImage          string
 	stalledUpdateAfter time.Duration
 	groupedKinds       []string
+	otherSchedulers    []string
 	kindRules          string
 	classes            classes.Options
 
@@ -76,6 +77,7 @@ func defaultOptions() *options {
 		waitImage:            "ghcr.io/muster-project/muster-wait:" + version.Version,
 		stalledUpdateAfter:   10 * time.Minute,
 		groupedKinds:         grouping.Names(),
+		otherSchedulers:      []string{"default-scheduler", "volcano", "scheduler-plugins-scheduler"},
 		classes:              classes.DefaultOptions(),
 		webhookPort:          9443,
 		webhookService:       "muster-webhooks",
@@ -116,6 +118,9 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 	fs.StringSliceVar(&o.groupedKinds, "grouped-kinds", o.groupedKinds,
 		"Kinds of workloads for whose gangs PodGroups are made: of a LeaderWorkerSet for each replica, of every JobSet, RayCluster and PodGroup of another scheduler, of the others if their pod templates have "+v2alpha2.MinMemberKey+". Empty: none; PodGroups that were made stay.")
+
+	fs.StringSliceVar(&o.otherSchedulers, "other-schedulers", o.otherSchedulers,
+		"Schedulers that Muster is not, whose pods may name PodGroups of other schedulers: of those that no other pod names no PodGroup of Muster is made. Empty: of all one is.")
 
 	fs.StringVar(&o.kindRules, "kind-rules", o.kindRules,
 		"File of rules that say which pods workloads of further kinds consist of, whose PodGroups are made too. Empty: there are none.")

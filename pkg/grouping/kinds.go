@@ -71,7 +71,7 @@ const PodGroupKind = "PodGroup"
 
 // Name returns what the kind is called: "Job", or "PodGroup.scheduling.x-k8s.io" for the PodGroups of another scheduler.
 func (k Kind) Name() string {
-	if k.Kind == PodGroupKind || k.IsNative() {
+	if k.IsNamed() {
 		return k.GroupKind().String()
 	}
 	return k.Kind
@@ -193,7 +193,5 @@ func stripPodSpecs(node any) {
 
 // isOurs reports whether a scheduler of Muster may schedule the pods: whichever is not the default one.
 func (t template) isOurs() bool {
-	return cmp.Or(t.Spec.SchedulerName, defaultScheduler) != defaultScheduler
+	return cmp.Or(t.Spec.SchedulerName, corev1.DefaultSchedulerName) != corev1.DefaultSchedulerName
 }
-
-const defaultScheduler = "default-scheduler"

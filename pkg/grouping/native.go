@@ -295,54 +295,10 @@ func hasStarted(made *v2alpha2.PodGroup, name string) bool {
 	return len(made.Spec.SubGroups) == 0 || i >= 0 && made.Status.SubGroups[i].Admitted
 }
 
-// PodsInTrees selects the pods for which JoinTree is asked: neither those of the default scheduler nor those that have ended.
-const PodsInTrees = "spec.schedulerName!=" + defaultScheduler + ",status.phase!=Succeeded,status.phase!=Failed"
-
 // JoinTree returns the patch by which a pod finds the tree of its PodGroup of Kubernetes, nil if it needs none.
 func JoinTree(pod *corev1.Pod, root string) []byte {
 	if pod.Annotations[membership.CompositeAnnotation] == root || pod.DeletionTimestamp != nil {
 		return nil
 	}
 	return fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, pod.UID, membership.CompositeAnnotation, root)
-}
-
-// NativeGroupOf returns the PodGroup of Kubernetes that a pod names, "" for none.
-func NativeGroupOf(pod *corev1.Pod) string {
-	if pod.Spec.SchedulingGroup == nil {
-		return ""
-	}
-	return ptr.Deref(pod.Spec.SchedulingGroup.PodGroupName, "")
-}
-
-// StripPod removes from a stored pod all that JoinTree and NativeGroupOf do not read. It returns other objects as they are.
-func StripPod(object any) (any, error) {
-	pod, is := object.(*corev1.Pod)
-	if !is {
-		return object, nil
-	}
-	kept := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp}}
-	kept.Spec.SchedulingGroup = pod.Spec.SchedulingGroup
-	if root := pod.Annotations[membership.CompositeAnnotation]; root != "" {
-		kept.Annotations = map[string]string{membership.CompositeAnnotation: root}
-	}
-	return kept, nil
-}
-
-// HasPods reports whether the pods of the Job for which the Job controller made a PodGroup of Kubernetes belong to the gang of that: a
-// scheduler of Muster may schedule them, and they have no other mark.
-func HasPods(group, job *unstructured.Unstructured) bool {
-	var read struct {
-		Spec jobSpec `json:"spec"`
-	}
-	if err := convert(job, &read); err != nil {
-		return true
-	}
-	template := read.Spec.Template
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: template.Metadata.Labels, Annotations: template.Metadata.Annotations,
-		OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: job.GetAPIVersion(), Kind: job.GetKind(), Name: job.GetName(), UID: job.GetUID(), Controller: ptr.To(true)},
-			{APIVersion: group.GetAPIVersion(), Kind: group.GetKind(), Name: group.GetName()}}}}
-	pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(group.GetName())}
-	return template.isOurs() && membership.Group(pod) == membership.Native.GroupName(group.GetName())
 }

@@ -9,10 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -281,73 +279,5 @@ func TestNativeConditions(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestJoinTree: which pods get the annotation.
-func TestJoinTree(t *testing.T) {
-	t.Parallel()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u1", Annotations: map[string]string{"scheduling.run.ai/composite-pod-group": "old", "other": "x"}},
-		Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To("a")}, NodeName: "n"}}
-	stripped, err := StripPod(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod = stripped.(*corev1.Pod)
-	if NativeGroupOf(pod) != "a" || NativeGroupOf(&corev1.Pod{}) != "" || pod.Spec.NodeName != "" {
-		t.Error(pod)
-	}
-	const want = `{"metadata":{"uid":"u1","annotations":{"scheduling.run.ai/composite-pod-group":"root"}}}`
-	if got := string(JoinTree(pod, "root")); got != want {
-		t.Error(got)
-	}
-	if got := JoinTree(pod, "old"); got != nil {
-		t.Errorf("%s", got)
-	}
-}
-
-// TestPodsInTrees: of which pods the API server tells, by fields that it can select.
-func TestPodsInTrees(t *testing.T) {
-	t.Parallel()
-	selector, err := fields.ParseSelector(PodsInTrees)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for pod, want := range map[[2]string]bool{
-		{"muster-scheduler", "Pending"}: true, {"muster-scheduler", "Running"}: true, {"muster-scheduler", "Succeeded"}: false,
-		{"muster-scheduler", "Failed"}: false, {"default-scheduler", "Pending"}: false,
-	} {
-		if got := selector.Matches(fields.Set{"spec.schedulerName": pod[0], "status.phase": pod[1]}); got != want {
-			t.Errorf("%v: %v", pod, got)
-		}
-	}
-}
-
-// TestHasPods: the Job controller makes a PodGroup for any Job, whose pods may belong to another gang, or to none.
-func TestHasPods(t *testing.T) {
-	t.Parallel()
-	group := nativeObjects(t, "v1beta1", "PodGroup/pi: {schedulingPolicy: {basic: {}}}")[0]
-	const ours = "schedulerName: muster-scheduler"
-	for name, tc := range map[string]struct {
-		metadata, spec string // of the pod template
-		want           bool
-	}{
-		"nothing but the scheduler":            {"{}", ours, true},
-		"of the default scheduler":             {"{}", "", false},
-		"by its name":                          {"{}", "schedulerName: default-scheduler", false},
-		"a minimum":                            {"{annotations: {scheduling.run.ai/min-member: all}}", ours, false},
-		"a PodGroup of ours":                   {"{annotations: {pod-group-name: a}}", ours, false},
-		"a PodGroup of Coscheduling":           {"{labels: {scheduling.x-k8s.io/pod-group: a}}", ours, false},
-		"opted out":                            {"{labels: {scheduling.run.ai/gang: \"false\"}}", ours, false},
-		"another label, and another scheduler": {"{labels: {app: a}}", "schedulerName: site-scheduler", true},
-	} {
-		job := &unstructured.Unstructured{}
-		manifest := "{apiVersion: batch/v1, kind: Job, metadata: {name: pi, uid: u2}, spec: {template: {metadata: " + tc.metadata + ", spec: {" + tc.spec + "}}}}"
-		if err := yaml.Unmarshal([]byte(manifest), &job.Object); err != nil {
-			t.Fatal(err)
-		}
-		if got := HasPods(group, job); got != tc.want {
-			t.Errorf("%s: %v", name, got)
-		}
 	}
 }

@@ -41,7 +41,9 @@ type Options struct {
 	Classes classes.Options
 	// Grouped are the kinds of workloads of other controllers for which PodGroups are made.
 	Grouped []grouping.Kind
-	Clock   clock.PassiveClock
+	// OtherSchedulers are those that Muster is not: of a PodGroup of another scheduler that only their pods name none is made.
+	OtherSchedulers []string
+	Clock           clock.PassiveClock
 	// SchedulerLease is the Lease of the scheduler named SchedulerName. No name: it is not read.
 	SchedulerLease types.NamespacedName
 	// Witness finds out who does not answer; the controllers of a process share it. nil: each has its own.

@@ -6,10 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,9 +22,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 var nativePodGroup = schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PodGroup"}
@@ -37,44 +43,122 @@ func (r *removals) RemoveInformer(_ context.Context, o client.Object) error {
 	return nil
 }
 
-// TestVersionThatIsWatched: the one that is watched stays as long as it is served; an API server that does not answer changes nothing.
+// TestVersionThatIsWatched: the one that is watched stays as long as it is served, and nobody asks while its watch lasts; an API server that
+// does not answer changes nothing.
 func TestVersionThatIsWatched(t *testing.T) {
 	t.Parallel()
-	informers := &removals{}
-	var served []string
-	var err error
-	k := &ServedKind{GroupKind: nativePodGroup, cache: informers, clock: clock.RealClock{}, served: func(context.Context) ([]string, error) { return served, err }}
-	o := &unstructured.Unstructured{}
-	for _, step := range []struct {
-		what    string
-		served  []string
-		err     error
-		want    string
-		changes int
-		removed []string
-	}{
-		{"none", nil, nil, "", 0, nil},
-		{"that of 1.36", []string{"v1alpha2"}, nil, "v1alpha2", 1, nil},
-		{"a later one too", []string{"v1beta1", "v1alpha2"}, nil, "v1alpha2", 1, nil},
-		{"no answer", nil, errors.New("connection refused"), "v1alpha2", 1, nil},
-		{"the later one alone", []string{"v1beta1"}, nil, "v1beta1", 2, []string{"v1alpha2"}},
-		{"dropped", nil, nil, "", 3, []string{"v1alpha2", "v1beta1"}},
-		{"served again", []string{"v1beta1"}, nil, "v1beta1", 4, []string{"v1alpha2", "v1beta1"}},
-	} {
-		served, err, k.checked = step.served, step.err, time.Time{}
-		version, changes := k.check(t.Context())
-		if version != step.want || changes != step.changes || k.Version() != step.want || !slices.Equal(informers.versions, step.removed) {
-			t.Errorf("%s: %q, %d changes, removed %v; want %q, %d, %v", step.what, version, changes, informers.versions, step.want, step.changes, step.removed)
-		}
-		if step.want == "" {
-			if err := k.Get(t.Context(), client.ObjectKey{Name: "a"}, o); !apierrors.IsNotFound(err) {
-				t.Errorf("%s: reading gives %v", step.what, err)
+	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
+	for name, read := range map[string]string{"whichever is served": "", "one version": "v1beta1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object, informers, asked := &unstructured.Unstructured{}, &removals{}, 0
+			object.SetGroupVersionKind(nativePodGroup.WithVersion(read))
+			var served []string
+			var err error
+			k := &ServedKind{of: object, cache: informers, served: func(context.Context) ([]string, error) { asked++; return served, err }}
+			o := &unstructured.Unstructured{}
+			for _, step := range []struct {
+				what    string
+				ended   error // the watch
+				served  []string
+				err     error
+				want    string // of whichever is served
+				removed []string
+				wantOf1 string // of v1beta1 alone
+			}{
+				{what: "none"},
+				{what: "that of 1.36", served: []string{"v1alpha2"}, want: "v1alpha2"},
+				{what: "a later one too", served: []string{"v1beta1", "v1alpha2"}, want: "v1alpha2", wantOf1: "v1beta1"},
+				{what: "the API server restarts", ended: errors.New("connection refused"), served: []string{"v1beta1", "v1alpha2"}, want: "v1alpha2", wantOf1: "v1beta1"},
+				{what: "no answer", ended: notFound, err: errors.New("connection refused"), want: "v1alpha2", wantOf1: "v1beta1"},
+				{what: "the later one alone", served: []string{"v1beta1"}, want: "v1beta1", removed: []string{"v1alpha2"}, wantOf1: "v1beta1"},
+				{what: "dropped", ended: notFound, removed: []string{"v1alpha2", "v1beta1"}},
+				{what: "served again", served: []string{"v1beta1"}, want: "v1beta1", removed: []string{"v1alpha2", "v1beta1"}, wantOf1: "v1beta1"},
+			} {
+				if step.ended != nil {
+					k.watchFailed(t.Context(), &toolscache.Reflector{}, step.ended)
+				}
+				served, err = step.served, step.err
+				want := step.want
+				if read != "" {
+					want = step.wantOf1
+				}
+				changes := k.changes
+				version, now := k.check(t.Context())
+				before := asked
+				_, again := k.check(t.Context())
+				if version != want || k.Version() != want || again != now || now < changes {
+					t.Errorf("%s: %q, changes %d, %d, %d; want %q", step.what, version, changes, now, again, want)
+				}
+				if want != "" && step.err == nil && asked != before {
+					t.Errorf("%s: the API server is asked while the watch lasts", step.what)
+				}
+				if read == "" && !slices.Equal(informers.versions, step.removed) {
+					t.Errorf("%s: removed %v, want %v", step.what, informers.versions, step.removed)
+				}
+				if want == "" {
+					if err := k.Get(t.Context(), client.ObjectKey{Name: "a"}, o); !apierrors.IsNotFound(err) {
+						t.Errorf("%s: reading gives %v", step.what, err)
+					}
+					if err := k.List(t.Context(), &unstructured.UnstructuredList{}); err != nil {
+						t.Errorf("%s: listing gives %v", step.what, err)
+					}
+				}
 			}
-			if err := k.List(t.Context(), &unstructured.UnstructuredList{}); err != nil {
-				t.Errorf("%s: listing gives %v", step.what, err)
-			}
-		}
+		})
 	}
+}
+
+// TestFollows: a source starts when the API server serves its kind, and again for another version; that of a kind that is read with it
+// follows within a second. The controller waits for none of them.
+func TestFollows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		object, pod := &unstructured.Unstructured{}, &unstructured.Unstructured{}
+		object.SetGroupVersionKind(nativePodGroup.WithVersion(""))
+		pod.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+		groups := &ServedKind{of: object, period: servedCheckPeriod, cache: &removals{}, served: func(context.Context) ([]string, error) {
+			switch since := time.Since(begin); {
+			case since > 6*time.Minute:
+				return []string{"v1beta1"}, nil
+			case since > 40*time.Second:
+				return []string{"v1alpha2"}, nil
+			}
+			return nil, nil
+		}}
+		pods := &ServedKind{of: pod}
+		pods.OnceServed(groups)
+		var mu sync.Mutex
+		var got []string
+		for _, k := range []*ServedKind{pods, groups} {
+			s := follows{k, func(version string) source.Source {
+				return source.Func(func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+					mu.Lock()
+					defer mu.Unlock()
+					got = append(got, fmt.Sprintf("%s %s after %v", k.kind().Kind, version, time.Since(begin).Round(10*time.Second)))
+					return nil
+				})
+			}}
+			if err := s.Start(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("the controller waited %v", waited)
+		}
+		time.Sleep(7*time.Minute - 5*time.Second) // of the bubble's clock
+		groups.watchFailed(ctx, nil, apierrors.NewNotFound(schema.GroupResource{}, ""))
+		time.Sleep(4 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		want := []string{"PodGroup v1alpha2 after 1m0s", "Pod v1 after 1m0s", "PodGroup v1beta1 after 7m0s"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestServedVersions: which versions of a kind an API server serves, in its order.

@@ -10,16 +10,10 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -234,37 +228,7 @@ const (
 // of their own, because the manager's cache becomes ready only when all its kinds are; the objects are read by
 // CreateOrUpdateUncached.
 func OptionalSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.GroupVersionKind) ([]source.Source, error) {
-	return separateSources(mgr, h, ManagedSelector(), kinds)
-}
-
-// WorkloadSource is ServedSources for all objects of a kind, which are read, as unstructured objects, from the cache that is
-// returned too. transform shortens them.
-func WorkloadSource(mgr ctrl.Manager, h handler.EventHandler, transform toolscache.TransformFunc, kind schema.GroupVersionKind) (client.Reader, source.Source, error) {
-	separate, err := separateCache(mgr, cache.Options{DefaultTransform: transform})
-	if err != nil {
-		return nil, nil, err
-	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	return separate, servedSource(mgr, source.Kind[client.Object](separate, object, h), kind), nil
-}
-
-// separateCache returns a cache of its own, with these selectors and this transformation.
-func separateCache(mgr ctrl.Manager, o cache.Options) (cache.Cache, error) {
-	o.HTTPClient, o.Scheme, o.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
-	separate, err := cache.New(mgr.GetConfig(), o)
-	if err != nil {
-		return nil, fmt.Errorf("making a cache: %w", err)
-	}
-	if err := mgr.Add(separate); err != nil {
-		return nil, fmt.Errorf("adding a cache: %w", err)
-	}
-	return separate, nil
-}
-
-// separateSources returns sources with a cache of their own.
-func separateSources(mgr ctrl.Manager, h handler.EventHandler, selector labels.Selector, kinds []schema.GroupVersionKind) ([]source.Source, error) {
-	separate, err := separateCache(mgr, cache.Options{DefaultLabelSelector: selector, DefaultTransform: cache.TransformStripManagedFields()})
+	separate, err := separateCache(mgr, cache.Options{DefaultLabelSelector: ManagedSelector(), DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
 		return nil, err
 	}
@@ -277,60 +241,17 @@ func separateSources(mgr ctrl.Manager, h handler.EventHandler, selector labels.S
 	return sources, nil
 }
 
-// servedCheckPeriod is how often it is checked whether the API server has begun to serve a kind.
-const servedCheckPeriod = 30 * time.Second
-
-// ServedSources returns sources of events about all objects of kinds whose CRDs are optional. A controller starts without
-// them and receives events at most servedCheckPeriod after the API server has begun to serve the kind.
-func ServedSources(mgr ctrl.Manager, h handler.EventHandler, kinds ...schema.GroupVersionKind) ([]source.Source, error) {
-	sources, err := separateSources(mgr, h, nil, kinds)
-	for i, kind := range kinds[:len(sources)] {
-		sources[i] = servedSource(mgr, sources[i], kind)
+// separateCache returns a cache of its own.
+func separateCache(mgr ctrl.Manager, o cache.Options) (cache.Cache, error) {
+	o.HTTPClient, o.Scheme, o.Mapper = mgr.GetHTTPClient(), mgr.GetScheme(), mgr.GetRESTMapper()
+	separate, err := cache.New(mgr.GetConfig(), o)
+	if err != nil {
+		return nil, fmt.Errorf("making a cache: %w", err)
 	}
-	return sources, err
-}
-
-// servedSource returns a source that starts when its kind is served.
-func servedSource(mgr ctrl.Manager, s source.Source, kind schema.GroupVersionKind) source.Source {
-	told := ""
-	return served{s, func() bool {
-		is, other := isServed(mgr.GetRESTMapper(), kind)
-		if other != told && other != "" {
-			mgr.GetLogger().Info("A kind is not watched, because the API server does not serve the version that is read", "kind", kind, "served", other)
-		}
-		told = other
-		return is
-	}}
-}
-
-// isServed reports whether the API server serves a kind in its version, and if not, in which other one.
-func isServed(mapper meta.RESTMapper, kind schema.GroupVersionKind) (served bool, other string) {
-	if _, err := mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
-		return true, ""
+	if err := mgr.Add(separate); err != nil {
+		return nil, fmt.Errorf("adding a cache: %w", err)
 	}
-	if mapping, err := mapper.RESTMapping(kind.GroupKind()); err == nil {
-		return false, mapping.GroupVersionKind.Version
-	}
-	return false, ""
-}
-
-// served starts a source once its kind is served. controller-runtime would log an error every 10 s until then.
-type served struct {
-	source.Source
-	isServed func() bool
-}
-
-func (s served) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		err := wait.PollUntilContextCancel(ctx, servedCheckPeriod, true, func(context.Context) (bool, error) { return s.isServed(), nil })
-		if err == nil {
-			err = s.Source.Start(ctx, queue)
-		}
-		if err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Failed to watch an optional kind")
-		}
-	}()
-	return nil
+	return separate, nil
 }
 
 // unawaited hides the WaitForSync method of a source.

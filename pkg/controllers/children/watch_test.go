@@ -9,9 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,24 +121,5 @@ func TestSpecOrStatusChanged(t *testing.T) {
 		if got := SpecOrStatusChanged(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
-	}
-}
-
-// TestIsServed: a kind is served in the version that is read, or another version is named.
-func TestIsServed(t *testing.T) {
-	t.Parallel()
-	of := func(version string) schema.GroupVersionKind {
-		return schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: version, Kind: "JobSet"}
-	}
-	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{of("v2").GroupVersion()})
-	if is, other := isServed(mapper, of("v1alpha2")); is || other != "" {
-		t.Errorf("not installed: %t %q", is, other)
-	}
-	mapper.Add(of("v2"), meta.RESTScopeNamespace)
-	if is, other := isServed(mapper, of("v1alpha2")); is || other != "v2" {
-		t.Errorf("another version: %t %q", is, other)
-	}
-	if is, other := isServed(mapper, of("v2")); !is || other != "" {
-		t.Errorf("this version: %t %q", is, other)
 	}
 }

@@ -10,19 +10,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
@@ -35,6 +37,7 @@ type Reconciler struct {
 	kind      grouping.Kind
 	workloads client.Reader // reads workloads from their cache, as unstructured objects
 	native    *Native       // nil, unless the kind is of Kubernetes itself
+	pods      client.Reader // reads pods that may name a group of the kind; nil: pods name none
 	children  *children.Client
 	podGroups client.Client
 	live      client.Reader
@@ -48,37 +51,55 @@ func New(kind grouping.Kind, workloads client.Reader, c client.Client, live clie
 	return &Reconciler{kind: kind, workloads: workloads, children: o.NewClient(c, live), podGroups: c, live: live, clock: o.Clock, recorder: recorder}
 }
 
+// NamedBy lets the Reconciler read the pods that may name a group of the kind. It makes no PodGroup that none of them names.
+func (r *Reconciler) NamedBy(pods client.Reader) *Reconciler {
+	r.pods = pods
+	return r
+}
+
 // InTrees lets the Reconciler, whose kind is of Kubernetes itself, read the groups that form a tree with one.
 func (r *Reconciler) InTrees(n *Native) *Reconciler {
 	r.native = n
 	return r
 }
 
-// Setup registers a controller for each of the grouped kinds. Workloads have a cache of their own: if it cannot be filled, because
+// Setup registers a controller for each of the grouped kinds. Each has a cache of its own: if it cannot be filled, because
 // muster-controller may not read a kind, the other controllers do not wait for it.
 func Setup(mgr ctrl.Manager, o children.Options) error {
-	native, nativeSources, err := nativeSources(mgr, o)
+	workloads, named := map[string]*children.ServedKind{}, []*children.ServedKind{}
+	for _, kind := range o.Grouped {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind.GroupVersionKind)
+		served, err := children.NewServedKind(mgr, object, cache.Options{DefaultTransform: grouping.Strip})
+		if err != nil {
+			return err
+		}
+		if workloads[kind.Name()] = served; kind.IsNamed() {
+			named = append(named, served)
+		}
+	}
+	pods, err := children.NewServedKind(mgr, &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}},
+		cache.Options{DefaultTransform: grouping.StripPod, DefaultFieldSelector: notOf(o.OtherSchedulers)})
 	if err != nil {
 		return err
 	}
+	pods.OnceServed(named...)
+	native := newNative(workloads)
 	for _, kind := range o.Grouped {
-		owned, sources := children.ChangeHandler{Map: ownerOf(kind), Urgency: children.SpecChanged}, nativeSources[kind.Kind]
-		var workloads client.Reader
-		if kind.IsNative() {
-			workloads, owned.Urgency = native.reader(kind), statusChanged
-		} else {
-			of, ofKind, err := children.WorkloadSource(mgr, &handler.EnqueueRequestForObject{}, grouping.Strip, kind.GroupVersionKind)
-			if err != nil {
-				return err
-			}
-			workloads, sources = of, append(sources[:0:0], ofKind)
-			if kind.GroupKind() == batchv1.SchemeGroupVersion.WithKind("Job").GroupKind() {
-				native.Jobs = of
-			}
+		r := New(kind, workloads[kind.Name()], mgr.GetClient(), mgr.GetAPIReader(), o, mgr.GetEventRecorder("muster-controller"))
+		owned, sources := children.ChangeHandler{Map: ownerOf(kind), Urgency: children.SpecChanged}, []source.Source{}
+		if kind.IsNamed() {
+			r.NamedBy(pods)
 		}
-		r := New(kind, workloads, mgr.GetClient(), mgr.GetAPIReader(), o, mgr.GetEventRecorder("muster-controller"))
-		if kind.IsNative() {
+		switch {
+		case kind.IsNative():
 			r.InTrees(native)
+			owned.Urgency, sources = statusChanged, native.sources(kind, workloads, pods)
+		case kind.IsNamed():
+			sources = append(sources, pods.Source(namedBy(kind)))
+		}
+		if kind.Kind != grouping.CompositeKind {
+			sources = append(sources, workloads[kind.Name()].Source(&handler.EnqueueRequestForObject{}))
 		}
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("grouper-"+kind.Name()).
@@ -92,6 +113,40 @@ func Setup(mgr ctrl.Manager, o children.Options) error {
 		}
 	}
 	return nil
+}
+
+// notOf selects the pods of all schedulers but these, which have not ended.
+func notOf(schedulers []string) fields.Selector {
+	each := []fields.Selector{
+		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)), fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))}
+	for _, name := range schedulers {
+		each = append(each, fields.OneTermNotEqualSelector("spec.schedulerName", name))
+	}
+	return fields.AndSelectors(each...)
+}
+
+// namedBy maps a pod to the group of the kind that it names.
+func namedBy(kind grouping.Kind) handler.EventHandler {
+	nameOf := func(o client.Object) string {
+		pod, is := o.(*corev1.Pod)
+		if !is {
+			return ""
+		}
+		return kind.NamedBy(pod)
+	}
+	return children.ChangeHandler{
+		Map: func(_ context.Context, o client.Object) []types.NamespacedName {
+			if name := nameOf(o); name != "" {
+				return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
+			}
+			return nil
+		},
+		Urgency: func(before, after client.Object) children.Urgency {
+			if nameOf(before) == nameOf(after) {
+				return children.Never
+			}
+			return children.Prompt
+		}}.Handler()
 }
 
 // ownerOf maps a PodGroup to its controlling owner, if that is of the kind: there are PodGroups of several API groups.
@@ -119,24 +174,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	var in *grouping.NativeGroups
-	hasPods := true
 	if r.native != nil {
-		if workload.GetKind() == grouping.PodGroupKind && grouping.ParentOf(workload) != "" {
-			if err := r.deleteFormer(ctx, workload); err != nil {
-				return ctrl.Result{}, err
-			}
-		}
-		if hasPods, err = r.hasPods(ctx, workload); err != nil {
-			return ctrl.Result{}, err
-		}
 		if in, err = r.native.groupsOf(ctx, workload); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
-	var want []*v2alpha2.PodGroup
-	if hasPods {
-		want, err = r.kind.PodGroupsIn(workload, in)
+	owned := &v2alpha2.PodGroupList{}
+	if err := r.children.ListOwned(ctx, workload, owned); err != nil {
+		return ctrl.Result{}, err
 	}
+	if r.pods != nil && len(owned.Items) == 0 {
+		named, err := r.isNamed(ctx, workload, in)
+		if err == nil && (!named || grouping.ParentOf(workload) != "") {
+			err = r.deleteFormer(ctx, workload)
+		}
+		if err != nil || !named {
+			return ctrl.Result{}, err
+		}
+	}
+	want, err := r.kind.PodGroupsIn(workload, in)
 	if refused := (*grouping.RefusedError)(nil); errors.As(err, &refused) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", refused.Error())
 		return ctrl.Result{}, nil // pods that run keep their gang, as it was before the edit
@@ -146,7 +202,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if ignored := r.kind.Ignored(workload); ignored != "" {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventIgnoredKeys, "Group", "%s", ignored)
 	}
-	after, err := r.apply(ctx, workload, want)
+	after, err := r.apply(ctx, owned.Items, want)
 	if children.IsRefusal(err) {
 		r.recorder.Eventf(workload, nil, corev1.EventTypeWarning, v2alpha2.EventGangNotMade, "Group", "%s", message.Shorten("its pods wait: "+err.Error(), message.MaxCondition))
 	}
@@ -164,18 +220,27 @@ const othersInterval = time.Minute
 // maxParallel is the maximum number of requests of a pass at a time.
 const maxParallel = 16
 
+// isNamed reports whether a pod names a group, or one that is below it.
+func (r *Reconciler) isNamed(ctx context.Context, group *unstructured.Unstructured, in *grouping.NativeGroups) (bool, error) {
+	names := []string{group.GetName()}
+	if group.GetKind() == grouping.CompositeKind {
+		names = in.PodGroupsIn(group.GetName())
+	}
+	pods := &corev1.PodList{}
+	if err := r.pods.List(ctx, pods, client.InNamespace(group.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the pods that may name %s %s: %w", r.kind.Name(), group.GetName(), err)
+	}
+	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return slices.Contains(names, r.kind.NamedBy(&p)) }), nil
+}
+
 // apply makes the PodGroups that a workload needs the only ones that it owns. It is due again after the interval; 0: when
 // something changes.
-func (r *Reconciler) apply(ctx context.Context, workload client.Object, want []*v2alpha2.PodGroup) (time.Duration, error) {
-	owned := &v2alpha2.PodGroupList{}
-	if err := r.children.ListOwned(ctx, workload, owned); err != nil {
-		return 0, err
-	}
+func (r *Reconciler) apply(ctx context.Context, owned []v2alpha2.PodGroup, want []*v2alpha2.PodGroup) (time.Duration, error) {
 	present, unwanted := map[string]*v2alpha2.PodGroup{}, []*v2alpha2.PodGroup{}
-	for i := range owned.Items {
-		present[owned.Items[i].Name] = &owned.Items[i]
-		if !slices.ContainsFunc(want, func(g *v2alpha2.PodGroup) bool { return g.Name == owned.Items[i].Name }) {
-			unwanted = append(unwanted, &owned.Items[i])
+	for i := range owned {
+		present[owned[i].Name] = &owned[i]
+		if !slices.ContainsFunc(want, func(g *v2alpha2.PodGroup) bool { return g.Name == owned[i].Name }) {
+			unwanted = append(unwanted, &owned[i])
 		}
 	}
 	deleted := children.ForEach(len(unwanted), maxParallel, func(i int) error { return r.children.Delete(ctx, unwanted[i]) })
@@ -219,6 +284,18 @@ func (r *Reconciler) replaceFormer(ctx context.Context, want *v2alpha2.PodGroup,
 	}
 	klog.FromContext(ctx).V(2).Info("Left the PodGroup of a user alone", "podGroup", klog.KObj(want))
 	return false, nil
+}
+
+// deleteFormer deletes the PodGroup that was made of a former group of the same name, where this one has none: its pods would start by it.
+func (r *Reconciler) deleteFormer(ctx context.Context, group client.Object) error {
+	former := &v2alpha2.PodGroup{}
+	if err := r.podGroups.Get(ctx, client.ObjectKey{Namespace: group.GetNamespace(), Name: r.kind.MadeName(group.GetName())}, former); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !isOfFormer(former, r.kind.Kind, group.GetName(), group.GetUID()) {
+		return nil
+	}
+	return r.children.Delete(ctx, former)
 }
 
 // isMade reports whether muster-controller made a PodGroup for a workload.

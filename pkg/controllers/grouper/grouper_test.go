@@ -50,7 +50,7 @@ var scheme = sync.OnceValue(func() *runtime.Scheme {
 			panic(err)
 		}
 	}
-	for _, kind := range []schema.GroupVersionKind{lwsKind, jobSetKind, nativeKind, nativeComposite} {
+	for _, kind := range []schema.GroupVersionKind{lwsKind, jobSetKind, nativeKind, nativeComposite, volcanoKind} {
 		scheme.AddKnownTypeWithName(kind, &unstructured.Unstructured{})
 		scheme.AddKnownTypeWithName(kind.GroupVersion().WithKind(kind.Kind+"List"), &unstructured.UnstructuredList{})
 	}
@@ -87,13 +87,13 @@ func (b *bed) pass(kind, name string) ctrl.Result {
 	if b.cache != nil {
 		reader, cached = b.cache, readsFrom{b.api, b.cache}
 	}
-	native := &Native{Groups: inVersion{reader, nativeKind}, Composites: inVersion{reader, nativeComposite}, Pods: reader, Jobs: reader}
-	workloads := reader
-	if kinds[0].IsNative() {
-		workloads = native.reader(kinds[0])
+	native := &Native{Groups: inVersion{reader, nativeKind}, Composites: inVersion{reader, nativeComposite}}
+	r := New(kinds[0], reader, cached, b.api, children.Options{Clock: testclock.NewFakePassiveClock(metav1.Now().Time)}, b.recorder)
+	if kinds[0].IsNamed() {
+		r.NamedBy(reader)
 	}
-	r := New(kinds[0], workloads, cached, b.api, children.Options{Clock: testclock.NewFakePassiveClock(metav1.Now().Time)}, b.recorder)
 	if kinds[0].IsNative() {
+		r.workloads = inVersion{reader, map[string]schema.GroupVersionKind{nativeKind.Kind: nativeKind, nativeComposite.Kind: nativeComposite}[kinds[0].Kind]}
 		r.InTrees(native)
 	}
 	result, err := r.Reconcile(b.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}})

@@ -7,16 +7,13 @@ import (
 	"fmt"
 	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -25,59 +22,45 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// Native reads the groups of Kubernetes, which form trees, of any version, as unstructured objects, the pods that are in trees, and the
-// Jobs for which the Job controller makes groups.
+// Native reads the groups of Kubernetes, which form trees. Each field reads one kind, of any version, as unstructured objects. nil: the
+// kind is not grouped.
 type Native struct {
 	Groups, Composites client.Reader
-	Pods               client.Reader
-	Jobs               client.Reader // unstructured; nil: read from the API server
 }
 
-// nativeSources returns what reads the groups of Kubernetes, and the sources of events by kind.
-func nativeSources(mgr ctrl.Manager, o children.Options) (*Native, map[string][]source.Source, error) {
-	served := map[string]*children.ServedKind{}
-	for _, kind := range o.Grouped {
-		if !kind.IsNative() {
-			continue
-		}
-		k, err := children.NewServedKind(mgr, o.Clock, grouping.Strip, kind.GroupKind())
-		if err != nil {
-			return nil, nil, err
-		}
-		served[kind.Kind] = k
+const (
+	groupsName     = grouping.PodGroupKind + "." + membership.NativeGroup
+	compositesName = grouping.CompositeKind + "." + membership.NativeGroup
+)
+
+// newNative returns what reads the groups of Kubernetes among the kinds.
+func newNative(kinds map[string]*children.ServedKind) *Native {
+	n := &Native{}
+	if groups := kinds[groupsName]; groups != nil {
+		n.Groups = groups
 	}
-	groups, composites := served[grouping.PodGroupKind], served[grouping.CompositeKind]
-	native, sources := &Native{}, map[string][]source.Source{}
-	if groups != nil {
-		native.Groups = groups
-		sources[grouping.PodGroupKind] = append(sources[grouping.PodGroupKind], groups.Source(&handler.EnqueueRequestForObject{}))
+	if composites := kinds[compositesName]; composites != nil {
+		n.Composites = composites
 	}
-	if composites == nil {
-		return native, sources, nil
-	}
-	native.Composites = composites
-	always := func(_, _ client.Object) children.Urgency { return children.Prompt }
-	sources[grouping.CompositeKind] = append(sources[grouping.CompositeKind],
-		composites.Source(children.ChangeHandler{Map: native.selfAndRoot, Urgency: always}.Handler()))
-	if groups != nil {
-		sources[grouping.PodGroupKind] = append(sources[grouping.PodGroupKind], composites.Source(children.ChangeHandler{Map: native.groupsIn, Urgency: always}.Handler()))
-		sources[grouping.CompositeKind] = append(sources[grouping.CompositeKind], groups.Source(children.ChangeHandler{Map: native.root, Urgency: always}.Handler()))
-	}
-	pods, ofPods, err := composites.WhileServed(mgr, children.ChangeHandler{Map: native.rootOfPod, Urgency: always, DelayCreate: true}.Handler(),
-		&corev1.Pod{}, grouping.PodsInTrees, grouping.StripPod)
-	if err != nil {
-		return nil, nil, err
-	}
-	native.Pods = pods
-	sources[grouping.CompositeKind] = append(sources[grouping.CompositeKind], ofPods)
-	return native, sources, nil
+	return n
 }
 
-func (n *Native) reader(kind grouping.Kind) client.Reader {
-	if kind.Kind == grouping.CompositeKind {
-		return n.Composites
+// sources returns the sources of events for the controller of one kind of groups, but that of PodGroups about themselves.
+func (n *Native) sources(kind grouping.Kind, kinds map[string]*children.ServedKind, pods *children.ServedKind) (sources []source.Source) {
+	source := func(of *children.ServedKind, mapped func(context.Context, client.Object) []types.NamespacedName, delayed bool) {
+		if of != nil {
+			always := func(_, _ client.Object) children.Urgency { return children.Prompt }
+			sources = append(sources, of.Source(children.ChangeHandler{Map: mapped, Urgency: always, DelayCreate: delayed}.Handler()))
+		}
 	}
-	return n.Groups
+	if kind.Kind == grouping.PodGroupKind {
+		source(kinds[compositesName], n.groupsIn, false)
+		return append(sources, pods.Source(namedBy(kind)))
+	}
+	source(kinds[compositesName], n.selfAndRoot, false)
+	source(kinds[groupsName], n.root, false)
+	source(pods, n.rootOfPod(kind), true)
+	return sources
 }
 
 // list returns the objects of a namespace, which belong to the cache and must not be modified; of no reader none.
@@ -152,26 +135,24 @@ func (n *Native) groupsIn(ctx context.Context, o client.Object) []types.Namespac
 	return keys
 }
 
-// rootOfPod maps a pod to the tree that it is in.
-func (n *Native) rootOfPod(ctx context.Context, o client.Object) []types.NamespacedName {
-	pod, is := o.(*corev1.Pod)
-	if !is || n.Groups == nil {
-		return nil
+// rootOfPod returns a function that maps a pod to the tree that it is in, unless it knows it.
+func (n *Native) rootOfPod(kind grouping.Kind) func(context.Context, client.Object) []types.NamespacedName {
+	return func(ctx context.Context, o client.Object) []types.NamespacedName {
+		pod, is := o.(*corev1.Pod)
+		if !is || n.Groups == nil || kind.NamedBy(pod) == "" {
+			return nil
+		}
+		group := &unstructured.Unstructured{}
+		group.SetKind(grouping.PodGroupKind)
+		if err := n.Groups.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: kind.NamedBy(pod)}, group); err != nil {
+			return nil // when it comes, its tree is looked at
+		}
+		keys := n.root(ctx, group)
+		if len(keys) > 0 && grouping.JoinTree(pod, keys[0].Name) == nil {
+			return nil
+		}
+		return keys
 	}
-	name := grouping.NativeGroupOf(pod)
-	if name == "" {
-		return nil
-	}
-	group := &unstructured.Unstructured{}
-	group.SetKind(grouping.PodGroupKind)
-	if err := n.Groups.Get(ctx, client.ObjectKey{Namespace: pod.GetNamespace(), Name: name}, group); err != nil {
-		return nil // when it comes, its tree is looked at
-	}
-	keys := n.root(ctx, group)
-	if len(keys) > 0 && grouping.JoinTree(pod, keys[0].Name) == nil {
-		return nil
-	}
-	return keys
 }
 
 // statusChanged is the urgency of an update of a PodGroup that was made of a group of Kubernetes, of which the status tells.
@@ -215,44 +196,6 @@ func (r *Reconciler) tell(ctx context.Context, object *unstructured.Unstructured
 	return children.ForEach(len(groups), maxParallel, func(i int) error { return r.writeConditions(ctx, groups[i], made) })
 }
 
-// hasPods reports whether pods may belong to the gang of a group. Those of a Job whose controller has made the group may have another
-// mark, or another scheduler; then nothing is made of it.
-func (r *Reconciler) hasPods(ctx context.Context, group *unstructured.Unstructured) (bool, error) {
-	owner := metav1.GetControllerOfNoCopy(group)
-	if owner == nil || owner.APIVersion != batchv1.SchemeGroupVersion.String() || owner.Kind != "Job" {
-		return true, nil
-	}
-	for _, reader := range []client.Reader{r.native.Jobs, r.live} { // the cache may not know it yet
-		if reader == nil {
-			continue
-		}
-		job := &unstructured.Unstructured{}
-		job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind(owner.Kind))
-		switch err := reader.Get(ctx, client.ObjectKey{Namespace: group.GetNamespace(), Name: owner.Name}, job); {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return false, fmt.Errorf("reading Job %s, for which PodGroup %s of Kubernetes was made: %w", owner.Name, group.GetName(), err)
-		case job.GetUID() == owner.UID:
-			return grouping.HasPods(group, job), nil
-		}
-	}
-	return false, nil // it has gone, and the pods go too
-}
-
-// deleteFormer deletes the PodGroup that was made of a former PodGroup of Kubernetes of the same name, where this one has none: its pods
-// would start by it.
-func (r *Reconciler) deleteFormer(ctx context.Context, object *unstructured.Unstructured) error {
-	former := &v2alpha2.PodGroup{}
-	name := membership.Native.GroupName(object.GetName())
-	if err := r.podGroups.Get(ctx, client.ObjectKey{Namespace: object.GetNamespace(), Name: name}, former); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if !isOfFormer(former, grouping.PodGroupKind, object.GetName(), object.GetUID()) {
-		return nil
-	}
-	return r.children.Delete(ctx, former)
-}
-
 func (r *Reconciler) writeConditions(ctx context.Context, group *unstructured.Unstructured, made *v2alpha2.PodGroup) error {
 	conditions := grouping.NativeConditions(group, made, metav1.NewTime(r.clock.Now()))
 	if conditions == nil {
@@ -280,20 +223,19 @@ func (r *Reconciler) writeConditions(ctx context.Context, group *unstructured.Un
 // joinPods lets the pods of the PodGroups find the tree of a topmost CompositePodGroup.
 func (r *Reconciler) joinPods(ctx context.Context, root *unstructured.Unstructured, groups []string) error {
 	pods := &corev1.PodList{}
-	if err := r.native.Pods.List(ctx, pods, client.InNamespace(root.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.pods.List(ctx, pods, client.InNamespace(root.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the pods of CompositePodGroup %s: %w", root.GetName(), err)
 	}
 	slices.Sort(groups)
 	return children.ForEach(len(pods.Items), maxParallel, func(i int) error {
-		if _, is := slices.BinarySearch(groups, grouping.NativeGroupOf(&pods.Items[i])); !is {
+		if _, is := slices.BinarySearch(groups, r.kind.NamedBy(&pods.Items[i])); !is {
 			return nil
 		}
 		patch := grouping.JoinTree(&pods.Items[i], root.GetName())
 		if patch == nil {
 			return nil
 		}
-		pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: root.GetNamespace(), Name: pods.Items[i].Name}}
+		pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Name}}
 		if err := client.IgnoreNotFound(r.podGroups.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))); err != nil {
 			return fmt.Errorf("writing to pod %s which CompositePodGroup it is in: %w", pod.Name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -25,6 +26,7 @@ import (
 var (
 	nativeKind      = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1beta1", Kind: "PodGroup"}
 	nativeComposite = schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1alpha3", Kind: "CompositePodGroup"}
+	volcanoKind     = schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"}
 )
 
 // inVersion reads objects of one kind.
@@ -144,65 +146,94 @@ func TestTreeOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestFormerGroupOfKubernetes: pods of a group that is created again in a tree do not meet the PodGroup of the former one, by which they
-// would start alone.
+// TestFormerGroupOfKubernetes: pods of a group that is created again, in a tree or before any of them, do not meet the PodGroup of the former
+// one, by which they would start.
 func TestFormerGroupOfKubernetes(t *testing.T) {
 	t.Parallel()
 	const groups = "PodGroup.scheduling.k8s.io"
-	former := nativeObject(nativeKind, "a", "", 1)
-	b := newBed(t, former)
-	b.pass(groups, "a")
-	if got := b.groups(); got != "kubernetes-a needs 1" {
-		t.Fatal(got)
-	}
-	if err := b.api.Delete(t.Context(), former); err != nil {
-		t.Fatal(err)
-	}
-	again := nativeObject(nativeKind, "a", "root", 1)
-	again.SetUID("uid-again")
-	if err := b.api.Create(t.Context(), again); err != nil {
-		t.Fatal(err)
-	}
-	b.pass(groups, "a")
-	if got := b.groups(); got != "" {
-		t.Error(got)
+	for what, tc := range map[string]struct {
+		parent string
+		pods   bool // are left
+	}{"in a tree": {"root", true}, "in a tree, before its pods": {"root", false}, "before its pods": {"", false}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			former, pod := nativeObject(nativeKind, "a", "", 1), podIn("a-0", "a")
+			b := newBed(t, former, pod)
+			b.pass(groups, "a")
+			if got := b.groups(); got != "kubernetes-a needs 1" {
+				t.Fatal(got)
+			}
+			gone := []client.Object{former}
+			if !tc.pods {
+				gone = append(gone, pod)
+			}
+			for _, o := range gone {
+				if err := b.api.Delete(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again := nativeObject(nativeKind, "a", tc.parent, 1)
+			again.SetUID("uid-again")
+			if err := b.api.Create(t.Context(), again); err != nil {
+				t.Fatal(err)
+			}
+			b.pass(groups, "a")
+			if got := b.groups(); got != "" {
+				t.Error(got)
+			}
+		})
 	}
 }
 
-// TestGroupOfAJob: of a PodGroup that the Job controller has made nothing is made if the pods of the Job belong elsewhere, also while
-// the cache does not know the Job, or knows a former one. When the Job is gone, what was made goes.
-func TestGroupOfAJob(t *testing.T) {
+// TestGroupsWithoutPods: of the groups of other schedulers and of Kubernetes that no pod of Muster names nothing is made, and nothing is told
+// of what could not be obeyed. What was made stays when the pods are gone.
+func TestGroupsWithoutPods(t *testing.T) {
 	t.Parallel()
-	const groups = "PodGroup.scheduling.k8s.io"
-	of := func(name, job string) *unstructured.Unstructured {
-		group := nativeObject(nativeKind, name, "", 1)
-		group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: job, UID: types.UID("uid-of-" + job), Controller: ptr.To(true)}})
-		return group
+	for what, tc := range map[string]struct {
+		group *unstructured.Unstructured
+		pod   *corev1.Pod
+		want  string
+	}{
+		"PodGroup.scheduling.k8s.io": {nativeObject(nativeKind, "a", "", 2), podIn("p", "a"), "kubernetes-a needs 2"},
+		"PodGroup.scheduling.volcano.sh": {workload(volcanoKind, "a", map[string]any{"minMember": int64(2), "queue": "research"}),
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Annotations: map[string]string{"scheduling.k8s.io/group-name": "a"}}}, "volcano-a needs 2"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, tc.group, podIn("other", "b"))
+			b.pass(what, "a")
+			if got := b.groups(); got != "" || len(b.recorder.Events) > 0 {
+				t.Fatalf("%q, %d events", got, len(b.recorder.Events))
+			}
+			if err := b.api.Create(t.Context(), tc.pod); err != nil {
+				t.Fatal(err)
+			}
+			b.pass(what, "a")
+			if err := b.api.Delete(t.Context(), tc.pod); err != nil {
+				t.Fatal(err)
+			}
+			b.pass(what, "a")
+			if got := b.groups(); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
 	}
-	marked := job("marked", "uid-of-marked", 4, map[string]string{v2alpha2.MinMemberKey: "all"})
-	plain, others := job("plain", "uid-of-plain", 4, nil), job("others", "uid-of-others", 4, nil)
-	others.Spec.Template.Spec.SchedulerName = ""
-	objects := []client.Object{of("a", "marked"), of("b", "plain"), of("c", "others"), of("d", "gone"), nativeObject(nativeKind, "e", "", 1)}
-	b := newBed(t, append(objects, marked, plain, others)...)
-	b.cache = newClient(t, append(objects, job("marked", "uid-of-former", 4, nil))...)
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		b.pass(groups, name)
+}
+
+// TestPodsThatMayNameGroups: of which pods the API server tells, by fields that it can select.
+func TestPodsThatMayNameGroups(t *testing.T) {
+	t.Parallel()
+	for pod, want := range map[[2]string]bool{
+		{"muster-scheduler", "Pending"}: true, {"muster-scheduler", "Running"}: true, {"muster-scheduler", "Succeeded"}: false,
+		{"muster-scheduler", "Failed"}: false, {"default-scheduler", "Pending"}: false, {"volcano", "Running"}: false,
+	} {
+		of := fields.Set{"spec.schedulerName": pod[0], "status.phase": pod[1]}
+		if got := notOf([]string{"default-scheduler", "volcano"}).Matches(of); got != want {
+			t.Errorf("%v: %t", pod, got)
+		}
 	}
-	if got, want := b.groups(), "kubernetes-b needs 1, kubernetes-e needs 1"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	b.cache = nil
-	b.pass("Job", "marked")
-	b.pass(groups, "a")
-	if got := b.groups(); !strings.HasPrefix(got, "job-marked-") || !strings.HasSuffix(got, " needs 4, kubernetes-b needs 1, kubernetes-e needs 1") {
-		t.Error(got)
-	}
-	if err := b.api.Delete(t.Context(), plain); err != nil {
-		t.Fatal(err)
-	}
-	b.pass(groups, "b")
-	if got := b.groups(); strings.Contains(got, "kubernetes-b") {
-		t.Error(got)
+	if !notOf(nil).Matches(fields.Set{"spec.schedulerName": "default-scheduler", "status.phase": "Pending"}) {
+		t.Error("there are no others")
 	}
 }
 

@@ -35,6 +35,7 @@ type life struct {
 
 	cachedWorkloads []*unstructured.Unstructured
 	cachedGroups    []v2alpha2.PodGroup
+	cachedPods      []corev1.Pod
 }
 
 // TestAnyOrder: whatever comes first, no pod of a workload starts before as many as it asked for exist, and in the end there
@@ -107,25 +108,8 @@ var livingKinds = []livingKind{
 			return units
 		},
 	},
-	{
-		GroupVersionKind: nativeKind,
-		spec: func(size int64) map[string]any {
-			return map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": size}}}
-		},
-		scale: func(o *unstructured.Unstructured, size int64) {
-			o.Object["spec"].(map[string]any)["schedulingPolicy"].(map[string]any)["gang"].(map[string]any)["minCount"] = max(size, 1)
-		},
-		units: func(o *unstructured.Unstructured) []unit {
-			n, _, _ := unstructured.NestedInt64(o.Object, "spec", "schedulingPolicy", "gang", "minCount")
-			u := unit{name: string(o.GetUID())}
-			for range n {
-				pod := podOf("Job", o.GetName(), o.GetUID(), nil)
-				pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: ptr.To(o.GetName())}
-				u.pods = append(u.pods, pod)
-			}
-			return []unit{u}
-		},
-	},
+	namedKind("others", corev1.DefaultSchedulerName),
+	namedKind("", "muster-scheduler"),
 	{GroupVersionKind: jobSetKind, name: "d", spec: jobSetSpec(false), scale: suspend, units: func(o *unstructured.Unstructured) []unit {
 		driver, workers := podsOfJobs(o, "driver", 1), podsOfJobs(o, "workers", 2)
 		return []unit{{string(o.GetUID()), append(driver, workers...)}}
@@ -171,6 +155,34 @@ func plainKind(group, kind, name, field string) livingKind {
 			return []unit{u}
 		},
 	}
+}
+
+// namedKind is that of the PodGroups of Kubernetes, whose pods name a scheduler.
+func namedKind(name, scheduler string) livingKind {
+	return livingKind{
+		GroupVersionKind: nativeKind, name: name,
+		spec: func(size int64) map[string]any {
+			return map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": size}}}
+		},
+		scale: func(o *unstructured.Unstructured, size int64) {
+			o.Object["spec"].(map[string]any)["schedulingPolicy"].(map[string]any)["gang"].(map[string]any)["minCount"] = max(size, 1)
+		},
+		units: func(o *unstructured.Unstructured) []unit {
+			n, _, _ := unstructured.NestedInt64(o.Object, "spec", "schedulingPolicy", "gang", "minCount")
+			u := unit{name: string(o.GetUID())}
+			for range n {
+				pod := podOf("Job", o.GetName(), o.GetUID(), nil)
+				pod.Spec = corev1.PodSpec{SchedulerName: scheduler, SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To(o.GetName())}}
+				u.pods = append(u.pods, pod)
+			}
+			return []unit{u}
+		},
+	}
+}
+
+// isOfOthers reports whether another scheduler runs the pod: no PodGroup is made for it.
+func isOfOthers(pod *corev1.Pod) bool {
+	return pod.Spec.SchedulerName == corev1.DefaultSchedulerName
 }
 
 func jobSetSpec(depends bool) func(int64) map[string]any {
@@ -246,7 +258,7 @@ func (l *life) step(startedOf map[string]int) {
 		some = workloads[l.rng.IntN(len(workloads))]
 	}
 	note := func(format string, args ...any) { l.log = append(l.log, fmt.Sprintf(format, args...)) }
-	switch what := l.rng.IntN(14); {
+	switch what := l.rng.IntN(15); {
 	case what == 0 && len(workloads) < 4:
 		l.create(note)
 	case some == nil:
@@ -270,6 +282,9 @@ func (l *life) step(startedOf map[string]int) {
 		note("the cache observes PodGroups")
 		l.cachedGroups = l.podGroups()
 	case what == 11:
+		note("the cache observes pods")
+		l.cachedPods = l.pods()
+	case what == 12:
 		note("pass over %s %s", some.GetKind(), some.GetName())
 		l.reconcile(some)
 	default:
@@ -385,6 +400,11 @@ func (l *life) reconcile(workload *unstructured.Unstructured) {
 	for i := range l.cachedGroups {
 		cached = append(cached, l.cachedGroups[i].DeepCopy())
 	}
+	for i := range l.cachedPods {
+		if !isOfOthers(&l.cachedPods[i]) {
+			cached = append(cached, l.cachedPods[i].DeepCopy())
+		}
+	}
 	l.cache = newClient(l.t, cached...)
 	kind := workload.GetKind()
 	if kind == nativeKind.Kind {
@@ -428,6 +448,9 @@ func (l *life) schedule(note func(string, ...any), startedOf map[string]int) {
 		trees[g.Name] = tree
 	}
 	for _, pod := range l.pods() {
+		if isOfOthers(&pod) {
+			continue
+		}
 		group := membership.Group(&pod)
 		if group == "" {
 			l.t.Errorf("pod %s is in no gang: it starts alone", pod.Name)
@@ -476,8 +499,12 @@ func (l *life) schedule(note func(string, ...any), startedOf map[string]int) {
 // settle lets everything catch up, and compares the PodGroups with the workloads.
 func (l *life) settle(startedOf map[string]int) {
 	l.t.Helper()
+	quiet := func(string, ...any) {}
 	for range 4 {
-		l.cachedWorkloads, l.cachedGroups = l.workloads(), l.podGroups()
+		for _, w := range l.workloads() { // of what pods name, there is a PodGroup when there is a pod
+			l.controllerActs(w, quiet)
+		}
+		l.cachedWorkloads, l.cachedGroups, l.cachedPods = l.workloads(), l.podGroups(), l.pods()
 		for _, w := range l.cachedWorkloads {
 			l.reconcile(w)
 		}
@@ -487,7 +514,9 @@ func (l *life) settle(startedOf map[string]int) {
 	for _, w := range l.workloads() {
 		for _, u := range kindOf(w).units(w) {
 			for _, pod := range u.pods {
-				pods[membership.Group(pod)]++
+				if !isOfOthers(pod) {
+					pods[membership.Group(pod)]++
+				}
 			}
 		}
 	}
@@ -499,7 +528,6 @@ func (l *life) settle(startedOf map[string]int) {
 	if got := l.groups(); got != strings.Join(want, ", ") {
 		l.t.Errorf("PodGroups %s\nwant %s", got, strings.Join(want, ", "))
 	}
-	quiet := func(string, ...any) {}
 	for range 2 * 16 { // a JobSet has at most 9 pods, a LeaderWorkerSet 4 replicas of at most 5
 		for _, w := range l.workloads() {
 			l.controllerActs(w, quiet)
@@ -508,7 +536,7 @@ func (l *life) settle(startedOf map[string]int) {
 	}
 	for _, w := range l.workloads() {
 		for _, u := range kindOf(w).units(w) {
-			if !l.hasStarted(u.name, len(u.pods)) {
+			if len(u.pods) > 0 && !isOfOthers(u.pods[0]) && !l.hasStarted(u.name, len(u.pods)) {
 				l.t.Errorf("not all of the %d pods of %s %s (%s) have started", len(u.pods), w.GetKind(), w.GetName(), u.name)
 			}
 		}

@@ -138,7 +138,18 @@ func TestFromCoscheduling(t *testing.T) {
 	crd = install(w, "scheduling.x-k8s.io", "v1alpha1", "PodGroup")
 	last := guide(w, "From Coscheduling")[0]
 	createWhenServed(w, last)
+	ofOthers := last.DeepCopy()
+	ofOthers.SetName("others")
+	ofOthers.SetResourceVersion("")
+	w.must(w.client.Create(w.ctx, ofOthers), "creating a PodGroup that another scheduler runs")
+	for scheduler, group := range map[string]string{"default-scheduler": "others", wrappers.SchedulerName: "nginx"} {
+		w.must(w.client.Create(w.ctx, wrappers.MakePod("of-"+group, w.namespace).SchedulerName(scheduler).NodeSelector("world", w.namespace).
+			Label("scheduling.x-k8s.io/pod-group", group).Obj()), "creating a pod")
+	}
+	w.untilReason("coscheduling-nginx", string(v2alpha2.ReasonWaitingForPods))
 	w.untilNames(podGroups, "coscheduling-nginx")
+	w.must(w.client.DeleteAllOf(w.ctx, &corev1.Pod{}, client.InNamespace(w.namespace)), "deleting the pods")
+	w.must(w.client.Delete(w.ctx, ofOthers), "deleting the PodGroup of another scheduler")
 	w.must(w.client.Delete(w.ctx, last), "deleting the PodGroup of Coscheduling that is back")
 	w.untilGone()
 	w.must(w.client.Delete(w.ctx, crd), "removing Coscheduling again")
@@ -154,10 +165,10 @@ func TestFromVolcano(t *testing.T) {
 	group, ps, worker := objects[0], objects[1], objects[2]
 	w.must(unstructured.SetNestedField(group.Object, "research", "spec", "queue"), "setting the queue")
 	createWhenServed(w, group)
+	w.must(w.client.Create(w.ctx, ps), "creating the Job of a task")
 	if note := w.untilEvent("tf", v2alpha2.EventIgnoredKeys); !strings.HasPrefix(note, `spec.queue "research" has no effect`) {
 		t.Error(note)
 	}
-	w.must(w.client.Create(w.ctx, ps), "creating the Job of a task")
 	w.untilReason("volcano-tf", string(v2alpha2.ReasonWaitingForPods))
 	w.untilBoundPods(0)
 	w.must(w.client.Create(w.ctx, worker), "creating the other Job")
