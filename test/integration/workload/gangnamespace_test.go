@@ -12,7 +12,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,19 +156,16 @@ func (w *world) setsOfTheNamespace() {
 			}), "waiting until "+kind[2]+" is gone")
 		}()
 	}
-	// created returns how many pod templates of a new workload are of muster-scheduler, -1 if its kind is not served yet.
-	created := func(manifest string) int {
+	// created returns how many pod templates of a new workload are of muster-scheduler.
+	created := func(manifest string) (int, error) {
 		stored := read(w, "{"+manifest+"}")
 		err := w.client.Create(w.ctx, stored, client.DryRunAll)
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return -1
-		}
-		w.must(err, "creating "+stored.GetKind())
-		return strings.Count(fmt.Sprint(stored.Object["spec"]), "schedulerName:muster-scheduler")
+		return strings.Count(fmt.Sprint(stored.Object["spec"]), "schedulerName:muster-scheduler"), err
 	}
 	for _, manifest := range []string{fmt.Sprintf(set, "", spec, spec), fmt.Sprintf(lws, "", "", spec), fmt.Sprintf(ray, "", spec, "")} {
 		w.must(wait.PollUntilContextCancel(w.ctx, 100*time.Millisecond, true, func(context.Context) (bool, error) {
-			return created(manifest) > 0, nil
+			n, err := created(manifest) // an error until the kind is served, and known to admission
+			return n > 0 && err == nil, nil
 		}), "waiting until the policy holds")
 	}
 	for what, tc := range map[string]struct {
@@ -187,8 +183,8 @@ func (w *world) setsOfTheNamespace() {
 		"a RayCluster of a RayJob":              {fmt.Sprintf(ray, fmt.Sprintf(of, "RayJob"), spec, ", workerGroupSpecs: [{groupName: w, template: {"+spec+"}}]"), 2},
 		"a RayCluster whose workers are others": {fmt.Sprintf(ray, "", spec, ", workerGroupSpecs: [{groupName: w, template: {"+others+"}}]"), 0},
 	} {
-		if got := created(tc.manifest); got != tc.want {
-			w.t.Errorf("%s: %d pod templates of muster-scheduler, want %d", what, got, tc.want)
+		if got, err := created(tc.manifest); got != tc.want || err != nil {
+			w.t.Errorf("%s: %d pod templates of muster-scheduler, want %d (%v)", what, got, tc.want, err)
 		}
 	}
 }
