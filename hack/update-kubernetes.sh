@@ -19,6 +19,17 @@ v1.*.*) ;;
 esac
 staging=v0.${version#v1.}
 
+# Programs and servers have the same versions of the same modules: a first build then compiles their packages once. So
+# hack/controlplane asks for what go.mod has, and tidy raises or adds only what the servers need beyond that.
+share() {
+	for module in $(awk '/^\t[^ ]+ v/ && $1 !~ /^(k8s.io\/kubernetes|go.etcd.io\/etcd\/server\/v3)$/ { print $1 }' go.mod); do
+		go mod edit -droprequire "$module"
+	done
+	for module in $(awk '/^\t[^ ]+ v/ { print $1 "@" $2 }' ../../go.mod); do
+		go mod edit -require "$module"
+	done
+}
+
 # The download prints JSON; the line "GoMod": "/path/to/go.mod" is the one wanted.
 gomod=$(GOFLAGS=-mod=mod go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/.*"GoMod": "\(.*\)".*/\1/p')
 [ -f "$gomod" ] || { echo "$0: no go.mod found for k8s.io/kubernetes@$version" >&2; exit 1; }
@@ -39,6 +50,7 @@ for dir in . hack/controlplane; do
 				go mod edit -require "$module@$staging"
 			fi
 		done
+		if [ "$dir" = hack/controlplane ]; then share; fi
 		GOFLAGS=-mod=mod go mod tidy
 	)
 done

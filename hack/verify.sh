@@ -88,10 +88,17 @@ formatted() { gofmt -l cmd hack manifests pkg test; }
 
 licensed() { hack/license-headers.sh; }
 
+# The same package in two versions is compiled twice, which is minutes of a first build.
+shared() {
+	awk '/^\t[^ ]+ v/ { if (FILENAME == "go.mod") version[$1] = $2
+		else if (version[$1] && version[$1] != $2) print $1 ": " version[$1] " in go.mod, " $2 " in " FILENAME }' go.mod hack/controlplane/go.mod
+}
+
 check "deepcopy functions of the API types" "make generate" deepcopy
 check "CRDs of the API types" "make manifests" crds
 check "docs/events.md, docs/chart.md" "make docs" generated_docs
 check "go.mod and go.sum of every module" "make vendor" modules
+check "versions of hack/controlplane" "hack/update-kubernetes.sh" shared
 check "vendor/" "make vendor" vendored
 check "formatting" "make fmt" formatted
 check "license headers" "hack/license-headers.sh --fix" licensed
