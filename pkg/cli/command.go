@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -63,10 +64,16 @@ func OSStreams() Streams {
 	return s
 }
 
+// silence drops what the code of the scheduler and the client libraries log: it is not for users of this command. The loggers are global, and
+// must not be replaced while others log.
+var silence = sync.OnceFunc(func() {
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
+})
+
 // Run runs the command with the arguments of a process, and returns its exit code.
 func Run(ctx context.Context, args []string, s Streams) int {
-	klog.SetLogger(logr.Discard()) // what the code of the scheduler logs is not for users of this command
-	log.SetLogger(logr.Discard())
+	silence()
 	cmd := NewCommand(filepath.Base(args[0]), s) //nolint:contextcheck // ExecuteContext passes it
 	cmd.SetArgs(args[1:])
 	switch err := cmd.ExecuteContext(ctx); {
