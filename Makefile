@@ -7,6 +7,8 @@ export GOFLAGS     := -trimpath
 # How often tests repeat what depends on chance or timing: once in the presubmit, and the full number in `make test-long`.
 export ROUNDS ?= 3
 LONG_ROUNDS   ?= 50
+# How long make test-unit runs each fuzz target.
+FUZZTIME      ?= 3s
 # What make test-upgrade upgrades from: the last release before this commit, until there is one an earlier commit.
 BEFORE        ?= $(shell git describe --tags --match 'v*' --abbrev=0 HEAD~1 2>/dev/null || echo cf73e640d1535b78dcfcf7403b87eacbe3f692a6)
 # How long the soak of make test-long lasts.
@@ -123,6 +125,7 @@ test: build controlplane ## Run all tests; ROUNDS=n sets how often some repeat
 .PHONY: test-unit
 test-unit: ## Run the tests that need no control plane, most of them under the race detector
 	@nice -n 5 hack/test-unit.sh $(UNIT)
+	@nice -n 5 hack/test-fuzz.sh $(FUZZTIME)
 
 .PHONY: test-integration
 test-integration: build controlplane ## Run the tests against real control planes, two packages at a time
