@@ -14,9 +14,10 @@ import (
 func TestNamedBy(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]string
+	const made = "j-86554f454f-j-pgt-0-566d789d6d" // as the Job controller names it for Job j
 	for what, tc := range map[string]struct {
 		labels, annotations keys
-		field, owner        string // the PodGroup of Kubernetes that the pod names, and the one that owns it
+		field, job          string // the PodGroup of Kubernetes that the pod names, and the Job that controls it
 		want                keys   // by kind
 	}{
 		"none":                      {labels: keys{"app": "web"}, annotations: keys{"pod-group-name": "ours"}},
@@ -26,8 +27,8 @@ func TestNamedBy(t *testing.T) {
 		"of Kubernetes":             {field: "a", want: keys{"PodGroup.scheduling.k8s.io": "a", "CompositePodGroup.scheduling.k8s.io": "a"}},
 		"of Kubernetes, in a tree": {field: "a", annotations: keys{"scheduling.run.ai/composite-pod-group": "root"},
 			want: keys{"PodGroup.scheduling.k8s.io": "a", "CompositePodGroup.scheduling.k8s.io": "a"}},
-		"of Kubernetes, made by the Job controller": {field: "a", owner: "a", want: keys{"PodGroup.scheduling.k8s.io": "a", "CompositePodGroup.scheduling.k8s.io": "a"}},
-		"the same, with a minimum of its own":       {field: "a", owner: "a", labels: keys{"scheduling.run.ai/min-member": "all"}},
+		"of Kubernetes, made by the Job controller": {field: made, job: "j", want: keys{"PodGroup.scheduling.k8s.io": made, "CompositePodGroup.scheduling.k8s.io": made}},
+		"the same, with a minimum of its own":       {field: made, job: "j", labels: keys{"scheduling.run.ai/min-member": "all"}},
 		"opted out":                                 {labels: keys{"scheduling.x-k8s.io/pod-group": "a"}, annotations: keys{"scheduling.run.ai/gang": "false"}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -37,9 +38,8 @@ func TestNamedBy(t *testing.T) {
 			if tc.field != "" {
 				pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &tc.field}
 			}
-			if tc.owner != "" {
-				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "scheduling.k8s.io/v1alpha3", Kind: "PodGroup", Name: tc.owner},
-					{APIVersion: "batch/v1", Kind: "Job", Name: "j", Controller: ptr.To(true)}}
+			if tc.job != "" {
+				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: tc.job, Controller: ptr.To(true)}}
 			}
 			stripped, err := StripPod(pod)
 			if err != nil {

@@ -59,16 +59,16 @@ var (
 	// Native is the dialect of Kubernetes itself, whatever version of it is served.
 	Native = Dialect{native, placeNative, nativeName(false), "kubernetes"}
 
-	// nativeOfOwner is the same of pods that the PodGroup owns: the Job controller has made both, and nobody has asked for
-	// that gang. Every other mark precedes it.
-	nativeOfOwner = Dialect{native, placeNative, nativeName(true), Native.prefix}
+	// nativeOfJob is the same of pods of a Job for which the Job controller has made the PodGroup: no user has asked for that
+	// gang. Every other mark precedes it.
+	nativeOfJob = Dialect{native, placeNative, nativeName(true), Native.prefix}
 
 	// composite is the prefix of the PodGroups that are made from CompositePodGroups.
 	composite = Dialect{prefix: "composite"}
 
 	// named are the dialects of pods that were written to name a PodGroup, in the order of precedence.
 	named    = []Dialect{muster, Native, Coscheduling, Volcano, volcanoAlias}
-	dialects = append(slices.Clone(named), nativeOfOwner)
+	dialects = append(slices.Clone(named), nativeOfJob)
 
 	// Annotations are those of pods that determine their gang and leaf.
 	Annotations = []string{v2alpha2.PodGroupAnnotation, CompositeAnnotation, annotationVolcano, annotationVolcanoAlias, AnnotationTask,
@@ -83,21 +83,22 @@ func labelled(key string) func(pod *corev1.Pod) string {
 	return func(pod *corev1.Pod) string { return pod.Labels[key] }
 }
 
-// nativeName returns a function for Dialect.name, of pods that the PodGroup owns, or of all others.
-func nativeName(owned bool) func(pod *corev1.Pod) string {
+// nativeName returns a function for Dialect.name, of pods for whose Job the PodGroup was made, or of all others.
+func nativeName(ofJob bool) func(pod *corev1.Pod) string {
 	return func(pod *corev1.Pod) string {
 		group := pod.Spec.SchedulingGroup
-		if group == nil || group.PodGroupName == nil {
-			return ""
-		}
-		owns := slices.ContainsFunc(pod.OwnerReferences, func(ref metav1.OwnerReference) bool {
-			return ref.Kind == "PodGroup" && ref.Name == *group.PodGroupName && strings.HasPrefix(ref.APIVersion, NativeGroup+"/")
-		})
-		if owns != owned {
+		if group == nil || group.PodGroupName == nil || isMadeForJob(pod, *group.PodGroupName) != ofJob {
 			return ""
 		}
 		return *group.PodGroupName
 	}
+}
+
+// isMadeForJob reports whether the Job controller has made a PodGroup for the Job of the pod, by its name, JOB-HASH-JOB-pgt-0-HASH: nothing
+// else of the pod tells. (In Kubernetes 1.37 the Job controller means the PodGroup to own the pod too, and that is lost.)
+func isMadeForJob(pod *corev1.Pod, podGroup string) bool {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	return ref != nil && ref.Kind == "Job" && strings.HasPrefix(podGroup, ref.Name+"-") && strings.Contains(podGroup, "-"+ref.Name+"-pgt-0-")
 }
 
 // CompositeGroupName returns the name of the PodGroup that is made from a topmost CompositePodGroup.

@@ -27,7 +27,7 @@ var marks = slices.Concat(marksOf(named...), []mark{
 	{placeOfLabel, groupOfWorkload(placeOfLabel)},
 	{placeOfAnnotation, groupOfWorkload(placeOfAnnotation)},
 	{placeOfKAI, groupOfWorkload(placeOfKAI)},
-}, marksOf(nativeOfOwner))
+}, marksOf(nativeOfJob))
 
 // Written returns the places of the marks that users write into pod templates, beside those of Muster's own PodGroups: "label KEY" or
 // "annotation KEY".

@@ -19,14 +19,9 @@ func owned(kind, name string, meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return meta
 }
 
-// ownedToo returns the metadata with a PodGroup of Kubernetes as an owner, as the Job controller writes it.
-func ownedToo(podGroup string, meta metav1.ObjectMeta) metav1.ObjectMeta {
-	meta.OwnerReferences = append(meta.OwnerReferences, metav1.OwnerReference{APIVersion: "scheduling.k8s.io/v1alpha3", Kind: "PodGroup", Name: podGroup, UID: "group"})
-	return meta
-}
-
 func TestGang(t *testing.T) {
 	t.Parallel()
+	const madeForTrain = "train-86554f454f-train-pgt-0-566d789d6d" // as the Job controller of 1.37.2 writes it for a Job "train"
 	for name, tc := range map[string]struct {
 		pod                metav1.ObjectMeta
 		field              string // spec.schedulingGroup.podGroupName
@@ -193,12 +188,16 @@ func TestGang(t *testing.T) {
 			field: "a", group: "a", place: "annotation pod-group-name",
 		},
 		"of Kubernetes, made by the Job controller": {
-			pod:   ownedToo("a", owned("Job", "train", metav1.ObjectMeta{})),
-			field: "a", group: "kubernetes-a", place: "field spec.schedulingGroup.podGroupName",
+			pod:   owned("Job", "train", metav1.ObjectMeta{}),
+			field: madeForTrain, group: "kubernetes-" + madeForTrain, place: "field spec.schedulingGroup.podGroupName",
 		},
 		"of Kubernetes, made by the Job controller for a Job with a minimum": {
-			pod:   ownedToo("a", owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all"}})),
-			field: "a", group: "job-train-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+			pod:   owned("Job", "train", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all"}}),
+			field: madeForTrain, group: "job-train-5cc7e6cd", place: "label scheduling.run.ai/min-member",
+		},
+		"of Kubernetes, made by the Job controller for another Job": {
+			pod:   owned("Job", "train-2", metav1.ObjectMeta{Labels: map[string]string{"scheduling.run.ai/min-member": "all"}}),
+			field: madeForTrain, group: "kubernetes-" + madeForTrain, place: "field spec.schedulingGroup.podGroupName",
 		},
 		"a label is no mark": {pod: metav1.ObjectMeta{Labels: map[string]string{"pod-group-name": "train"}}},
 	} {
