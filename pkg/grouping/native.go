@@ -259,9 +259,11 @@ func NativeConditions(object *unstructured.Unstructured, made *v2alpha2.PodGroup
 		changed = meta.SetStatusCondition(&conditions, metav1.Condition{Type: kind, Status: value, Reason: reason, Message: text, LastTransitionTime: now}) || changed
 	}
 	more := "kubectl describe podgroups.scheduling.run.ai " + made.Name + " says more"
+	preempted := meta.FindStatusCondition(made.Status.Conditions, v2alpha2.ConditionPreempted)
+	gangPreempted := preempted != nil && preempted.Status == metav1.ConditionTrue && preempted.Reason == string(v2alpha2.ReasonGangPreempted)
 	switch satisfied := meta.FindStatusCondition(made.Status.Conditions, v2alpha2.ConditionSatisfied); {
 	case meta.IsStatusConditionTrue(conditions, scheduled):
-	case hasStarted(made, object.GetName()):
+	case hasStarted(made, object.GetName()), gangPreempted && len(made.Spec.SubGroups) == 0: // it ran, be it shorter than it was looked at
 		set(scheduled, metav1.ConditionTrue, reasonScheduled, "")
 	case satisfied == nil || satisfied.Status == metav1.ConditionTrue:
 	default:
@@ -273,9 +275,8 @@ func NativeConditions(object *unstructured.Unstructured, made *v2alpha2.PodGroup
 			set(scheduled, metav1.ConditionFalse, reasonUnschedulable, string(reason)+": "+more)
 		}
 	}
-	preempted := meta.FindStatusCondition(made.Status.Conditions, v2alpha2.ConditionPreempted)
 	switch {
-	case preempted != nil && preempted.Status == metav1.ConditionTrue && preempted.Reason == string(v2alpha2.ReasonGangPreempted):
+	case gangPreempted:
 		set(conditionDisruption, metav1.ConditionTrue, reasonPreempted, more)
 	case meta.IsStatusConditionTrue(conditions, conditionDisruption) && hasStarted(made, object.GetName()):
 		set(conditionDisruption, metav1.ConditionFalse, reasonScheduled, "")

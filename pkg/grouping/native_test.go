@@ -245,6 +245,9 @@ func TestNativeConditions(t *testing.T) {
 		"preempted": {
 			is: []string{"PodGroupInitiallyScheduled=True Scheduled ", "Other=True Mine x"}, made: []metav1.Condition{condition(v2alpha2.ConditionPreempted, metav1.ConditionTrue, v2alpha2.ReasonGangPreempted)},
 			want: []string{"PodGroupInitiallyScheduled=True Scheduled ", "Other=True Mine x", "DisruptionTarget=True PreemptionByScheduler kubectl describe podgroups.scheduling.run.ai kubernetes-a says more"}},
+		"preempted as soon as it ran": {
+			made: append(unsatisfied(v2alpha2.ReasonInsufficientGPUs), condition(v2alpha2.ConditionPreempted, metav1.ConditionTrue, v2alpha2.ReasonGangPreempted)),
+			want: []string{"PodGroupInitiallyScheduled=True Scheduled ", "DisruptionTarget=True PreemptionByScheduler kubectl describe podgroups.scheduling.run.ai kubernetes-a says more"}},
 		"another scheduler's, which was preempted": {is: []string{"DisruptionTarget=True PreemptionByScheduler x"}, made: unsatisfied(v2alpha2.ReasonWaitingForPods)},
 		"lost surplus": {is: []string{"PodGroupInitiallyScheduled=True Scheduled "}, made: []metav1.Condition{condition(v2alpha2.ConditionPreempted, metav1.ConditionTrue, v2alpha2.ReasonSurplusPreempted)}},
 		"runs again": {
