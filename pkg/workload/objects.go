@@ -50,8 +50,11 @@ func Updated[T Object](live, want T) (T, bool) {
 	}
 	updated.SetLabels(mergedKeys(updated.GetLabels(), want.GetLabels(), gone.Labels))
 	updated.SetAnnotations(mergedKeys(updated.GetAnnotations(), want.GetAnnotations(), gone.Annotations))
-	if metav1.GetControllerOf(updated) == nil {
+	switch owner, wanted := metav1.GetControllerOfNoCopy(updated), metav1.GetControllerOfNoCopy(want); {
+	case owner == nil:
 		updated.SetOwnerReferences(append(updated.GetOwnerReferences(), want.GetOwnerReferences()...))
+	case wanted != nil && owner.UID == wanted.UID:
+		owner.APIVersion = wanted.APIVersion // in one that is not served any more the garbage collector would never find it
 	}
 	updateSpec(updated, want)
 	return updated, !equality.Semantic.DeepEqual(live, updated)

@@ -467,6 +467,30 @@ func TestMinReadySecondsReachTheChildren(t *testing.T) {
 	}
 }
 
+// TestUpdatedOwner: an owner is named in the version in which it is served now; the garbage collector finds it in no other. One that is
+// another object stays.
+func TestUpdatedOwner(t *testing.T) {
+	t.Parallel()
+	of := func(version string, uid types.UID) *v2alpha2.PodGroup {
+		return &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "a", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"},
+			{APIVersion: "scheduling.k8s.io/" + version, Kind: "PodGroup", Name: "a", UID: uid, Controller: ptr.To(true)}}}}
+	}
+	for _, tc := range []struct {
+		want    *v2alpha2.PodGroup
+		version string
+	}{{of("v1beta1", "u1"), "v1beta1"}, {of("v1alpha2", "u1"), "v1alpha2"}, {of("v1beta1", "u2"), "v1alpha2"}} {
+		live := of("v1alpha2", "u1")
+		updated, differs := Updated(live, tc.want)
+		if diff := cmp.Diff(of(tc.version, "u1").OwnerReferences, updated.OwnerReferences); diff != "" || differs != (tc.version != "v1alpha2") {
+			t.Errorf("differs: %v, -want +got:\n%s", differs, diff)
+		}
+		if live.OwnerReferences[1].APIVersion != "scheduling.k8s.io/v1alpha2" {
+			t.Error("the cached object was modified")
+		}
+	}
+}
+
 func TestUpdatedComesToRest(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet()
