@@ -53,8 +53,9 @@ type OfflineInput struct {
 // settled is how long before the objects were read the Offline has observed them all: no pod has just arrived.
 const settled = time.Minute
 
-// offlineDeadline is the time for a plan: there is no loop that it holds up.
-const offlineDeadline = 2 * time.Second
+// offlineDeadline is the time for a plan, the longest that the arguments allow: there is no loop that it holds up, and a machine that is
+// busy with other things must not change the answer.
+const offlineDeadline = 10 * time.Second
 
 // NewOffline returns the decisions for a cluster. It uses resources until ctx ends.
 func NewOffline(ctx context.Context, in OfflineInput) (*Offline, error) {

@@ -157,6 +157,9 @@ func TestOfflineTruth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if out.Cut {
+			t.Fatalf("seed %d: a search in %d objects was cut short", seed, len(objects))
+		}
 		switch {
 		case out.Starts():
 			gangadmission.NewRunningScheduler(t, objects).WaitForStart("g", minimum)
