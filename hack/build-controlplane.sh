@@ -41,11 +41,12 @@ describe() { # name; sets module, package, ldflags, manifests and the time a fir
 	module=hack/controlplane
 	manifests= # a module, and files and directories of kustomizations in it
 	case $1 in
-	jobset | lws)
+	jobset | lws | kueue)
 		module=hack/workloads/$1 package=sigs.k8s.io/$1 ldflags= duration="4 minutes"
 		manifests="sigs.k8s.io/$1 config/default"
 		case $1 in
 		lws) package=$package/cmd ;;
+		kueue) package=$package/cmd/kueue ;;
 		esac
 		;;
 	kuberay)
@@ -73,7 +74,7 @@ describe() { # name; sets module, package, ldflags, manifests and the time a fir
 	kubectl) package=k8s.io/kubernetes/cmd/kubectl ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	*)
 		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling" \
-			"jobset lws kuberay trainer scheduler-plugins" >&2
+			"jobset lws kueue kuberay trainer scheduler-plugins" >&2
 		exit 2
 		;;
 	esac
