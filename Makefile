@@ -147,7 +147,7 @@ before:
 # The controllers of other projects, each with the manifests that it publishes.
 .PHONY: test-workloads
 test-workloads: build controlplane ## Run the real controllers of other projects on Muster; builds them the first time
-	@hack/build-controlplane.sh jobset lws kuberay trainer scheduler-plugins
+	@hack/build-controlplane.sh jobset lws kueue kuberay trainer scheduler-plugins
 	go test -tags workloads -count 1 -timeout 60m -run '^TestReal' ./test/integration/workload
 
 .PHONY: bench

@@ -4,6 +4,8 @@ package controlplane
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
@@ -19,6 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/yaml"
 )
 
@@ -42,11 +46,21 @@ func (cp *ControlPlane) StartProject(ctx context.Context, name string, edit func
 	if err != nil {
 		return nil, err
 	}
-	certificates, err := cp.issueServing(name)
+	serving, err := issueServing(name)
 	if err != nil {
 		return nil, err
 	}
-	callAt(objects, "https://"+address, cp.authority.pem)
+	certificates := filepath.Join(cp.path(name+"-serving"), "k8s-webhook-server", "serving-certs") // where controller-runtime looks in TMPDIR
+	secret := map[string]any{}
+	err = os.MkdirAll(certificates, 0o700)
+	for file, content := range serving {
+		secret[file] = base64.StdEncoding.EncodeToString(content)
+		err = errors.Join(err, os.WriteFile(filepath.Join(certificates, file), content, 0o600))
+	}
+	if err != nil {
+		return nil, err
+	}
+	callAt(objects, "https://"+address, serving["ca.crt"])
 
 	var deployment appsv1.Deployment
 	var config map[string]any
@@ -57,6 +71,8 @@ func (cp *ControlPlane) StartProject(ctx context.Context, name string, edit func
 		case "ConfigMap":
 			text, _, _ := unstructured.NestedString(object.Object, "data", "controller_manager_config.yaml")
 			err = errors.Join(err, yaml.Unmarshal([]byte(text), &config))
+		case "Secret":
+			object.Object["data"] = secret
 		}
 	}
 	if err != nil {
@@ -117,15 +133,31 @@ var projectFlags = map[string]string{
 	"scheduler-plugins": "--probeAddr=%s --metricsAddr=0",
 }
 
-// issueServing writes tls.crt and tls.key of a server on loopback, and returns their directory.
-func (cp *ControlPlane) issueServing(name string) (string, error) {
-	certificate, key, err := cp.authority.issue(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+// issueServing returns the files of a project's Secret, PEM: an authority, and the certificate of its webhooks, which is one for loopback, too.
+// A project that manages its certificates makes both itself unless they are valid, hence the name of the authority and the kind of
+// its key.
+func issueServing(project string) (map[string][]byte, error) {
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
+	}
+	authority := &authority{key: private}
+	if authority.certificate, err = cert.NewSelfSignedCACert(cert.Config{CommonName: project + "-ca"}, private); err != nil {
+		return nil, err
+	}
+	certificate, key, err := authority.issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: project}, DNSNames: []string{fmt.Sprintf("%s-webhook-service.%[1]s-system.svc", project)},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	dir := filepath.Join(cp.path(name+"-serving"), "k8s-webhook-server", "serving-certs") // where controller-runtime looks in TMPDIR
-	return dir, errors.Join(err, os.MkdirAll(dir, 0o700),
-		os.WriteFile(filepath.Join(dir, corev1.TLSCertKey), certificate, 0o600),
-		os.WriteFile(filepath.Join(dir, corev1.TLSPrivateKeyKey), key, 0o600))
+	if err != nil {
+		return nil, err
+	}
+	ca, err := cert.EncodeCertificates(authority.certificate)
+	if err != nil {
+		return nil, err
+	}
+	caKey, err := keyutil.MarshalPrivateKeyToPEM(private)
+	return map[string][]byte{"ca.crt": ca, "ca.key": caKey, corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}, err
 }
 
 // callAt lets the webhooks of admission and conversion among the objects be called at this address instead of a Service. ca, PEM,
