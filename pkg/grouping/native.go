@@ -99,14 +99,19 @@ func (n *NativeGroups) RootOf(group *unstructured.Unstructured) (string, error) 
 	return root, nil
 }
 
-// PodGroupsIn returns the names of the PodGroups below a CompositePodGroup.
+// PodGroupsIn returns the names of the PodGroups below a CompositePodGroup, which may be in a cycle of parents.
 func (n *NativeGroups) PodGroupsIn(composite string) []string {
 	var names []string
-	for _, child := range n.children[composite] {
-		if child.GetKind() == CompositeKind {
-			names = append(names, n.PodGroupsIn(child.GetName())...)
-		} else {
-			names = append(names, child.GetName())
+	seen := map[string]bool{composite: true}
+	for next := []string{composite}; len(next) > 0; next = next[1:] {
+		for _, child := range n.children[next[0]] {
+			switch name := child.GetName(); {
+			case child.GetKind() != CompositeKind:
+				names = append(names, name)
+			case !seen[name]:
+				seen[name] = true
+				next = append(next, name)
+			}
 		}
 	}
 	return names

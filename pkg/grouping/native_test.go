@@ -5,6 +5,7 @@ package grouping
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,6 +194,20 @@ func treeInWords(g *v2alpha2.PodGroup) string {
 		text += ", preempts after " + d.Duration.String()
 	}
 	return text
+}
+
+// TestPodGroupsIn: all that is below, once; parents may form a cycle.
+func TestPodGroupsIn(t *testing.T) {
+	t.Parallel()
+	in := NewNativeGroups(nativeObjects(t, "v1alpha3", "CompositePodGroup/root: {}\nCompositePodGroup/n in root: {}\nPodGroup/a in n: {}\nPodGroup/b in root: {}\n"+
+		"CompositePodGroup/x in y: {}\nCompositePodGroup/y in x: {}\nPodGroup/c in x: {}\nCompositePodGroup/z in z: {}\nPodGroup/d in z: {}")...)
+	for composite, want := range map[string]string{"root": "a b", "n": "a", "x": "c", "y": "c", "z": "d", "none": ""} {
+		got := in.PodGroupsIn(composite)
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", composite, got, want)
+		}
+	}
 }
 
 // TestNativeChildrenInOrder: the older child is preferred, as by kube-scheduler.
