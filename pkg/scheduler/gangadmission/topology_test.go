@@ -141,8 +141,9 @@ func TestARefillStaysInItsRack(t *testing.T) {
 
 func TestSurplusStaysInItsRack(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t).labeledRacks(3, 2).leveledGang("a", 0, 2, 5).run()
-	c.saysWhy("a", "the gang needs 1 nvidia.com/gpu for each of 2 pods, 0 are free in rack r0, where it runs").wholeOf("a", 3).inRacks("a", "r0")
+	c := newCluster(t).labeledRacks(3, 2).leveledGang("a", 0, 2, 5)
+	c.eventually("all pods seen", func() bool { f, _ := c.gangs.registry.Facts(key("a")); return f.Created[""] == 5 }) // else two may be planned
+	c.run().saysWhy("a", "the gang needs 1 nvidia.com/gpu for each of 2 pods, 0 are free in rack r0, where it runs").wholeOf("a", 3).inRacks("a", "r0")
 }
 
 func TestANodeIsRelabeledWhileAGangIsBound(t *testing.T) {
