@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -47,20 +48,34 @@ func newNative(kinds map[string]*children.ServedKind) *Native {
 
 // sources returns the sources of events for the controller of one kind of groups, but that of PodGroups about themselves.
 func (n *Native) sources(kind grouping.Kind, kinds map[string]*children.ServedKind, pods *children.ServedKind) (sources []source.Source) {
-	source := func(of *children.ServedKind, mapped func(context.Context, client.Object) []types.NamespacedName, delayed bool) {
+	source := func(of *children.ServedKind, mapped func(context.Context, client.Object) []types.NamespacedName) {
 		if of != nil {
 			always := func(_, _ client.Object) children.Urgency { return children.Prompt }
-			sources = append(sources, of.Source(children.ChangeHandler{Map: mapped, Urgency: always, DelayCreate: delayed}.Handler()))
+			sources = append(sources, of.Source(children.ChangeHandler{Map: mapped, Urgency: always}.Handler()))
 		}
 	}
 	if kind.Kind == grouping.PodGroupKind {
-		source(kinds[compositesName], n.groupsIn, false)
+		source(kinds[compositesName], n.groupsIn)
 		return append(sources, pods.Source(namedBy(kind)))
 	}
-	source(kinds[compositesName], n.selfAndRoot, false)
-	source(kinds[groupsName], n.root, false)
-	source(pods, n.rootOfPod(kind), true)
-	return sources
+	source(kinds[compositesName], n.selfAndRoot)
+	source(kinds[groupsName], n.root)
+	return append(sources, pods.Source(n.podsHandler(kind)))
+}
+
+// podsHandler returns the handler of events of pods that may be in trees. Every one counts when it comes, also one that knows its tree:
+// nothing may be made of that yet, because no pod named it.
+func (n *Native) podsHandler(kind grouping.Kind) handler.EventHandler {
+	told := func(o client.Object) string { return o.GetAnnotations()[membership.CompositeAnnotation] }
+	return children.ChangeHandler{
+		Map: n.rootOfPod(kind),
+		Urgency: func(before, after client.Object) children.Urgency {
+			if told(before) == told(after) {
+				return children.Never
+			}
+			return children.Prompt
+		},
+		DelayCreate: true}.Handler()
 }
 
 // list returns the objects of a namespace, which belong to the cache and must not be modified; of no reader none.
@@ -135,11 +150,11 @@ func (n *Native) groupsIn(ctx context.Context, o client.Object) []types.Namespac
 	return keys
 }
 
-// rootOfPod returns a function that maps a pod to the tree that it is in, unless it knows it.
+// rootOfPod returns a function that maps a pod to the tree that it is in, unless it is being deleted.
 func (n *Native) rootOfPod(kind grouping.Kind) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, o client.Object) []types.NamespacedName {
 		pod, is := o.(*corev1.Pod)
-		if !is || n.Groups == nil || kind.NamedBy(pod) == "" {
+		if !is || n.Groups == nil || kind.NamedBy(pod) == "" || pod.DeletionTimestamp != nil {
 			return nil
 		}
 		group := &unstructured.Unstructured{}
@@ -147,11 +162,7 @@ func (n *Native) rootOfPod(kind grouping.Kind) func(context.Context, client.Obje
 		if err := n.Groups.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: kind.NamedBy(pod)}, group); err != nil {
 			return nil // when it comes, its tree is looked at
 		}
-		keys := n.root(ctx, group)
-		if len(keys) > 0 && grouping.JoinTree(pod, keys[0].Name) == nil {
-			return nil
-		}
-		return keys
+		return n.root(ctx, group)
 	}
 }
 

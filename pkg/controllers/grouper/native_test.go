@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,10 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/grouping"
 	"github.com/muster-project/muster/pkg/membership"
 )
@@ -180,6 +186,44 @@ func TestFormerGroupOfKubernetes(t *testing.T) {
 			b.pass(groups, "a")
 			if got := b.groups(); got != "" {
 				t.Error(got)
+			}
+		})
+	}
+}
+
+// TestPodsOfTrees: a pod of a tree is looked at when it comes, even if its template names the topmost group, since nothing is made before,
+// and when it leaves the tree; not at every change of its status.
+func TestPodsOfTrees(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, nativeObject(nativeComposite, "root", "", 1), nativeObject(nativeKind, "a", "root", 1))
+	kinds, err := grouping.Select([]string{"CompositePodGroup.scheduling.k8s.io"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Native{Groups: inVersion{b.api, nativeKind}, Composites: inVersion{b.api, nativeComposite}}
+	told, untold, deleted := podIn("a-0", "a"), podIn("a-0", "a"), podIn("a-0", "a")
+	told.Annotations = map[string]string{membership.CompositeAnnotation: "root"}
+	deleted.DeletionTimestamp = ptr.To(metav1.Now())
+	for what, tc := range map[string]struct {
+		before, after *corev1.Pod
+		want          int // requests
+	}{
+		"comes": {nil, untold, 1}, "comes and knows the tree": {nil, told, 1}, "of another group": {nil, podIn("b-0", "b"), 0}, "is told": {untold, told, 1},
+		"is taken out": {told, untold, 1}, "its status changes": {told, told, 0}, "is being deleted": {told, deleted, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			h := n.podsHandler(kinds[0])
+			if tc.before == nil {
+				h.Create(t.Context(), event.CreateEvent{Object: tc.after}, queue)
+			} else {
+				h.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}, queue)
+			}
+			time.Sleep(2 * children.SyncBatchPeriod)
+			synctest.Wait()
+			if got := queue.Len(); got != tc.want {
+				t.Errorf("%s: %d requests, want %d", what, got, tc.want)
 			}
 		})
 	}
