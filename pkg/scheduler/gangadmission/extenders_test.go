@@ -120,7 +120,7 @@ func TestHangingExtender(t *testing.T) {
 }
 
 // An extender that answers a plan and then hangs in the cycle of a member: the plan is aborted after the timeout, and the
-// gang starts in a later one.
+// gang starts in a later one, for which the extender is asked again.
 func TestExtenderThatHangsInACycle(t *testing.T) {
 	t.Parallel()
 	hold, hung := make(chan struct{}), atomic.Int32{}
@@ -141,6 +141,15 @@ func TestExtenderThatHangsInACycle(t *testing.T) {
 	c.wholeOf("a", 2)
 	if took := time.Since(began); hung.Load() < 2 || took > 5*time.Second {
 		t.Errorf("started after %s and %d questions about a-1", took, hung.Load())
+	}
+	plans := 0
+	for _, asked := range extender.Asked() {
+		if len(asked.Nodes) == 2 {
+			plans++
+		}
+	}
+	if plans < 2 {
+		t.Errorf("the extender was asked for %d plan, want 2: its answers are from before the first one", plans)
 	}
 }
 

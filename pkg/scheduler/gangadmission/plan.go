@@ -58,11 +58,11 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		return drop("it needs more than room")
 	}
 	placements, refusal, cut := pl.place(work, snapshot, limit)
+	extender, partial := snapshot.ExtenderFailure() // with a plan, too: its answers are not for a later one
 	if refusal != nil && work.Passes() {
 		return drop(string(refusal.Reason))
 	}
 	if refusal != nil {
-		extender, partial := snapshot.ExtenderFailure()
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RefusedBy: snapshot.RefusedBy, Pods: work.Pods, VolumeClaim: snapshot.VolumeClaim,
