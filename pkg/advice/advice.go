@@ -12,6 +12,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -225,7 +227,7 @@ func (f *finder) lowerMinimum() []*Change {
 				Kind: MinimumLowered, Size: int64(n), Put: []client.Object{group},
 				Text: fmt.Sprintf("%s of %s is %d instead of %d", field, f.pathOf(g.Name()), g.Min()-n, g.Min()),
 			}
-			if g.Parent() == nil {
+			if g.Parent() == nil && metav1.GetControllerOf(group) == nil { // a controller would take it back
 				x.Command = fmt.Sprintf("kubectl patch podgroups.%s %s -n %s --type merge -p '{\"spec\":{\"%s\":%d}}'",
 					v2alpha2.GroupName, group.Name, group.Namespace, field, g.Min()-n)
 			}
@@ -392,10 +394,12 @@ func (f *finder) raisePriority() []*Change {
 		return nil
 	}
 	names := slices.SortedFunc(maps.Keys(f.cluster.Classes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(f.cluster.Classes[a], f.cluster.Classes[b]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(f.cluster.Classes[a].Value, f.cluster.Classes[b].Value), cmp.Compare(a, b))
 	})
 	names = slices.DeleteFunc(names, func(name string) bool {
-		return f.cluster.Classes[name] <= *f.facts.Priority || strings.HasPrefix(name, "system-")
+		class := f.cluster.Classes[name]
+		never := class.PreemptionPolicy != nil && *class.PreemptionPolicy == corev1.PreemptNever
+		return class.Value <= *f.facts.Priority || never || strings.HasPrefix(name, "system-")
 	})
 	low, high := 0, len(names) // those before low do not start it; high does, or is not tried
 	var best *Change
@@ -420,7 +424,7 @@ func (f *finder) raisePriority() []*Change {
 }
 
 func (f *finder) withClass(name string) *Change {
-	value := f.cluster.Classes[name]
+	value := f.cluster.Classes[name].Value
 	x := &Change{Kind: PriorityRaised, Size: int64(value), Text: fmt.Sprintf("its pods are created again with PriorityClass %s (%d)", name, value)}
 	if class := f.facts.Group.Spec.PriorityClassName; class != "" {
 		group := f.facts.Group.DeepCopy()
@@ -429,7 +433,7 @@ func (f *finder) withClass(name string) *Change {
 	}
 	for _, w := range f.facts.Waiting {
 		pod := w.Pod.DeepCopy()
-		pod.Spec.Priority, pod.Spec.PriorityClassName = &value, name
+		pod.Spec.Priority, pod.Spec.PriorityClassName, pod.Spec.PreemptionPolicy = &value, name, f.cluster.Classes[name].PreemptionPolicy
 		x.Put = append(x.Put, pod)
 	}
 	return x
@@ -553,8 +557,13 @@ func gangOf(pod *corev1.Pod) gangs.Key {
 }
 
 // NewCluster returns the cluster of an Offline with the given nodes, pods and PriorityClasses.
-func NewCluster(o *gangadmission.Offline, nodes []*corev1.Node, pods []*corev1.Pod, classes map[string]int32) *Cluster {
-	c := &Cluster{Offline: o, Pods: map[gangs.Key][]*corev1.Pod{}, Nodes: make(map[string]*corev1.Node, len(nodes)), Classes: classes}
+func NewCluster(o *gangadmission.Offline, nodes []*corev1.Node, pods []*corev1.Pod, classes []*schedulingv1.PriorityClass) *Cluster {
+	c := &Cluster{
+		Offline: o, Pods: map[gangs.Key][]*corev1.Pod{}, Nodes: make(map[string]*corev1.Node, len(nodes)), Classes: map[string]*schedulingv1.PriorityClass{},
+	}
+	for _, class := range classes {
+		c.Classes[class.Name] = class
+	}
 	for _, node := range nodes {
 		c.Nodes[node.Name] = node
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -61,8 +62,8 @@ type Cluster struct {
 	Pods map[gangs.Key][]*corev1.Pod
 	// Nodes are all nodes, by name.
 	Nodes map[string]*corev1.Node
-	// Classes are the values of the PriorityClasses.
-	Classes map[string]int32
+	// Classes are the PriorityClasses, by name.
+	Classes map[string]*schedulingv1.PriorityClass
 }
 
 // make makes the change in the Offline, and returns what takes it back. An error means that the Offline must not be used any more.

@@ -202,7 +202,7 @@ func (d *Doctor) checkGangs(w *world) {
 			invalid = append(invalid, key.String())
 		}
 	}
-	d.none("PodGroups without a status", silent, "muster-scheduler has not answered for %s with pods of its: it does not run, or is slow", "PodGroup")
+	d.none("PodGroups without a status", silent, "muster-scheduler has not answered for %s with pods: it does not run, or is slow", "PodGroup")
 	d.none("PodGroups that are not valid", invalid, "%s never start: kubectl muster why says what is wrong", "PodGroup")
 	var mixed, foreign, missing []string
 	for _, key := range slices.SortedFunc(maps.Keys(schedulers), func(a, b gangs.Key) int { return cmp.Compare(a.String(), b.String()) }) {
@@ -232,9 +232,9 @@ func (d *Doctor) none(name string, names []string, text, noun string) {
 // checkClasses checks whether pods without a class can be preempted by those that have one.
 func (d *Doctor) checkClasses(w *world) {
 	highest, class := int32(0), ""
-	for name, value := range w.Classes {
-		if value > highest && !strings.HasPrefix(name, "system-") {
-			highest, class = value, name
+	for name, c := range w.Classes {
+		if c.Value > highest && !strings.HasPrefix(name, "system-") {
+			highest, class = c.Value, name
 		}
 	}
 	if class == "" {
@@ -251,7 +251,7 @@ func (d *Doctor) checkClasses(w *world) {
 	}
 	text := fmt.Sprintf("the highest PriorityClass is %s (%d)", class, highest)
 	if pods > 0 {
-		text += fmt.Sprintf("; %s without a class may be preempted by any gang that has one", message.Count(pods, "pod"))
+		text += fmt.Sprintf("; %s without a class may be preempted by gangs of a higher priority", message.Count(pods, "pod"))
 	}
 	d.add("priorities", stateOK, text)
 }

@@ -43,6 +43,13 @@ type manifest struct {
 	unplanned []string
 	// ignored are objects of kinds that make no pods, "ConfigMap x".
 	ignored []string
+	// generated is the number of objects whose names were generated.
+	generated int
+}
+
+// uidOf returns the UID of an object of a manifest.
+func uidOf(kind, namespace, name string) types.UID {
+	return types.UID(fmt.Sprintf("manifest/%s/%s/%s", strings.ToLower(kind), namespace, name))
 }
 
 // readManifest reads files, - being the standard input, and all YAML and JSON files of folders.
@@ -125,9 +132,10 @@ func (m *manifest) add(document []byte, namespace string) error {
 			into.SetNamespace(namespace)
 		}
 		if into.GetName() == "" {
-			into.SetName(into.GetGenerateName() + "x")
+			m.generated++
+			into.SetName(fmt.Sprintf("%sx%d", into.GetGenerateName(), m.generated))
 		}
-		into.SetUID(types.UID(fmt.Sprintf("manifest-%s-%s", strings.ToLower(object.Kind), into.GetName())))
+		into.SetUID(uidOf(object.Kind, into.GetNamespace(), into.GetName()))
 		return nil
 	}
 	switch {
@@ -234,7 +242,7 @@ func (m *manifest) addSet(set *grovev1alpha1.PodCliqueSet) error {
 		if group == nil {
 			continue
 		}
-		group.Generation, group.UID = 1, types.UID("manifest-podgroup-"+group.Name)
+		group.Generation, group.UID = 1, uidOf("podgroup", group.Namespace, group.Name)
 		m.groups = append(m.groups, group)
 		cliques := workload.PodCliques(set, revision, i, nil, nil)
 		for _, g := range workload.ScalingGroups(set, revision, i, nil, nil) {
@@ -249,7 +257,7 @@ func (m *manifest) addSet(set *grovev1alpha1.PodCliqueSet) error {
 					return err
 				}
 				pod.Name = naming.PodHostname(clique.Name, k)
-				pod.UID = types.UID("manifest-pod-" + pod.Name)
+				pod.UID = uidOf("pod", pod.Namespace, pod.Name)
 				m.pods = append(m.pods, pod)
 			}
 		}

@@ -83,8 +83,11 @@ func (w *world) gangsOf(namespace, kind, name string) ([]gangs.Key, error) {
 		return slices.SortedFunc(maps.Keys(found), func(a, b gangs.Key) int { return cmp.Compare(a.Name, b.Name) }), nil
 	case single:
 		return nil, fmt.Errorf("pod %s belongs to no gang: kubectl describe pod %s -n %s says why it waits", name, name, namespace)
-	case names.Has(kind + "/" + name):
-		return nil, fmt.Errorf("%s %s has no gang: its pods name no PodGroup", kind, name)
+	}
+	for _, known := range sets.List(names) {
+		if k, n, _ := strings.Cut(known, "/"); n == name && (kind == "" || k == kind) {
+			return nil, fmt.Errorf("%s %s has no gang: its pods name no PodGroup", k, name)
+		}
 	}
 	text := fmt.Sprintf("there is no PodGroup, and no owner of pods, %s in namespace %s", strings.TrimPrefix(kind+"/"+name, "/"), namespace)
 	if similar := similarNames(name, sets.List(names)); len(similar) > 0 {

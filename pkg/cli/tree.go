@@ -93,7 +93,8 @@ pod, or an owner of pods, such as a PodCliqueSet, a Job or a JobSet; all gangs o
 
 // tree returns the tree of a gang. One that waits is planned, so that the reason is that of now.
 func (w *world) tree(ctx context.Context, key gangs.Key) (*Tree, error) {
-	if _, err := w.Offline.Try(ctx, key, gangadmission.Options{Explain: true, Preempt: true, Record: true}); err != nil {
+	out, err := w.Offline.Try(ctx, key, gangadmission.Options{Explain: true, Preempt: true, Record: true})
+	if err != nil {
 		return nil, err
 	}
 	facts, ok := w.Offline.Facts(key)
@@ -104,6 +105,9 @@ func (w *world) tree(ctx context.Context, key gangs.Key) (*Tree, error) {
 	t := &Tree{typeMeta: metaOf("Tree"), Namespace: key.Namespace, Name: key.Name, Phase: string(status.Phase), Reason: string(status.Reason)}
 	if c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied); c != nil && c.Status != metav1.ConditionTrue {
 		t.Message = c.Message
+		if len(out.Placements) > 0 || out.Waits {
+			t.Reason, t.Message = "", startsText(out)
+		}
 	}
 	if facts.Tree == nil {
 		return t, nil
@@ -170,6 +174,8 @@ func (o *options) printTrees(w io.Writer, trees []Tree) {
 		o.table(w, rows)
 		if t.Reason != "" {
 			o.section(w, "why", clauses(t.Reason+": "+t.Message)...)
+		} else if t.Message != "" {
+			o.section(w, "why", t.Message)
 		}
 	}
 }

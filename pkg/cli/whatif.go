@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/advice"
@@ -163,7 +164,7 @@ func (w *world) start(ctx context.Context, m *manifest, x *WhatIf) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range keys {
+	for _, key := range w.byPriority(keys) {
 		g, err := w.tryGang(ctx, key)
 		if err != nil {
 			return err
@@ -176,6 +177,15 @@ func (w *world) start(ctx context.Context, m *manifest, x *WhatIf) error {
 			single[0].Name, len(single)-1)
 	}
 	return nil
+}
+
+// byPriority sorts gangs as the scheduler tries them, those of a higher priority first, otherwise as they are.
+func (w *world) byPriority(keys []gangs.Key) []gangs.Key {
+	priority := func(key gangs.Key) int32 {
+		facts, _ := w.Offline.Facts(key)
+		return ptr.Deref(facts.Priority, 0)
+	}
+	return slices.SortedStableFunc(slices.Values(keys), func(a, b gangs.Key) int { return cmp.Compare(priority(b), priority(a)) })
 }
 
 // tryGang plans a gang, and lets it start if it can.
@@ -200,7 +210,7 @@ func (w *world) tryGang(ctx context.Context, key gangs.Key) (*WhatIfGang, error)
 	}
 	g.Verdict = verdictWaits
 	if facts, ok := w.Offline.Facts(key); !ok || facts.Group == nil {
-		g.Reason, g.Message = "PodGroupNotFound", fmt.Sprintf("there is no PodGroup %s", key)
+		g.Reason, g.Message = "PodGroupNotFound", fmt.Sprintf("there is no PodGroup %s; one that muster-controller makes of a workload has to be in the files, too", key)
 		return g, nil
 	}
 	x, err := w.explainFacts(key)
@@ -252,7 +262,8 @@ func (w *world) countCopies(ctx context.Context, m *manifest, x *WhatIf, limit i
 	return n, nil
 }
 
-// drain takes the pods off nodes and plans the gangs that lose some: their controllers create them again, as they are.
+// drain takes the pods off nodes and plans the gangs that lose some: their controllers create them again, as they are. Pods that nobody
+// controls, and those that are being deleted already, are not created again.
 func (w *world) drain(ctx context.Context, names []string, x *WhatIf) error {
 	drained := sets.New(names...)
 	for _, name := range names {
@@ -279,7 +290,8 @@ func (w *world) drain(ctx context.Context, names []string, x *WhatIf) error {
 			}
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(affected), func(a, b gangs.Key) int { return cmp.Compare(a.String(), b.String()) }) {
+	keys := slices.SortedFunc(maps.Keys(affected), func(a, b gangs.Key) int { return cmp.Compare(a.String(), b.String()) })
+	for _, key := range w.byPriority(keys) {
 		g, err := w.tryGang(ctx, key)
 		if err != nil {
 			return err
@@ -295,12 +307,14 @@ func isOfDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
-// replacementOf returns the pod that its controller creates instead of an evicted one.
+// replacementOf returns the pod that its controller creates instead of an evicted one; nil: there is none, or it has done so already.
 func replacementOf(pod *corev1.Pod, now time.Time) *corev1.Pod {
+	if metav1.GetControllerOf(pod) == nil || pod.DeletionTimestamp != nil {
+		return nil
+	}
 	p := pod.DeepCopy()
 	p.Name, p.UID, p.Spec.NodeName, p.CreationTimestamp = p.Name+"-again", p.UID+types.UID("-again"), "", metav1.NewTime(now)
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
-	p.DeletionTimestamp = nil
 	return p
 }
 

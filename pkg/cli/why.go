@@ -32,6 +32,8 @@ type Explanation struct {
 	Name      string `json:"name"` // of the PodGroup
 	// Verdict is Runs, Starts (it would start now), Preempts (others would end for it), or Waits.
 	Verdict string `json:"verdict"`
+	// Phase is that of the PodGroup's status. A gang that is Completed has the verdict Runs: nothing of it waits.
+	Phase   string `json:"phase"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Path are the groups of the tree that lack pods, from the root down to the first leaf.
@@ -117,7 +119,7 @@ printed.`,
 	return cmd
 }
 
-// why explains the gangs of an object: the first that does not start, and all if there is no such.
+// why explains one of the gangs of an object: the first that waits; if none does, the first that does not run.
 func (o *options) why(ctx context.Context, w *world, keys []gangs.Key) error {
 	var chosen *Explanation
 	for _, key := range keys {
@@ -125,7 +127,7 @@ func (o *options) why(ctx context.Context, w *world, keys []gangs.Key) error {
 		if err != nil {
 			return err
 		}
-		if chosen == nil || chosen.Verdict == verdictRuns {
+		if chosen == nil || chosen.Verdict == verdictRuns || x.Verdict == verdictWaits {
 			chosen = x
 		}
 		if chosen.Verdict == verdictWaits {
@@ -161,10 +163,7 @@ func (w *world) explain(ctx context.Context, key gangs.Key, limit time.Duration)
 	case x.Verdict == verdictRuns:
 		return x, nil
 	case len(out.Placements) > 0 || out.Waits:
-		x.Verdict, x.Reason, x.Message = verdictStarts, "", "it can be planned now"
-		if out.Waits {
-			x.Message = "it starts on the room of pods that are ending"
-		}
+		x.Verdict, x.Reason, x.Message = verdictStarts, "", startsText(out)
 		x.Ahead, x.AheadTotal = ahead, total
 		return x, nil
 	case out.Preempting != nil:
@@ -184,6 +183,14 @@ func (w *world) explain(ctx context.Context, key gangs.Key, limit time.Duration)
 	return x, err
 }
 
+// startsText says how a gang would start that has a plan, or waits for pods that are ending.
+func startsText(out *gangadmission.Outcome) string {
+	if out.Waits {
+		return "it starts on the room of pods that are ending"
+	}
+	return "it can be planned now"
+}
+
 // explainFacts returns what the status of a gang would say.
 func (w *world) explainFacts(key gangs.Key) (*Explanation, error) {
 	facts, ok := w.Offline.Facts(key)
@@ -201,7 +208,7 @@ func (w *world) explainFacts(key gangs.Key) (*Explanation, error) {
 	}
 	status := podgroup.Status(facts, metav1.NewTime(w.Offline.Now()))
 	satisfied := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
-	x.Reason, x.Message = satisfied.Reason, satisfied.Message
+	x.Phase, x.Reason, x.Message = string(status.Phase), satisfied.Reason, satisfied.Message
 	x.Verdict = verdictWaits
 	if satisfied.Status == metav1.ConditionTrue {
 		x.Verdict, x.Message = verdictRuns, status.Summary
@@ -298,6 +305,9 @@ func (o *options) printExplanation(w io.Writer, x *Explanation, of int) {
 		verdictRuns: o.colour(green, "RUNS"), verdictStarts: o.colour(green, "STARTS"), verdictPreempts: o.colour(yellow, "PREEMPTS"),
 		verdictWaits: o.colour(red, "WAITS"),
 	}[x.Verdict]
+	if x.Phase == string(v2alpha2.PodGroupCompleted) {
+		verdict = o.colour(green, "COMPLETED")
+	}
 	head := o.colour(bold, x.Namespace+"/"+x.Name) + "  " + verdict
 	if x.Since != nil && x.Verdict == verdictWaits {
 		head += " " + age(*x.Since, x.Taken)
@@ -350,7 +360,7 @@ func (o *options) printAdvice(w io.Writer, a *advice.Advice) {
 	switch {
 	case a == nil:
 	case len(a.Changes) == 0:
-		o.section(w, "starts", fmt.Sprintf("with none of %s that were tried", message.Count(a.Tried, "change")))
+		o.section(w, "starts", fmt.Sprintf("with none of the changes that were tried (%d)", a.Tried))
 	default:
 		lines := []string{"now, after any one of these (each was tried with the scheduler's own code):"}
 		for i := range a.Changes {

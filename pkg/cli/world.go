@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/muster-project/muster/pkg/advice"
 	"github.com/muster-project/muster/pkg/apis/config/profile"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
 	"github.com/muster-project/muster/pkg/snapshot"
 	"github.com/muster-project/muster/pkg/version"
@@ -61,17 +64,30 @@ func newWorld(ctx context.Context, s *snapshot.Snapshot) (*world, error) {
 	if why := s.IsUnread("topologies.kai.scheduler"); why != "" && why != snapshot.WhyMissing {
 		unread = "allow yourself to list topologies.kai.scheduler"
 	}
-	offline, err := gangadmission.NewOffline(ctx, gangadmission.OfflineInput{Config: config, Objects: s.Objects, UnreadTopologies: unread, Read: s.Taken})
+	offline, err := gangadmission.NewOffline(ctx, gangadmission.OfflineInput{Config: config, Objects: withoutUnreadClasses(s), UnreadTopologies: unread, Read: s.Taken})
 	if err != nil {
 		return nil, err
 	}
-	classes := map[string]int32{}
-	for _, class := range snapshot.All[*schedulingv1.PriorityClass](s) {
-		classes[class.Name] = class.Value
-	}
 	w := &world{snapshot: s, pods: snapshot.All[*corev1.Pod](s)}
-	w.Cluster = advice.NewCluster(offline, snapshot.All[*corev1.Node](s), w.pods, classes)
+	w.Cluster = advice.NewCluster(offline, snapshot.All[*corev1.Node](s), w.pods, snapshot.All[*schedulingv1.PriorityClass](s))
 	return w, nil
+}
+
+// withoutUnreadClasses returns the objects of a snapshot. If PriorityClasses could not be listed, PodGroups name none: it is not known
+// that theirs do not exist.
+func withoutUnreadClasses(s *snapshot.Snapshot) []runtime.Object {
+	if s.IsUnread("priorityclasses."+schedulingv1.GroupName) == "" {
+		return s.Objects
+	}
+	objects := slices.Clone(s.Objects)
+	for i := range objects {
+		if group, ok := objects[i].(*v2alpha2.PodGroup); ok && group.Spec.PriorityClassName != "" {
+			group = group.DeepCopy()
+			group.Spec.PriorityClassName = ""
+			objects[i] = group
+		}
+	}
+	return objects
 }
 
 // world reads the cluster and returns it.

@@ -182,12 +182,14 @@ func (o *Offline) SetGroup(group *v2alpha2.PodGroup) { o.gangs.registry.SetGroup
 // SetPod adds a pod that waits, or replaces that of its UID.
 func (o *Offline) SetPod(pod *corev1.Pod) { o.gangs.registry.SetPod(pod, o.Now().Add(-settled)) }
 
-// Replace removes a pod that was on a node, and has ended, and adds one that its controller creates instead.
+// Replace removes a pod that was on a node, and has ended, and adds one that its controller creates instead; nil: it creates none.
 func (o *Offline) Replace(ended, by *corev1.Pod) {
 	registry := o.gangs.registry
 	registry.RemovePod(ended.UID, o.Now())
 	registry.RemoveFailedPod(ended.UID, o.Now()) // it does not count any longer
-	o.SetPod(by)
+	if by != nil {
+		o.SetPod(by)
+	}
 }
 
 // Outcome is what an attempt to plan a gang leads to.

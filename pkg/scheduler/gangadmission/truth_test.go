@@ -128,7 +128,7 @@ func offlineOf(ctx context.Context, t *testing.T, objects []runtime.Object) (*ga
 	}
 	var nodes []*corev1.Node
 	var pods []*corev1.Pod
-	classes := map[string]int32{}
+	var classes []*schedulingv1.PriorityClass
 	for _, object := range objects {
 		switch object := object.(type) {
 		case *corev1.Node:
@@ -136,7 +136,7 @@ func offlineOf(ctx context.Context, t *testing.T, objects []runtime.Object) (*ga
 		case *corev1.Pod:
 			pods = append(pods, object)
 		case *schedulingv1.PriorityClass:
-			classes[object.Name] = object.Value
+			classes = append(classes, object)
 		}
 	}
 	return o, advice.NewCluster(o, nodes, pods, classes)
