@@ -213,6 +213,7 @@ func (k *packing) place(calls int) bool {
 // placed, the next domain is tried. On failure some pods may remain on the stack.
 func (k *packing) placeFrom(i int) bool {
 	for ; i < len(k.items); i++ {
+		k.bringForward(i)
 		it := k.items[i]
 		switch c := &k.kinds[it.class]; {
 		case c.kind == SharesDomain && c.placed == 0:
@@ -226,6 +227,20 @@ func (k *packing) placeFrom(i int) bool {
 		}
 	}
 	return true
+}
+
+// bringForward moves an item to index i if the one there has to wait for pods that it must follow: the first item that
+// need not wait. Of replicas whose workers each follow their own leader no order by class has every leader first, and a random
+// one hardly ever.
+func (k *packing) bringForward(i int) {
+	for j := i; j < len(k.items); j++ {
+		it := k.items[j]
+		if c := &k.kinds[it.class]; !c.kind.hasDomains() || k.world.Open(int(it.class), "") {
+			copy(k.items[i+1:j+1], k.items[i:j])
+			k.items[i] = it
+			return
+		}
+	}
 }
 
 // recordFailed records that item i could not be placed.

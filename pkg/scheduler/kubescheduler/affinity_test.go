@@ -36,6 +36,42 @@ func TestLeaderBesideRunningOnes(t *testing.T) {
 	c.check(t, g, plan)
 }
 
+// TestWorkersBesideTheirOwnLeaders: the workers of each replica share a rack with the leader of their replica, and a helper with its
+// workers. Of many replicas no order by class has every leader first.
+func TestWorkersBesideTheirOwnLeaders(t *testing.T) {
+	for _, replicas := range []int{1, 2, 4, 8, 16} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			for i := range 2 * (replicas + replicas/2) { // racks of two nodes, of which every third has no room for a replica
+				c.sched.Cache.AddNode(klog.FromContext(c.ctx), gpuNode(fmt.Sprintf("n%d", i), []int64{3, 8, 8}[i/2%3], fmt.Sprintf("r%d", i/2)))
+			}
+			c.sched.Cache.AddNode(klog.FromContext(c.ctx), gpuNode("last-0", 8, "last"))
+			c.sched.Cache.AddNode(klog.FromContext(c.ctx), gpuNode("last-1", 8, "last"))
+			var g leaves
+			for i := range replicas {
+				leaderOf, workerOf := fmt.Sprintf("leader-%d", i), fmt.Sprintf("worker-%d", i)
+				for _, of := range []struct {
+					role
+					pods int
+				}{
+					{role{name: fmt.Sprintf("helper-%d", i), gpus: 2, keys: []string{"rack"}, follow: map[string]string{"role": workerOf}}, 1},
+					{role{name: workerOf, gpus: 4, keys: []string{"rack"}, follow: map[string]string{"role": leaderOf}}, 3},
+					{role{name: leaderOf, gpus: 1}, 1},
+				} {
+					g = append(g, leaf{of.name, members(of.pods, func(k int) *wrappers.PodWrapper { return of.pod(fmt.Sprintf("%s-%d", of.name, k)) })})
+				}
+			}
+			c.refresh()
+			plan, short := c.plan(NewFilterCache(), g)
+			if short != nil {
+				t.Fatalf("no plan, but there is a rack for each: %+v", short)
+			}
+			c.check(t, g, plan)
+		})
+	}
+}
+
 // TestRunningPodOnANodeWithoutALabel: a pod on a node that has only one of two topology labels counts for that one, so it
 // helps to allow nodes that have both.
 func TestRunningPodOnANodeWithoutALabel(t *testing.T) {
