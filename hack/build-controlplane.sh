@@ -6,6 +6,7 @@
 #   hack/build-controlplane.sh                   # what tests, demo and cluster-up need
 #   hack/build-controlplane.sh kube-scheduler coscheduling   # the named binaries only; benchmarks compare with these
 #   hack/build-controlplane.sh jobset kuberay                # controllers of other projects, with the manifests they publish
+#   hack/build-controlplane.sh kube-apiserver-1.37 kube-controller-manager-1.37   # another Kubernetes, that of hack/controlplane-1.37
 #
 # The versions are those of hack/controlplane/go.mod, and for other projects, each with the Kubernetes that it asks for, of
 # hack/coscheduling/go.mod and hack/workloads/NAME/go.mod; the manifests go to bin/NAME.yaml. A binary is
@@ -67,6 +68,10 @@ describe() { # name; sets module, package, ldflags, manifests and the time a fir
 		ldflags=$(ldflags_of "$(version_of coscheduling k8s.io/kubernetes)")
 		manifests="sigs.k8s.io/scheduler-plugins manifests/coscheduling/crd.yaml" # the API server learns its PodGroups from it
 		;;
+	kube-apiserver-1.37 | kube-controller-manager-1.37)
+		module=hack/controlplane-1.37 package=k8s.io/kubernetes/cmd/${1%-1.37} duration="4 minutes"
+		ldflags=$(ldflags_of "$(version_of controlplane-1.37 k8s.io/kubernetes)")
+		;;
 	etcd) package=go.etcd.io/etcd/server/v3 ldflags= duration="10 seconds" ;;
 	kube-apiserver) package=k8s.io/kubernetes/cmd/kube-apiserver ldflags=$kubernetes_ldflags duration="3 minutes" ;;
 	kube-controller-manager) package=k8s.io/kubernetes/cmd/kube-controller-manager ldflags=$kubernetes_ldflags duration="40 seconds" ;;
@@ -74,7 +79,7 @@ describe() { # name; sets module, package, ldflags, manifests and the time a fir
 	kubectl) package=k8s.io/kubernetes/cmd/kubectl ldflags=$kubernetes_ldflags duration="20 seconds" ;;
 	*)
 		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling" \
-			"jobset lws kueue kuberay trainer scheduler-plugins" >&2
+			"jobset lws kueue kuberay trainer scheduler-plugins kube-apiserver-1.37 kube-controller-manager-1.37" >&2
 		exit 2
 		;;
 	esac

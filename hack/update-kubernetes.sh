@@ -5,6 +5,7 @@
 #
 #   hack/update-kubernetes.sh            # rewrite for the version go.mod already names
 #   hack/update-kubernetes.sh v1.36.4    # move go.mod and hack/controlplane/go.mod there
+#   hack/update-kubernetes.sh v1.37.2 hack/controlplane-1.37    # move the go.mod of that directory alone
 #
 # k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them with folders of its own repository, which
 # only works inside that repository. Everybody else has to pin each of them to the matching v0.X.Y; the list is read
@@ -36,7 +37,7 @@ gomod=$(GOFLAGS=-mod=mod go mod download -json "k8s.io/kubernetes@$version" | se
 modules=$(sed -n 's|^[[:space:]]*\(k8s.io/[a-z0-9-]*\) => ./staging/.*|\1|p' "$gomod")
 [ -n "$modules" ] || { echo "$0: found no staging modules in $gomod" >&2; exit 1; }
 
-for dir in . hack/controlplane; do
+for dir in ${2:-. hack/controlplane}; do
 	(
 		cd "$dir"
 		# Drop what an older version may have had and this one has not.
@@ -54,4 +55,4 @@ for dir in . hack/controlplane; do
 		GOFLAGS=-mod=mod go mod tidy
 	)
 done
-echo "Kubernetes $version (staging $staging) in go.mod and hack/controlplane/go.mod; now run: make vendor"
+echo "Kubernetes $version (staging $staging) in go.mod of ${2:-. hack/controlplane}; now run: make vendor"

@@ -24,6 +24,9 @@ type Options struct {
 	Dir string
 	// BinDir is the directory of etcd, kube-apiserver and the other programs. Empty: bin/ of this repository.
 	BinDir string
+	// Kubernetes is the minor version, "1.37", of kube-apiserver and kube-controller-manager, whose programs have it in their name. Empty:
+	// that of hack/controlplane.
+	Kubernetes string
 
 	WithControllerManager bool
 	// WithKubelets runs Kubelets, in this process: nodes are ready, and pods start, become ready, and end with exit codes.

@@ -35,7 +35,7 @@ func (cp *ControlPlane) startServers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		*server.process = cp.NewProcess(ProcessOptions{Name: server.name, Path: cp.binary(server.name), Args: args, ReadyURL: readyURL})
+		*server.process = cp.NewProcess(ProcessOptions{Name: server.name, Path: cp.server(server.name), Args: args, ReadyURL: readyURL})
 		if err := cp.Restart(ctx, *server.process); err != nil {
 			return err
 		}
@@ -54,6 +54,14 @@ func (cp *ControlPlane) startServers(ctx context.Context) error {
 }
 
 func (cp *ControlPlane) binary(name string) string { return filepath.Join(cp.options.BinDir, name) }
+
+// server returns the path of a server, of the version that the options name.
+func (cp *ControlPlane) server(name string) string {
+	if cp.options.Kubernetes != "" && name != "etcd" {
+		name += "-" + cp.options.Kubernetes
+	}
+	return cp.binary(name)
+}
 
 func (cp *ControlPlane) describeEtcd() (string, []string, error) {
 	peerAddress, _, err := freeAddress()
