@@ -52,7 +52,7 @@ deepcopy() { regenerated generate pkg/apis; }
 
 # A CRD whose type is gone would stay for ever: the copy starts without any.
 crds() {
-	rm -rf "$copy/manifests/crds"
+	find "$copy/manifests/crds" -name '*.yaml' ! -name kustomization.yaml -delete
 	regenerated manifests manifests/crds
 	find manifests/crds -name '*.yaml' ! -name kustomization.yaml | while read -r file; do
 		[ -f "$copy/$file" ] || echo "no longer generated: $file"
