@@ -503,6 +503,33 @@ func TestMarksThatAreRefusedAreTold(t *testing.T) {
 	}
 }
 
+// A gang that could not mark its victims does not say so any more once no pod has a lower priority.
+func TestMarksThatWereRefusedAreForgotten(t *testing.T) {
+	t.Parallel()
+	m := newQuietMarket(t, 4)
+	m.createGang(keyNamed("low"), 4, 4, 0)
+	m.runFor(time.Second)
+	high := keyNamed("high")
+	m.carryOut = func(e Effects) {
+		for _, p := range e.Mark {
+			m.apply(m.r.RecordMarked(p, errors.New("a policy refuses it"), m.now))
+		}
+	}
+	m.createGang(high, 4, 4, 5)
+	m.runFor(2 * time.Second)
+	if f, _ := m.r.Facts(high); f.MarksRefused == "" {
+		t.Fatal("no marks were refused")
+	}
+	m.createGang(keyNamed("higher"), 4, 4, 9)
+	m.endGang(keyNamed("low"))
+	m.runFor(2500 * time.Millisecond)
+	m.createGang(keyNamed("other"), 4, 4, 7) // its search finds that no pod has a lower priority
+	m.runFor(time.Minute)
+	if f, _ := m.r.Facts(high); m.boundOf(keyNamed("higher")) != 4 || f.MarksRefused != "" {
+		t.Errorf("%d pods of higher are bound, and high says %q", m.boundOf(keyNamed("higher")), f.MarksRefused)
+	}
+}
+
 // A gang whose pods begin to end for a pod while a gang searches for victims is left to the pod, and the gang is tried again.
 func TestVictimsThatEndForAPodMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -260,6 +260,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		return PreemptNothing, time.Time{}
 	}
 	if g.abstention = (abstention{forbiddenBy: g.preemptionForbiddenBy()}); g.abstention.forbiddenBy != "" {
+		g.hopeless.refused = ""
 		return PreemptNothing, time.Time{}
 	}
 	if p := g.preemption; p != nil {
@@ -271,7 +272,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	}
 	if g.hopeless.waits = r.isHopeless(g); g.hopeless.waits {
 		if g.priority() <= r.lowest {
-			g.hopeless.why = ""
+			g.hopeless.why, g.hopeless.refused = "", ""
 		}
 		return PreemptNothing, time.Time{}
 	}
