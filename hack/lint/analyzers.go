@@ -44,6 +44,7 @@ func all() []*analysis.Analyzer {
 		importsAnalyzer,  // imports point down only; their names and order
 		clockAnalyzer,    // no clock where the time is passed in
 		commentsAnalyzer, // programs and exported names have comments; contexts come first
+		columnsAnalyzer,  // comments wrap
 	)
 	for _, list := range [][]*lint.Analyzer{staticcheck.Analyzers, simple.Analyzers, stylecheck.Analyzers, quickfix.Analyzers} {
 		for _, check := range list {

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"go/types"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/tools/go/analysis"
 )
@@ -84,3 +85,35 @@ func receiverIsExported(fn *ast.FuncDecl) bool {
 // wellKnown are methods that need no comment.
 var wellKnown = map[string]bool{"Error": true, "String": true, "Len": true, "Less": true, "Swap": true, "Unwrap": true, "ServeHTTP": true,
 	"Read": true, "Write": true}
+
+// maxColumns is where a line with a comment alone ends, with tabs of 4 columns.
+const maxColumns = 120
+
+var columnsAnalyzer = &analysis.Analyzer{
+	Name: "columns",
+	Doc:  "check that comments wrap at 120 columns",
+	Run: func(pass *analysis.Pass) (any, error) {
+		for _, f := range pass.Files {
+			content, err := pass.ReadFile(pass.Fset.File(f.FileStart).Name())
+			if err != nil {
+				return nil, err
+			}
+			lines := strings.Split(string(content), "\n")
+			for _, group := range f.Comments {
+				for _, c := range group.List {
+					checkColumns(pass, c, lines[pass.Fset.PositionFor(c.Pos(), false).Line-1])
+				}
+			}
+		}
+		return nil, nil
+	},
+}
+
+// checkColumns reports a comment whose line is too long. One behind code, a directive and a word that cannot be wrapped may be longer.
+func checkColumns(pass *analysis.Pass, c *ast.Comment, line string) {
+	text, found := strings.CutPrefix(strings.TrimLeft(line, "\t"), "// ")
+	columns := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
+	if found && columns > maxColumns && strings.Contains(text, " ") {
+		pass.Reportf(c.Pos(), "the comment ends in column %d: wrap it at %d", columns, maxColumns)
+	}
+}

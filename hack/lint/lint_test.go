@@ -17,7 +17,7 @@ import (
 
 // TestOwnAnalyzers runs the analyzers of this directory, with policy and suppressions, over packages with one fault per line.
 func TestOwnAnalyzers(t *testing.T) {
-	own := []*analysis.Analyzer{importsAnalyzer, clockAnalyzer, commentsAnalyzer}
+	own := []*analysis.Analyzer{importsAnalyzer, clockAnalyzer, commentsAnalyzer, columnsAnalyzer}
 	for _, a := range own {
 		withPolicy(a)
 	}
