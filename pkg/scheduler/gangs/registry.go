@@ -173,7 +173,7 @@ type Registry struct {
 
 	keys atomic.Pointer[marks.Keys] // signing keys of marks; nil = none
 
-	ranks sync.Map // types.UID -> Rank, see rank.go
+	ranks sync.Map // types.UID -> Rank, see queueorder.go
 }
 
 // New returns an empty Registry. It must be configured before any other call, and elects no leader before SetSynced.
